@@ -49,7 +49,7 @@ class ModelConfig:
     blocks can be cached.
     """
 
-    name: str = "redraft-135m"
+    name: str = ""
     vocab: int = 49_152
     hidden: int = 576
     layers: int = 30
@@ -66,17 +66,17 @@ class ModelConfig:
     rope_scaling: Literal["none", "linear", "ntk", "yarn"] = "yarn"  # only past max_positions
     canvas_width: int = 16  # B: inputs and predictions of one denoise step
     logit_shift: bool = True  # window = last context token + B-1 masks; input i predicts i + 1
-    adapter: Literal["none", "canvas", "all", "masks"] = "canvas"  # where the adapter is active;
+    adapter: Literal["none", "canvas", "all", "masks"] = "none"  # where the adapter is active;
     # masks: on masks that stand behind judged tokens, see masks
     verifier: Literal["none", "ar"] = "none"  # may the causal pass judge drafts?
-    prompt_format: str = "redraft-1"
-    mask_token: int = 16  # <empty_output>
-    end_token: int = 0  # <|endoftext|>
+    prompt_format: str = "redraft-2"
+    mask_token: int = 16
+    end_token: int = 0
     special_tokens: int = 17  # ids below this are special; of them only END may be predicted
     # Written and hashed only where they differ from these defaults, so that descriptions and ready
     # folders of earlier releases stay as they are; but for the first, of imported weights alone.
-    draft_after: int = 0  # tokens of an answer before its first canvas draft, where the causal pass
-    # judges drafts and canvases bring less than they cost; see decoding/copies.py
+    draft_after: int = 0  # where the causal pass judges drafts: 0 where canvases draft for it, else
+    # more than any answer has
     masks: int = 0  # most masks of a group behind a judged token that guess what comes after the
     # judge's next token; read in the judge's own pass, with an adapter that acts on them alone
     mask_rank: int = 0  # of that adapter
@@ -104,6 +104,11 @@ class ModelConfig:
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=1)
+
+    @property
+    def has_canvases(self) -> bool:
+        """Return whether these weights write or draft on canvases."""
+        return self.verifier == "none" or (self.adapter != "masks" and not self.draft_after)
 
     @property
     def ends(self) -> tuple[int, ...]:

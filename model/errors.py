@@ -21,6 +21,24 @@ class InvalidRequest(RedraftError):
     http_status = 400
 
 
+class ContextOverflow(InvalidRequest):
+    """A conversation is longer than what the model reads."""
+
+    code = "context_length_exceeded"
+
+
+class NoChatTemplate(InvalidRequest):
+    """The loaded weights know no conversations."""
+
+    code = "no_chat_template"
+
+
+class InvalidAnswer(RedraftError):
+    """The model's answer does not follow the format."""
+
+    code = "invalid_answer"
+
+
 class UnknownModel(InvalidRequest):
     code = "model_not_found"
     http_status = 404

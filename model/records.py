@@ -245,7 +245,7 @@ class Stats:
     computed_tokens: Whole = 0  # tokens run through prefill, committed canvases included
     canvas_tokens: Whole = 0  # tokens placed on canvases, END included
     denoise_steps: Whole = 0  # passes over the canvas, denoising and verifying ones
-    repaired_tokens: Whole = 0  # placed tokens replaced by token-to-token repair
+    repaired_tokens: Whole = 0  # drafted tokens that the causal pass replaced
     queue_ms: Number = 0.0
     prompt_ms: Number = 0.0  # rendering and tokenising
     prefill_ms: Number = 0.0
@@ -264,7 +264,7 @@ class Prediction:
     """The engine's answer: candidates, best first, or the reason why there is none."""
 
     request_id: Text
-    model: Text  # "name variant", such as "redraft-135m int8"
+    model: Text  # "name variant", such as "redraft-0.5b int8"
     candidates: tuple[Candidate, ...] = ()
     reason: Text = ""  # why candidates is empty, for people
     stats: Stats = field(default_factory=Stats)

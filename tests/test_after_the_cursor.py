@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from redraft.lsp.session.decisions import Show
 from redraft.model.edits.abstained import Abstained
-from support.desk import Desk, shown
-from support.lsp_process import lsp_process
-from support.neovim import Desk as NeovimDesk
-from support.neovim import ghost
+from support.lsp import lsp_client
+from support.neovim import NeovimDesk, ghost
 from support.neovim_script import needs_neovim
 from support.predictor import ScriptedPredictor
 from support.served import post
+from support.workbench import Workbench, shown
 
 CODE = "def total(cart):\n    return sum(it)\n"
 HERE = CODE.index(")\n", 20)
 
 
-def at(text: str = CODE, cursor: int = HERE) -> Desk:
-    made = Desk(text)
+def at(text: str = CODE, cursor: int = HERE) -> Workbench:
+    made = Workbench(text)
     made.cursor = cursor
     return made
 
@@ -73,8 +71,8 @@ def test_what_would_break_the_line_is_held_back_and_says_so() -> None:
 # --- LSP -----------------------------------------------------------------------------------------
 
 
-def test_the_range_covers_what_is_replaced_behind_the_cursor(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "items)[0]") as client:
+def test_the_range_covers_what_is_replaced_behind_the_cursor() -> None:
+    with lsp_client("items)[0]") as client:
         client.initialize()
         client.open("x = '😀' + sorted()\n")
         [item] = client.complete(0, 18)["result"]["items"]

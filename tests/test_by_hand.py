@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.model.edits.abstained import Abstained
-from support.desk import Desk, reason, shown
-from support.lsp_process import lsp_process
-from support.neovim import Desk as NeovimDesk
-from support.neovim import ghost
+from support.lsp import lsp_client
+from support.neovim import NeovimDesk, ghost
 from support.neovim_script import needs_neovim
 from support.predictor import infill, predicted
+from support.workbench import Workbench, reason, shown
 
 CODE = "def area(width, height):\n    return width * height\n\n\nprint(area(3))\n"
 
@@ -22,14 +20,14 @@ def doubt(decision: Decision) -> str:
     return decision.suggestion.unsure
 
 
-def answered(desk: Desk, text: str, confidence: float, invoked: bool) -> Show | Abstained:
+def answered(desk: Workbench, text: str, confidence: float, invoked: bool) -> Show | Abstained:
     ask = desk.ask(invoked=invoked)
     prediction = infill(ask.request, text, confidence=confidence)
     return desk.session.settle(ask, prediction, desk.revision, 0.0)
 
 
 def test_ghost_text_that_is_unsure_is_shown_to_who_asks_for_it() -> None:
-    desk = Desk("x = ")
+    desk = Workbench("x = ")
     assert (
         reason(answered(desk, "f(1)", 0.2, invoked=False))
         == "20 % likely to be kept (medium shows from 25 %)"
@@ -44,19 +42,19 @@ def test_ghost_text_that_is_unsure_is_shown_to_who_asks_for_it() -> None:
 
 
 def test_what_is_sure_has_no_mark() -> None:
-    assert doubt(answered(Desk("x = "), "f(1)", 0.9, invoked=True)) == ""
+    assert doubt(answered(Workbench("x = "), "f(1)", 0.9, invoked=True)) == ""
 
 
 def test_the_rules_hold_for_who_asks_by_hand_too() -> None:
-    desk = Desk("print(area(7, 8))\n")
+    desk = Workbench("print(area(7, 8))\n")
     desk.cursor = len("print(a")
     refused = answered(desk, "rea(5, 6))", 0.9, invoked=True)
     assert isinstance(refused, Abstained)
     assert refused.kind == "does_not_fit"
 
 
-def edited() -> Desk:
-    desk = Desk(CODE.replace("width, height", "width"))
+def edited() -> Workbench:
+    desk = Workbench(CODE.replace("width, height", "width"))
     desk.swap("(width)", "(width, height)")
     return desk
 
@@ -80,8 +78,8 @@ def test_ghost_text_comes_before_an_edit_that_is_unsure() -> None:
     assert isinstance(desk.consider_edit(invoked=True), Abstained)
 
 
-def test_over_lsp_the_answer_says_that_it_is_unsure(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, {"text": "f(1)", "confidence": 0.01}) as client:
+def test_over_lsp_the_answer_says_that_it_is_unsure() -> None:
+    with lsp_client({"text": "f(1)", "confidence": 0.01}) as client:
         client.initialize(initializationOptions={"eagerness": "low"})
         client.open("x = \n")
         by_itself = client.complete(0, 4, context={"triggerKind": 2})["result"]
@@ -107,9 +105,9 @@ def test_neovim_marks_what_it_shows_by_hand(desk: NeovimDesk) -> None:
 
 
 def test_a_hidden_ghost_text_is_revealable_only_if_a_gesture_would_show_it() -> None:
-    hidden = answered(Desk("x = "), "f(1)", 0.2, invoked=False)
+    hidden = answered(Workbench("x = "), "f(1)", 0.2, invoked=False)
     assert isinstance(hidden, Abstained) and hidden.is_revealable
-    broken = Desk("print(area(7, 8))\n")
+    broken = Workbench("print(area(7, 8))\n")
     broken.cursor = len("print(a")
     refused = answered(broken, "rea(5, 6))", 0.2, invoked=False)
     assert isinstance(refused, Abstained) and refused.kind == "below_threshold"
@@ -117,7 +115,7 @@ def test_a_hidden_ghost_text_is_revealable_only_if_a_gesture_would_show_it() -> 
 
 
 def test_ghost_text_that_the_model_gave_up_is_revealable() -> None:
-    desk = Desk("x = ")
+    desk = Workbench("x = ")
     given_up = replace(predicted(reason="not sure enough"), is_given_up=True)
     told = desk.session.settle(desk.ask(), given_up, desk.revision, 0.0)
     assert isinstance(told, Abstained) and told.is_revealable

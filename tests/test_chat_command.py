@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from redraft.model.engine.converse import NoTemplate
+from redraft.model.errors import NoChatTemplate
 from redraft.server.commands import console
 from redraft.server.commands.chat import ChatOptions, converse
 from rich.console import Console
@@ -54,7 +54,7 @@ def test_watching_shows_each_state_beside_the_answer(capsys: pytest.CaptureFixtu
 
 def test_a_model_without_a_template_is_refused_before_anything_is_asked() -> None:
     predictor = ScriptedPredictor(statuses=[READY])
-    with pytest.raises(NoTemplate, match="--model"):
+    with pytest.raises(NoChatTemplate, match="--model"):
         asyncio.run(converse(predictor, HOW, "hi"))
     assert predictor.requests == [] and predictor.closed
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
-from redraft.model.errors import InvalidRequest
-from redraft.model.prompt.chat import ChatTemplate, ContextOverflow
+from redraft.model.errors import ContextOverflow, InvalidRequest
+from redraft.model.prompt.chat import ChatTemplate
 from redraft.model.records import Conversation, Message, ToolCall
 from support.tiny import tiny_tokenizer
 

@@ -65,6 +65,7 @@ def desk(tmp_path: Path):  # type: ignore[no-untyped-def]
 AT = "    cart = Cart(customer)\n"
 
 
+@pytest.mark.usefixtures("spawn")
 def test_files_of_the_workspace_are_found(desk: Desk) -> None:
     (desk.folder / "shop").mkdir()
     (desk.folder / "shop" / "cart.py").write_text(CART)
@@ -73,6 +74,7 @@ def test_files_of_the_workspace_are_found(desk: Desk) -> None:
     desk.until(main, AT, "class Cart:")
 
 
+@pytest.mark.usefixtures("spawn")
 def test_open_documents_are_found_before_they_are_saved(desk: Desk) -> None:
     main = desk.open("shop/main.py", MAIN)
     desk.open("shop/cart.py", CART)
@@ -80,6 +82,7 @@ def test_open_documents_are_found_before_they_are_saved(desk: Desk) -> None:
     desk.until(main, AT, "class Cart:")
 
 
+@pytest.mark.usefixtures("spawn")
 def test_what_the_settings_exclude_is_not_read(desk: Desk) -> None:
     main = desk.open("shop/main.py", MAIN)
     desk.open("shop/cart.py", CART)
@@ -170,6 +173,7 @@ def test_without_a_workspace_every_open_file_may_be_led_to() -> None:
     assert [each.uri for each in context.documents()] == ["file:///a/cart.py"]
 
 
+@pytest.mark.usefixtures("spawn")
 def test_imports_are_told_to_files_of_the_only_folder(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()

@@ -1,4 +1,4 @@
-"""The messages of clients we did not write, replayed against the real server.
+"""The messages of clients we did not write, replayed against the language server.
 
 One file in ``sequences/`` per client. They are reconstructed from what is known of the protocol and
 of the clients; each says whether the client's own code was seen to send the same. Answers have to
@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 from redraft.model.records import EditRequest
 from redraft.server.settings import Settings
-from support.lsp_process import LspProcess, lsp_process
+from support.lsp import LspClient, lsp_client
 from support.predictor import WRITTEN, Answer, ScriptedPredictor, rewrite
 from support.served import served
 
@@ -71,7 +72,7 @@ def at(value: Any, path: str) -> Any:
     return value
 
 
-def play(client: LspProcess, steps: list[dict[str, Any]]) -> None:
+def play(client: LspClient, steps: list[dict[str, Any]]) -> None:
     kept: dict[str, Any] = {}
     for number, step in enumerate(steps):
         where, params = f"step {number}", filled(step.get("params"), kept)
@@ -95,18 +96,19 @@ def play(client: LspProcess, steps: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("name", OVER_LSP)
-def test_a_client_gets_what_it_asks_for_and_no_popup(name: str, tmp_path: Path) -> None:
+def test_a_client_gets_what_it_asks_for_and_no_popup(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "redraft.lsp.connection.client")
     told = sequence(name)
-    outcomes = tmp_path / "outcomes.log"
     model = told["model"]
-    script = {"settings": model["settings"], "outcomes": str(outcomes)}
-    with lsp_process(tmp_path, *model["answers"], **script) as client:
+    with lsp_client(*model["answers"], settings=model["settings"]) as client:
         play(client, told["steps"])
         assert client.popups() == []
-    assert "unknown method" not in outcomes.read_text()
+    assert "unknown method" not in caplog.text
     if told["outcomes"] is not None:
         wanted = [f"suggestion {outcome}" for outcome in told["outcomes"]]
-        assert [line for line in outcomes.read_text().splitlines() if "redraft-" in line] == wanted
+        assert [line for line in caplog.messages if "redraft-" in line] == wanted
 
 
 @pytest.mark.parametrize("name", OVER_HTTP)

@@ -20,7 +20,7 @@ from redraft.model.records import (
     ModelStatus,
     ToolCall,
 )
-from redraft.model.weights.registry import BEST_MODEL, CHAT_MODEL
+from redraft.model.weights.registry import CHAT_MODEL, DEFAULT_MODEL
 from redraft.server.engine_process.open import open_engine
 from redraft.server.settings import Settings
 from support.predictor import CHATTY, ScriptedPredictor, chatting
@@ -115,7 +115,7 @@ def test_the_default_model_talks_through_its_companion(monkeypatch: pytest.Monke
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
 
     async def run() -> None:
-        engine = open_engine(Settings(model=BEST_MODEL))
+        engine = open_engine(Settings(model=DEFAULT_MODEL))
         status = await engine.status()
         assert (status.chat_model, status.longest_tokens) == (CHAT_MODEL, 32_768)
         assert status.chat_abilities == ("grammar", "decide", "tools")
@@ -124,4 +124,4 @@ def test_the_default_model_talks_through_its_companion(monkeypatch: pytest.Monke
         await engine.close()
 
     asyncio.run(run())
-    assert set(loaded) == {BEST_MODEL, CHAT_MODEL}
+    assert set(loaded) == {DEFAULT_MODEL, CHAT_MODEL}

@@ -20,7 +20,7 @@ from redraft.server.commands.show_context import (
 )
 from redraft.server.settings import Settings
 from support.command import call, is_one_red_line
-from support.shop import CART, FILES, MAIN, indexer_of, view
+from support.shop import FILES, MAIN, indexer_of, view
 from support.tiny import tiny_config, tiny_tokenizer
 
 
@@ -81,7 +81,7 @@ def test_marks_have_the_names_of_the_models_own_vocabulary() -> None:
     tiny = tiny_tokenizer()
     special = {i: names.get(name, name) for i, name in tiny.special.items()}
     renamed = Tokenizer(tiny._bpe, special)
-    config = tiny_config(prompt_format=renamed.prompt_format)
+    config = tiny_config()
     seen = view()
     request = request_for(seen, Context(indexer_of(FILES)).gather(seen), "infill")
     text = spelled(request, renamed, config, 20_000)
@@ -106,6 +106,7 @@ def test_outside_a_repository_it_is_the_folder_at_hand(
     assert workspace_of(file) == file.parent.resolve()
 
 
+@pytest.mark.usefixtures("spawn")
 def test_it_prints_pieces_reasons_and_costs(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +138,7 @@ def test_a_secret_is_not_shown(workspace: Path, monkeypatch: pytest.MonkeyPatch)
         command.show(Settings(), FilePlace(workspace / ".env", 1, 1), "infill", 1024, prompt=False)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_wrong_places_are_told_in_one_line(workspace: Path) -> None:
     code, _, err = call("context", f"{workspace / 'shop' / 'main.py'}:99999:1")
     assert code == 1
@@ -146,6 +148,7 @@ def test_wrong_places_are_told_in_one_line(workspace: Path) -> None:
     assert "FILE:LINE:COL" in err
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_workspace_is_measured(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures = workspace / "figures.json"
     command.measure_workspace(workspace, figures)
@@ -153,8 +156,3 @@ def test_a_workspace_is_measured(workspace: Path, capsys: pytest.CaptureFixture[
     assert '"files": 3' in figures.read_text()
     with pytest.raises(SettingsError, match="neither a folder nor a file"):
         command.measure_workspace(workspace / "nowhere", None)
-
-
-def test_the_samples_are_as_the_tests_expect() -> None:
-    assert MAIN.split("\n")[LINE].strip() == "return cart"
-    assert "class Cart" in CART

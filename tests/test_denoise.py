@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from redraft.model.decoding.denoise import LEFTMOST_FIRST, plan_for
+from redraft.model.decoding.denoise import AUTOREGRESSIVE, plan_for
 from redraft.model.decoding.plan import AnswerLimits, Plan
 from redraft.model.prompt.constraints import Beginning
-from support.denoising import PLAIN, PROMPT, Begins, write
+from support.denoising import PROMPT, Begins, write
 from support.fake_backend import (
     END,
     MASK,
@@ -58,8 +58,8 @@ def test_positions_at_the_threshold_are_placed_together() -> None:
     assert draft.text == "abcd"
 
 
-def test_leftmost_first_places_one_token_a_step_from_the_left() -> None:
-    draft, _, states = write(Script(ids("abc")), LEFTMOST_FIRST)
+def test_without_a_threshold_one_token_a_step_is_placed() -> None:
+    draft, _, states = write(Script(ids("abc")), AUTOREGRESSIVE)
     assert [state.show(".").rstrip(".") for state in states] == ["a", "ab", "abc", "abc"]
     assert draft.steps == 4
 
@@ -115,7 +115,7 @@ def test_a_very_sure_end_bounds_the_canvas_at_once() -> None:
 def test_end_costs_no_step_when_the_gap_before_it_closes() -> None:
     """Threshold 0.6: END at 0.7 may not go ahead, but does once all before it is placed."""
     script = Script(ids("abc"), sure=always(0.7))
-    draft, _, states = write(script, Plan(threshold=0.6, repair_above=None))
+    draft, _, states = write(script, Plan(threshold=0.6))
     assert (draft.text, draft.steps, len(states)) == ("abc", 1, 1)
 
 
@@ -187,7 +187,7 @@ def test_max_lines_needs_no_further_step_once_the_lines_are_there() -> None:
     sure = 0.5
     draft, _, _ = write(
         Script(ids("ab\ncd"), always(sure)),
-        LEFTMOST_FIRST,
+        AUTOREGRESSIVE,
         limits=AnswerLimits(max_tokens=64, max_lines=1),
     )
     assert (draft.text, draft.steps) == ("ab", 3)
@@ -224,7 +224,7 @@ def test_a_stop_string_inside_the_forced_beginning_does_not_cut() -> None:
 
 
 def test_a_character_split_over_tokens_is_whole_in_text_and_pieces() -> None:
-    draft, _, states = write(Script(ids("é→x"), sure=always(0.5)), LEFTMOST_FIRST)
+    draft, _, states = write(Script(ids("é→x"), lambda p, w: 0.6 - p / 100), AUTOREGRESSIVE)
     assert draft.text == "é→x"
     assert [state.show("") for state in states] == ["", "é", "é", "é", "é→", "é→x", "é→x"]
 
@@ -240,77 +240,6 @@ def test_pieces_leave_the_forced_beginning_out() -> None:
     draft, _, states = write(script, limits=limits, constraint=Begins(b"ret"))
     assert draft.text == "return 1"
     assert states[-1].show() == "urn 1"
-
-
-# --- repair -----------------------------------------------------------------------------------
-
-
-def slip_until_context(position: int, window: Sequence[int]) -> int | None:
-    """Says ``?`` for position 1 as long as position 2 is masked."""
-    return ids("?")[0] if position == 1 and window[3] == MASK else None
-
-
-def test_a_placed_token_gives_way_to_a_surer_one() -> None:
-    def sure(position: int, window: Sequence[int]) -> float:
-        return 0.95 if position == 1 else 0.5
-
-    script = Script(ids("abcd"), sure, slips=slip_until_context)
-    repaired, _, _ = write(script, Plan(threshold=0.9))
-    assert (repaired.text, repaired.repaired) == ("abcd", 1)
-    kept, _, _ = write(script, PLAIN)
-    assert (kept.text, kept.repaired) == ("a?cd", 0)
-
-
-def test_high_quality_looks_once_more_over_a_full_canvas() -> None:
-    script = Script(ids("abcd"), always(0.99), slips=slip_until_context)
-    medium, _, _ = write(script, plan_for("medium"))
-    high, _, _ = write(script, plan_for("high"))
-    assert medium.text == "a?cd"
-    assert (high.text, high.repaired) == ("abcd", 1)
-
-
-def test_two_tokens_that_displace_each_other_do_not_go_on_for_ever() -> None:
-    def flicker(position: int, window: Sequence[int]) -> int | None:
-        if position != 0:
-            return None
-        return ids("B")[0] if window[1] == ids("A")[0] else ids("A")[0]
-
-    script = Script(ids("abcdefg"), lambda p, w: 0.95 if p == 0 else 0.4, slips=flicker)
-    draft, _, _ = write(script, Plan(threshold=0.9, repair_steps=50))
-    assert draft.repaired == 2
-    assert draft.text[1:] == "bcdefg"
-
-
-def test_an_end_that_came_too_early_is_repaired() -> None:
-    def slips(position: int, window: Sequence[int]) -> int | None:
-        return END if position == 3 and window[1] == MASK else None
-
-    script = Script(ids("abcdef"), lambda p, w: 0.95 if p == 3 else 0.5, slips=slips)
-    draft, _, _ = write(script, Plan(threshold=0.9))
-    assert (draft.text, draft.repaired) == ("abcdef", 1)
-
-
-def test_repair_never_cuts_placed_text_off() -> None:
-    def slips(position: int, window: Sequence[int]) -> int | None:
-        return END if position == 1 and window[2] != MASK else None
-
-    def sure(position: int, window: Sequence[int]) -> float:
-        return 0.95 if position in (1, 5) else 0.5
-
-    draft, _, _ = write(Script(ids("abcdef"), sure, slips=slips), Plan(threshold=0.9))
-    assert draft.text == "abcdef"
-
-
-def test_confidence_follows_a_repair() -> None:
-    def sure(position: int, window: Sequence[int]) -> float:
-        if position != 1:
-            return 0.97
-        return 0.99 if window[2] == ids("?")[0] else 0.92
-
-    slips = lambda p, w: ids("?")[0] if p == 1 and w[2] == MASK else None  # noqa: E731
-    draft, _, _ = write(Script(ids("abc"), sure, slips=slips), plan_for("high"))
-    assert draft.text == "abc"
-    assert draft.confidence.minimum == pytest.approx(0.97, abs=1e-3)
 
 
 # --- constraints ------------------------------------------------------------------------------
@@ -343,13 +272,6 @@ def test_an_unsure_model_under_a_constraint_places_one_token_a_step() -> None:
     draft, _, states = write(script, constraint=TwoDigits())
     assert draft.text == "12ab"
     assert [state.show(".").rstrip(".") for state in states[:2]] == ["1", "12"]
-
-
-def test_a_forced_token_is_not_repaired() -> None:
-    script = Script(ids("xyz"), rivals={0: word(b"ret")})
-    draft, _, _ = write(script, plan_for("high"), constraint=Begins(b"ret"))
-    assert draft.text.startswith("ret")
-    assert draft.repaired == 0
 
 
 def test_a_constraint_that_allows_nothing_ends_the_answer() -> None:
@@ -392,7 +314,7 @@ def test_a_sample_never_ends_the_answer_ahead_of_open_positions() -> None:
     """END is the second choice everywhere; only the leftmost open position may draw it."""
     script = Script(ids("abcdef"), lambda p, w: 0.55 + p / 100, rivals=dict.fromkeys(range(6), END))
     for seed in range(20):
-        plan = Plan(threshold=0.9, repair_above=None, temperature=1.0)
+        plan = Plan(threshold=0.9, temperature=1.0)
         _, _, states = write(script, plan, seed=seed)
         for state in states[:-1]:
             assert len(state.pieces) >= 6

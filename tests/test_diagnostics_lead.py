@@ -9,8 +9,8 @@ from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Show as Shown
 from redraft.model.edits.verdict import judge, moment_of
 from redraft.model.records import Diagnostic, EditRequest
-from support.desk import Desk, reason
 from support.predictor import predicted, rewrite
+from support.workbench import Workbench, reason
 
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
 AREA = f"""\
@@ -30,14 +30,14 @@ def show():
 """
 
 
-def with_a_parameter() -> Desk:
+def with_a_parameter() -> Workbench:
     """``area`` has just got a parameter."""
-    desk = Desk(AREA)
+    desk = Workbench(AREA)
     desk.swap("area(width, height)", "area(width, height, depth)")
     return desk
 
 
-def reporting(desk: Desk, message: str, where: str, severity: int = 1) -> None:
+def reporting(desk: Workbench, message: str, where: str, severity: int = 1) -> None:
     """The editor reports something of the first line that holds a text."""
     line = desk.text[: desk.text.index(where)].count("\n")
     told = (Diagnostic(line, message, severity),)
@@ -71,7 +71,7 @@ def test_the_place_of_an_error_that_the_edit_caused_is_asked_about_first(
 
 
 def test_an_import_that_nothing_uses_any_longer_is_asked_about_first() -> None:
-    desk = Desk(f"import math\n\n{FILLER}\nprint(math.pi)\n")
+    desk = Workbench(f"import math\n\n{FILLER}\nprint(math.pi)\n")
     desk.swap("math.pi", "3.14")
     reporting(desk, '"math" imported but unused', "import math", 2)
     ask = desk.ask_edit()
@@ -114,7 +114,7 @@ def test_without_reports_the_callers_are_asked_about_by_name() -> None:
 
 
 def test_a_class_that_got_a_field_leads_to_where_it_is_made() -> None:
-    desk = Desk(f"class Item:\n    name: str\n    price: float\n\n{FILLER}\nItem('a', 1)\n")
+    desk = Workbench(f"class Item:\n    name: str\n    price: float\n\n{FILLER}\nItem('a', 1)\n")
     desk.swap("    price: float\n", "    price: float\n    quantity: int\n")
     ask = desk.ask_edit()
     nothing = desk.session.settle(ask, predicted(), desk.revision, 0.0, lambda: desk.text)
@@ -142,7 +142,7 @@ func (s *Server) Address() string {
 
 
 def test_a_body_that_does_not_name_the_changed_function_is_left_alone() -> None:
-    desk = Desk(GO)
+    desk = Workbench(GO)
     desk.swap("port int)", "port int, timeout int)")
     desk.accept(desk.edit("Port: port}", "Port: port, Timeout: timeout}"))
     assert reason(desk.edit("s.Port)", "s.Port, s.Timeout)")) == (
@@ -151,7 +151,7 @@ def test_a_body_that_does_not_name_the_changed_function_is_left_alone() -> None:
 
 
 def test_after_another_edit_by_hand_other_places_are_open_again() -> None:
-    desk = Desk(GO)
+    desk = Workbench(GO)
     desk.swap("port int)", "port int, timeout int)")
     desk.clock.now += 2
     desk.swap("s.Host", "s.Name")
@@ -200,7 +200,7 @@ print(area(2, 3))
 def test_an_edit_where_the_edit_caused_an_error_may_be_less_likely(
     is_reported: bool, sure: float, shown: bool
 ) -> None:
-    desk = Desk(SMALL)
+    desk = Workbench(SMALL)
     desk.swap("area(width, height):", "area(width, height, depth):")
     if is_reported:
         reporting(desk, 'Argument missing for parameter "depth"', "area(2, 3)")
@@ -211,7 +211,7 @@ def test_an_edit_where_the_edit_caused_an_error_may_be_less_likely(
 
 
 def test_of_several_edits_the_one_that_repairs_an_error_comes_first() -> None:
-    desk = Desk(SMALL)
+    desk = Workbench(SMALL)
     desk.swap("area(width, height):", "area(width, height, depth):")
     reporting(desk, 'Argument missing for parameter "depth"', "area(2, 3)")
     ask = desk.ask_edit()

@@ -1,4 +1,4 @@
-"""What the pages show to type, typed against a real server with real weights, and its answers."""
+"""The commands of the pages, typed against a scripted model and against real weights."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from redraft.model.records import ModelStatus
 from redraft.model.weights.provide import ready_variants
 from redraft.model.weights.registry import info
 from redraft.server.app import create_app
@@ -20,6 +20,8 @@ from redraft.server.commands.console import until_ready
 from redraft.server.engine_process.open import open_engine
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
+from support.predictor import chatting, editing
+from support.served import post
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "editor-clients" / "http.md", ROOT / "server" / "README.md"]
@@ -28,7 +30,7 @@ EXAMPLES = [
     for page in PAGES
     for example in re.findall(r"^curl .*?(?=\n```)", page.read_text("utf-8"), re.DOTALL | re.M)
 ]
-DEFAULT, TINY = "redraft-0.5b", "redraft-135m"
+DEFAULT = "redraft-0.5b"
 FEEDBACK = "/feedback"
 INFILL = ("/v1/fim/completions", "/v1/completions", "/infill", "/api/generate")
 
@@ -40,21 +42,53 @@ def asked(example: str) -> tuple[str, dict[str, Any]]:
     return path[1], json.loads(body[1])
 
 
-def needs(model: str) -> None:
-    described = info(model)
+def test_the_pages_show_every_route() -> None:
+    assert {asked(example)[0] for example in EXAMPLES} == {
+        "/v1/fim/completions",
+        "/v1/completions",
+        "/v1/edit/completions",
+        "/feedback",
+        "/infill",
+        "/api/generate",
+        "/v1/chat/completions",
+        "/v1/decisions",
+        "/api/chat",
+    }
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_is_answered_by_a_scripted_model(example: str) -> None:
+    path, body = asked(example)
+    if "chat" in path or "decisions" in path:
+        status, answer = post(path, body, chatting("Hello."))
+        assert status == 200 and ("Hello." in json.dumps(answer) or "answers" in answer)
+        return
+    predictor = editing((4, 4, ["print(area(3, 4))"]))
+    predictor.statuses = [ModelStatus("ready", str(body.get("model", DEFAULT)), "CPU")]
+    status, answer = post(path, body, predictor)
+    if path == FEEDBACK:  # the page's id stands for one that an answer gave
+        assert (status, answer["error"]["code"]) == (404, "unknown_request_id")
+        return
+    assert (status, len(predictor.requests)) == (200, 1)
+    written = "print(area(3, 4))" if is_edit(path, body) else "return a + b"
+    assert written in json.dumps(answer)
+
+
+def needs_weights() -> None:
+    described = info(DEFAULT)
     if described.default_variant not in ready_variants(described):
-        pytest.skip(f"the weights of {model} are not here; 'redraft model pull {model}' gets them")
+        pytest.skip(f"no weights of {DEFAULT} here; 'redraft model pull {DEFAULT}' gets them")
 
 
-@pytest.fixture(scope="module", params=[TINY, DEFAULT])
-def answers(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[Any]]]:
-    """The model's name, and (path, body, status, answer) of every example in the pages' order."""
-    needs(request.param)
-    yield request.param, asyncio.run(_all(request.param))
+@pytest.fixture(scope="module")
+def answers() -> list[Any]:
+    """(path, body, status, answer) of every example in the pages' order."""
+    needs_weights()
+    return asyncio.run(_all())
 
 
-async def _all(model: str) -> list[Any]:
-    settings = Settings(model=model, shutdown_s=0.1)
+async def _all() -> list[Any]:
+    settings = Settings(model=DEFAULT, shutdown_s=0.1)
     engine, found = open_engine(settings), []
     try:
         assert (await until_ready(engine)).state == "ready"
@@ -85,41 +119,39 @@ def is_edit(path: str, body: dict[str, Any]) -> bool:
     return "edit" in path or "<[fim-" in str(body.get("prompt"))
 
 
-def test_every_example_is_answered(answers: tuple[str, list[Any]]) -> None:
-    model, found = answers
-    assert len(found) >= 9
-    refused = [(body, answer) for _, body, status, answer in found if status != 200]
-    if model == TINY:  # its template knows no tools, which it says
-        refused = [(b, a) for b, a in refused if "tools" not in b or a["error"]["param"] != "tools"]
-    assert refused == []
+@pytest.mark.usefixtures("spawn")
+def test_every_example_is_answered(answers: list[Any]) -> None:
+    assert len(answers) >= 9
+    assert [(body, answer) for _, body, status, answer in answers if status != 200] == []
 
 
-def test_the_gaps_are_filled_with_what_belongs_there(answers: tuple[str, list[Any]]) -> None:
-    _, found = answers
-    gaps = [(b, a) for p, b, _, a in found if p in INFILL and not is_edit(p, b)]
+@pytest.mark.usefixtures("spawn")
+def test_the_gaps_are_filled_with_what_belongs_there(answers: list[Any]) -> None:
+    gaps = [(b, a) for p, b, _, a in answers if p in INFILL and not is_edit(p, b)]
     assert len(gaps) >= 5
     for body, answer in gaps:
         wanted = "sum(values)" if "mean" in str(body) else "a + b"
         assert text_of(answer).startswith(wanted), body
 
 
-def test_the_edits_are_right_or_not_there(answers: tuple[str, list[Any]]) -> None:
-    """No line twice: only the call has changed; the default model gives it its second argument."""
-    model, found = answers
-    edits = [(body, answer) for path, body, _, answer in found if is_edit(path, body)]
+@pytest.mark.usefixtures("spawn")
+def test_the_edits_give_the_call_its_second_argument_and_repeat_no_line(answers: list[Any]) -> None:
+    edits = [(body, answer) for path, body, _, answer in answers if is_edit(path, body)]
     assert len(edits) == 3
+    hidden = [answer for _, answer in edits if (answer.get("redraft") or {}).get("abstained")]
+    assert len(hidden) < 2, "a busy machine ends one search too early at most"
     for body, answer in edits:
+        if answer in hidden:
+            continue
         written = text_of(answer)
         code = [line for line in written.splitlines() if re.search(r"^(def|    return) ", line)]
         assert len(code) == len(set(code)), (body, written)
-        if model == DEFAULT:
-            assert re.search(r"^(<.*>)?print\(area\(3, \w+\)\)", written, re.M), (body, answer)
-        elif "print" not in written:
-            assert answer["redraft"]["reason"], (body, answer)
+        assert re.search(r"^(<.*>)?print\(area\(3, \w+\)\)", written, re.M), (body, answer)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_readmes_first_command_writes_what_the_readme_shows() -> None:
-    needs(DEFAULT)
+    needs_weights()
     readme = (ROOT / "README.md").read_text("utf-8")
     place = re.search(r"redraft complete (\S+)", readme)
     shown = re.search(r"^step +\d+ +'(.*)'\nredraft-0\.5b", readme, re.M)

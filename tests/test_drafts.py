@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from redraft.evals.figures.drafts import columns, fields_of, together, told
-from redraft.model.decoding.answer import Answer
 from redraft.model.decoding.copies import MEMORY, Copy, DraftTally, Odds, continuation
 from redraft.model.decoding.denoise import AUTOREGRESSIVE, denoise
 from redraft.model.decoding.judged_row import lay_out
@@ -21,7 +20,6 @@ from redraft.model.decoding.prices import (
     Groups,
     PassPrices,
     worth,
-    worth_a_canvas,
     worth_groups,
 )
 from redraft.model.engine.answer import Model, answer
@@ -29,7 +27,6 @@ from redraft.model.engine.record_json import prediction_from_json, prediction_to
 from redraft.model.reading import parse_json
 from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
 from redraft.model.runtime.backend import (
-    CanvasOutput,
     FloatArray,
     Follows,
     IntArray,
@@ -96,11 +93,6 @@ def test_a_dear_position_is_crossed_where_cheap_ones_behind_it_pay() -> None:
     steps = PassPrices.measured({1: 10.0, 2: 10.0, 3: 14.0, 8: 14.0})
     assert worth([0.6, 0.6], steps) == 1
     assert worth([0.6, 0.6, 0.6], steps) == 3
-
-
-def test_a_canvas_must_bring_what_its_pass_and_the_judges_positions_cost() -> None:
-    assert worth_a_canvas(16, 3, INT8) == 3  # (41.3 + 4.35) / 18.65
-    assert worth_a_canvas(16, 3, WIDE) == 1
 
 
 # --- what is learnt -----------------------------------------------------------------------------
@@ -372,21 +364,6 @@ def test_prices_are_ignored_where_the_plan_says_so() -> None:
     dear = PassPrices.measured({1: 1.0, 2: 100.0})
     assert written(3, replace(plan, priced=False), dear) == written(3, plan)
     assert widest(written(3, plan, dear)[1]) == 1
-
-
-def test_where_guesses_decide_what_is_written_prices_do_not_cut_them() -> None:
-    config = small_config(8, verifier="ar")
-    dear = PassPrices.measured({1: 1.0, 2: 100.0})
-    out = CanvasOutput(
-        np.asarray(ids("abcdefgh")), np.full(8, 0.9, np.float32), np.zeros(8, np.float32)
-    )
-    for accept_above, count in ((1.0, 0), (0.3, 8)):
-        plan = Plan(threshold=0.9, accept_above=accept_above)
-        brief = Brief(config, VOCAB, plan, AnswerLimits(60), prices=dear)
-        judging = Judging(Answer(brief, PROMPT[-1], np.random.default_rng(0)))
-        canvas = judging.canvas()
-        assert canvas is not None
-        assert len(judging.guesses(canvas, out)) == count
 
 
 # --- what is counted ----------------------------------------------------------------------------

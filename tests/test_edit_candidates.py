@@ -41,9 +41,6 @@ from support.fake_backend import (
 )
 from support.gates import SHIPPED
 
-KINDS = ("ar", "none")
-
-
 #: Of whole answers; what is left goes to no edit.
 ANSWERS = {
     "2-2\n    return x + 1\n": 0.3,
@@ -65,9 +62,8 @@ def lines_of(prediction: Prediction) -> list[str]:
 # --- several ranges -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verifier", KINDS)
-def test_several_ranges_come_likeliest_first(verifier: str) -> None:
-    prediction = asked(ANSWERS, verifier, quality="high", candidates=3)
+def test_several_ranges_come_likeliest_first() -> None:
+    prediction = asked(ANSWERS, quality="high", candidates=3)
     assert lines_of(prediction) == ["    return x + 1\n", "print(f(2))\n", "def f(y):\n"]
 
 
@@ -82,21 +78,17 @@ def test_each_candidate_carries_what_the_gate_needs() -> None:
         assert (candidate.source, sure.repeat, candidate.finish) == ("model", None, "end")
 
 
-@pytest.mark.parametrize("verifier", KINDS)
-def test_no_edit_is_the_answer_where_it_may_be_and_is_likelier_than_all_others(
-    verifier: str,
-) -> None:
+def test_no_edit_is_the_answer_where_it_may_be_and_is_likelier_than_all_others() -> None:
     answers = {"2-2\n    return 2\n": 0.35, "": 0.65}
-    quiet = asked(answers, verifier, min_tokens=0, edits=[(3, "print(g(1))")], candidates=3)
+    quiet = asked(answers, min_tokens=0, edits=[(3, "print(g(1))")], candidates=3)
     assert (quiet.candidates, quiet.reason) == ((), "The model would change nothing here.")
     assert quiet.stats.denoise_steps == 1
-    assert lines_of(asked(answers, verifier, min_tokens=1)) == ["    return 2\n"]
+    assert lines_of(asked(answers, min_tokens=1)) == ["    return 2\n"]
 
 
-@pytest.mark.parametrize("verifier", KINDS)
-def test_no_more_candidates_come_than_were_asked_for(verifier: str) -> None:
+def test_no_more_candidates_come_than_were_asked_for() -> None:
     for count in (1, 2, 4):
-        prediction = asked(ANSWERS, verifier, quality="high", candidates=count)
+        prediction = asked(ANSWERS, quality="high", candidates=count)
         assert len(prediction.candidates) == count
 
 
@@ -121,14 +113,13 @@ def test_a_text_that_gets_hopeless_is_not_written_to_its_end() -> None:
     assert prediction.stats.denoise_steps <= alone.stats.denoise_steps + 2
 
 
-@pytest.mark.parametrize("verifier", KINDS)
-def test_the_same_document_twice_is_one_candidate(verifier: str) -> None:
+def test_the_same_document_twice_is_one_candidate() -> None:
     answers = {
         "2-2\n    return 2\n": 0.5,
         "2-3\n    return 2\n\n": 0.4,
         "4-4\nprint(1)\n": 0.1,
     }
-    found = asked(answers, verifier, quality="high", candidates=3).candidates
+    found = asked(answers, quality="high", candidates=3).candidates
     documents = [after(each) for each in found]
     assert len(documents) == len(set(documents)) == 2
 
@@ -144,25 +135,21 @@ def test_higher_quality_looks_at_more_ranges() -> None:
     assert len(asked(many, text=text, quality="high", candidates=6).candidates) == 6
 
 
-@pytest.mark.parametrize("verifier", KINDS)
-def test_a_repetition_more_likely_than_not_is_offered_though_the_model_is_quiet(
-    verifier: str,
-) -> None:
+def test_a_repetition_more_likely_than_not_is_offered_though_the_model_is_quiet() -> None:
     text = "def shown(x):\n    print(show(x))\n"
-    prediction = asked({"": 0.9, "1-1\n\n": 0.1}, verifier, RENAMED, text=text, min_tokens=0)
+    prediction = asked({"": 0.9, "1-1\n\n": 0.1}, RENAMED, text=text, min_tokens=0)
     (candidate,) = prediction.candidates
     assert (candidate.text, candidate.source) == ("    print(shown(x))\n", "repeat")
     assert candidate.confidence.nothing == pytest.approx(math.log(0.9), abs=0.05)
     far = "def shown(x):\n    return x\n" + "\n" * 30 + "print(show(1))\n"
-    assert asked({"": 0.9}, verifier, RENAMED, text=far, min_tokens=0).candidates == ()
+    assert asked({"": 0.9}, RENAMED, text=far, min_tokens=0).candidates == ()
 
 
 # --- repeated edits -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verifier", KINDS)
-def test_a_repeated_edit_is_a_draft_that_carries_its_chance(verifier: str) -> None:
-    prediction = asked({"": 1.0}, verifier, RENAMED, text=CALLS, candidates=2)
+def test_a_repeated_edit_is_a_draft_that_carries_its_chance() -> None:
+    prediction = asked({"": 1.0}, RENAMED, text=CALLS, candidates=2)
     assert lines_of(prediction) == ["print(shown(1))\n", "print(shown(2))\n"]
     for candidate in prediction.candidates:
         assert candidate.source == "repeat"
@@ -173,7 +160,7 @@ def test_a_draft_is_scored_as_fresh_writing_would_be() -> None:
     answers = {"4-4\nprint(shown(1))\n": 0.4, "6-6\nprint(shown(2))\n": 0.3, "": 0.3}
     both: dict[str, object] = {"text": CALLS, "quality": "high", "candidates": 2}
     written = asked(answers, **both).candidates
-    drafted = asked(answers, "ar", RENAMED, **both).candidates
+    drafted = asked(answers, RENAMED, **both).candidates
     assert [after(each, CALLS) for each in drafted] == [after(each, CALLS) for each in written]
     for draft, fresh in zip(drafted, written, strict=True):
         assert draft.confidence.total == pytest.approx(fresh.confidence.total, abs=1e-4)
@@ -184,7 +171,7 @@ def test_a_draft_is_scored_as_fresh_writing_would_be() -> None:
 
 def test_what_the_model_writes_instead_of_a_draft_is_a_candidate_too() -> None:
     answers = {"4-4\nprint(shown(1, 2))\n": 0.9, "": 0.1}
-    prediction = asked(answers, "ar", RENAMED, text=CALLS, candidates=3)
+    prediction = asked(answers, RENAMED, text=CALLS, candidates=3)
     assert lines_of(prediction)[0] == "print(shown(1, 2))\n"
     assert "print(shown(1))\n" in lines_of(prediction)
 
@@ -192,14 +179,13 @@ def test_what_the_model_writes_instead_of_a_draft_is_a_candidate_too() -> None:
 def test_an_unlikely_repetition_comes_behind_what_the_model_is_sure_of() -> None:
     text = "def shown(x):\n    return x\n" + "\n" * 20 + "print(show(1))\n"
     answers = {"2-2\n    return x + 1\n": 0.97, "": 0.03}
-    prediction = asked(answers, "ar", RENAMED, text=text, candidates=2)
+    prediction = asked(answers, RENAMED, text=text, candidates=2)
     assert lines_of(prediction)[0] == "    return x + 1\n"
 
 
-@pytest.mark.parametrize("verifier", KINDS)
-def test_a_rename_is_followed_from_call_to_call(verifier: str) -> None:
+def test_a_rename_is_followed_from_call_to_call() -> None:
     text, edits, made, reused = CALLS, history(CALLS, RENAMED), [], []
-    model = model_of({"": 1.0}, verifier)
+    model = model_of({"": 1.0})
     for _ in range(2):
         request = dataclasses.replace(REQUEST, text=text, edits=edits)
         prediction = answer(model, request, clock)
@@ -216,10 +202,9 @@ def test_a_rename_is_followed_from_call_to_call(verifier: str) -> None:
     assert answer(model, request, clock).candidates == ()
 
 
-@pytest.mark.parametrize("verifier", KINDS)
-def test_nothing_is_proposed_where_the_substitution_does_not_apply_any_more(verifier: str) -> None:
+def test_nothing_is_proposed_where_the_substitution_does_not_apply_any_more() -> None:
     text = CALLS.replace("show(", "shown(")
-    prediction = asked(ANSWERS, verifier, RENAMED, text=text, candidates=8)
+    prediction = asked(ANSWERS, RENAMED, text=text, candidates=8)
     assert {candidate.source for candidate in prediction.candidates} == {"model"}
 
 
@@ -227,10 +212,10 @@ def test_a_sure_repetition_costs_few_passes() -> None:
     near = "def shown(x):\n    print(show(x))\n"
     answers = {f"{n}-{n}\n{text}\n": 0.03 for n in (1, 2) for text in "abcd"}
     answers |= {"2-2\n    print(shown(x))\n": 0.26, "": 0.5}
-    repeated = asked(answers, "ar", RENAMED, text=near)
+    repeated = asked(answers, RENAMED, text=near)
     assert repeated.candidates[0].source == "both"
     assert repeated.stats.denoise_steps <= 3
-    more = asked(answers, "ar", RENAMED, text=near, candidates=3)
+    more = asked(answers, RENAMED, text=near, candidates=3)
     assert more.stats.denoise_steps <= 3
     assert repeated.stats.denoise_steps < asked(answers, text=near).stats.denoise_steps
 
@@ -238,12 +223,11 @@ def test_a_sure_repetition_costs_few_passes() -> None:
 # --- limits, streams, cancelling ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verifier", KINDS)
-def test_a_cancel_is_heard_before_every_pass(verifier: str) -> None:
+def test_a_cancel_is_heard_before_every_pass() -> None:
     request = dataclasses.replace(
         REQUEST, text=CALLS, edits=history(CALLS, RENAMED), candidates=3, context_tokens=200
     )
-    model, asked_for = model_of(ANSWERS, verifier), 0
+    model, asked_for = model_of(ANSWERS), 0
 
     def count() -> bool:
         nonlocal asked_for
@@ -256,17 +240,16 @@ def test_a_cancel_is_heard_before_every_pass(verifier: str) -> None:
         left = iter(range(last))
         with pytest.raises(Cancelled):
             answer(
-                model_of(ANSWERS, verifier),
+                model_of(ANSWERS),
                 request,
                 clock,
                 cancelled=lambda left=left: next(left, None) is None,  # type: ignore[misc]
             )
 
 
-@pytest.mark.parametrize("verifier", KINDS)
 @pytest.mark.parametrize("most", [1, 3, 7, 20])
-def test_no_answer_is_longer_than_the_limit(verifier: str, most: int) -> None:
-    model = over(FakeBackend(Noise(3, scale=2.0), small_config(8, verifier)))
+def test_no_answer_is_longer_than_the_limit(most: int) -> None:
+    model = over(FakeBackend(Noise(3, scale=2.0), small_config(8, "ar")))
     request = dataclasses.replace(
         REQUEST, text=CALLS, edits=history(CALLS, RENAMED), max_tokens=most, candidates=6
     )
@@ -275,10 +258,9 @@ def test_no_answer_is_longer_than_the_limit(verifier: str, most: int) -> None:
 
 
 @pytest.mark.parametrize("quality", ["low", "medium", "high"])
-@pytest.mark.parametrize("verifier", KINDS)
-def test_passes_are_bounded_and_reported(verifier: str, quality: Quality) -> None:
+def test_passes_are_bounded_and_reported(quality: Quality) -> None:
     """Once the time is up nothing is begun; where nothing is written yet, the first is finished."""
-    model = over(FakeBackend(Noise(5, scale=1.0), small_config(8, verifier)))
+    model = over(FakeBackend(Noise(5, scale=1.0), small_config(8, "ar")))
     text = "\n".join(f"line {n}" for n in range(30))
     request = dataclasses.replace(REQUEST, text=text, max_tokens=24, quality=quality, candidates=9)
     late = (0.1 * at for at in itertools.count())  # each look at the clock is 100 ms later
@@ -287,8 +269,7 @@ def test_passes_are_bounded_and_reported(verifier: str, quality: Quality) -> Non
     passes = [entry for entry in sequence.log if not entry.startswith("prefill")]
     assert stats.denoise_steps == len(passes)
     looks = EFFORTS[quality].deadline_ms / 100
-    if verifier == "ar":  # canvases look at the clock before each text, not before each pass
-        assert stats.denoise_steps <= looks + request.max_tokens
+    assert stats.denoise_steps <= looks + request.max_tokens
 
 
 def test_drawn_answers_are_drawn_one_by_one() -> None:
@@ -300,11 +281,10 @@ def test_drawn_answers_are_drawn_one_by_one() -> None:
     assert len(texts) >= 3
 
 
-@pytest.mark.parametrize("verifier", KINDS)
-def test_the_last_state_shown_is_the_best_candidate(verifier: str) -> None:
+def test_the_last_state_shown_is_the_best_candidate() -> None:
     states: list[CanvasState] = []
     request = dataclasses.replace(REQUEST, text=CALLS, edits=history(CALLS, RENAMED))
-    prediction = answer(model_of(ANSWERS, verifier), request, clock, on_step=states.append)
+    prediction = answer(model_of(ANSWERS), request, clock, on_step=states.append)
     assert states[-1].show().partition("\n")[2] == prediction.candidates[0].text
 
 
@@ -314,11 +294,11 @@ def test_the_last_state_shown_is_the_best_candidate(verifier: str) -> None:
 def test_a_likely_repetition_passes_the_gate_though_the_model_hesitates() -> None:
     text = "def shown(x):\n    print(show(x))\n"
     likely = {"": 0.9, "2-2\n    print(shown(x))\n": 0.02, "1-1\n\n": 0.08}
-    (candidate,) = asked(likely, "ar", RENAMED, text=text).candidates
+    (candidate,) = asked(likely, RENAMED, text=text).candidates
     gate = read_gate(SHIPPED)[0]
     likely_sure = gate.sure(candidate, "next_edit")
     assert likely_sure >= threshold("medium")
-    (candidate,) = asked({"": 0.9}, "ar", RENAMED, text=text).candidates
+    (candidate,) = asked({"": 0.9}, RENAMED, text=text).candidates
     assert candidate.confidence.repeat is not None and candidate.confidence.repeat > 0.5
     assert gate.sure(candidate, "next_edit") < likely_sure  # the model finds it unlikely
 
@@ -331,13 +311,13 @@ def sent(prediction: Prediction) -> Any:
 
 
 def test_what_the_gate_needs_survives_the_wire() -> None:
-    prediction = asked(ANSWERS, "ar", RENAMED, text=CALLS, candidates=3)
+    prediction = asked(ANSWERS, RENAMED, text=CALLS, candidates=3)
     assert {each.source for each in prediction.candidates} == {"model", "repeat"}
     assert prediction_from_json(sent(prediction)) == prediction
 
 
 def test_an_older_peer_knows_nothing_of_places_and_repetitions() -> None:
-    data = sent(asked(ANSWERS, "ar", RENAMED, text=CALLS))
+    data = sent(asked(ANSWERS, RENAMED, text=CALLS))
     (candidate,) = data["prediction"]["candidates"]
     del candidate["source"]
     for field in ("total", "place", "nothing", "repeat"):

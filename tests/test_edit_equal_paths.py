@@ -13,9 +13,8 @@ from redraft.model.decoding.denoise import AUTOREGRESSIVE, Run
 from redraft.model.decoding.plan import Plan
 from redraft.model.decoding.tree import Tree
 from redraft.model.engine.answer import answer
-from redraft.model.runtime.backend import CanvasOutput, FloatArray, IntArray
+from redraft.model.runtime.backend import FloatArray
 from redraft.model.runtime.onnx_backend import OnnxBackend
-from redraft.model.runtime.onnx_sequence import OnnxSequence, stack
 from support.candidates import (
     CALLS,
     FIELD,
@@ -65,62 +64,14 @@ def test_every_text_is_what_the_causal_pass_alone_would_write(seed: int, plan: P
                 assert draft.token_ids[place] == likeliest
 
 
-class OneByOne(FakeSequence):
-    """Packed passes, one window after the other."""
-
-    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
-        return stack([self.denoise(window, logits) for window in windows])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_packed_candidates_are_those_written_one_by_one(seed: int) -> None:
-    class AloneBackend(FakeBackend):
-        def new_sequence(self, capacity: int) -> FakeSequence:
-            return OneByOne(self._predict, self._causal, capacity)
-
-    noise, config = Noise(seed), small_config(8)
-    packed = written(FakeBackend(noise, config), proposals=FIELD.proposals)
-    alone = written(AloneBackend(noise, config), proposals=FIELD.proposals)
-    assert packed == alone
-    assert len(packed.drafts) >= 3
-
-
-def graph_config(verifier: str) -> ModelConfig:
-    return tiny_config(
-        verifier=verifier, hidden=64, heads=6, kv_heads=2, head_dim=16, intermediate=96
-    )
-
-
-def test_packed_candidates_of_real_graphs_are_those_written_one_by_one(tmp_path: Path) -> None:
-    tokenizer = tiny_tokenizer()
-    store(graph_config("none"), "fp32", tmp_path)
-
-    class Alone(OnnxBackend):
-        def new_sequence(self, capacity: int) -> OnnxSequence:
-            sequence = super().new_sequence(capacity)
-            sequence.denoise_packed = lambda windows, logits=False: stack(  # type: ignore[method-assign]
-                [sequence.denoise(window, logits) for window in windows]
-            )
-            return sequence
-
-    request = dataclasses.replace(
-        REQUEST, text=CALLS, edits=history(CALLS, RENAMED), candidates=8, max_tokens=30
-    )
-    found = []
-    for kind in (OnnxBackend, Alone):
-        backend = kind(tmp_path, "CPU", threads=1)
-        found.append(answer(over(backend, tokenizer), request, clock).candidates)
-        backend.close()
-    assert [each.text for each in found[0]] == [each.text for each in found[1]]
-    assert {each.source for each in found[0]} >= {"repeat"}
-    for packed, alone in zip(*found, strict=True):
-        assert packed.confidence.total == pytest.approx(alone.confidence.total, abs=1e-3)
+def graph_config() -> ModelConfig:
+    return tiny_config(hidden=64, heads=6, kv_heads=2, head_dim=16, intermediate=96)
 
 
 def test_judged_candidates_of_real_graphs_are_scored_the_same_from_a_warm_cache(
     tmp_path: Path,
 ) -> None:
-    store(graph_config("ar"), "fp32", tmp_path)
+    store(graph_config(), "fp32", tmp_path)
     backend = OnnxBackend(tmp_path, "CPU", threads=1)
     model = over(backend, tiny_tokenizer())
     request = dataclasses.replace(
@@ -161,7 +112,7 @@ def test_branches_read_side_by_side_are_those_read_in_turn(seed: int) -> None:
 
 
 def test_branches_of_real_graphs_are_judged_as_texts_alone(tmp_path: Path) -> None:
-    config = dataclasses.replace(graph_config("ar"), adapter="all")
+    config = dataclasses.replace(graph_config(), adapter="all")
     store(config, "fp32", tmp_path)
     backend = OnnxBackend(tmp_path, "CPU", threads=1)
     sequence = backend.new_sequence(200)
@@ -200,6 +151,6 @@ def test_where_there_is_no_room_for_all_branches_texts_are_read_again() -> None:
 
 def test_proposals_are_priced_in_the_pass_that_prices_no_edit() -> None:
     text = "def shown(x):\n    print(show(x))\n"
-    prediction = asked({"2-2\n    print(shown(x))\n": 0.9, "": 0.1}, "ar", RENAMED, text=text)
+    prediction = asked({"2-2\n    print(shown(x))\n": 0.9, "": 0.1}, RENAMED, text=text)
     assert prediction.candidates[0].source == "both"
     assert prediction.stats.denoise_steps == 1

@@ -6,16 +6,19 @@ import dataclasses
 import math
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from redraft.model.config import ModelConfig
+from redraft.model.engine.abilities import abilities_of
 from redraft.model.engine.answer import CPU_STEP, answer, warm_up
 from redraft.model.engine.engine import Engine
 from redraft.model.errors import (
     InvalidRequest,
     RedraftError,
 )
-from redraft.model.records import EditRequest, Prediction
+from redraft.model.records import MAX_ANSWER_TOKENS, EditRequest, Grammar, Prediction
 from redraft.model.runtime.backend import Cancelled, CanvasOutput, FloatArray, IntArray
 from redraft.model.runtime.prefix_cache import PrefixCache
 from support.engines_of import (
@@ -41,7 +44,8 @@ from support.fake_backend import (
 
 
 def predicted(predict: Predict, request: EditRequest = REQUEST) -> Prediction:
-    return answer(make_model(predict), request, clock=Clock())
+    verifier = "ar" if request.task == "next_edit" else "none"
+    return answer(make_model(predict, verifier=verifier), request, clock=Clock())
 
 
 # --- one answer -------------------------------------------------------------------------------
@@ -109,6 +113,19 @@ def test_no_edit_is_told_with_its_reason() -> None:
 def test_an_edit_that_changes_nothing_is_not_a_candidate() -> None:
     request = dataclasses.replace(REQUEST, task="next_edit")
     assert predicted(Script(ids("4-4\nprint(area(2, 3))\n")), request).candidates == ()
+
+
+def test_weights_that_only_fill_canvases_predict_no_edits_and_take_no_grammar() -> None:
+    model = make_model(Script(ids(ANSWER)))
+    assert abilities_of(model.backend.config) == ("infill",)
+    declined = answer(model, dataclasses.replace(REQUEST, task="next_edit"), Clock())
+    assert (declined.candidates, declined.reason) == (
+        (),
+        "fake fills canvases and does not predict edits.",
+    )
+    bound = dataclasses.replace(REQUEST, grammar=Grammar("regex", "[a-z]+"))
+    with pytest.raises(InvalidRequest, match="no grammar can be held against it"):
+        answer(model, bound, Clock())
 
 
 def test_an_infill_of_nothing_is_told_with_its_reason() -> None:
@@ -217,7 +234,18 @@ def _after(count: int) -> Callable[[], bool]:
     return lambda: next(left, None) is None
 
 
-def test_warming_up_runs_every_kind_of_pass_and_keeps_no_sequence() -> None:
+@pytest.mark.parametrize(
+    ("config", "denoised"),
+    [
+        (small_config(), [False, True]),
+        (replace(small_config(), verifier="ar"), [False, True]),
+        (replace(small_config(), verifier="ar", adapter="masks"), []),
+        (replace(small_config(), verifier="ar", draft_after=MAX_ANSWER_TOKENS), []),
+    ],
+)
+def test_warming_up_runs_every_kind_of_pass_that_answers_need_and_keeps_no_sequence(
+    config: ModelConfig, denoised: list[bool]
+) -> None:
     seen: list[bool] = []
 
     class Watching(FakeSequence):
@@ -232,9 +260,9 @@ def test_warming_up_runs_every_kind_of_pass_and_keeps_no_sequence() -> None:
             self.sequences.append(sequence)
             return sequence
 
-    backend = WatchingBackend(Noise(), small_config())
+    backend = WatchingBackend(Noise(), config)
     warm_up(backend)
-    assert seen == [False, True]
+    assert seen == denoised
     assert backend.sequences == []
 
 

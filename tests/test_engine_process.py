@@ -28,6 +28,8 @@ from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous, began
 from redraft.server.settings import Settings
 from support.served import eventually
 
+pytestmark = pytest.mark.usefixtures("spawn")
+
 ENGINE = "support.engines:process_engine"
 #: Seconds that these wait for a start, however much else this machine has to do.
 PATIENCE_S = 60.0

@@ -14,6 +14,7 @@ def task_of(beginning: str) -> ChatTask:
     return found
 
 
+@pytest.mark.usefixtures("spawn")
 def test_there_are_fifty_and_each_wants_something() -> None:
     found = tasks()
     assert len(found) == len(BY_QUESTION) == 50
@@ -43,5 +44,6 @@ def test_there_are_fifty_and_each_wants_something() -> None:
         ("Write a Python function add", "Sorry, I cannot.", False),
     ],
 )
+@pytest.mark.usefixtures("spawn")
 def test_answers_are_judged_by_what_they_hold(beginning: str, text: str, done: bool) -> None:
     assert is_done(task_of(beginning), text, run_program) is done

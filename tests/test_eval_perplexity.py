@@ -30,7 +30,7 @@ from support.onnx_models import store
 from support.tiny import tiny_config, tiny_tokenizer
 from support.training_sources import write_lines
 
-CONFIG = tiny_config(head_dim=16, max_positions=2_304, adapter="none")  # 4,352 are stretched by 2
+CONFIG = tiny_config(head_dim=16, max_positions=2_304)  # 4,352 are stretched by 2
 CODE = "".join(f"def foo_{i}(x):\n    return foo(x) + {i}\n" for i in range(300))
 
 

@@ -1,16 +1,35 @@
-"""Programs that a model wrote: what they may do, and what stops them."""
+"""The limits of programs that a model wrote, in bubblewrap and with limits alone."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
 import sys
 from pathlib import Path
 
 import pytest
 from redraft.evals.sandbox import sandbox
-from redraft.evals.sandbox.sandbox import ProgramLimits, ProgramResult, run_program, weakness
+from redraft.evals.sandbox.sandbox import (
+    ProgramLimits,
+    ProgramResult,
+    bubblewrap,
+    protection,
+    run_program,
+)
 
+pytestmark = pytest.mark.usefixtures("spawn")
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+
+
+IN_BUBBLEWRAP = pytest.mark.skipif(bubblewrap() is None, reason=protection())
+
+
+@pytest.fixture(autouse=True, params=["limits", "bubblewrap"] if bubblewrap() else ["limits"])
+def wrapper(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each test in both sandboxes, where there are two."""
+    if request.param == "limits":
+        monkeypatch.setattr(sandbox, "bubblewrap", lambda: None)
 
 
 def refused(verdict: ProgramResult) -> bool:
@@ -140,11 +159,37 @@ def test_leaving_early_is_not_passing(program: str, outcome: str) -> None:
     assert run_program(program).outcome == outcome
 
 
-def test_what_is_not_enforced_here_is_said() -> None:
-    assert bool(weakness()) == (sys.platform in ("win32", "darwin"))
+ONLY_LIMITS = "Programs run with resource limits and an audit hook only: "
 
 
-# --- attacks --------------------------------------------------------------------------------------
+def test_the_active_sandbox_is_named(wrapper: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    if sandbox.bubblewrap() is not None:
+        assert protection() == "Programs run in bubblewrap, with resource limits and an audit hook."
+        return
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert protection() == f"{ONLY_LIMITS}bubblewrap (bwrap) is not installed."
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/bwrap")
+    assert protection() == f"{ONLY_LIMITS}bubblewrap does not work here."
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert "macOS has no bubblewrap" in protection()
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert "Windows has no bubblewrap" in protection()
+
+
+@POSIX
+def test_a_bubblewrap_that_fails_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    bubblewrap.cache_clear()
+    try:
+        assert bubblewrap() is None
+    finally:
+        bubblewrap.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -203,38 +248,34 @@ BLIND = (
 )
 
 
-@pytest.mark.skipif(sys.platform != "linux" or weakness() != "", reason="no walls of the kernel")
+@IN_BUBBLEWRAP
+@pytest.mark.parametrize("wrapper", ["bubblewrap"], indirect=True)
 @pytest.mark.parametrize(
     "program",
     [
-        "os.fork()",
-        "os.kill(os.getppid(), 9)",
-        "os.symlink('/etc/passwd', 'link')",
-        "import socket\nsocket.socket()",
-        "import socket\nsocket.socketpair()",
-        "import subprocess\nsubprocess.run(['/bin/true'])",
         "open('/etc/passwd').read()",
         "open('../up.txt', 'w')",
-        "os.listdir('/proc/self')",
-        "os.execv('/bin/true', ['true'])",
-        "import ctypes\nctypes.CDLL(None)\nos.posix_spawn('/bin/true', ['true'], {})",
+        "open('/usr/lib/new.py', 'w')",
+        "os.listdir('/proc')",
+        f"os.kill({os.getpid()}, 0)",
         "import resource\nresource.setrlimit(resource.RLIMIT_AS, (-1, -1))",
-        "import resource\nresource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))",
     ],
 )
-def test_the_kernel_refuses_what_a_blinded_hook_lets_through(program: str) -> None:
+def test_bubblewrap_refuses_what_a_blinded_hook_lets_through(program: str) -> None:
     verdict = run_program(BLIND + program)
     assert verdict.outcome == "failed"
-    assert verdict.detail.startswith(("PermissionError", "OSError", "ValueError: not allowed"))
+    assert verdict.detail.startswith(("PermissionError", "OSError", "FileNotFoundError",
+                                      "ProcessLookupError", "ValueError: not allowed"))  # fmt: skip
 
 
-def test_what_a_kernel_lacks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "linux")
-    weakness.cache_clear()
-    monkeypatch.setattr(
-        sandbox, "_ask", lambda *_: (b'{"secret": "s", "walls": []}', 0, "s", False)
-    )
-    try:
-        assert weakness() == "this kernel offers no Landlock and no filter of system calls"
-    finally:
-        weakness.cache_clear()
+@IN_BUBBLEWRAP
+@pytest.mark.parametrize("wrapper", ["bubblewrap"], indirect=True)
+def test_bubblewrap_has_no_network() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        program = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), 5)"
+        verdict = run_program(BLIND + program)
+        assert verdict.outcome == "failed" and "Error" in verdict.detail
+        server.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            server.accept()

@@ -9,8 +9,8 @@ from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.door import Session
 from redraft.lsp.session.exploring import BAND, SHARE, Lot, lot_of
 from redraft.lsp.settings import LspSettings
-from support.desk import URI, Desk, reason, shown
 from support.predictor import infill
+from support.workbench import URI, Workbench, reason, shown
 
 USUAL = 0.25
 
@@ -51,10 +51,10 @@ def test_the_propensity_is_how_often_it_would_be_shown(sure: float) -> None:
 # --- in a session ---------------------------------------------------------------------------------
 
 
-def answered_at(move: float, confidence: float, **fields: object) -> tuple[Desk, Decision]:
+def answered_at(move: float, confidence: float, **fields: object) -> tuple[Workbench, Decision]:
     """A desk whose lot moves the threshold so, and what it says to an answer."""
     for seed in range(2_000):
-        desk = Desk()
+        desk = Workbench()
         desk.session = Session(
             LspSettings(), desk.clock, context=desk.shelf, explores=lambda: True, seed=seed
         )

@@ -98,7 +98,8 @@ def test_moments_are_the_same_each_time_and_a_smaller_sample_is_part_of_a_larger
 
 def test_the_scenarios_judge_and_are_never_fitted_on() -> None:
     assert len(in_suite()) == 120
-    for source in ("carry-on", "dev-commits.jsonl.zst", "human-eval"):
+    infill = "HumanEval-SingleLineInfilling.jsonl.gz"
+    for source in ("carry-on", "dev-commits.jsonl.zst", "human-eval", infill):
         assert judges_among([RunFile({"source": source})]) == [source]
     assert judges_among([RunFile({"source": "train-commits.jsonl.zst"})]) == []
 
@@ -164,43 +165,33 @@ def test_a_policy_shows_the_first_candidate_that_is_sure_enough(commits: Path) -
     gate = policies(PLAIN_SAYS, [moment])
     medium = next(each for each in gate if each.name == "gate, medium")
     told = episode_of(medium, moment)
-    assert (told["accepted"], told["right"]) == (False, False)
-    assert told["confidence"] == pytest.approx(0.9)
+    assert (told["shown"], told["accepted"]) == (True, False)
+    assert told["brier"] == pytest.approx(0.9**2)
 
 
-def test_the_area_counts_ties_half() -> None:
+def test_measures_by_hand() -> None:
     assert area([0.9, 0.8, 0.1], [True, True, False]) == 1.0
     assert area([0.1, 0.9], [True, False]) == 0.0
-    assert area([0.5, 0.5], [True, False]) == 0.5
+    assert area([0.5, 0.5], [True, False]) == 0.5  # ties count half
     assert area([0.5, 0.5, 0.2, 0.7], [True, False, False, True]) == 0.875
     assert area([0.5], [True]) is None
-
-
-def test_the_calibration_error_by_hand() -> None:
     scores, right = [0.2] * 10 + [0.8] * 10, [True] * 2 + [False] * 8 + [True] * 6 + [False] * 4
     assert calibration_error(scores, right, bins=2) == pytest.approx(0.1)
-
-
-def test_the_area_of_risks_by_hand() -> None:
-    assert risk_coverage([0.9, 0.8, 0.1], [True, False, True]) == pytest.approx(
-        (0 + 1 / 2 + 1 / 3) / 3
-    )
+    third = risk_coverage([0.9, 0.8, 0.1], [True, False, True])
+    assert third == pytest.approx((0 + 1 / 2 + 1 / 3) / 3)
     assert risk_coverage([0.9, 0.8, 0.1], [True, True, False]) == pytest.approx(1 / 9)
     assert least_risk_coverage([False, True, True]) == pytest.approx(1 / 9)
     assert risk_coverage([0.5, 0.5], [True, False]) == 0.5  # in whatever order
     assert risk_coverage([], []) is None
+    low, high = reliability([0.8, 0.1, 0.9, 0.3], [True, False, True, True], bins=2)
+    assert (low.said, low.true, low.n) == (pytest.approx(0.2), 0.5, 2)
+    assert (high.said, high.true, high.n) == (pytest.approx(0.85), 1.0, 2)
 
 
 def test_few_candidates_miss_their_chances_by_chance() -> None:
     few, many = [0.1, 0.3, 0.5, 0.7, 0.9] * 6, [0.1, 0.3, 0.5, 0.7, 0.9] * 600
     assert error_by_chance(few) > 0.08 > 0.02 > error_by_chance(many)
     assert error_by_chance([]) == 0.0
-
-
-def test_said_and_true_by_hand() -> None:
-    low, high = reliability([0.8, 0.1, 0.9, 0.3], [True, False, True, True], bins=2)
-    assert (low.said, low.true, low.n) == (pytest.approx(0.2), 0.5, 2)
-    assert (high.said, high.true, high.n) == (pytest.approx(0.85), 1.0, 2)
 
 
 def test_a_gate_for_a_session_is_fitted_on_the_others_alone(commits: Path) -> None:
@@ -252,9 +243,6 @@ def test_a_gate_fitted_on_outcomes_tells_right_from_wrong(commits: Path) -> None
         )
         assert right > threshold("low") > wrong
     assert fit_gate(samples, "again").heads == fit_gate(samples, "again").heads
-
-
-# --- on disk ------------------------------------------------------------------------------------
 
 
 def test_the_shipped_gate_can_be_read_and_says_what_it_was_fitted_on() -> None:
@@ -315,9 +303,6 @@ def test_what_nobody_told_counts_as_average() -> None:
     assert row["mean"] != 0.0
 
 
-# --- the commands --------------------------------------------------------------------------------
-
-
 def test_of_a_run_one_task_alone_may_count(commits: Path) -> None:
     run = outcomes(commits, {True: 0.9, False: 0.3})
     tasks = [{each["task"] for each in only(task, run).episodes.values()} for task in GATED]
@@ -329,7 +314,7 @@ def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
     from redraft.server.commands.main import app
 
     run = outcomes(commits, {True: 0.9, False: 0.3})
-    path, page = tmp_path / "train.jsonl", tmp_path / "gate.html"
+    path = tmp_path / "train.jsonl"
     lines = [{"run": run.settings, "machine": {}}, *run.episodes.values()]
     path.write_text("".join(json.dumps(each) + "\n" for each in lines))
     made = tmp_path / "made.json"
@@ -340,14 +325,19 @@ def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
         app, ["gate", "ship", "--ghost-text", str(path), str(path), "--out", str(made)]
     )
     assert ghost.exit_code == 0, ghost.output
-    options = [str(path), "--gate", str(made), "--html", str(page)]
+    options = [str(path), "--gate", str(made)]
     told = CliRunner().invoke(app, ["eval", "gate", *options], catch_exceptions=False)
     assert told.exit_code == 0, told.output
     for part in ("gate, medium", "ranking of candidates", "what the gate goes by"):
         assert part in told.output
-    drawn = page.read_text(encoding="utf-8")
-    for part in ("What the gate goes by", "Utility against shown rate"):
-        assert part in drawn
+
+
+def test_sessions_without_fitted_runs_are_refused(tmp_path: Path) -> None:
+    from redraft.server.commands.main import app
+
+    done = CliRunner().invoke(app, ["eval", "gate", str(tmp_path / "run.jsonl"), "--sessions"])
+    assert isinstance(done.exception, SettingsError)
+    assert "--fitted-on" in str(done.exception)
 
 
 def test_ship_refuses_what_judges(tmp_path: Path) -> None:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from redraft.evals.figures.samples import CommitChange
+from redraft.evals.gate.half_typed import half_typed
 from redraft.evals.gate.labels import as_served, is_kept
 from redraft.evals.gate.places import begun_gaps, position_of
 from redraft.model.decoding.probabilities import line_logs
 from redraft.model.edits.begun import lines_around
 from redraft.model.edits.gate_features import read
-from redraft.model.edits.hunks import apply_history, hunks_of
 from redraft.model.edits.replacement import Replacement
-from redraft.model.proposals.propose import propose
 from redraft.model.records import Candidate, Confidence, EditRequest
 from support.gates import PLAIN
 
 SURE = Confidence(0.9, 0.8, 0.95, total=-0.5)
-
-
-# --- places --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -84,9 +82,6 @@ def test_bodies_are_cut_out_whole_and_a_new_file_has_nothing_below() -> None:
     assert inside.filled(inside.middle) == GO
 
 
-# --- what is kept --------------------------------------------------------------------------------
-
-
 def test_kept_is_what_stands_there_by_half_wherever_it_is_indented() -> None:
     text, after = "def f(a):\n    \n", "def f(a):\n    total = count(a)\n    return total\n"
     request = EditRequest("infill", "a.py", text, 14)
@@ -123,7 +118,32 @@ def test_lines_below_what_the_engine_gives_up_are_not_judged() -> None:
     assert as_served(made, least=-20.0) is made
 
 
-# --- what the gate reads -------------------------------------------------------------------------
+SHOP = """
+CURRENCY = "euro"
+
+
+def price(item, rate):
+    total = item.price * rate
+    return f"{total} {CURRENCY}"
+
+
+def show(item, rate):
+    total = price(item, rate)
+    print(item.name, total)
+    return total
+"""
+
+
+def test_of_a_line_half_typed_the_rest_is_wanted() -> None:
+    edited = set()
+    for seed in range(40):
+        moment = half_typed("shop.py", SHOP, random.Random(seed))
+        assert moment is not None and moment.wanted == SHOP != moment.text
+        head, tail = moment.text[: moment.cursor], moment.text[moment.cursor :]
+        assert SHOP.startswith(head) and SHOP.endswith(tail)
+        assert "\n" not in SHOP[len(head) : len(SHOP) - len(tail)]
+        edited.add(bool(moment.edits))
+    assert edited == {True, False}
 
 
 @pytest.mark.parametrize("name", ["place", "not_nothing"])
@@ -153,31 +173,6 @@ def test_the_log_probability_of_each_line_takes_its_break_along() -> None:
     assert line_logs(tokens, [-1.0, -2.0, -3.0, -4.0, -5.0], 0) == (-3.0, -12.0)
     assert line_logs([b"ab", b"c"], [-1.0, -2.0], 1) == (-3.0,)
     assert line_logs([b"\n", b"x"], [-1.0, -2.0], 0) == (-3.0,)
-
-
-# --- imports of the standard library -------------------------------------------------------------
-
-
-def family_of_import(language: str, before: str, after: str) -> set[str]:
-    old, lines = before.split("\n"), after.split("\n")
-    hunks = hunks_of(old, lines)
-    edits = apply_history("a", old, hunks, len(hunks))[1]
-    found = propose(edits, lines, 0, len(lines), hunks[0].first, (), language)
-    return {each.family for each in found if any("import" in line for line in each.lines)}
-
-
-@pytest.mark.parametrize(
-    ("language", "before", "written", "expected"),
-    [
-        ("python", "x = 1\n", "y = re.sub('a', 'b', x)\n", {"standard"}),
-        ("python", "x = 1\n", "y = np.zeros(3)\n", {"imported"}),
-        ("python", "import re\nx = 1\n", "y = re.sub('a', 'b', x)\n", set()),
-    ],
-)
-def test_an_import_of_the_standard_library_is_a_family_of_its_own(
-    language: str, before: str, written: str, expected: set[str]
-) -> None:
-    assert family_of_import(language, before, before + written) == expected
 
 
 def test_an_import_of_the_standard_library_is_shown_however_unsure_the_model_is() -> None:

@@ -6,16 +6,16 @@ import pytest
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.empty_lines import is_empty_body, is_empty_body_line
 from redraft.model.edits.abstained import Abstained
-from support.desk import Desk, reason
 from support.predictor import infill, predicted, rewrite
+from support.workbench import Workbench, reason
 
 READ = 'def read_items(path):\n    """Read them."""\n    \n'
 IMPORT = ("def read_items", "import csv\n\n\ndef read_items")
 
 
-def with_an_import_shown() -> Desk:
+def with_an_import_shown() -> Workbench:
     """The user is in the empty body, and an import is offered further up."""
-    desk = Desk(READ)
+    desk = Workbench(READ)
     desk.cursor = len(READ) - 1
     desk.type("x")
     desk.erase(1)
@@ -44,8 +44,8 @@ def test_in_a_line_with_text_an_edit_that_is_shown_stays(invoked: bool) -> None:
     assert reason(desk.consider(cursor=len("def "), invoked=invoked)) == "a next edit is shown"
 
 
-def typed_up_to_the_value() -> Desk:
-    desk = Desk("import logging\n\nlogger =")
+def typed_up_to_the_value() -> Workbench:
+    desk = Workbench("import logging\n\nlogger =")
     desk.type(" ")
     return desk
 
@@ -91,8 +91,8 @@ STACK = (
 PEEK = "\n    def peek(self):\n        return self.items[-1]\n"
 
 
-def in_the_empty_body(**settings: object) -> Desk:
-    desk = Desk(STACK, **settings)
+def in_the_empty_body(**settings: object) -> Workbench:
+    desk = Workbench(STACK, **settings)
     desk.cursor = len(STACK) - 1
     desk.type("x")
     desk.erase(1)
@@ -136,7 +136,7 @@ RENAMED = "def area(w, h):\n    return w * h\n\nprint(area(2, 3))\n"
 
 
 def test_while_a_name_is_replaced_no_ghost_text_makes_it_longer() -> None:
-    desk = Desk(RENAMED)
+    desk = Workbench(RENAMED)
     desk.cursor = RENAMED.index("area") + len("area")
     desk.erase(len("area"))
     desk.type("surface")
@@ -153,7 +153,7 @@ def test_while_a_name_is_replaced_no_ghost_text_makes_it_longer() -> None:
     ],
 )
 def test_elsewhere_ghost_text_is_asked_for_as_ever(text: str, at: str, typed: str) -> None:
-    desk = Desk(text)
+    desk = Workbench(text)
     desk.cursor = text.index(at) + len(at)
     if typed:
         desk.type(typed)

@@ -14,7 +14,7 @@ from redraft.model.runtime.backend import Cancelled, CanvasOutput, IntArray
 from support.tiny import tiny_config, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
-CONFIG = replace(tiny_config(expand_token=10), canvas_width=8)
+CONFIG = replace(tiny_config(expand_token=10, verifier="none"), canvas_width=8)
 END, EXPAND, MASK = CONFIG.end_token, CONFIG.expand_token, CONFIG.mask_token
 #: What the model thinks of a position: a token and how sure it is.
 Thought = tuple[int, float]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from redraft.lsp.session.answers_and_rejections import COOL_DOWN_S
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.model.edits.abstained import Abstained
-from support.desk import Desk
 from support.next_edits import edited, shown_edit
 from support.predictor import infill, rewrite_lines
+from support.workbench import Workbench
 
 
 def kind(decision: Decision) -> str:
@@ -66,7 +66,7 @@ def test_what_is_hidden_twice_is_rejected() -> None:
 
 
 def test_ghost_text_that_is_hidden_leaves_next_edits_alone_and_comes_back() -> None:
-    desk = Desk("def f():\n    \n\ndef g():\n    ")
+    desk = Workbench("def f():\n    \n\ndef g():\n    ")
     shown = desk.answer("return 1")
     assert isinstance(shown, Show)
     desk.session.dismissed(shown.suggestion.id)
@@ -97,7 +97,7 @@ def test_after_a_rejection_the_next_candidate_is_offered_at_once() -> None:
 
 def test_after_a_rejection_the_next_place_is_asked_about_at_once() -> None:
     filler = "".join(f"value_{i} = compute({i})\n" for i in range(60))
-    desk = Desk(f"def area(r):\n    return r\n\nprint(area(1))\n{filler}print(area(2))\n")
+    desk = Workbench(f"def area(r):\n    return r\n\nprint(area(1))\n{filler}print(area(2))\n")
     desk.swap("area(r)", "area(r, pi)")
     shown = desk.edit("print(area(1))", "print(area(1, 3))")
     assert isinstance(shown, Show)
@@ -108,7 +108,7 @@ def test_after_a_rejection_the_next_place_is_asked_about_at_once() -> None:
 
 
 def test_after_a_rejection_other_ghost_text_is_offered_at_once() -> None:
-    desk = Desk()
+    desk = Workbench()
     ask = desk.ask()
     prediction = infill(ask.request, "return 1", "return 2")
     shown = desk.session.settle(ask, prediction, desk.revision, 0.0)

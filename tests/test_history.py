@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import pytest
 from redraft.lsp.editor.documents import ContentChange
-from redraft.lsp.editor.history import (
-    SHOWN_EDITS,
-)
+from redraft.lsp.editor.history import SHOWN_EDITS
 from redraft.lsp.editor.positions import Position, Range
 from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
 from redraft.model.training.commits import FileChange
-from support.histories import CODE, URI, Desk
+from support.histories import CODE, lines, rebuilt
+from support.workbench import URI, Workbench
 from unidiff import PatchSet
 
-# --- one edit ------------------------------------------------------------------------------------
+
+@pytest.fixture
+def desk() -> Workbench:
+    return Workbench(CODE)
 
 
-def test_typing_a_word_is_one_edit_with_three_lines_of_context() -> None:
-    desk = Desk()
-    desk.type(10, 8, "_of_all")
+def test_typing_a_word_is_one_edit_with_three_lines_of_context(desk: Workbench) -> None:
+    desk.type_at(10, 8, "_of_all")
     desk.pause()
     [edit] = desk.history.edits()
     assert (edit.path, edit.line) == ("a.py", 7)
@@ -29,9 +30,8 @@ def test_typing_a_word_is_one_edit_with_three_lines_of_context() -> None:
     )
 
 
-def test_an_edit_in_progress_is_kept_apart_until_the_burst_ends() -> None:
-    desk = Desk()
-    desk.type(10, 0, "total_")
+def test_an_edit_in_progress_is_kept_apart_until_the_burst_ends(desk: Workbench) -> None:
+    desk.type_at(10, 0, "total_")
     assert desk.history.edits() == ()
     assert "+total_value_10" in str(desk.history.in_progress(URI)[0])
     desk.history.flush(URI)
@@ -39,19 +39,19 @@ def test_an_edit_in_progress_is_kept_apart_until_the_burst_ends() -> None:
     assert desk.history.in_progress(URI) == []
 
 
-def test_typing_does_not_rewrite_the_history() -> None:
-    desk = Desk()
-    desk.type(10, 0, "x")
+def test_typing_does_not_rewrite_the_history(desk: Workbench) -> None:
+    desk.type_at(10, 0, "x")
     desk.pause()
     before = desk.diffs()
     for character in "abcdef":
-        desk.type(30, 0, character)
+        desk.type_at(30, 0, character)
         assert desk.diffs() == before
 
 
 @pytest.mark.parametrize(("line", "edits"), [(18, 1), (19, 2)])
-def test_edits_within_eight_lines_and_a_second_are_one(line: int, edits: int) -> None:
-    desk = Desk()
+def test_edits_within_eight_lines_and_a_second_are_one(
+    desk: Workbench, line: int, edits: int
+) -> None:
     desk.put(9, 0, 0, "x")
     desk.put(line, 0, 0, "y")
     desk.history.flush(URI)
@@ -59,8 +59,7 @@ def test_edits_within_eight_lines_and_a_second_are_one(line: int, edits: int) ->
     assert len(desk.history._edits) == edits
 
 
-def test_edits_a_pause_apart_are_two_unless_they_touch() -> None:
-    desk = Desk()
+def test_edits_a_pause_apart_are_two_unless_they_touch(desk: Workbench) -> None:
     desk.put(10, 0, 0, "x")
     desk.pause()
     desk.put(13, 0, 0, "y")
@@ -73,11 +72,10 @@ def test_edits_a_pause_apart_are_two_unless_they_touch() -> None:
     assert "+yvalue_13" not in "".join(desk.diffs())
 
 
-def test_writing_on_after_a_pause_stays_one_edit() -> None:
-    desk = Desk()
-    desk.type(10, 0, "def f():\n")
+def test_writing_on_after_a_pause_stays_one_edit(desk: Workbench) -> None:
+    desk.type_at(10, 0, "def f():\n")
     desk.pause(20)
-    desk.type(11, 0, "    return 1\n")
+    desk.type_at(11, 0, "    return 1\n")
     desk.pause()
     [diff] = desk.diffs()
     assert "+def f():\n+    return 1\n" in diff
@@ -88,25 +86,23 @@ def test_an_edit_looks_as_in_training() -> None:
     new = [*old[:9], "def added():", *old[9:14], "changed = 1", *old[15:]]
     hunks = hunks_of(old, new)
     _, expected, _ = apply_history("a.py", old, FileChange("a.py", old, new, hunks).hunks, 2)
-    desk = Desk()
+    desk = Workbench(CODE)
     desk.put(9, 0, 0, "def added():\n")
     desk.put(15, 0, 99, "changed = 1")
     desk.pause()
     assert desk.history.edits() == tuple(map(last_burst, expected))
 
 
-def test_a_long_edit_is_shown_as_it_ended() -> None:
-    desk = Desk()
+def test_a_long_edit_is_shown_as_it_ended(desk: Workbench) -> None:
     for number in range(12):
-        desk.type(10 + number, 0, f"line_{number}\n")
+        desk.type_at(10 + number, 0, f"line_{number}\n")
     desk.pause()
     [diff] = desk.diffs()
     assert diff.startswith(" line_1\n line_2\n line_3\n+line_4\n")
-    assert desk.rebuilt() == desk.lines()
+    assert rebuilt(desk) == lines(desk)
 
 
-def test_hunks_are_unified_diffs_that_unidiff_reads() -> None:
-    desk = Desk()
+def test_hunks_are_unified_diffs_that_unidiff_reads(desk: Workbench) -> None:
     desk.put(0, 0, 0, "first\n")
     desk.pause()
     desk.delete_lines(40, 42)
@@ -118,8 +114,7 @@ def test_hunks_are_unified_diffs_that_unidiff_reads() -> None:
     assert (other.path, other.added, other.removed) == ("a.py", 0, 2)
 
 
-def test_only_the_last_edits_are_shown() -> None:
-    desk = Desk()
+def test_only_the_last_edits_are_shown(desk: Workbench) -> None:
     for line in range(0, 60, 6):
         desk.put(line, 0, 0, f"#{line} ")
         desk.pause()
@@ -127,12 +122,8 @@ def test_only_the_last_edits_are_shown() -> None:
     assert "+#54 " in desk.diffs()[-1]
 
 
-# --- what takes itself back ----------------------------------------------------------------------
-
-
-def test_what_is_typed_and_deleted_leaves_no_trace() -> None:
-    desk = Desk()
-    desk.type(10, 0, "abc")
+def test_what_is_typed_and_deleted_leaves_no_trace(desk: Workbench) -> None:
+    desk.type_at(10, 0, "abc")
     for column in (3, 2, 1):
         desk.put(10, column - 1, column, "")
     desk.pause()
@@ -140,9 +131,8 @@ def test_what_is_typed_and_deleted_leaves_no_trace() -> None:
     assert desk.history.patches(URI) == []
 
 
-def test_undo_and_redo_collapse() -> None:
-    desk = Desk()
-    desk.type(10, 0, "abc")
+def test_undo_and_redo_collapse(desk: Workbench) -> None:
+    desk.type_at(10, 0, "abc")
     desk.pause()
     assert desk.put(10, 0, 3, "") == "undo"
     desk.pause()
@@ -156,24 +146,22 @@ def test_undo_and_redo_collapse() -> None:
     assert len(desk.diffs()) == 1
 
 
-def test_undoing_edit_after_edit_is_undoing_all_along() -> None:
-    desk = Desk()
-    desk.type(10, 0, "abc")
+def test_undoing_edit_after_edit_is_undoing_all_along(desk: Workbench) -> None:
+    desk.type_at(10, 0, "abc")
     desk.pause()
-    desk.type(40, 0, "def")
+    desk.type_at(40, 0, "def")
     desk.pause()
     assert desk.put(40, 0, 3, "") == "undo"
     assert desk.put(10, 0, 3, "") == "undo"
     desk.pause()
     assert desk.diffs() == []
-    assert desk.rebuilt() == desk.lines() == CODE.split("\n")
+    assert rebuilt(desk) == lines(desk) == CODE.split("\n")
 
 
-def test_going_back_to_a_state_on_the_way_is_undoing() -> None:
-    desk = Desk()
-    desk.type(10, 0, "abc")
+def test_going_back_to_a_state_on_the_way_is_undoing(desk: Workbench) -> None:
+    desk.type_at(10, 0, "abc")
     desk.pause()
-    desk.type(10, 3, "def")
+    desk.type_at(10, 3, "def")
     desk.pause()
     assert desk.put(10, 3, 6, "") == "undo"
     desk.pause()
@@ -181,25 +169,24 @@ def test_going_back_to_a_state_on_the_way_is_undoing() -> None:
     assert "+abcvalue_10" in diff
 
 
-def test_deleting_one_character_is_typing() -> None:
-    desk = Desk()
-    desk.type(10, 0, "abc")
+def test_deleting_one_character_is_typing(desk: Workbench) -> None:
+    desk.type_at(10, 0, "abc")
     assert desk.put(10, 2, 3, "") == "edit"
 
 
 @pytest.mark.parametrize("written", ["    ", "\t\t", "()", '""', "\n    "])
-def test_one_key_that_leads_back_to_an_earlier_text_is_no_undo(written: str) -> None:
-    desk = Desk()
+def test_one_key_that_leads_back_to_an_earlier_text_is_no_undo(
+    desk: Workbench, written: str
+) -> None:
     assert desk.put(10, 0, 0, written) == "edit"  # Tab, a bracket, or Enter
     end = Position(11, 4) if "\n" in written else Position(10, len(written))
     backspace = ContentChange("", Range(Position(10, 0), end))
     assert desk.change(backspace) == "edit"
     assert desk.put(10, 0, 0, written) == "edit"
-    assert desk.rebuilt() == desk.lines()
+    assert rebuilt(desk) == lines(desk)
 
 
-def test_one_key_after_two_edits_is_no_undo() -> None:
-    desk = Desk()
+def test_one_key_after_two_edits_is_no_undo(desk: Workbench) -> None:
     desk.put(10, 0, 0, "    ")
     desk.pause()
     desk.put(40, 0, 0, "    ")
@@ -209,34 +196,28 @@ def test_one_key_after_two_edits_is_no_undo() -> None:
     assert desk.put(10, 0, 4, "") == "edit"
     desk.pause()
     assert desk.diffs() == []
-    assert desk.rebuilt() == desk.lines()
+    assert rebuilt(desk) == lines(desk)
 
 
-def test_an_undo_is_over_with_the_next_edit() -> None:
-    desk = Desk()
-    desk.type(10, 0, "abc")
+def test_an_undo_is_over_with_the_next_edit(desk: Workbench) -> None:
+    desk.type_at(10, 0, "abc")
     desk.put(10, 0, 3, "")
     assert desk.history.happened(URI) == "undo"
     desk.put(10, 0, 0, "x")
     assert desk.history.happened(URI) == "edit"
 
 
-# --- accepted ------------------------------------------------------------------------------------
-
-
-def test_an_accepted_suggestion_is_an_edit_of_its_own_and_marked() -> None:
-    desk = Desk()
-    desk.type(10, 0, "abc")
+def test_an_accepted_suggestion_is_an_edit_of_its_own_and_marked(desk: Workbench) -> None:
+    desk.type_at(10, 0, "abc")
     change = ContentChange("x = 1\n" * 30, Range(Position(11, 0), Position(11, 0)))
     assert desk.change(change, accepted=True) == "accepted"  # however long, no bulk change
-    desk.type(11, 0, "y")
+    desk.type_at(11, 0, "y")
     desk.pause()
     assert [edit.accepted for edit in desk.history.edits()] == [False, True, False]
-    assert desk.rebuilt() == desk.lines()
+    assert rebuilt(desk) == lines(desk)
 
 
-def test_an_acceptance_reported_late_is_marked() -> None:
-    desk = Desk()
+def test_an_acceptance_reported_late_is_marked(desk: Workbench) -> None:
     desk.put(10, 0, 0, "abc")
     desk.history.mark_accepted(URI)
     desk.pause()
@@ -248,62 +229,51 @@ def test_an_acceptance_reported_late_is_marked() -> None:
     assert [edit.accepted for edit in desk.history.edits()] == [True, True]
 
 
-# --- what stays out ------------------------------------------------------------------------------
-
-
-def test_a_paste_stays_out_and_starts_a_new_snapshot() -> None:
-    desk = Desk()
-    desk.type(10, 0, "abc")
+def test_a_paste_stays_out_and_starts_a_new_snapshot(desk: Workbench) -> None:
+    desk.type_at(10, 0, "abc")
     desk.pause(5)
     assert desk.put(30, 0, 0, "pasted = True\n" * 8) == "bulk"
-    assert list(desk.history.snapshot(URI)) == desk.lines()
+    assert list(desk.history.snapshot(URI)) == lines(desk)
     assert len(desk.diffs()) == 1  # what was typed before is still known
     assert desk.history.patches(URI) == []
 
 
-def test_a_checkout_stays_out() -> None:
-    desk = Desk()
-    assert desk.change(ContentChange("another = 1\n" * 40)) == "bulk"
+SPACES = [ContentChange(" ", Range(Position(n, 0), Position(n, 0))) for n in (50, 30, 10)]
+
+
+@pytest.mark.parametrize("changes", [[ContentChange("another = 1\n" * 40)], SPACES])
+def test_a_checkout_and_a_formatter_stay_out(desk: Workbench, changes: list[ContentChange]) -> None:
+    assert desk.change(*changes) == "bulk"
     desk.pause()
     assert desk.diffs() == []
-    assert desk.rebuilt() == desk.lines()
+    assert rebuilt(desk) == lines(desk)
 
 
-def test_a_formatter_that_touches_many_places_stays_out() -> None:
-    desk = Desk()
-    places = [ContentChange(" ", Range(Position(n, 0), Position(n, 0))) for n in (50, 30, 10)]
-    assert desk.change(*places) == "bulk"
-    desk.pause()
-    assert desk.diffs() == []
-
-
-def test_an_agent_that_writes_line_by_line_stays_out() -> None:
-    desk = Desk()
+def test_an_agent_that_writes_line_by_line_stays_out(desk: Workbench) -> None:
     for number in range(20):
         desk.put(10 + number, 0, 0, f"generated_line_{number} = {number}\n")
-        desk.now += 0.05
+        desk.clock.now += 0.05
     desk.pause(5)
     assert "generated_line_1 " not in "".join(desk.diffs())
-    assert desk.rebuilt() == desk.lines()
+    assert rebuilt(desk) == lines(desk)
 
 
-def test_a_small_change_of_the_whole_text_is_an_edit() -> None:
-    desk = Desk()
+def test_a_small_change_of_the_whole_text_is_an_edit(desk: Workbench) -> None:
     assert desk.change(ContentChange(CODE.replace("compute(7)", "measure(7)"))) == "edit"
     desk.pause()
     assert "+value_7 = measure(7)" in desk.diffs()[0]
 
 
 def test_a_line_of_data_stays_out() -> None:
-    desk = Desk(a="x = '" + "y" * 20_000 + "'\n")
+    desk = Workbench("x = '" + "y" * 20_000 + "'\n")
     assert desk.put(0, 10, 10, "z") == "bulk"
-    assert desk.rebuilt() == desk.lines()
+    assert rebuilt(desk) == lines(desk)
 
 
 def test_line_ends_alone_are_no_edit() -> None:
-    desk = Desk(a="a\r\nb\r\nc\r\n")
+    desk = Workbench("a\r\nb\r\nc\r\n")
     assert desk.change(ContentChange("a\nb\nc\n")) == "nothing"
     desk.change(ContentChange("a\r\nb\r\nc\r\n"))
-    desk.type(1, 1, "!\n")
+    desk.type_at(1, 1, "!\n")
     desk.pause()
     assert desk.diffs() == [" a\n-b\n+b!\n+\n c\n \n"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 
 import pytest
@@ -10,81 +9,70 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from redraft.lsp.editor import history_hunks as hunks_module
 from redraft.lsp.editor.documents import ContentChange
-from redraft.lsp.editor.history import (
-    MAX_AGE_S,
-    MAX_CHARACTERS,
-    MAX_EDITS,
-)
+from redraft.lsp.editor.history import MAX_AGE_S, MAX_CHARACTERS, MAX_EDITS
 from redraft.lsp.editor.positions import Position, Range
 from redraft.model.edits.hunks import Hunk as CommitHunk
 from redraft.model.edits.hunks import hunks_of
-from support.histories import CODE, URI, Desk, places
+from support.histories import CODE, lines, places, rebuilt
+from support.workbench import URI, Workbench
 
 OTHER = "file:///w/b.py"
 
 
-# --- several documents ---------------------------------------------------------------------------
-
-
 def test_documents_share_one_history_in_order_of_time() -> None:
-    desk = Desk(a=CODE, b=CODE)
-    desk.type(10, 0, "one ", URI)
-    desk.type(10, 0, "two ", OTHER)
+    desk = Workbench(CODE)
+    desk.open(CODE, "b.py")
+    desk.type_at(10, 0, "one ", URI)
+    desk.type_at(10, 0, "two ", OTHER)
     desk.pause()
-    desk.type(11, 0, "three ", URI)
+    desk.type_at(11, 0, "three ", URI)
     desk.pause()
     desk.history.edits()
     assert [edit.path for edit in desk.history.edits()] == ["a.py", "b.py", "a.py"]
-    assert desk.rebuilt(URI) == desk.lines(URI)
-    assert desk.rebuilt(OTHER) == desk.lines(OTHER)
+    assert rebuilt(desk, URI) == lines(desk, URI)
+    assert rebuilt(desk, OTHER) == lines(desk, OTHER)
 
 
 def test_edits_of_a_closed_document_are_still_known() -> None:
-    desk = Desk()
-    desk.type(10, 0, "abc")
+    desk = Workbench(CODE)
+    desk.type_at(10, 0, "abc")
     desk.history.closed(URI)
     assert len(desk.diffs()) == 1
     assert desk.history.snapshot(URI) == ()
     assert desk.change(ContentChange("x")) == "nothing"
-    desk.open(URI, "x = 1\n")
+    desk.open("x = 1\n")
     desk.put(0, 0, 0, "y")
-    assert desk.rebuilt() == ["yx = 1", ""]
+    assert rebuilt(desk) == ["yx = 1", ""]
 
 
 def test_a_renamed_file_takes_its_edits_along() -> None:
-    desk = Desk()
-    desk.type(10, 0, "abc")
+    desk = Workbench(CODE)
+    desk.type_at(10, 0, "abc")
     desk.history.renamed(URI, "file:///w/new.py", "new.py")
     assert [edit.path for edit in desk.history.edits()] == ["new.py"]
 
 
-# --- what was just done --------------------------------------------------------------------------
-
-
 def test_what_was_just_done_is_where_it_is_by_now() -> None:
-    desk = Desk()
+    desk = Workbench(CODE)
     desk.put(30, 0, 0, "abc")
     desk.pause()
     desk.put(10, 0, 0, "new line\n")
     newest, older = desk.history.just_done(URI)
     assert (newest.first, newest.old, newest.new) == (10, (), ("new line",))
-    assert desk.lines()[older.first] == "abcvalue_30 = compute(30)"
+    assert lines(desk)[older.first] == "abcvalue_30 = compute(30)"
     desk.pause(61)
     desk.history.edits()
     assert desk.history.just_done(URI) == []
 
 
-# --- bounds --------------------------------------------------------------------------------------
-
-
 def test_the_history_is_bounded_in_count_characters_and_age() -> None:
-    desk = Desk()
+    desk = Workbench(CODE)
     for number in range(3 * MAX_EDITS):
         desk.put(10 + 20 * (number % 2), 0, 0, f"{number} ")
         desk.pause()
     assert len(desk.history._edits) <= MAX_EDITS
     desk.history.flush(URI)
-    assert desk.rebuilt() == desk.lines()
+    assert rebuilt(desk) == lines(desk)
     for number in range(3 * MAX_EDITS):
         line = 10 + 20 * (number % 2)
         desk.change(
@@ -93,10 +81,10 @@ def test_the_history_is_bounded_in_count_characters_and_age() -> None:
         desk.pause()
     desk.history.flush(URI)
     assert sum(edit.span.characters for edit in desk.history._edits) <= MAX_CHARACTERS
-    assert desk.rebuilt() == desk.lines()
+    assert rebuilt(desk) == lines(desk)
     desk.pause(MAX_AGE_S + 1)
     assert desk.history.edits() == ()
-    assert desk.rebuilt() == desk.lines()
+    assert rebuilt(desk) == lines(desk)
 
 
 def test_a_keystroke_touches_no_line_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,8 +95,8 @@ def test_a_keystroke_touches_no_line_but_its_own(monkeypatch: pytest.MonkeyPatch
         return hunks_of(old, new)
 
     monkeypatch.setattr(hunks_module, "hunks_of", counting)
-    desk = Desk(a="x = 1\n" * 10_000)
-    desk.type(5_000, 5, " + 2 * 3")
+    desk = Workbench("x = 1\n" * 10_000)
+    desk.type_at(5_000, 5, " + 2 * 3")
     assert seen == []  # no difference is searched while typing
     desk.pause()
     desk.history.edits()
@@ -116,7 +104,7 @@ def test_a_keystroke_touches_no_line_but_its_own(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_large_document_costs_two_lists_of_its_lines() -> None:
-    desk = Desk(a="x = 1\n" * 10_000)
+    desk = Workbench("x = 1\n" * 10_000)
     for line in range(0, 10_000, 100):
         desk.put(line, 5, 5, "0")
         desk.pause()
@@ -124,9 +112,6 @@ def test_a_large_document_costs_two_lists_of_its_lines() -> None:
     held = sys.getsizeof(document.lines) + sys.getsizeof(document.base)
     assert held < 300_000
     assert document.lines[77] is desk.documents[URI].lines[77]
-
-
-# --- the invariant -------------------------------------------------------------------------------
 
 
 pieces = st.sampled_from(["", "a", "\n", "b\n", "x\ny\nz", "\r\n", "c" * 60, "d\n" * 9])
@@ -148,7 +133,8 @@ happenings = st.one_of(
 def test_the_snapshot_with_the_history_and_the_edit_in_progress_is_the_text(
     text: str, steps: list[tuple[object, ...]]
 ) -> None:
-    desk = Desk(a=text, b=text)
+    desk = Workbench(text)
+    desk.open(text, "b.py")
     for number, (kind, *rest) in enumerate(steps):
         uri = (URI, OTHER)[number % 5 == 4]
         if kind in ("change", "accept"):
@@ -163,24 +149,4 @@ def test_the_snapshot_with_the_history_and_the_edit_in_progress_is_the_text(
         else:
             desk.change(ContentChange(str(rest[0])), uri=uri)
         for each in (URI, OTHER):
-            assert desk.rebuilt(each) == desk.lines(each)
-
-
-def test_a_thousand_random_keystrokes_keep_the_history_true() -> None:
-    rng = random.Random(7)
-    desk = Desk()
-    line, column = 10, 0
-    for _ in range(1000):
-        if rng.random() < 0.05:
-            line, column = rng.randrange(len(desk.lines())), 0
-        if rng.random() < 0.2 and column:
-            desk.put(line, column - 1, column, "")
-            column -= 1
-        else:
-            character = rng.choice("abc \n")
-            desk.put(line, column, column, character)
-            line, column = (line + 1, 0) if character == "\n" else (line, column + 1)
-        desk.now += rng.choice((0.1, 0.1, 0.1, 1.5))
-        if rng.random() < 0.1:
-            desk.history.edits()
-        assert desk.rebuilt() == desk.lines()
+            assert rebuilt(desk, each) == lines(desk, each)

@@ -127,6 +127,7 @@ def test_it_is_refused_with_its_reason(make: Callable[[Path], None], project: Pa
 
 
 @hostile
+@pytest.mark.usefixtures("spawn")
 def test_as_source_it_is_not_indexed(
     make: Callable[[Path], None], project: Path, listing: str
 ) -> None:
@@ -135,6 +136,7 @@ def test_as_source_it_is_not_indexed(
 
 
 @hostile
+@pytest.mark.usefixtures("spawn")
 def test_as_gitignore_it_is_not_heeded(
     make: Callable[[Path], None], project: Path, listing: str
 ) -> None:
@@ -197,6 +199,7 @@ def test_nothing_is_read_behind_a_link_to_a_folder(project: Path) -> None:
         read_file(project, "inner/b.py", MOST_BYTES)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_what_git_tracks_is_not_read_behind_a_folder_that_became_a_link(project: Path) -> None:
     def git(*arguments: str) -> None:
         subprocess.run(["git", *arguments], cwd=project, check=True, capture_output=True)
@@ -218,6 +221,7 @@ def test_what_git_tracks_is_not_read_behind_a_folder_that_became_a_link(project:
 
 
 @pytest.mark.parametrize("name", ["../outside.py", "/etc/hosts.py", "inner/../../outside.py"])
+@pytest.mark.usefixtures("spawn")
 def test_an_index_that_names_files_elsewhere_is_not_believed(name: str, project: Path) -> None:
     try:
         subprocess.run(["git", "init", "-q"], cwd=project, check=True)
@@ -242,6 +246,7 @@ def test_a_file_that_lies_about_its_size_is_read_no_further_than_allowed() -> No
         read_file("/proc/self", "maps", 100)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_folder_itself_may_be_a_link(project: Path) -> None:
     """Whoever opened it did so by that name."""
     (project.parent / "by-link").symlink_to(project)
@@ -268,8 +273,6 @@ def test_the_number_of_patterns_is_bounded(
     assert "1000 simple patterns" in caplog.text
 
 
-# --- one door -----------------------------------------------------------------------------------
-
 #: Modules that look at the disk because a folder was opened, and how they may.
 READERS = (
     "context/workspace.py",
@@ -291,17 +294,10 @@ def test_files_of_a_folder_are_opened_by_one_function(name: str) -> None:
     assert not re.findall(r"\bopen\(|\.read_text\(|\.read_bytes\(|os\.open\b", source)
 
 
-# --- folders that are none ----------------------------------------------------------------------
-
-
 class Desk:
     def __init__(self, *uris: str) -> None:
         self.context = ClientContext(
-            lambda: (),
-            lambda: uris,
-            LspSettings,
-            lambda: 1_000.0,
-            background=False,
+            lambda: (), lambda: uris, LspSettings, lambda: 1_000.0, background=False
         )
         self.context.start()
         self.context.catch_up()
@@ -327,6 +323,7 @@ class Desk:
         ("file:///%ED%A0%80", "(does not exist|cannot be read)"),
     ],
 )
+@pytest.mark.usefixtures("spawn")
 def test_a_folder_that_is_none_stops_no_other(
     bad: str, why: str, project: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -339,6 +336,7 @@ def test_a_folder_that_is_none_stops_no_other(
     assert re.search(why, caplog.text)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_folder_that_may_not_be_read_stops_no_other(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -357,6 +355,7 @@ def test_a_folder_that_may_not_be_read_stops_no_other(
     assert desk.context.unread == {str(locked): "it cannot be read: Permission denied"}
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_file_that_cannot_be_indexed_stops_no_other(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

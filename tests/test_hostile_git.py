@@ -23,6 +23,7 @@ from support.tree import PACKAGES, ROOT, modules
 
 pty = pytest.importorskip("pty", reason="there are no terminals of this kind here")
 pytestmark = [
+    pytest.mark.usefixtures("spawn"),
     pytest.mark.skipif(os.name != "posix", reason="the lures are shell scripts"),
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
 ]
@@ -278,9 +279,6 @@ def test_a_git_that_waits_is_ended(tmp_path: Path) -> None:
 def test_no_more_is_taken_from_git_than_was_asked_for(tmp_path: Path) -> None:
     said = git.ask(Trap(tmp_path).folder, "ls-files", within_s=30, most_bytes=3)
     assert len(said.output) == 3
-
-
-# --- one door -----------------------------------------------------------------------------------
 
 
 def other_doors(source: str) -> list[str]:

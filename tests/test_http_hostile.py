@@ -1,51 +1,113 @@
-"""Hostile and broken HTTP: each gets a clear error in one shape, and the server stays up."""
+"""Each route with each kind of body, well-formed or broken: one shape of answers and of errors."""
 
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
-import threading
+import re
 from typing import Any
 
-import aiohttp
 import pytest
 from hypothesis import strategies as st
-from redraft.model.errors import ModelNotReady, SettingsError
+from pydantic import SecretStr
+from redraft.model.engine.record_json import request_to_json
+from redraft.model.errors import EngineGone
+from redraft.model.records import EditRequest
 from redraft.server.app import create_app
-from redraft.server.http.bodies import LARGE_BODY
-from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
-from redraft.server.wires import openai
-from redraft.server.wires.prompts.markers import Middle, Unknown, recognise
-from redraft.server.wires.prompts.regions import MAX_RELATED
-from support.predictor import ScriptedPredictor
-from support.served import eventually, never_a_500, send, served
+from support.edit_prompts import mercury_as_zed, mercury_body
+from support.predictor import ScriptedPredictor, chatting, editing
+from support.served import never_a_500, post, send, served
 
-INFILL_ROUTES = ("/v1/completions", "/v1/fim/completions", "/redraft/v1/predict")
+INFILL = {"prompt": "a", "suffix": "b"}
+EDIT = mercury_body(mercury_as_zed("", "x = 1<|cursor|>", ""))
+CHAT = {"messages": [{"role": "user", "content": "a"}]}
+DECISION = {"state": "a", "questions": {"b": {"type": "noul", "instructions": "c"}}}
+RECORD = request_to_json(EditRequest(task="infill", path="a.py", text="ab", cursor=1), steps=True)
+
+#: What each route is sent; one without a body is asked by GET.
+ASKED: dict[str, list[dict[str, Any] | None]] = {
+    "/health": [None],
+    "/v1/completions": [INFILL, {**INFILL, "stream": True, "diffusing": True}, {"prompt": 7}],
+    "/v1/fim/completions": [INFILL, {**INFILL, "stream": True, "diffusing": True}, {}],
+    "/v1/edit/completions": [EDIT, {**EDIT, "stream": True}, {}],
+    "/v1/models": [None],
+    "/v1/models/{name}": [None],
+    "/feedback": [{"request_id": "x", "user_action": "accept"}],
+    "/infill": [{"input_prefix": "a"}, {"input_prefix": "a", "stream": True}, {"prompt": 7}],
+    "/api/generate": [INFILL, {**INFILL, "stream": False}, {"prompt": 7}],
+    "/api/tags": [None],
+    "/api/show": [{"model": "fake-1m"}],
+    "/api/ps": [None],
+    "/api/version": [None],
+    "/api/chat": [{**CHAT, "stream": False}, CHAT, {"messages": 7}],
+    "/openapi.json": [None],
+    "/v1/chat/completions": [CHAT, {**CHAT, "stream": True, "diffusing": True}, {}],
+    "/v1/decisions": [DECISION, {}],
+    "/v1/chat/completions/models": [None],
+    "/v1/decisions/models": [None],
+    "/v1/edit/completions/models": [None],
+    "/v1/fim/completions/models": [None],
+    "/redraft/v1/predict": [RECORD, {**RECORD, "steps": False}, {}],
+    "/redraft/v1/status": [None],
+}
 
 
-@pytest.mark.parametrize("path", INFILL_ROUTES)
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        (b"", "not valid JSON"),
-        (b"{", "line 1, column 2"),
-        (b"[1, 2]", "JSON array"),
-        (b"null", "JSON null"),
-        (b'{"prompt": NaN}', "NaN"),
-        (b'{"prompt": "\xff\xfe"}', "UTF-8 (byte 0xff at offset 12)"),
-        (b"\x00\x01\x02", "not valid JSON"),
-        (b"[" * 200_000, "nested too deeply"),
-        (b'{"max_tokens": ' + b"9" * 5_000 + b"}", "number that cannot be read"),
-    ],
-)
-def test_a_broken_body_is_explained(path: str, body: bytes, says: str) -> None:
-    status, _, error = send(path, body)
-    assert status == 400
-    assert error["type"] == "invalid_request_error"
-    assert error["code"] == "invalid_request"
-    assert says in error["message"]
+POSTED = tuple(route for route, bodies in ASKED.items() if bodies != [None])
+
+
+def message(path: str, answer: Any) -> str:
+    """Return the sentence of an error in the shape of the route."""
+    error = answer["error"]
+    return str(error if path.startswith("/api/") else error["message"])
+
+
+# --- bodies that cannot be read ----------------------------------------------------------------
+
+BROKEN = [
+    (b"", "not valid JSON"),
+    (b"{", "line 1, column 2"),
+    (b"[1, 2]", "JSON array"),
+    (b"null", "JSON null"),
+    (b'{"prompt": NaN}', "NaN"),
+    (b'{"prompt": "\xff\xfe"}', "UTF-8 (byte 0xff at offset 12)"),
+    (b"\x00\x01\x02", "not valid JSON"),
+    (b"[" * 200_000, "nested too deeply"),
+    (b'{"max_tokens": ' + b"9" * 5_000 + b"}", "number that cannot be read"),
+]
+
+
+@pytest.mark.parametrize("path", POSTED)
+def test_a_broken_body_is_explained_in_the_shape_of_the_route(path: str) -> None:
+    async def run() -> None:
+        async with served(ScriptedPredictor()) as (_, client):
+            for body, says in BROKEN:
+                async with client.post(path, data=body) as answer:
+                    found = await answer.json()
+                    assert (answer.status, says in message(path, found)) == (400, True), found
+                if not path.startswith("/api/"):
+                    assert found["error"]["type"] == "invalid_request_error"
+                    assert found["error"]["code"] == "invalid_request"
+            async with client.get("/health") as health:
+                assert health.status == 200
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", POSTED)
+def test_a_body_over_the_limit_is_refused(path: str) -> None:
+    settings = Settings(max_body_bytes=2_000, shutdown_s=0.1)
+    status, answer = post(path, {"prompt": "x" * 5_000}, settings=settings)
+    assert (status, "2000 bytes" in message(path, answer)) == (413, True)
+
+
+@pytest.mark.parametrize("path", POSTED)
+def test_every_route_demands_the_key_where_there_is_one(path: str) -> None:
+    status, _ = post(path, {}, settings=Settings(api_key=SecretStr("secret"), shutdown_s=0.1))
+    assert status == 401
+
+
+# --- fields that cannot be meant ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/fim/completions"])
@@ -86,6 +148,96 @@ def test_a_wrong_field_is_named(path: str, field: str, value: Any, says: str) ->
     assert error["param"].startswith(field)
     assert says in error["message"]
     assert predictor.requests == []
+
+
+JSON_OBJECT = {"type": "json_object"}
+TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+MANY = {str(label): None for label in range(256)}
+
+
+WRONG = {
+    "/v1/chat/completions": [
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "user"}] * 10_001}, "messages"),
+        ({"messages": [{"role": "wizard", "content": "x"}]}, "messages[0].role"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": "a\0"}]}, "messages[0].content"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+            "messages[0].content[0].type",
+        ),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [
+                {"function": {"name": "f", "arguments": "{a: 1}"}}]}]},
+            "messages[0].tool_calls[0].function.arguments",
+        ),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [
+                {"function": {"name": "f", "arguments": "[1]"}}]}]},
+            "messages[0].tool_calls[0].function.arguments",
+        ),
+        (
+            {"messages": [{"role": "user", "tool_calls": [{"function": {"name": "f"}}]}]},
+            "messages[0].tool_calls",
+        ),
+        ({"tools": [TOOL, TOOL]}, "tools[1].function.name"),
+        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
+        (
+            {"tools": [{"type": "function", "function": {"name": "f", "parameters": [1]}}]},
+            "tools[0].function.parameters",
+        ),
+        ({"tools": [TOOL] * 129}, "tools"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tool_choice": "sometimes", "tools": [TOOL]}, "tool_choice"),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": "sub"}}, "tools": [TOOL]},
+            "tool_choice.function.name",
+        ),
+        (
+            {"tools": [TOOL], "tool_choice": "required", "response_format": JSON_OBJECT},
+            "tool_choice",
+        ),
+        ({"response_format": {"type": "yaml"}}, "response_format.type"),
+        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema.schema"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": 3}}},
+            "response_format.json_schema.schema",
+        ),
+        ({"guided_json": "{"}, "guided_json"),
+        ({"guided_json": {"a": 1}, "guided_regex": "a"}, "guided_regex"),
+        ({"guided_infill": "paragraph"}, "guided_infill"),
+        ({"grammar": "root ::= ("}, "grammar"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"temperature": 3}, "temperature"),
+        ({"n": 999}, "n"),
+        ({"stop": [""]}, "stop[0]"),
+        ({"reasoning_effort": "frantic"}, "reasoning_effort"),
+        ({"logprobs": True}, "logprobs"),
+    ],
+    "/v1/decisions": [
+        ({"questions": {}}, "questions"),
+        ({"questions": {"q": {"type": "guess"}}}, "questions.q.type"),
+        ({"questions": {"q": {"type": "choice"}}}, "questions.q.criteria"),
+        ({"questions": {"q": {"type": "choice", "criteria": {"": None}}}}, "questions.q.criteria"),
+        ({"questions": {"q": {"type": "score", "criteria": ["one"]}}}, "questions.q.criteria"),
+        (
+            {"questions": {"q": {"type": "choice", "criteria": MANY}}},
+            "questions.q.criteria",
+        ),
+        ({"state": [{"type": "image_url"}], "questions": {"q": {"type": "noul"}}}, "state"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"), [(path, *row) for path, rows in WRONG.items() for row in rows]
+)
+def test_a_wrong_field_of_a_conversation_is_named(
+    path: str, body: dict[str, Any], param: str
+) -> None:
+    predictor = chatting("hi")
+    status, answer = post(path, {**CHAT, "state": "a", **body}, predictor)
+    assert (status, answer["error"]["param"], predictor.requests) == (400, param, [])
 
 
 @pytest.mark.parametrize(
@@ -142,259 +294,79 @@ def test_an_unknown_route_and_a_wrong_method_answer_json() -> None:
     assert error["code"] == "method_not_allowed"
 
 
-@pytest.mark.parametrize("chunked", [False, True])
-def test_a_huge_body_is_refused_with_the_limit(chunked: bool) -> None:
-    async def pieces() -> Any:
-        for _ in range(8):
-            yield b" " * 1_000
-
-    async def run() -> tuple[int, dict[str, Any]]:
-        settings = Settings(max_body_bytes=4_000, shutdown_s=0.1)
-        async with served(ScriptedPredictor(), settings) as (_, client):
-            data = pieces() if chunked else b" " * 8_000
-            async with client.post("/v1/completions", data=data) as answer:
-                return answer.status, (await answer.json())["error"]
-
-    status, error = asyncio.run(run())
-    assert status == 413
-    assert "4000 bytes" in error["message"]
+# --- the bytes of answers ----------------------------------------------------------------------
 
 
-def test_a_small_body_that_unpacks_huge_is_refused() -> None:
-    bomb = gzip.compress(b" " * 1_000_000)
-    status, _, _ = send(
-        "/v1/completions",
-        bomb,
-        headers={"Content-Encoding": "gzip"},
-        settings=Settings(max_body_bytes=100_000, shutdown_s=0.1),
+async def answers(predictor: ScriptedPredictor) -> list[tuple[str, str]]:
+    """Route and body of the answer to each of :data:`ASKED`."""
+    found = []
+    async with served(predictor) as (_, client):
+        for route, bodies in ASKED.items():
+            path = route.replace("{name}", "fake-1m")
+            for body in bodies:
+                method = "GET" if body is None else "POST"
+                async with client.request(method, path, json=body) as answer:
+                    found.append((path, await answer.text()))
+        for method, path in (("GET", "/nowhere"), ("GET", "/infill"), ("GET", "/api/generate")):
+            async with client.request(method, path) as answer:
+                found.append((path, await answer.text()))
+    return found
+
+
+def values(text: str) -> list[str]:
+    """Return the JSON texts of an answer: one, one in a line, or one in an event."""
+    lines = (line.removeprefix("data: ") for line in text.splitlines())
+    return [line for line in lines if line and line != "[DONE]"]
+
+
+def test_every_route_is_asked() -> None:
+    routes = {r.canonical for r in create_app(ScriptedPredictor(), Settings()).router.resources()}
+    assert routes - {"/metrics"} == set(ASKED)
+
+
+@pytest.mark.parametrize("error", [None, EngineGone("the engine is gone")])
+def test_json_has_no_spaces_between_its_parts(error: Exception | None) -> None:
+    for path, text in asyncio.run(answers(ScriptedPredictor([error]))):
+        assert values(text), path
+        for value in values(text):
+            assert value == json.dumps(json.loads(value), separators=(",", ":")), path
+
+
+def test_llama_vim_finds_the_content() -> None:
+    """Look at an answer as llama.vim does, which passes over any other."""
+    answer = next(
+        text for path, text in asyncio.run(answers(ScriptedPredictor())) if path == "/infill"
     )
-    assert status == 413
+    assert re.search(r'"content"\s*:"', answer)
 
 
-def test_a_body_that_does_not_unpack_is_the_clients_fault() -> None:
-    status, _, error = send(
-        "/v1/completions", b"no gzip at all", headers={"Content-Encoding": "gzip"}
-    )
-    assert (status, error["code"]) == (400, "invalid_body")
-
-
-@pytest.mark.parametrize("path", ["/nothing", "/health", "/v1/completions", "/v1/models"])
-def test_a_client_is_told_that_a_body_nobody_could_read_ends_its_connection(path: str) -> None:
-    async def run() -> None:
-        async with served(ScriptedPredictor()) as (_, client):
-            for _ in range(3):
-                packed = {"Content-Encoding": "gzip"}
-                async with client.post(path, data=b"no gzip at all", headers=packed) as answer:
-                    assert 400 <= answer.status < 500
-                    assert answer.headers["Connection"] == "close"
-                async with client.get("/health") as answer:
-                    assert answer.status == 200
-
-    asyncio.run(run())
-
-
-def test_one_line_of_five_megabytes_is_taken() -> None:
-    predictor = ScriptedPredictor()
-    send("/v1/completions", {"prompt": "x" * 5_000_000, "suffix": ""}, predictor=predictor)
-    assert predictor.requests[0].cursor == 5_000_000
-
-
-def test_a_stalled_body_is_given_up() -> None:
-    async def run() -> bytes:
-        settings = Settings(body_timeout_s=0.2, shutdown_s=0.1)
-        async with served(ScriptedPredictor(), settings) as (url, _):
-            host, port = url.removeprefix("http://").split(":")
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(
-                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
-            )
-            answer = await asyncio.wait_for(reader.readuntil(b"}}"), 20)
-            writer.close()
-            return answer
-
-    answer = asyncio.run(run())
-    assert answer.startswith(b"HTTP/1.1 408")
-    assert b"body_timeout" in answer
-
-
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        b"\x00\xff\x00\xff\r\n\r\n",
-        b"GET\r\n\r\n",
-        b"GET / HTTP/9.9\r\n\r\n",
-        b"\x16\x03\x01\x02\x00",
-    ],
-)
-def test_bytes_that_are_not_http_leave_the_server_well(garbage: bytes) -> None:
-    async def run() -> None:
-        async with served(ScriptedPredictor()) as (url, client):
-            host, port = url.removeprefix("http://").split(":")
-            _, writer = await asyncio.open_connection(host, int(port))
-            writer.write(garbage)
-            await writer.drain()
-            writer.close()
-            async with client.get("/health") as health:
-                assert health.status == 200
-
-    asyncio.run(run())
-
-
-def test_a_fault_of_ours_is_a_500_that_shows_no_inside() -> None:
-    predictor = ScriptedPredictor([ZeroDivisionError("the secret text of the user")])
-    status, _, error = send("/v1/completions", {"prompt": "a", "suffix": "b"}, predictor=predictor)
-    assert status == 500
-    assert error["code"] == "internal_error"
-    assert "secret" not in json.dumps(error)
-
-
-def test_a_model_that_is_not_ready_is_a_503_to_try_again() -> None:
-    predictor = ScriptedPredictor([ModelNotReady("The weights are loading (40 %).")])
-    status, headers, error = send(
-        "/v1/completions", {"prompt": "a", "suffix": "b"}, predictor=predictor
-    )
-    assert status == 503
-    assert error["code"] == "model_not_ready"
-    assert int(headers["Retry-After"]) >= 1
-
-
-def test_a_full_queue_answers_429_and_recovers() -> None:
-    async def run() -> None:
-        predictor = ScriptedPredictor(hold=True)
-        settings = Settings(queue_length=2, shutdown_s=0.1)
-        body = {"prompt": "a", "suffix": "b"}
-        async with served(predictor, settings) as (_, client):
-            waiting = [
-                asyncio.create_task(client.post("/v1/completions", json={**body, "prompt": prompt}))
-                for prompt in ("first", "second")
-            ]
-            await eventually(lambda: predictor.running == 2)
-            for path in ("/v1/completions", "/v1/fim/completions"):
-                async with client.post(path, json=body) as answer:
-                    assert answer.status == 429
-                    assert int(answer.headers["Retry-After"]) >= 1
-                    assert (await answer.json())["error"]["code"] == "overloaded"
-            async with client.get("/health") as health:
-                assert health.status == 200
-            for one in waiting:
-                one.cancel()
-            await eventually(lambda: predictor.running == 0)
-            predictor.hold = False
-            async with client.post("/v1/completions", json=body) as answer:
-                assert answer.status == 200
-            async with client.get("/metrics") as answer:
-                assert "redraft_predictions_refused_total 2.0" in await answer.text()
-
-    asyncio.run(run())
-
-
-def test_others_are_answered_while_a_large_body_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    reading, go_on = threading.Event(), threading.Event()
-
-    def slowly(prompt: str) -> Middle:
-        reading.set()
-        assert go_on.wait(20), "nobody else was answered meanwhile"
-        return Middle(prompt, "")
-
-    monkeypatch.setattr(openai, "recognise", slowly)
-
-    async def run() -> int:
-        async with served(ScriptedPredictor()) as (_, client):
-            body = {"prompt": "x" * LARGE_BODY}
-            large = asyncio.create_task(client.post("/v1/completions", json=body))
-            await eventually(reading.is_set)
-            async with client.get("/health") as health:
-                assert health.status == 200
-            go_on.set()
-            return (await large).status
-
-    assert asyncio.run(run()) == 200
-
-
-@pytest.mark.parametrize(
-    ("head", "one", "tail"),
-    [
-        (
-            "",
-            "<|file_sep|>{}.py\nx\n",
-            "<|file_sep|>a.py\n<|fim_prefix|>P<|fim_suffix|>S<|fim_middle|>",
-        ),
-        (
-            "<[fim-suffix]>\nz\n<[fim-prefix]>",
-            "<filename>{}.py\nx\n",
-            "<filename>a.py\n<<<<<<< CURRENT\nx<|user_cursor|>\n=======\n<[fim-middle]>",
-        ),
-    ],
-)
-def test_of_thousands_of_files_in_a_prompt_the_most_useful_are_read(
-    head: str, one: str, tail: str
-) -> None:
-    prompt = head + "<|file_sep|>repository\n" * (not head)
-    prompt += "".join(one.format(i) for i in range(5_000)) + tail
-    meant = recognise(prompt)
-    assert not isinstance(meant, Unknown)
-    related = meant.related if isinstance(meant, Middle) else meant.excerpt.related
-    assert [file.path for file in related] == [f"{i}.py" for i in reversed(range(MAX_RELATED))]
-
-
-def test_a_port_in_use_is_named_with_the_way_out() -> None:
-    async def run() -> None:
-        async with served(ScriptedPredictor()) as (url, _):
-            port = int(url.rpartition(":")[2])
-            app = create_app(ScriptedPredictor(), Settings())
-            with pytest.raises(SettingsError, match=rf"{port}.*--port"):
-                async with listening(app, host="127.0.0.1", port=port, shutdown_s=0):
-                    raise AssertionError("it listened on a port in use")
-
-    asyncio.run(run())
-
-
-# --- anything at all ------------------------------------------------------------------------------
+# --- anything at all ---------------------------------------------------------------------------
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
     max_leaves=8,
 )
+MESSAGES = st.lists(st.fixed_dictionaries({"role": st.just("user"), "content": JSON}), max_size=2)
 NAMES = st.sampled_from(
-    ("prompt", "suffix", "max_tokens", "temperature", "top_p", "seed", "n", "stop", "stream")
+    [
+        *("prompt", "suffix", "max_tokens", "temperature", "top_p", "seed", "n", "stop", "stream"),
+        *("stream_options", "model", "diffusing", "version", "request", "steps", "input_prefix"),
+        *("input_suffix", "input_extra", "n_predict", "n_indent", "t_max_predict_ms", "options"),
+        *("response_fields", "request_id", "user_action", "raw", "eagerness", "messages", "tools"),
+        *("tool_choice", "response_format", "guided_json", "grammar", "state", "questions"),
+        "format",
+    ]
 )
-OTHERS = st.sampled_from(("stream_options", "model", "diffusing", "version", "request", "steps"))
+BODIES = st.dictionaries(NAMES, JSON | MESSAGES).map(lambda one: json.dumps(one).encode())
+TALK = ("/v1/chat/completions", "/v1/decisions", "/api/chat")
 
 
-def test_no_json_whatever_makes_a_500() -> None:
-    bodies = st.dictionaries(NAMES | OTHERS, JSON).map(lambda one: json.dumps(one).encode())
-    never_a_500(INFILL_ROUTES, bodies | st.binary(), ScriptedPredictor())
+def test_no_json_makes_a_500() -> None:
+    others = [path for path in POSTED if path not in TALK]
+    never_a_500(others, BODIES | st.binary(), editing((1, 1, ["A"])))
 
 
-def test_a_client_session_that_sends_half_a_request_is_forgotten() -> None:
-    async def run() -> None:
-        predictor = ScriptedPredictor()
-        async with served(predictor) as (url, client):
-            host, port = url.removeprefix("http://").split(":")
-            _, writer = await asyncio.open_connection(host, int(port))
-            writer.write(
-                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"
-            )
-            await writer.drain()
-            writer.close()
-            async with client.get("/health") as health:
-                assert health.status == 200
-        assert predictor.requests == []
-
-    asyncio.run(run())
-
-
-def test_an_aiohttp_client_can_be_reused_after_an_error() -> None:
-    async def run() -> list[int]:
-        async with served(ScriptedPredictor()) as (url, _):
-            connector = aiohttp.TCPConnector(limit=1)
-            async with aiohttp.ClientSession(base_url=url, connector=connector) as client:
-                found = []
-                for body in (b"{", json.dumps({"prompt": "a", "suffix": ""}).encode(), b"\xff"):
-                    async with client.post("/v1/completions", data=body) as answer:
-                        await answer.read()
-                        found.append(answer.status)
-                return found
-
-    assert asyncio.run(run()) == [400, 200, 400]
+def test_no_json_in_a_conversation_makes_a_500() -> None:
+    bodies = BODIES.map(lambda body: json.dumps({**CHAT, **json.loads(body)}).encode())
+    never_a_500(TALK, bodies | st.binary(), chatting("x"))

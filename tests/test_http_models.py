@@ -74,7 +74,7 @@ def test_a_model_that_is_installed_but_not_loaded_is_an_error(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert post("/v1/completions", {**INFILL, "model": name})[0] == 200
-    shipped = Path(__file__).parent.parent / "model" / "shipped" / "redraft-135m.json"
+    shipped = Path(__file__).parent.parent / "model" / "shipped" / "redraft-0.5b.json"
     folder = tmp_path / "my-coder"
     folder.mkdir()
     described = json.loads(shipped.read_text(encoding="utf-8"))
@@ -91,3 +91,9 @@ def test_a_model_that_is_installed_but_not_loaded_is_an_error(
     status, answer = post("/v1/completions", {**INFILL, "model": name})
     assert (status, answer["error"]["code"]) == (404, "model_not_found")
     assert "--model" in answer["error"]["message"]
+
+
+def test_a_removed_model_is_refused_with_the_one_to_use_instead() -> None:
+    status, answer = post("/v1/completions", {**INFILL, "model": "redraft-135m"})
+    assert (status, answer["error"]["code"]) == (404, "model_not_found")
+    assert "use redraft-0.5b (redraft model pull redraft-0.5b)" in answer["error"]["message"]

@@ -194,7 +194,7 @@ def test_the_version_is_that_of_the_release() -> None:
 
 
 def test_sizes_and_digests_are_those_of_the_weights_on_disk() -> None:
-    name = "redraft-135m"
+    name = "redraft-0.5b"
     described = info(name)
     if described.default_variant not in ready_variants(described):
         pytest.skip(f"the weights of {name} are not here")

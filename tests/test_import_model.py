@@ -28,14 +28,7 @@ from redraft.model.weights.import_model import import_model
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from support.reference import Reference
-from support.tiny_hf import (
-    LAYOUTS,
-    TEXT,
-    Layout,
-    reference_logits,
-    torch,
-    write_hf,
-)
+from support.tiny_hf import LAYOUTS, TEXT, Layout, reference_logits, torch, write_hf
 from typer.testing import CliRunner
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
@@ -145,9 +138,6 @@ def reference_predictions(
     return reference_logits(published.model, layout, masked)[ahead : ahead + len(tokens)]
 
 
-# ------------------------------------------------------------------------------ storing
-
-
 @pytest.mark.parametrize("variant", ["q8", "int8", "fp16", "q4", "q4f16"])
 def test_quantised_variants_stay_near_the_reference(
     published: Published, variant: str, tmp_path: Path
@@ -247,9 +237,6 @@ def backend_of(name: str, folder: Path) -> tuple[Any, ModelConfig]:
     return block_backend.open_backend(folder / "fp32", threads=1), config
 
 
-# ------------------------------------------------------------------------------ registering
-
-
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
@@ -274,19 +261,20 @@ def test_an_imported_model_is_listed_checked_and_answers(
     model = load.onnx_loader("Open-weights", None, "CPU", 1)(lambda *report: None)
     try:
         assert model.label == "Open-weights fp32"
-        tasks = ("infill",) if name == "Qwen3" else ("infill", "next_edit")  # it only fills in
-        for task in tasks:
-            request = EditRequest(task, "a.py", TEXT, TEXT.index("= ") + 2, max_tokens=24)
-            first = answer(model, request, time.monotonic)
-            assert first.stats.denoise_steps > 0
-            # What is drafted decides how wide passes are, and that the last bits of fp32.
-            model = replace(model, recent=RecentAnswers())
-            again = answer(model, request, time.monotonic)
-            emptied = PrefixCache(model.backend, 1 << 30)
-            fresh = replace(model, cache=emptied, recent=RecentAnswers())
-            other = answer(fresh, request, time.monotonic)
-            assert again.candidates == first.candidates == other.candidates
-            assert again.stats.reused_tokens > 0
+        request = EditRequest("infill", "a.py", TEXT, TEXT.index("= ") + 2, max_tokens=24)
+        first = answer(model, request, time.monotonic)
+        assert first.stats.denoise_steps > 0
+        # What is drafted decides how wide passes are, and that the last bits of fp32.
+        model = replace(model, recent=RecentAnswers())
+        again = answer(model, request, time.monotonic)
+        emptied = PrefixCache(model.backend, 1 << 30)
+        fresh = replace(model, cache=emptied, recent=RecentAnswers())
+        other = answer(fresh, request, time.monotonic)
+        assert again.candidates == first.candidates == other.candidates
+        assert again.stats.reused_tokens > 0
+        declined = answer(model, replace(request, task="next_edit"), time.monotonic)
+        assert (declined.candidates, declined.stats.denoise_steps) == ((), 0)
+        assert "predict edits" in declined.reason
     finally:
         model.backend.close()
 
@@ -345,7 +333,7 @@ def test_without_fp16_an_imported_model_runs_on_the_cpu_beside_a_gpu(
 def test_names_of_other_models_are_not_taken(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
     with pytest.raises(SettingsError, match="--name"):
-        import_model(tmp_path / "hf", "redraft-135m")
+        import_model(tmp_path / "hf", "redraft-0.5b")
     with pytest.raises(SettingsError, match=r"\.\./x"):
         import_model(tmp_path / "hf", "../x")
     assert not list(cache.rglob("*.onnx"))
@@ -359,30 +347,30 @@ def test_the_command_imports_and_says_how_to_go_on(cache: Path, tmp_path: Path) 
     assert provide.info("mine").prebuilt == ("q8",)
 
 
-@pytest.mark.parametrize("where", ["canvas", "all"])
-def test_an_adapter_trained_for_a_base_is_merged_into_it(
-    where: str, cache: Path, tmp_path: Path
-) -> None:
+def test_an_adapter_trained_for_a_base_is_merged_into_it(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["Qwen3"])
     config, tensors, _ = read_hf_checkpoint(tmp_path / "hf")
     rng = np.random.default_rng(0)
     low, high = rng.normal(size=(4, 64)), rng.normal(size=(64, 4)) * 0.1
     parts = {"blocks.1.attn.q.lora_a": low, "blocks.1.attn.q.lora_b": high}
     path = tmp_path / "adapter.safetensors"
-    said = {"base_sha256": checkpoint_sha256(tmp_path / "hf"), "adapter": where, "canvas": "8"}
+    said = {"base_sha256": checkpoint_sha256(tmp_path / "hf"), "adapter": "all", "verifier": "ar"}
     save_file({name: values.astype(np.float32) for name, values in parts.items()}, path, said)
     model = import_model(tmp_path / "hf", "mine", ("fp32",), adapter=path)
-    assert (model.config.adapter, model.config.canvas_width) == (where, 8)
+    assert (model.config.adapter, model.config.verifier) == ("all", "ar")
     tokens = some_text(config, 40)
     changed = {**tensors, "blocks.1.attn.q.weight": tensors["blocks.1.attn.q.weight"] + high @ low}
-    read = changed if where == "all" else dict(tensors)
-    reference = Reference(model.config, read, changed, 1_280)
+    reference = Reference(model.config, changed, changed, 1_280)
     sequence = block_backend.open_backend(provide.ensure("mine"), threads=1).new_sequence(64)
     sequence.prefill(tokens[:32])
-    found = sequence.denoise(tokens[32:], logits=True).logits
+    found = sequence.verify(tokens[32:], logits=True).logits
     ids = predictable(config)
-    expected = reference.canvas_logits(tokens[:32], tokens[32:])
+    expected = reference.causal_logits(tokens)[32:]
     assert np.abs(found[:, ids] - expected[:, ids]).max() < CLOSE
     save_file({"mask_embedding": np.zeros(64, np.float32)}, path, {"base_sha256": "0" * 64})
+    with pytest.raises(WeightsError, match="causal-cpu"):
+        import_model(tmp_path / "hf", "other", adapter=path)
+    other = {**said, "base_sha256": "0" * 64}
+    save_file({"mask_embedding": np.zeros(64, np.float32)}, path, other)
     with pytest.raises(WeightsError, match="base_sha256"):
         import_model(tmp_path / "hf", "other", adapter=path)

@@ -59,9 +59,7 @@ def index_of(**texts: str) -> Index:
     return index
 
 
-# --- which files --------------------------------------------------------------------------------
-
-
+@pytest.mark.usefixtures("spawn")
 def test_git_says_which_files_there_are(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     write(tmp_path, a_py="", src__b_py="", out__c_py="", untold_py="")
@@ -70,6 +68,7 @@ def test_git_says_which_files_there_are(tmp_path: Path) -> None:
     assert paths(tmp_path) == ["a.py", "src/b.py"]
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_folder_below_the_repository_has_paths_of_its_own(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     write(tmp_path, src__b_py="", other_py="")
@@ -110,6 +109,7 @@ def test_links_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [each.path for each in filled(tmp_path / "inside").snapshot.entries] == ["a.py"]
 
 
+@pytest.mark.usefixtures("spawn")
 def test_secrets_data_and_generated_files_are_not_read(tmp_path: Path) -> None:
     write(tmp_path, a_py="x = 1\n", secrets_py="KEY = 1\n", data_json="{}")
     write(
@@ -131,12 +131,14 @@ def test_line_ends_and_marks_of_encoding_are_made_alike(tmp_path: Path) -> None:
     assert read_code(tmp_path, "a.py") == "x = 1\ny = 2\n"
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_innermost_folder_names_a_file(tmp_path: Path) -> None:
     write(tmp_path, inner__a_py="", b_py="")
     found = within([tmp_path, tmp_path / "inner"], allow, ())
     assert sorted(each.path for each in found) == ["a.py", "b.py"]
 
 
+@pytest.mark.usefixtures("spawn")
 def test_files_near_the_open_ones_come_first(tmp_path: Path) -> None:
     write(tmp_path, a__x_py="", b__y_py="", b__c__z_py="")
     found = within([tmp_path], allow, ["b/open.py"])
@@ -148,9 +150,6 @@ def test_folders_are_read_from_uris(tmp_path: Path) -> None:
     assert folder_of("untitled:one") is None
     assert folder_of("vscode-remote://host/x") is None
     assert folder_of("file://[") is None
-
-
-# --- what is remembered -------------------------------------------------------------------------
 
 
 def test_places_are_found_by_name_and_family() -> None:
@@ -219,16 +218,11 @@ def test_memory_of_an_entry_stays_small() -> None:
     assert entry.size < 3_000
     assert entry.definitions == 50
     assert len(make_entry("b.py", "python", "word_" * 3, (1, 1)).words) == 4
-
-
-def test_words_of_one_file_are_bounded() -> None:
     text = " ".join(f"word{number}" for number in range(2 * indexing.MOST_WORDS))
     assert len(make_entry("a.py", "python", text, (1, 1)).words) == 4 * indexing.MOST_WORDS
 
 
-# --- again --------------------------------------------------------------------------------------
-
-
+@pytest.mark.usefixtures("spawn")
 def test_every_process_knows_a_file_by_the_same_numbers() -> None:
     code = (
         "from redraft.lsp.context.symbol_index import make_entry;"
@@ -248,6 +242,7 @@ def test_every_process_knows_a_file_by_the_same_numbers() -> None:
     assert len(told) == 1
 
 
+@pytest.mark.usefixtures("spawn")
 def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
     write(tmp_path, a_py="def one(): pass\n", b_py="def two(): pass\n", made_py="# do not edit\n")
     index = filled(tmp_path)
@@ -260,24 +255,15 @@ def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
     assert index.snapshot.places("two", "python") == []
 
 
-def test_what_is_gone_is_forgotten(tmp_path: Path) -> None:
-    write(tmp_path, a_py="def one(): pass\n", b_py="def two(): pass\n")
+@pytest.mark.usefixtures("spawn")
+def test_what_is_gone_or_turns_into_data_is_forgotten(tmp_path: Path) -> None:
+    write(tmp_path, a_py="def one(): pass\n", b_py="def two(): pass\n", c_py="x = 1\n")
     index = filled(tmp_path)
     (tmp_path / "b.py").unlink()
+    (tmp_path / "c.py").write_bytes(b"\0" * 100)
     fill(index, [tmp_path], allow, lambda done, total: None)
     assert [entry.path for entry in index.snapshot.entries] == ["a.py"]
     assert index.text("b.py") is None
-
-
-def test_a_file_that_turns_into_data_is_forgotten(tmp_path: Path) -> None:
-    write(tmp_path, a_py="def one(): pass\n")
-    index = filled(tmp_path)
-    (tmp_path / "a.py").write_bytes(b"\0" * 100)
-    fill(index, [tmp_path], allow, lambda done, total: None)
-    assert len(index.snapshot) == 0
-
-
-# --- the thread ---------------------------------------------------------------------------------
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -302,12 +288,14 @@ def knows(indexer: Indexer, name: str) -> list[str]:
     return [place.path for place in indexer.index.snapshot.places(name, "python")]
 
 
+@pytest.mark.usefixtures("spawn")
 def test_the_thread_fills_the_index(tmp_path: Path, running: Indexer) -> None:
     write(tmp_path, a_py="def one(): pass\n")
     running.look_again()
     wait_until(lambda: knows(running, "one") == ["a.py"])
 
 
+@pytest.mark.usefixtures("spawn")
 def test_an_open_document_counts_instead_of_its_file(tmp_path: Path, running: Indexer) -> None:
     write(tmp_path, a_py="def on_disk(): pass\n")
     running.opened("a.py", "python", 1, lambda: "def in_editor(): pass\n")
@@ -321,6 +309,7 @@ def test_an_open_document_counts_instead_of_its_file(tmp_path: Path, running: In
     assert knows(running, "typed_on") == []
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_known_revision_is_not_read_again(running: Indexer) -> None:
     texts = iter(["def one(): pass\n"])
     running.opened("a.py", "python", 1, lambda: next(texts))
@@ -328,6 +317,7 @@ def test_a_known_revision_is_not_read_again(running: Indexer) -> None:
     running.opened("a.py", "python", 1, lambda: next(texts))  # would raise StopIteration
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_text_given_up_comes_back_when_missed(tmp_path: Path, running: Indexer) -> None:
     write(tmp_path, a_py="def one(): pass\n")
     running.look_again()
@@ -338,6 +328,7 @@ def test_a_text_given_up_comes_back_when_missed(tmp_path: Path, running: Indexer
     wait_until(lambda: running.index.text("a.py") == "def one(): pass\n")
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_job_that_fails_does_not_end_the_thread(running: Indexer) -> None:
     done = threading.Event()
 
@@ -349,6 +340,7 @@ def test_a_job_that_fails_does_not_end_the_thread(running: Indexer) -> None:
     assert done.wait(20)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_stopping_ends_the_thread_in_the_middle_of_its_work(tmp_path: Path) -> None:
     write(tmp_path, **{f"f{number}_py": "def one(): pass\n" for number in range(300)})
     others = set(threading.enumerate())

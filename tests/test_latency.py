@@ -56,9 +56,9 @@ def test_typing_shows_a_cache_that_changes_answers() -> None:
 
 
 def test_cold_recomputes_all_and_warm_a_little_and_the_control_takes_one_token_a_step() -> None:
-    backend = FakeBackend(Noise(), small_config())
+    backend = FakeBackend(Noise(), small_config(verifier="ar"))
     cold, warm, control = measure(model_over(backend), 600, "medium", 3)
-    assert (cold.way, warm.way, control.way) == ("cold", "warm", "warm, leftmost-first")
+    assert (cold.way, warm.way, control.way) == ("cold", "warm", "warm, no drafts")
     assert cold.recomputed == cold.prompt_tokens
     assert warm.recomputed == control.recomputed < 0.1 * warm.prompt_tokens
     assert control.tokens_per_step == 1.0
@@ -79,6 +79,7 @@ def test_a_spread_is_the_median_and_the_95th_percentile(
     assert not isinstance(spread.p50, np.generic)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_figures_name_the_commit_of_the_code_and_whether_it_was_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,21 +1,22 @@
-"""What a person asks the language server for by hand, against the real process."""
+"""Requests of the language server beside suggestions: commands, menus, clients of old, errors."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from support.desk import Desk, reason, shown
-from support.lsp_process import LspProcess, insert_texts, lsp_process
+import pytest
+from support.lsp import URI, LspClient, insert_texts, lsp_client
+from support.workbench import Workbench, reason, shown
 
 
-def command(client: LspProcess, name: str, *arguments: Any) -> dict[str, Any]:
+def command(client: LspClient, name: str, *arguments: Any) -> dict[str, Any]:
     params = {"command": name, "arguments": list(arguments)}
     return client.request("workspace/executeCommand", params)
 
 
-def test_a_pause_silences_what_comes_by_itself_and_not_what_is_asked_for(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "total") as client:
+def test_a_pause_silences_what_comes_by_itself_and_not_what_is_asked_for() -> None:
+    with lsp_client("total") as client:
         client.initialize()
         client.open("x = ")
         assert command(client, "redraft.snooze", 15)["result"] == {"snoozedS": 900}
@@ -29,7 +30,7 @@ def test_a_pause_silences_what_comes_by_itself_and_not_what_is_asked_for(tmp_pat
 
 
 def test_a_pause_ends_by_itself() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.session.snooze(300)
     assert reason(desk.consider()) == "paused for another 5 min"
     desk.clock.now += 299
@@ -38,16 +39,16 @@ def test_a_pause_ends_by_itself() -> None:
     assert shown(desk.answer("pass")) == "pass"
 
 
-def test_a_pause_of_no_length_is_refused_by_name(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "total") as client:
+def test_a_pause_of_no_length_is_refused_by_name() -> None:
+    with lsp_client("total") as client:
         client.initialize()
         for wrong in ("soon", -1, 100_000):
             message = command(client, "redraft.snooze", wrong)["error"]["message"]
             assert message == f"redraft.snooze takes minutes from 0 to 1440, got {str(wrong)!r}"
 
 
-def test_how_things_stand_tells_model_settings_and_the_last_reason(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "", settings={"eagerness": "low"}) as client:
+def test_how_things_stand_tells_model_settings_and_the_last_reason() -> None:
+    with lsp_client("", settings={"eagerness": "low"}) as client:
         client.initialize()
         client.open("x = ")
         client.complete(0, 4)
@@ -60,11 +61,110 @@ def test_how_things_stand_tells_model_settings_and_the_last_reason(tmp_path: Pat
         assert told["snoozedS"] == 0
 
 
+@pytest.mark.usefixtures("spawn")
 def test_how_things_stand_tells_which_folders_are_not_read_and_why(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "total") as client:
+    with lsp_client("total") as client:
         folders = [{"uri": "file:///x%00y", "name": "bad"}, {"uri": tmp_path.as_uri(), "name": "w"}]
         client.initialize(workspaceFolders=folders)
         client.open("x = ")
         assert insert_texts(client.complete(0, 4)) == ["total"]
         told = command(client, "redraft.status")["result"]
         assert told["unreadFolders"] == {"file:///x%00y": "it is no folder on this machine"}
+
+
+def test_ghost_text_is_an_entry_of_the_menu_where_settings_want_it() -> None:
+    with lsp_client("return r\n    # done") as client:
+        result = client.initialize(initializationOptions={"completionItems": True})
+        assert "completionProvider" in result["capabilities"]
+        client.open("def area(r):\n    \n")
+        params = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 4}}
+        answer = client.request("textDocument/completion", params)["result"]
+        [item] = answer["items"]
+        assert item["label"] == "return r …"
+        assert item["textEdit"]["newText"] == "return r\n    # done"
+        assert item["command"]["arguments"] == ["redraft-1"]
+
+
+def test_no_menu_entries_are_announced_or_given_by_default() -> None:
+    with lsp_client("return r") as client:
+        assert "completionProvider" not in client.initialize()["capabilities"]
+        client.open("def area(r):\n    \n")
+        params = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 4}}
+        assert client.request("textDocument/completion", params)["result"]["items"] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "redraft.accept",
+        "redraft.reject",
+        "redraft.ignore",
+        "redraft.dismiss",
+        "github.copilot.didAcceptCompletionItem",
+        "github.copilot.didAcceptNextEditSuggestionItem",
+        "github.copilot.didRejectNextEditSuggestionItem",
+        "github.copilot.didIgnoreNextEditSuggestionItem",
+    ],
+)
+def test_every_clients_command_is_understood(command: str) -> None:
+    with lsp_client() as client:
+        client.initialize()
+        params = {"command": command, "arguments": ["no-such-id"]}
+        assert client.request("workspace/executeCommand", params)["result"] is None
+        client.notify("workspace/executeCommand", params)
+        assert client.is_alive()
+        assert client.popups() == []
+
+
+def test_the_requests_of_one_old_client_are_answered() -> None:
+    with lsp_client("return r") as client:
+        client.initialize()
+        client.open("def area(r):\n    \n", version=3)
+        doc = {"uri": URI, "version": 3, "position": {"line": 1, "character": 4}}
+        [found] = client.request("getCompletions", {"doc": doc})["result"]["completions"]
+        assert found == {
+            "uuid": "redraft-1",
+            "text": "    return r",
+            "displayText": "return r",
+            "position": {"line": 1, "character": 4},
+            "range": {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 4}},
+            "docVersion": 3,
+        }
+        uuid = {"uuid": found["uuid"]}
+        assert client.request("notifyShown", uuid)["result"] == "OK"
+        assert client.request("notifyAccepted", {**uuid, "acceptedLength": 3})["result"] == "OK"
+        assert client.request("notifyAccepted", uuid)["result"] == "OK"
+        assert client.request("notifyRejected", {"uuids": ["redraft-1"]})["result"] == "OK"
+        assert client.request("checkStatus", {})["result"]["status"] == "OK"
+        assert client.request("getVersion", {})["result"]["version"]
+        assert client.request("setEditorInfo", {"editorInfo": {}})["result"] == "OK"
+        assert client.request("getCompletions", {})["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "expected"),
+    [
+        ("textDocument/copilotInlineEdit", {}, "'textDocument' is missing"),
+        ("redraft/nextEdit", {"textDocument": {"uri": URI}}, "'position' is missing"),
+        ("redraft/nextEdit", [], "'params' must be an object"),
+        (
+            "redraft/nextEdit",
+            {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0}, "cursors": "x"},
+            "'cursors' must be a whole number",
+        ),
+        ("textDocument/codeAction", {"textDocument": {"uri": URI}}, "'range' is missing"),
+        ("notifyShown", {}, "'uuid' is missing"),
+        ("notifyRejected", {"uuids": 5}, "'uuids' must be an array"),
+        ("workspace/executeCommand", {"command": "rm"}, "unknown command 'rm'"),
+    ],
+)
+def test_a_question_that_makes_no_sense_gets_an_error_that_names_it(
+    method: str, params: Any, expected: str
+) -> None:
+    with lsp_client() as client:
+        client.initialize()
+        client.open("def area(r):\n    \n")
+        error = client.request(method, params)["error"]
+        assert error["code"] == -32602
+        assert expected in error["message"]
+        assert client.is_alive()

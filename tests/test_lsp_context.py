@@ -1,4 +1,4 @@
-"""What of the workspace reaches the model through the language server, over real stdio."""
+"""What of the workspace reaches the model through the language server."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from redraft.lsp.context.gather import BUDGET, Context
 from redraft.lsp.context.indexer import Indexer, fill
 from redraft.server.commands import show_context as command
 from redraft.server.commands.complete import FilePlace
-from support.lsp_process import LspProcess, lsp_process
+from support.lsp import LspClient, lsp_client
 from support.predictor import READY, ScriptedPredictor
 from support.shop import CART, MAIN
+
+pytestmark = pytest.mark.usefixtures("spawn")
 
 SHOP = MAIN.replace(
     "    cart = Cart(customer)\n",
@@ -46,7 +48,7 @@ def workspace(tmp_path: Path) -> Path:
 class Editor:
     """Somebody who writes in ``shop/main.py`` of a workspace."""
 
-    def __init__(self, client: LspProcess, folder: Path, **options: Any) -> None:
+    def __init__(self, client: LspClient, folder: Path, **options: Any) -> None:
         self.client = client
         self.uri = (folder / "shop" / "main.py").as_uri()
         self.version = 0
@@ -75,35 +77,31 @@ class Editor:
         return found
 
 
-def test_definitions_elsewhere_in_the_workspace_reach_the_model(
-    workspace: Path, tmp_path: Path
-) -> None:
+def test_definitions_elsewhere_in_the_workspace_reach_the_model(workspace: Path) -> None:
     (workspace / "zoo").mkdir()  # read last: what is ignored or secret would be there by then
     (workspace / "zoo" / "vault.py").write_text("class Vault:\n    lions = 3\n")
-    with lsp_process(tmp_path) as client:
+    with lsp_client() as client:
         editor = Editor(client, workspace)
         found = editor.until("shop/cart.py", "zoo/vault.py")
         assert "class Cart:" in found["shop/cart.py"]
         assert client.end() == 0
-    told = client.log.read_text()
+    told = str(client.asked())
     assert "lions = 3" in told
     assert "4711" not in told
     assert "pages = 12" not in told
 
 
-def test_what_is_ignored_or_secret_is_left_out_for_that_reason_alone(
-    workspace: Path, tmp_path: Path
-) -> None:
+def test_what_is_ignored_or_secret_is_left_out_for_that_reason_alone(workspace: Path) -> None:
     (workspace / ".gitignore").unlink()
     (workspace / "shop" / "secrets.py").rename(workspace / "shop" / "vault.py")
-    with lsp_process(tmp_path) as client:
+    with lsp_client() as client:
         editor = Editor(client, workspace)
         editor.until("shop/cart.py", "shop/vault.py", "scratch/ledger.py")
 
 
-def test_what_becomes_secret_is_taken_out_at_once(workspace: Path, tmp_path: Path) -> None:
+def test_what_becomes_secret_is_taken_out_at_once(workspace: Path) -> None:
     (workspace / "shop" / "secrets.py").rename(workspace / "shop" / "vault.py")
-    with lsp_process(tmp_path) as client:
+    with lsp_client() as client:
         editor = Editor(client, workspace, secretGlobs=["*.vault"])
         editor.until("shop/cart.py", "shop/vault.py")
         settings = {"secretGlobs": ["vault.*"]}
@@ -111,8 +109,8 @@ def test_what_becomes_secret_is_taken_out_at_once(workspace: Path, tmp_path: Pat
         assert set(editor.related()) == {"shop/cart.py"}
 
 
-def test_a_file_that_was_saved_is_read_again(workspace: Path, tmp_path: Path) -> None:
-    with lsp_process(tmp_path) as client:
+def test_a_file_that_was_saved_is_read_again(workspace: Path) -> None:
+    with lsp_client() as client:
         editor = Editor(client, workspace)
         editor.until("shop/cart.py")
         (workspace / "shop" / "ledger.py").write_text("class Ledger:\n    pages = 12\n")
@@ -124,7 +122,7 @@ def test_another_folder_of_the_workspace_is_read_too(workspace: Path, tmp_path: 
     other = tmp_path / "other"
     other.mkdir()
     (other / "ledger.py").write_text("class Ledger:\n    pages = 12\n")
-    with lsp_process(tmp_path) as client:
+    with lsp_client() as client:
         editor = Editor(client, workspace)
         editor.until("shop/cart.py")
         event = {"added": [{"uri": other.as_uri(), "name": "other"}], "removed": []}
@@ -132,14 +130,14 @@ def test_another_folder_of_the_workspace_is_read_too(workspace: Path, tmp_path: 
         editor.until("shop/cart.py", "ledger.py")
 
 
-def test_the_command_shows_what_the_server_chooses(workspace: Path, tmp_path: Path) -> None:
+def test_the_command_shows_what_the_server_chooses(workspace: Path) -> None:
     file = workspace / "shop" / "main.py"
     root = command.workspace_of(file)
     indexer = Indexer(command._refuse)
     fill(indexer.index, [root], command._refuse, lambda done, total: None)
     view = command._view(FilePlace(file, AT + 1, 1), "shop/main.py", BUDGET)
     request = command.request_for(view, Context(indexer, command._refuse).gather(view), "next_edit")
-    with lsp_process(tmp_path) as client:
+    with lsp_client() as client:
         editor = Editor(client, workspace)
         editor.until("shop/cart.py")
         document = {"textDocument": {"uri": editor.uri}}
@@ -152,14 +150,12 @@ def test_the_command_shows_what_the_server_chooses(workspace: Path, tmp_path: Pa
     assert asked["related"] == [[each.path, each.text] for each in request.related]
 
 
-def test_diagnostics_go_with_the_question_for_the_next_edit(
-    workspace: Path, tmp_path: Path
-) -> None:
+def test_diagnostics_go_with_the_question_for_the_next_edit(workspace: Path) -> None:
     def told(line: Any, message: Any) -> dict[str, Any]:
         place = {"line": line, "character": 0}
         return {"range": {"start": place, "end": place}, "message": message, "severity": 1}
 
-    with lsp_process(tmp_path) as client:
+    with lsp_client() as client:
         editor = Editor(client, workspace)
         nonsense = ["", None, {}, told("1", "no line"), told(-1, "before"), told(AT, ["no text"])]
         params = {

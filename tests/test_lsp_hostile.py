@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.lsp.connection.framing import MAX_BODY, BadFrame, Frames
-from support.lsp_process import URI, LspProcess, insert_texts, lsp_process
+from support.lsp import URI, LspClient, insert_texts, lsp_client
 
 CODE = "def area(r):\n    \n"
 
 
-def survives(client: LspProcess) -> None:
+def survives(client: LspClient) -> None:
     """Whatever just happened: the server answers, opened no popup, and logged no bug of its own."""
     client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
     client.open(CODE)
     assert insert_texts(client.complete(1, 4)) == ["return r"]
     assert client.popups() == []
-    assert "Traceback" not in client.stderr_file.read_text()
+    assert "Traceback" not in client.log_text()
     assert client.end() == 0
 
 
@@ -52,8 +51,8 @@ BROKEN: list[tuple[bytes, int | None, int]] = [
 ]
 
 
-def test_a_broken_message_gets_a_json_rpc_error(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_a_broken_message_gets_a_json_rpc_error() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.body(b"")  # nothing at all needs no answer
         for body, id_, code in BROKEN:
@@ -64,7 +63,7 @@ def test_a_broken_message_gets_a_json_rpc_error(tmp_path: Path) -> None:
         survives(client)
 
 
-def test_wrong_types_are_named_in_the_error(tmp_path: Path) -> None:
+def test_wrong_types_are_named_in_the_error() -> None:
     position = {"line": 0, "character": 0}
     document = {"uri": URI}
     cases: list[tuple[dict[str, Any], str]] = [
@@ -115,7 +114,7 @@ def test_wrong_types_are_named_in_the_error(tmp_path: Path) -> None:
             "must begin and end on one line, got 5:3 to 0:1",
         ),
     ]
-    with lsp_process(tmp_path, "return r") as client:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE)
         for params, expected in cases:
@@ -125,8 +124,8 @@ def test_wrong_types_are_named_in_the_error(tmp_path: Path) -> None:
         survives(client)
 
 
-def test_a_position_outside_the_document_is_clamped(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_a_position_outside_the_document_is_clamped() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE)
         for line, character in ((10**9, 0), (0, 10**9), (10**40, 10**40), (1.0, 4.0)):
@@ -137,8 +136,8 @@ def test_a_position_outside_the_document_is_clamped(tmp_path: Path) -> None:
         survives(client)
 
 
-def test_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_numbers_that_are_none_are_refused() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE)
         for number in (b"NaN", b"Infinity", b"1e999", b"1.5"):
@@ -150,8 +149,8 @@ def test_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
         survives(client)
 
 
-def test_initialize_takes_whatever_it_gets(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_initialize_takes_whatever_it_gets() -> None:
+    with lsp_client("return r") as client:
         odd = {
             "processId": "x",
             "clientInfo": 5,
@@ -167,37 +166,25 @@ def test_initialize_takes_whatever_it_gets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("params", [None, [], "x", {}])
-def test_initialize_without_params_is_answered(tmp_path: Path, params: Any) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_initialize_without_params_is_answered(params: Any) -> None:
+    with lsp_client("return r") as client:
         assert client.request("initialize", params)["result"]["capabilities"]
         client.notify("initialized", None)
         survives(client)
 
 
-def test_requests_out_of_turn_are_refused(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_requests_out_of_turn_are_refused() -> None:
+    with lsp_client("return r") as client:
         assert client.complete(0, 0)["error"]["code"] == -32002
         client.initialize()
         client.request("shutdown")
         assert client.complete(0, 0)["error"]["code"] == -32600
         client.notify("exit")
-        assert client.process.wait(timeout=20) == 0
+        assert client.wait() == 0
 
 
-def test_exit_without_shutdown_and_a_client_that_died_are_failures(tmp_path: Path) -> None:
-    with lsp_process(tmp_path) as client:
-        client.initialize()
-        client.notify("exit")
-        assert client.process.wait(timeout=20) == 1
-    with lsp_process(tmp_path) as client:
-        client.initialize()
-        assert client.process.stdin is not None
-        client.process.stdin.close()
-        assert client.process.wait(timeout=20) == 1
-
-
-def test_answers_to_questions_never_asked_are_passed_over(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_answers_to_questions_never_asked_are_passed_over() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.send(id="nobody", result={"a": 1})
         client.send(id=5, error={"code": "x"})
@@ -208,8 +195,8 @@ def test_answers_to_questions_never_asked_are_passed_over(tmp_path: Path) -> Non
         survives(client)
 
 
-def test_notifications_with_nonsense_are_passed_over(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_notifications_with_nonsense_are_passed_over() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         nonsense: list[Any] = [None, [], "x", 5, {}, {"textDocument": 5, "item": [], "event": 1}]
         for method in (
@@ -234,8 +221,8 @@ def test_notifications_with_nonsense_are_passed_over(tmp_path: Path) -> None:
 # --- frames ------------------------------------------------------------------------------------
 
 
-def test_the_stream_is_found_again_after_broken_headers(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_the_stream_is_found_again_after_broken_headers() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         for junk in (
             b"hello\r\n\r\n",
@@ -309,9 +296,9 @@ def test_a_message_above_the_limit_is_refused_before_it_is_stored() -> None:
     ],
 )
 def test_after_an_unreadable_change_nothing_is_suggested_until_the_text_comes_anew(
-    tmp_path: Path, changes: Any
+    changes: Any,
 ) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE)
         document = {"uri": URI, "version": 2}
@@ -326,14 +313,14 @@ def test_after_an_unreadable_change_nothing_is_suggested_until_the_text_comes_an
         survives(client)
 
 
-def test_a_file_with_invalid_utf8_gets_suggestions_and_follows_its_changes(tmp_path: Path) -> None:
+def test_a_file_with_invalid_utf8_gets_suggestions_and_follows_its_changes() -> None:
     """As ``nvim -b`` sends a Latin-1 file; each invalid byte is a character there."""
 
-    def send(client: LspProcess, method: str, params: dict[str, Any]) -> None:
+    def send(client: LspClient, method: str, params: dict[str, Any]) -> None:
         message = {"jsonrpc": "2.0", "method": method, "params": params}
         client.body(json.dumps(message).encode().replace(b"BAD", b"\xe9\xe8"))
 
-    with lsp_process(tmp_path, "return r") as client:
+    with lsp_client("return r") as client:
         client.initialize()
         text = "def area(r):\n    # cafBAD\n    \n"
         document = {"uri": URI, "languageId": "python", "version": 1, "text": text}
@@ -347,8 +334,8 @@ def test_a_file_with_invalid_utf8_gets_suggestions_and_follows_its_changes(tmp_p
         survives(client)
 
 
-def test_requests_for_documents_never_opened_say_so(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_requests_for_documents_never_opened_say_so() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.insert(0, 0, "x", 2, uri="file:///never.py")
         error = client.complete(0, 0, uri="file:///never.py")["error"]
@@ -366,8 +353,8 @@ ODD_TEXTS = [
 ]
 
 
-def test_odd_texts_are_served(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_odd_texts_are_served() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         for number, text in enumerate(ODD_TEXTS):
             client.open(text, uri=f"{URI}{number}")
@@ -376,8 +363,8 @@ def test_odd_texts_are_served(tmp_path: Path) -> None:
         survives(client)
 
 
-def test_a_binary_file_gets_a_reason_and_never_reaches_the_model(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_a_binary_file_gets_a_reason_and_never_reaches_the_model() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open("a\0b\n\0")
         assert insert_texts(client.complete(0, 0)) == []
@@ -386,8 +373,8 @@ def test_a_binary_file_gets_a_reason_and_never_reaches_the_model(tmp_path: Path)
         survives(client)
 
 
-def test_a_line_of_five_megabytes_gets_a_reason_and_not_a_hang(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_a_line_of_five_megabytes_gets_a_reason_and_not_a_hang() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open("x" * 5_000_000)
         for version in range(2, 7):
@@ -397,8 +384,8 @@ def test_a_line_of_five_megabytes_gets_a_reason_and_not_a_hang(tmp_path: Path) -
         survives(client)
 
 
-def test_secret_files_never_reach_the_model(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_secret_files_never_reach_the_model() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open("TOKEN=", uri="file:///w/project/.env", languageId="dotenv")
         assert insert_texts(client.complete(0, 6, uri="file:///w/project/.env")) == []
@@ -420,11 +407,9 @@ def test_secret_files_never_reach_the_model(tmp_path: Path) -> None:
         ("RuntimeError", "Error"),
     ],
 )
-def test_a_failing_model_gives_an_empty_answer_and_a_status(
-    tmp_path: Path, error: str, kind: str
-) -> None:
+def test_a_failing_model_gives_an_empty_answer_and_a_status(error: str, kind: str) -> None:
     failure = {"error": error, "message": "out of cheese"}
-    with lsp_process(tmp_path, failure, "return r") as client:
+    with lsp_client(failure, "return r") as client:
         client.initialize()
         client.open(CODE)
         assert insert_texts(client.complete(1, 4)) == []
@@ -433,9 +418,9 @@ def test_a_failing_model_gives_an_empty_answer_and_a_status(
         assert insert_texts(client.complete(1, 4)) == ["return r"]
 
 
-def test_a_hanging_model_is_given_up_and_stopped(tmp_path: Path) -> None:
+def test_a_hanging_model_is_given_up_and_stopped() -> None:
     settings = {"timeout_ms": 300}
-    with lsp_process(tmp_path, "return r", delay_s=600, settings=settings) as client:
+    with lsp_client("return r", delay_s=600, settings=settings) as client:
         client.initialize()
         client.open(CODE)
         assert insert_texts(client.complete(1, 4)) == []
@@ -443,8 +428,8 @@ def test_a_hanging_model_is_given_up_and_stopped(tmp_path: Path) -> None:
         client.await_event("cancelled")
 
 
-def test_documents_stay_in_step_while_the_model_thinks(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r", delay_s=600) as client:
+def test_documents_stay_in_step_while_the_model_thinks() -> None:
+    with lsp_client("return r", delay_s=600) as client:
         client.initialize()
         client.open(CODE)
         thinking = client.ask_completion(1, 4)
@@ -456,13 +441,3 @@ def test_documents_stay_in_step_while_the_model_thinks(tmp_path: Path) -> None:
         client.ask_completion(1, 104)
         client.await_event("asked", times=2)
         assert client.asked()[-1]["cursor"] == len("def area(r):\n    ") + 100
-
-
-def test_leaving_stops_the_model_and_closes_it(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r", delay_s=600) as client:
-        client.initialize()
-        client.open(CODE)
-        client.ask_completion(1, 4)
-        client.await_event("asked")
-        assert client.end() == 0
-        assert [entry["event"] for entry in client.asked()] == ["asked", "cancelled", "closed"]

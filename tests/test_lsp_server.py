@@ -1,10 +1,9 @@
-"""The language server over real stdio, driven by a client that writes raw JSON-RPC."""
+"""The language server, driven by a client that writes raw JSON-RPC."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from redraft.evals.latency.keystroke import keystroke_overhead
 from redraft.lsp.connection.server import create_server
 from redraft.lsp.connection.turns import Lane, Superseded
 from redraft.lsp.editor.paths import shown_path
-from support.lsp_process import URI, insert_texts, lsp_process
+from support.lsp import URI, insert_texts, lsp_client
 from support.predictor import ScriptedPredictor
 
 CODE = "def area(r):\n    \n"
@@ -21,8 +20,8 @@ CODE = "def area(r):\n    \n"
 # --- the main job ------------------------------------------------------------------------------
 
 
-def test_a_suggestion_comes_for_the_text_as_typed(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return 3.14 * r ** 2") as client:
+def test_a_suggestion_comes_for_the_text_as_typed() -> None:
+    with lsp_client("return 3.14 * r ** 2") as client:
         client.initialize()
         client.open("def area(r):\n", version=1)
         client.insert(1, 0, "    ", 2)
@@ -36,8 +35,8 @@ def test_a_suggestion_comes_for_the_text_as_typed(tmp_path: Path) -> None:
         assert client.asked()[-1]["event"] == "closed"
 
 
-def test_positions_are_utf16_in_both_directions(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "é😀 ok") as client:
+def test_positions_are_utf16_in_both_directions() -> None:
+    with lsp_client("é😀 ok") as client:
         client.initialize()
         client.open("s = '😀😀")
         [item] = client.complete(0, 9)["result"]["items"]
@@ -45,15 +44,15 @@ def test_positions_are_utf16_in_both_directions(tmp_path: Path) -> None:
         assert client.asked()[0]["cursor"] == 7
 
 
-def test_the_documents_line_end_is_kept(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "if r:\n        return r") as client:
+def test_the_documents_line_end_is_kept() -> None:
+    with lsp_client("if r:\n        return r") as client:
         client.initialize()
         client.open("def area(r):\r\n    \r\n")
         assert insert_texts(client.complete(1, 4)) == ["if r:\r\n        return r"]
 
 
-def test_the_selected_completion_is_taken_as_typed_and_its_range_replaced(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "end(x)") as client:
+def test_the_selected_completion_is_taken_as_typed_and_its_range_replaced() -> None:
+    with lsp_client("end(x)") as client:
         client.initialize()
         client.open("items.ap\n")
         chosen = {
@@ -68,26 +67,16 @@ def test_the_selected_completion_is_taken_as_typed_and_its_range_replaced(tmp_pa
         assert client.asked()[0]["cursor"] == 9
 
 
-def test_typing_a_suggestion_asks_the_model_once(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r", "other") as client:
-        client.initialize()
-        client.open(CODE)
-        client.complete(1, 4)
-        client.insert(1, 4, "ret", 2)
-        assert insert_texts(client.complete(1, 7)) == ["urn r"]
-        assert len(client.asked()) == 1
-
-
-def test_nothing_shown_says_why(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "   ") as client:
+def test_nothing_shown_says_why() -> None:
+    with lsp_client("   ") as client:
         client.initialize()
         client.open(CODE)
         assert insert_texts(client.complete(1, 4)) == []
         client.status("only spaces or line breaks")
 
 
-def test_a_status_is_sent_only_when_it_changed(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_a_status_is_sent_only_when_it_changed() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE)
         for _ in range(3):
@@ -98,8 +87,8 @@ def test_a_status_is_sent_only_when_it_changed(tmp_path: Path) -> None:
         assert told.count("thinking") == 1
 
 
-def test_thinking_is_busy_and_over_when_answered(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_thinking_is_busy_and_over_when_answered() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE)
         client.complete(1, 4)
@@ -112,15 +101,15 @@ def test_thinking_is_busy_and_over_when_answered(tmp_path: Path) -> None:
 # --- the traps of pygls ------------------------------------------------------------------------
 
 
-def test_trap_1_inline_completion_is_advertised(tmp_path: Path) -> None:
-    with lsp_process(tmp_path) as client:
+def test_trap_1_inline_completion_is_advertised() -> None:
+    with lsp_client() as client:
         capabilities = client.initialize()["capabilities"]
         assert capabilities["inlineCompletionProvider"] == {}
         assert capabilities["textDocumentSync"] == {"openClose": True, "change": 2, "save": True}
 
 
-def test_trap_2_the_version_in_the_request_is_kept_and_a_stale_one_refused(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_trap_2_the_version_in_the_request_is_kept_and_a_stale_one_refused() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE, version=5)
         stale = client.complete(1, 4, document={"version": 4})
@@ -130,10 +119,8 @@ def test_trap_2_the_version_in_the_request_is_kept_and_a_stale_one_refused(tmp_p
 
 
 @pytest.mark.parametrize("fields", [{"context": {"triggerKind": 0}}, {"context": None}, {}])
-def test_trap_3_no_context_or_trigger_kind_0_is_answered(
-    tmp_path: Path, fields: dict[str, Any]
-) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_trap_3_no_context_or_trigger_kind_0_is_answered(fields: dict[str, Any]) -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE)
         params = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 4}, **fields}
@@ -142,8 +129,8 @@ def test_trap_3_no_context_or_trigger_kind_0_is_answered(
         assert client.popups() == []
 
 
-def test_trap_4_execute_command_may_be_a_notification(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_trap_4_execute_command_may_be_a_notification() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE)
         [item] = client.complete(1, 4)["result"]["items"]
@@ -152,15 +139,15 @@ def test_trap_4_execute_command_may_be_a_notification(tmp_path: Path) -> None:
         assert client.popups() == []
 
 
-def test_trap_5_the_encoding_is_utf16_whatever_the_client_prefers(tmp_path: Path) -> None:
-    with lsp_process(tmp_path) as client:
+def test_trap_5_the_encoding_is_utf16_whatever_the_client_prefers() -> None:
+    with lsp_client() as client:
         general = {"positionEncodings": ["utf-8", "utf-32", "utf-16"]}
         result = client.initialize(capabilities={"general": general})
         assert result["capabilities"]["positionEncoding"] == "utf-16"
 
 
-def test_trap_6_cancelling_a_request_stops_the_model(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r", delay_s=600) as client:
+def test_trap_6_cancelling_a_request_stops_the_model() -> None:
+    with lsp_client("return r", delay_s=600) as client:
         client.initialize()
         client.open(CODE)
         id_ = client.ask_completion(1, 4)
@@ -174,8 +161,8 @@ def test_trap_6_cancelling_a_request_stops_the_model(tmp_path: Path) -> None:
 # --- one document, many requests ---------------------------------------------------------------
 
 
-def test_a_newer_request_stops_the_older_one_of_its_document(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r", delay_s=600) as client:
+def test_a_newer_request_stops_the_older_one_of_its_document() -> None:
+    with lsp_client("return r", delay_s=600) as client:
         client.initialize()
         client.open(CODE)
         older = client.ask_completion(1, 4)
@@ -186,8 +173,8 @@ def test_a_newer_request_stops_the_older_one_of_its_document(tmp_path: Path) -> 
         client.await_event("asked", times=2)
 
 
-def test_two_documents_are_answered_side_by_side(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r", delay_s=0.3) as client:
+def test_two_documents_are_answered_side_by_side() -> None:
+    with lsp_client("return r", delay_s=0.3) as client:
         client.initialize()
         other = "untitled:Untitled-1"
         client.open(CODE)
@@ -200,8 +187,8 @@ def test_two_documents_are_answered_side_by_side(tmp_path: Path) -> None:
         assert "cancelled" not in [entry["event"] for entry in client.asked()]
 
 
-def test_a_change_while_thinking_makes_the_answer_stale(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r", delay_s=0.5) as client:
+def test_a_change_while_thinking_makes_the_answer_stale() -> None:
+    with lsp_client("return r", delay_s=0.5) as client:
         client.initialize()
         client.open(CODE)
         id_ = client.ask_completion(1, 4)
@@ -210,8 +197,8 @@ def test_a_change_while_thinking_makes_the_answer_stale(tmp_path: Path) -> None:
         assert client.answer(id_)["error"]["code"] == -32801
 
 
-def test_a_keystroke_during_the_delay_spares_the_model_the_question(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r", settings={"delay_ms": 400}) as client:
+def test_a_keystroke_during_the_delay_spares_the_model_the_question() -> None:
+    with lsp_client("return r", settings={"delay_ms": 400}) as client:
         client.initialize()
         client.open(CODE)
         id_ = client.ask_completion(1, 4, context={"triggerKind": 2})
@@ -220,8 +207,8 @@ def test_a_keystroke_during_the_delay_spares_the_model_the_question(tmp_path: Pa
         assert client.asked() == []
 
 
-def test_of_automatic_requests_in_quick_succession_only_the_last_is_asked(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, " = r", settings={"delay_ms": 300}) as client:
+def test_of_automatic_requests_in_quick_succession_only_the_last_is_asked() -> None:
+    with lsp_client(" = r", settings={"delay_ms": 300}) as client:
         client.initialize()
         client.open(CODE)
         ids = []
@@ -233,8 +220,8 @@ def test_of_automatic_requests_in_quick_succession_only_the_last_is_asked(tmp_pa
         assert len(client.asked()) == 1
 
 
-def test_a_document_closed_while_thinking_gets_an_empty_answer(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r", delay_s=600) as client:
+def test_a_document_closed_while_thinking_gets_an_empty_answer() -> None:
+    with lsp_client("return r", delay_s=600) as client:
         client.initialize()
         client.open(CODE)
         id_ = client.ask_completion(1, 4)
@@ -288,8 +275,8 @@ def loading(progress: float) -> dict[str, Any]:
 READY = {"state": "ready", "model": "fake", "provider": "CPU"}
 
 
-def test_a_loading_model_shows_progress_where_the_client_can(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, statuses=[loading(0.4), loading(0.8), READY]) as client:
+def test_a_loading_model_shows_progress_where_the_client_can() -> None:
+    with lsp_client(statuses=[loading(0.4), loading(0.8), READY]) as client:
         client.initialize(capabilities={"window": {"workDoneProgress": True}})
         assert client.status("loading 40 %")["kind"] == "Warning"
         create = client.until("window/workDoneProgress/create")
@@ -302,17 +289,17 @@ def test_a_loading_model_shows_progress_where_the_client_can(tmp_path: Path) -> 
         assert client.until("$/progress")["params"]["value"]["kind"] == "end"
 
 
-def test_without_progress_in_the_client_the_status_line_has_to_do(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, statuses=[loading(0.4), READY]) as client:
+def test_without_progress_in_the_client_the_status_line_has_to_do() -> None:
+    with lsp_client(statuses=[loading(0.4), READY]) as client:
         client.initialize()
         client.status("loading 40 %")
         client.status("ready")
         assert "$/progress" not in [message.get("method") for message in client.messages]
 
 
-def test_a_model_not_ready_answers_nothing_and_says_how_far_it_is(tmp_path: Path) -> None:
+def test_a_model_not_ready_answers_nothing_and_says_how_far_it_is() -> None:
     failing = {"error": "ModelNotReady", "message": "the model is loading"}
-    with lsp_process(tmp_path, failing, statuses=[loading(0.4)]) as client:
+    with lsp_client(failing, statuses=[loading(0.4)]) as client:
         client.initialize()
         client.open(CODE)
         client.status("loading 40 %")
@@ -325,8 +312,8 @@ def test_a_model_not_ready_answers_nothing_and_says_how_far_it_is(tmp_path: Path
 # --- settings, folders, notebooks ----------------------------------------------------------------
 
 
-def test_settings_come_with_initialize_and_change_later(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_settings_come_with_initialize_and_change_later() -> None:
+    with lsp_client("return r") as client:
         client.initialize(initializationOptions={"disabledLanguages": ["python"]})
         client.open(CODE)
         assert insert_texts(client.complete(1, 4)) == []
@@ -336,8 +323,8 @@ def test_settings_come_with_initialize_and_change_later(tmp_path: Path) -> None:
         assert insert_texts(client.complete(1, 4)) == ["return r"]
 
 
-def test_settings_are_fetched_from_a_client_that_only_says_they_changed(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_settings_are_fetched_from_a_client_that_only_says_they_changed() -> None:
+    with lsp_client("return r") as client:
         client.initialize(capabilities={"workspace": {"configuration": True}})
         client.notify("workspace/didChangeConfiguration", {"settings": None})
         pull = client.until("workspace/configuration")
@@ -347,8 +334,8 @@ def test_settings_are_fetched_from_a_client_that_only_says_they_changed(tmp_path
         client.status("enabled")
 
 
-def test_a_bad_setting_is_logged_and_opens_no_popup(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_a_bad_setting_is_logged_and_opens_no_popup() -> None:
+    with lsp_client("return r") as client:
         client.initialize(initializationOptions={"maxLines": "many", "nonsense": 1})
         client.until("window/logMessage")
         told = [m["params"]["message"] for m in client.messages if "window/log" in str(m)]
@@ -358,8 +345,8 @@ def test_a_bad_setting_is_logged_and_opens_no_popup(tmp_path: Path) -> None:
         assert client.popups() == []
 
 
-def test_notebook_cells_are_documents_of_their_own(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "x.sum()") as client:
+def test_notebook_cells_are_documents_of_their_own() -> None:
+    with lsp_client("x.sum()") as client:
         notebook: dict[str, Any] = {"synchronization": {}}
         result = client.initialize(capabilities={"notebookDocument": notebook})
         assert result["capabilities"]["notebookDocumentSync"]["notebookSelector"]
@@ -387,8 +374,8 @@ def test_notebook_cells_are_documents_of_their_own(tmp_path: Path) -> None:
         assert client.complete(1, 0, uri=cell)["error"]["code"] == -32602
 
 
-def test_edits_in_one_document_go_with_questions_in_another(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_edits_in_one_document_go_with_questions_in_another() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE)
         client.insert(1, 4, "pass", 2)
@@ -400,8 +387,8 @@ def test_edits_in_one_document_go_with_questions_in_another(tmp_path: Path) -> N
         assert client.asked()[-1]["edits"] == edits
 
 
-def test_a_renamed_file_takes_its_edits_along(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_a_renamed_file_takes_its_edits_along() -> None:
+    with lsp_client("return r") as client:
         result = client.initialize()
         assert result["capabilities"]["workspace"]["fileOperations"]["didRename"]["filters"]
         client.open(CODE)
@@ -444,8 +431,8 @@ def test_the_model_sees_paths_relative_to_the_innermost_folder(
 # --- reports, transports -------------------------------------------------------------------------
 
 
-def test_all_reports_of_clients_are_understood(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
+def test_all_reports_of_clients_are_understood() -> None:
+    with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE)
         client.notify("textDocument/didFocus", {"textDocument": {"uri": URI}})
@@ -459,14 +446,6 @@ def test_all_reports_of_clients_are_understood(tmp_path: Path) -> None:
         accepted = {**item["command"], "command": "github.copilot.didAcceptCompletionItem"}
         assert "result" in client.request("workspace/executeCommand", accepted)
         assert client.popups() == []
-
-
-def test_stray_output_of_libraries_does_not_reach_the_client(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "return r") as client:
-        client.initialize()
-        client.open(CODE)
-        assert insert_texts(client.complete(1, 4)) == ["return r"]
-        assert "a stray line" in client.stderr_file.read_text()
 
 
 def test_a_server_can_be_made_outside_an_event_loop() -> None:

@@ -25,6 +25,8 @@ from redraft.server.settings import Settings
 from support.predictor import ScriptedPredictor
 from support.served import eventually, served
 
+pytestmark = pytest.mark.usefixtures("spawn")
+
 ROOT = Path(__file__).parent.parent
 SCALING = ROOT / "server" / "scaling"
 REQUEST = EditRequest("infill", "a.py", "x = ", 4)

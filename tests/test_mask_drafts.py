@@ -31,7 +31,7 @@ from redraft.model.weights.adapter import load_adapter, save_in_8_bits  # noqa: 
 from support.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)
-MODEL = replace(tiny_config(), adapter="canvas")
+MODEL = tiny_config(adapter="masks")
 MASKS = 3
 CONFIG = TrainConfig(
     rank=4, learning_rate=1e-2, warmup_steps=2, batch_tokens=400, steps=150, minutes=5,
@@ -111,7 +111,7 @@ def test_a_group_sees_what_is_before_it_and_itself_alone() -> None:
 
 def test_only_the_adapter_and_the_mask_learn() -> None:
     net = network()
-    batch = Batches(rows(), CONFIG.laying(), MODEL)[0]
+    batch = Batches(rows(), CONFIG.laying, MODEL)[0]
     mask_loss(net, batch, 1.0, "cpu").backward()
     moved = {n for n, p in net.named_parameters() if p.grad is not None and p.grad.any()}
     assert moved and all(n.endswith(("lora_b", "mask_embedding")) for n in moved)
@@ -183,7 +183,7 @@ def test_training_makes_drafts_agree_with_the_judge(width: int, tmp_path: Path) 
     asked = TrainConfig.to_judge(trained.metadata, CONFIG.rank, rows=8, exact=2)
     found = judge(asked, MODEL, weights(), tensors, read_shards(shards, MODEL), "cpu")
     told = {name: value for name, value in judged.items() if "_draft_" in name}
-    assert set(found) == set(told), "what training tells of masks, and no figures of canvases"
+    assert set(found) == set(told), "the same figures as in training"
     assert found["infill_draft_chances"][0] > before["chances"][0] + 0.2
 
 

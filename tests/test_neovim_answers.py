@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.neovim import CLIENT, Desk, Neovim, edits, ghost, neovim
+from support.neovim import CLIENT, Neovim, NeovimDesk, edits, ghost, neovim
 from support.neovim_script import NVIM, QUICKLY, needs_neovim
 
 pytestmark = needs_neovim
@@ -203,7 +203,7 @@ def test_a_gesture_shows_ghost_text_or_an_edit(tmp_path: Path, line: str, shown:
         editor.until(lambda: ("1 + 1" in editor.screen.text()) == (shown == "ghost"))
 
 
-def test_after_esc_nothing_is_called_shown(desk: Desk) -> None:
+def test_after_esc_nothing_is_called_shown(desk: NeovimDesk) -> None:
     editor = desk.open("def f(a):\n    g(a)\n", edits(("g(a)", "g(a, b)")))
     editor.keys("ggf)i, b<Esc>")
     editor.until(lambda: editor.showing() == "edit")
@@ -255,7 +255,7 @@ def _captured(tmux: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_a_long_wait_is_marked_behind_the_line(desk: Desk) -> None:
+def test_a_long_wait_is_marked_behind_the_line(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     desk.predictor.delay_s = 1.5
     editor.keys("oname = ")
@@ -284,7 +284,7 @@ def test_notices_can_be_switched_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Warning", "Error"])
-def test_what_stands_in_the_way_is_said_once_and_so_is_its_end(desk: Desk, kind: str) -> None:
+def test_what_stands_in_the_way_is_said_once_and_so_is_its_end(desk: NeovimDesk, kind: str) -> None:
     editor = desk.open("x = 1\n")
     editor.lua("require('redraft.notices').patience_ms = 0")
     for share in (3, 40):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.neovim import Desk, edits, ghost
+from support.neovim import NeovimDesk, edits, ghost
 from support.neovim_script import needs_neovim
 
 pytestmark = needs_neovim
@@ -12,7 +12,7 @@ pytestmark = needs_neovim
 # --- ghost text --------------------------------------------------------------------------------
 
 
-def test_typing_shows_ghost_text_and_tab_takes_it(desk: Desk) -> None:
+def test_typing_shows_ghost_text_and_tab_takes_it(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.keys("oname = ")
     editor.sees("name = str(total)")
@@ -23,7 +23,7 @@ def test_typing_shows_ghost_text_and_tab_takes_it(desk: Desk) -> None:
     assert editor.cursor() == (2, len("name = str(total)"))
 
 
-def test_typing_along_shrinks_the_ghost_and_asks_the_model_no_more(desk: Desk) -> None:
+def test_typing_along_shrinks_the_ghost_and_asks_the_model_no_more(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.keys("oname = ")
     editor.sees("name = str(total)")
@@ -34,7 +34,7 @@ def test_typing_along_shrinks_the_ghost_and_asks_the_model_no_more(desk: Desk) -
     assert sum(request.task == "infill" for request in desk.predictor.requests) == asked
 
 
-def test_several_lines_are_drawn_below_and_taken_whole(desk: Desk) -> None:
+def test_several_lines_are_drawn_below_and_taken_whole(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\ny = 2\n", ghost(" x:\n    z = 3"))
     editor.keys("oif")
     editor.sees("if x:\n    z = 3\ny = 2")
@@ -43,7 +43,7 @@ def test_several_lines_are_drawn_below_and_taken_whole(desk: Desk) -> None:
     editor.has("x = 1", "if x:", "    z = 3", "y = 2")
 
 
-def test_words_and_lines_are_taken_one_by_one(desk: Desk) -> None:
+def test_words_and_lines_are_taken_one_by_one(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n", ghost(" one two\n# three"))
     editor.keys("o#")
     editor.sees("# one two\n# three")
@@ -56,7 +56,7 @@ def test_words_and_lines_are_taken_one_by_one(desk: Desk) -> None:
     editor.has("x = 1", "# one two", "# three")
 
 
-def test_undo_takes_back_what_was_accepted_and_not_what_was_typed(desk: Desk) -> None:
+def test_undo_takes_back_what_was_accepted_and_not_what_was_typed(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.keys("oname = ")
     editor.sees("name = str(total)")
@@ -66,7 +66,9 @@ def test_undo_takes_back_what_was_accepted_and_not_what_was_typed(desk: Desk) ->
     editor.has("total = 0", "name = ")
 
 
-def test_leaving_insert_mode_hides_ghost_text_and_coming_back_shows_it_again(desk: Desk) -> None:
+def test_leaving_insert_mode_hides_ghost_text_and_coming_back_shows_it_again(
+    desk: NeovimDesk,
+) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.keys("oname = ")
     for _ in range(3):  # leaving insert mode is no rejection, however often
@@ -77,7 +79,7 @@ def test_leaving_insert_mode_hides_ghost_text_and_coming_back_shows_it_again(des
     editor.sees("name = str(total)")
 
 
-def test_a_rejected_ghost_does_not_come_back(desk: Desk) -> None:
+def test_a_rejected_ghost_does_not_come_back(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.keys("oname = ")
     editor.sees("name = str(total)")
@@ -89,7 +91,7 @@ def test_a_rejected_ghost_does_not_come_back(desk: Desk) -> None:
     editor.picture("stays-away")
 
 
-def test_a_slow_model_holds_up_no_key(desk: Desk) -> None:
+def test_a_slow_model_holds_up_no_key(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     desk.predictor.delay_s = 30
     editor.keys("oname = abc<BS><BS><BS>")
@@ -104,13 +106,13 @@ def test_a_slow_model_holds_up_no_key(desk: Desk) -> None:
 # --- Tab ---------------------------------------------------------------------------------------
 
 
-def test_tab_is_a_tab_where_nothing_is_shown(desk: Desk) -> None:
+def test_tab_is_a_tab_where_nothing_is_shown(desk: NeovimDesk) -> None:
     editor = desk.open("a = 1\n", ghost(""))
     editor.keys("o<Tab>b")
     editor.until(lambda: editor.lines()[1].strip() == "b" and editor.lines()[1] != "b")
 
 
-def test_tab_takes_ghost_text_at_the_start_of_a_line(desk: Desk) -> None:
+def test_tab_takes_ghost_text_at_the_start_of_a_line(desk: NeovimDesk) -> None:
     editor = desk.open("def f():\n", ghost("return 1"))
     editor.keys("o<C-u>    ")
     editor.sees("    return 1")
@@ -119,7 +121,7 @@ def test_tab_takes_ghost_text_at_the_start_of_a_line(desk: Desk) -> None:
     assert editor.mode() == "i"
 
 
-def test_tab_takes_ghost_text_on_the_line_that_enter_begins(desk: Desk) -> None:
+def test_tab_takes_ghost_text_on_the_line_that_enter_begins(desk: NeovimDesk) -> None:
     editor = desk.open("def f():\n    x = 1\n", ghost("return x"))
     editor.lua("vim.bo.autoindent = true")
     editor.keys("GA<CR>")
@@ -130,7 +132,7 @@ def test_tab_takes_ghost_text_on_the_line_that_enter_begins(desk: Desk) -> None:
 
 @pytest.mark.parametrize("typed", ["", "  "])
 def test_tab_before_the_indentation_of_ghost_text_indents_then_takes(
-    desk: Desk, typed: str
+    desk: NeovimDesk, typed: str
 ) -> None:
     deep = 8 * " "
     editor = desk.open("class C:\n    def f(self):\n", ghost(deep[len(typed) :] + "return 1"))
@@ -145,7 +147,7 @@ def test_tab_before_the_indentation_of_ghost_text_indents_then_takes(
     editor.until(lambda: editor.lines()[2] == f"{deep}return 1")
 
 
-def test_tab_after_a_gesture_takes_at_once(desk: Desk) -> None:
+def test_tab_after_a_gesture_takes_at_once(desk: NeovimDesk) -> None:
     editor = desk.open("def f():\n", ghost("    return 1"))
     editor.keys("o<C-u>")
     editor.sees("    return 1")
@@ -156,7 +158,7 @@ def test_tab_after_a_gesture_takes_at_once(desk: Desk) -> None:
     editor.has("def f():", "    return 1")
 
 
-def test_the_other_key_takes_all_of_ghost_text_before_its_indentation(desk: Desk) -> None:
+def test_the_other_key_takes_all_of_ghost_text_before_its_indentation(desk: NeovimDesk) -> None:
     editor = desk.open("def f():\n", ghost("    return 1"))
     editor.keys("o<C-u>")
     editor.sees("    return 1")
@@ -164,7 +166,7 @@ def test_the_other_key_takes_all_of_ghost_text_before_its_indentation(desk: Desk
     editor.has("def f():", "    return 1")
 
 
-def test_tab_in_normal_mode_takes_an_edit_at_the_start_of_a_line(desk: Desk) -> None:
+def test_tab_in_normal_mode_takes_an_edit_at_the_start_of_a_line(desk: NeovimDesk) -> None:
     change = ("    return r", "    return r + pi")
     editor = desk.open("def f(r):\n    return r\n", edits(change))
     editor.keys("ggf)i, pi<Esc>j0")
@@ -174,7 +176,7 @@ def test_tab_in_normal_mode_takes_an_edit_at_the_start_of_a_line(desk: Desk) -> 
 
 
 @pytest.mark.parametrize("mode", ["i", "n"])
-def test_alt_keys_with_nothing_shown_do_what_neovim_does(desk: Desk, mode: str) -> None:
+def test_alt_keys_with_nothing_shown_do_what_neovim_does(desk: NeovimDesk, mode: str) -> None:
     editor = desk.open("abc\n", ghost(""))
     before = "A" if mode == "i" else "0"
     editor.keys(f"gg{before}<M-l>")
@@ -198,7 +200,7 @@ def test_alt_keys_with_nothing_shown_do_what_neovim_does(desk: Desk, mode: str) 
         editor.lua("require('redraft').setup()")
 
 
-def test_tab_is_left_to_the_completion_menu(desk: Desk) -> None:
+def test_tab_is_left_to_the_completion_menu(desk: NeovimDesk) -> None:
     editor = desk.open("total_one = 1\ntotal_two = 2\n", ghost("(x)"))
     editor.keys("Gototal_<C-n>")
     editor.until(lambda: editor.lua("return vim.fn.pumvisible()") == 1)
@@ -208,7 +210,7 @@ def test_tab_is_left_to_the_completion_menu(desk: Desk) -> None:
     editor.until(lambda: editor.lines()[2].endswith("(x)"))
 
 
-def test_the_key_does_what_another_plugin_mapped_it_to(desk: Desk) -> None:
+def test_the_key_does_what_another_plugin_mapped_it_to(desk: NeovimDesk) -> None:
     editor = desk.open("a = 1\n", edits())
     editor.lua(
         """
@@ -227,7 +229,7 @@ def test_the_key_does_what_another_plugin_mapped_it_to(desk: Desk) -> None:
     assert editor.lua("return vim.b.pressed") == 7
 
 
-def test_tab_goes_on_through_a_snippet(desk: Desk) -> None:
+def test_tab_goes_on_through_a_snippet(desk: NeovimDesk) -> None:
     editor = desk.open("a = 1\n", ghost("(x)"))
     editor.keys("o")
     editor.lua("vim.snippet.expand('f(${1:one}, ${2:two})$0')")
@@ -239,7 +241,7 @@ def test_tab_goes_on_through_a_snippet(desk: Desk) -> None:
     editor.has("a = 1", "f(1, 2)")
 
 
-def test_tab_is_left_to_menus_of_other_plugins(desk: Desk) -> None:
+def test_tab_is_left_to_menus_of_other_plugins(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.keys("oname = ")
     editor.sees("name = str(total)")

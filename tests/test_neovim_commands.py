@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.neovim import CLIENT, Desk, Neovim, edits, ghost
+from support.neovim import CLIENT, Neovim, NeovimDesk, edits, ghost
 from support.neovim_script import needs_neovim
 
 pytestmark = needs_neovim
@@ -13,7 +13,7 @@ def completions(editor: Neovim, line: str) -> list[str]:
     return found
 
 
-def test_everything_that_can_be_said_is_completed(desk: Desk) -> None:
+def test_everything_that_can_be_said_is_completed(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n")
     names = completions(editor, "Redraft ")
     assert {"enable", "disable", "snooze", "why", "restart", "record", "trigger"} <= set(names)
@@ -27,7 +27,7 @@ def test_everything_that_can_be_said_is_completed(desk: Desk) -> None:
         assert f":Redraft {name}" in (CLIENT / "doc" / "redraft.txt").read_text(encoding="utf-8")
 
 
-def test_switched_off_and_on_again_for_a_language(desk: Desk) -> None:
+def test_switched_off_and_on_again_for_a_language(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.command("Redraft disable language")
     editor.keys("oname = ")
@@ -38,7 +38,7 @@ def test_switched_off_and_on_again_for_a_language(desk: Desk) -> None:
     editor.sees("name = astr(total)")
 
 
-def test_switched_off_and_on_again_here_and_everywhere(desk: Desk) -> None:
+def test_switched_off_and_on_again_here_and_everywhere(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     for off, on in (("disable", "enable"), ("disable here", "enable here")):
         editor.command(f"Redraft {off}")
@@ -51,7 +51,7 @@ def test_switched_off_and_on_again_here_and_everywhere(desk: Desk) -> None:
         editor.keys("<C-e><Esc>dd")
 
 
-def test_a_pause_silences_and_can_be_ended(desk: Desk) -> None:
+def test_a_pause_silences_and_can_be_ended(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.command("Redraft snooze 15")
     editor.until(lambda: editor.notices() == ["Redraft: quiet for 15 min"])
@@ -66,7 +66,7 @@ def test_a_pause_silences_and_can_be_ended(desk: Desk) -> None:
     editor.sees("name = str(total)")
 
 
-def test_eagerness_is_the_servers_to_apply(desk: Desk) -> None:
+def test_eagerness_is_the_servers_to_apply(desk: NeovimDesk) -> None:
     change = ("g(a)", "g(a, b)")
     editor = desk.open("def f(a):\n    g(a)\n", edits(change, confidence=0.4))
     editor.command("Redraft eagerness low")
@@ -79,7 +79,7 @@ def test_eagerness_is_the_servers_to_apply(desk: Desk) -> None:
     editor.until(lambda: editor.lines()[1] == "    g(a, b)")
 
 
-def test_why_and_status_answer_what_people_ask(desk: Desk) -> None:
+def test_why_and_status_answer_what_people_ask(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n", edits())
     editor.keys("ggA0<Esc>")
     editor.until(lambda: "nothing" in editor.why())
@@ -95,7 +95,7 @@ def test_why_and_status_answer_what_people_ask(desk: Desk) -> None:
     editor.keys("l")
 
 
-def test_a_wrong_word_is_answered_with_the_right_ones(desk: Desk) -> None:
+def test_a_wrong_word_is_answered_with_the_right_ones(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n")
     editor.command("Redraft sleep")
     editor.sees('not "sleep"')
@@ -106,7 +106,7 @@ def test_a_wrong_word_is_answered_with_the_right_ones(desk: Desk) -> None:
     assert "has no key" in editor.lua(wrong, {"keys": {"tab": "<Tab>"}})
 
 
-def test_the_health_page_names_what_is_wrong(desk: Desk) -> None:
+def test_the_health_page_names_what_is_wrong(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n")
     editor.lua("vim.keymap.set('i', '<M-l>', 'x')")
     editor.command("checkhealth redraft")
@@ -119,7 +119,7 @@ def test_the_health_page_names_what_is_wrong(desk: Desk) -> None:
     editor.lua("vim.keymap.del('i', '<M-l>')")
 
 
-def test_the_help_is_found(desk: Desk) -> None:
+def test_the_help_is_found(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n")
     editor.lua("vim.cmd.helptags(vim.fn.fnamemodify(..., ':p'))", str(CLIENT / "doc"))
     try:
@@ -133,7 +133,7 @@ def test_the_help_is_found(desk: Desk) -> None:
         editor.command("helpclose")
 
 
-def test_restarting_forgets_nothing_that_is_typed_meanwhile(desk: Desk) -> None:
+def test_restarting_forgets_nothing_that_is_typed_meanwhile(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     before = editor.lua("return require('redraft.client').get().id")
     editor.keys("oname =")
@@ -145,7 +145,7 @@ def test_restarting_forgets_nothing_that_is_typed_meanwhile(desk: Desk) -> None:
     editor.sees("name = a + str(total)")
 
 
-def test_recording_is_the_servers_to_switch(desk: Desk) -> None:
+def test_recording_is_the_servers_to_switch(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n")
     editor.command("Redraft record status")
     editor.sees("not recording; recordings are kept in ")

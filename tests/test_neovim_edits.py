@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.neovim import Desk, Neovim, edits
+from support.neovim import Neovim, NeovimDesk, edits
 from support.neovim_script import needs_neovim
 
 pytestmark = needs_neovim
@@ -32,7 +32,7 @@ def listen(editor: Neovim) -> None:
     )
 
 
-def test_a_changed_signature_brings_the_edit_of_its_call(desk: Desk) -> None:
+def test_a_changed_signature_brings_the_edit_of_its_call(desk: NeovimDesk) -> None:
     editor = desk.open(CODE, edits(CALL))
     editor.keys(CHANGE)
     editor.sees("def area(r, pi):    → edit at line 5 · Tab ".rstrip())
@@ -48,7 +48,7 @@ def test_a_changed_signature_brings_the_edit_of_its_call(desk: Desk) -> None:
     editor.until(lambda: editor.showing() is None)
 
 
-def test_edits_follow_each_other_by_tab(desk: Desk) -> None:
+def test_edits_follow_each_other_by_tab(desk: NeovimDesk) -> None:
     body = ("3.14 * r", "pi * r")
     editor = desk.open(FAR, edits(CALL, body))
     editor.keys(CHANGE)
@@ -64,7 +64,7 @@ def test_edits_follow_each_other_by_tab(desk: Desk) -> None:
     assert len([r for r in desk.predictor.requests if r.task == "next_edit"]) >= 2
 
 
-def test_lines_that_go_are_tinted_and_lines_that_come_drawn_between(desk: Desk) -> None:
+def test_lines_that_go_are_tinted_and_lines_that_come_drawn_between(desk: NeovimDesk) -> None:
     old = "    return 3.14 * r * r\n"
     new = "    if r < 0:\n        raise ValueError(r)\n    return 3.14 * r * r\n"
     editor = desk.open(CODE, edits((old, new)))
@@ -75,7 +75,7 @@ def test_lines_that_go_are_tinted_and_lines_that_come_drawn_between(desk: Desk) 
     editor.until(lambda: editor.lines()[1:4] == new.splitlines())
 
 
-def test_what_goes_is_tinted(desk: Desk) -> None:
+def test_what_goes_is_tinted(desk: NeovimDesk) -> None:
     editor = desk.open(CODE, edits(("3.14 * r", "pi * r")))
     editor.keys(CHANGE)
     editor.sees("return 3.14pi * r * r")
@@ -85,7 +85,7 @@ def test_what_goes_is_tinted(desk: Desk) -> None:
     editor.until(lambda: editor.lines()[1] == "    return pi * r * r")
 
 
-def test_escape_hides_an_edit_and_rejects_nothing(desk: Desk) -> None:
+def test_escape_hides_an_edit_and_rejects_nothing(desk: NeovimDesk) -> None:
     editor = desk.open(CODE, edits(CALL))
     editor.keys(CHANGE)
     editor.sees("→ edit at line 5")
@@ -99,7 +99,7 @@ def test_escape_hides_an_edit_and_rejects_nothing(desk: Desk) -> None:
     assert (sent.count("redraft.dismiss"), sent.count("redraft.reject")) == (1, 0)
 
 
-def test_a_rejected_edit_does_not_come_back(desk: Desk) -> None:
+def test_a_rejected_edit_does_not_come_back(desk: NeovimDesk) -> None:
     editor = desk.open(CODE, edits(CALL))
     editor.keys(CHANGE)
     editor.sees("→ edit at line 5")
@@ -113,7 +113,7 @@ def test_a_rejected_edit_does_not_come_back(desk: Desk) -> None:
 
 
 def test_an_edit_that_typing_took_off_the_screen_is_neither_taken_nor_turned_down(
-    desk: Desk,
+    desk: NeovimDesk,
 ) -> None:
     editor = desk.open(CODE, edits(CALL))
     editor.keys(CHANGE)
@@ -130,7 +130,7 @@ def test_an_edit_that_typing_took_off_the_screen_is_neither_taken_nor_turned_dow
     editor.sees("print(area(2, 3.14)) #xy")
 
 
-def test_an_edit_elsewhere_is_not_lost_by_typing(desk: Desk) -> None:
+def test_an_edit_elsewhere_is_not_lost_by_typing(desk: NeovimDesk) -> None:
     editor = desk.open(FAR, edits(CALL))
     editor.keys(CHANGE)
     editor.sees("→ edit at line 32")
@@ -140,7 +140,7 @@ def test_an_edit_elsewhere_is_not_lost_by_typing(desk: Desk) -> None:
     editor.until(lambda: editor.lines()[32] == "print(area(2, 3.14))")
 
 
-def test_an_edit_is_taken_word_by_word(desk: Desk) -> None:
+def test_an_edit_is_taken_word_by_word(desk: NeovimDesk) -> None:
     editor = desk.open("def f(a):\n    g(a)\n", edits(("g(a)", "g(a, one, two)")))
     editor.keys("ggfai b<Esc>")
     editor.sees("g(a, one, two)")
@@ -151,7 +151,7 @@ def test_an_edit_is_taken_word_by_word(desk: Desk) -> None:
     editor.until(lambda: editor.lines()[1] == "    g(a, one)")
 
 
-def test_subtle_mode_hints_and_shows_when_asked(desk: Desk) -> None:
+def test_subtle_mode_hints_and_shows_when_asked(desk: NeovimDesk) -> None:
     editor = desk.open(CODE, edits(CALL))
     editor.command("Redraft subtle on")
     editor.keys(CHANGE)
@@ -164,7 +164,7 @@ def test_subtle_mode_hints_and_shows_when_asked(desk: Desk) -> None:
     editor.until(lambda: editor.lines()[4] == "print(area(2, 3.14))")
 
 
-def test_a_rename_goes_on_in_another_file(desk: Desk) -> None:
+def test_a_rename_goes_on_in_another_file(desk: NeovimDesk) -> None:
     editor = desk.open("def area(r):\n    return r\n", edits(CALL))
     other = Path(editor.lua("return vim.fs.dirname(vim.api.nvim_buf_get_name(0))")) / "b.py"
     other.write_text("from a import area\n\nprint(area(2))\n", encoding="utf-8")
@@ -181,7 +181,7 @@ def test_a_rename_goes_on_in_another_file(desk: Desk) -> None:
     editor.until(lambda: editor.lines()[2] == "print(area(2, 3.14))")
 
 
-def test_an_edit_of_a_buffer_that_may_not_be_changed_is_not_shown(desk: Desk) -> None:
+def test_an_edit_of_a_buffer_that_may_not_be_changed_is_not_shown(desk: NeovimDesk) -> None:
     editor = desk.open("def area(r):\n    return r\n", edits(CALL))
     other = Path(editor.lua("return vim.fs.dirname(vim.api.nvim_buf_get_name(0))")) / "b.py"
     other.write_text("from a import area\n\nprint(area(2))\n", encoding="utf-8")
@@ -209,7 +209,7 @@ def test_an_edit_of_a_buffer_that_may_not_be_changed_is_not_shown(desk: Desk) ->
         editor.lua("require('redraft.edit').receive = _G.received")
 
 
-def test_lines_at_the_end_of_the_file_come_and_go(desk: Desk) -> None:
+def test_lines_at_the_end_of_the_file_come_and_go(desk: NeovimDesk) -> None:
     editor = desk.open("a = 1\nb = 2\n", edits(("b = 2\n", "b = 2\nc = 3\n")))
     editor.keys("ggA0<Esc>")
     editor.sees("b = 2\nc = 3")
@@ -223,7 +223,7 @@ def test_lines_at_the_end_of_the_file_come_and_go(desk: Desk) -> None:
     editor.has("a = 10", "b = 2")
 
 
-def test_files_with_dos_line_ends_get_no_carriage_returns(desk: Desk) -> None:
+def test_files_with_dos_line_ends_get_no_carriage_returns(desk: NeovimDesk) -> None:
     both = edits(("x = 1", "x = 2"), ghost=" one\n# two")
     editor = desk.open("x = 1\r\ny = 2\r\n", both)
     editor.keys("GA #")
@@ -237,7 +237,7 @@ def test_files_with_dos_line_ends_get_no_carriage_returns(desk: Desk) -> None:
     assert editor.lua("return vim.bo.fileformat") == "dos"
 
 
-def test_places_are_counted_right_behind_characters_of_all_widths(desk: Desk) -> None:
+def test_places_are_counted_right_behind_characters_of_all_widths(desk: NeovimDesk) -> None:
     editor = desk.open("s = '😀é' + a(1)\n", edits(("a(1)", "a(1, 'ß😀')"), ghost="'😀'"))
     editor.keys("GA #")
     editor.sees("s = '😀é' + a(1) #'😀'")
@@ -249,7 +249,7 @@ def test_places_are_counted_right_behind_characters_of_all_widths(desk: Desk) ->
     editor.has("s = '😀é' + a(1, 'ß😀') #'😀'")
 
 
-def test_new_text_has_the_colours_of_its_language(desk: Desk) -> None:
+def test_new_text_has_the_colours_of_its_language(desk: NeovimDesk) -> None:
     editor = desk.open("local a = 1\nlocal c = a\n", edits(("c = a", "c = 'text'")), name="a.lua")
     editor.lua("vim.api.nvim_set_hl(0, '@string.lua', { fg = '#123456' })")
     editor.keys("ggA0<Esc>")
@@ -258,7 +258,7 @@ def test_new_text_has_the_colours_of_its_language(desk: Desk) -> None:
     assert (drawn["foreground"], drawn["background"]) == (0x123456, 0x1F3D2B)
 
 
-def test_drawn_is_the_least_that_changes(desk: Desk) -> None:
+def test_drawn_is_the_least_that_changes(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n")
     changes = "return require('redraft.diff').changes(...)"
 
@@ -288,7 +288,7 @@ def test_drawn_is_the_least_that_changes(desk: Desk) -> None:
 # --- in its place ------------------------------------------------------------------------------
 
 
-def test_jumping_and_accepting_go_on_in_insert_mode(desk: Desk) -> None:
+def test_jumping_and_accepting_go_on_in_insert_mode(desk: NeovimDesk) -> None:
     editor = desk.open(FAR, edits(CALL, ("3.14 * r", "pi * r")))
     editor.keys("ggf)i, pi")
     editor.sees("→ edit at line 32 · Tab")
@@ -307,7 +307,7 @@ def test_jumping_and_accepting_go_on_in_insert_mode(desk: Desk) -> None:
     assert editor.cursor()[0] == 32
 
 
-def test_buffers_that_are_not_the_servers_keep_their_keys(desk: Desk) -> None:
+def test_buffers_that_are_not_the_servers_keep_their_keys(desk: NeovimDesk) -> None:
     editor = desk.open(CODE, edits(CALL))
     editor.keys(CHANGE)
     editor.sees("→ edit at line 5")
@@ -323,7 +323,7 @@ def test_buffers_that_are_not_the_servers_keep_their_keys(desk: Desk) -> None:
     editor.sees("→ edit at line 5")
 
 
-def test_the_server_is_told_what_became_of_each_suggestion(desk: Desk) -> None:
+def test_the_server_is_told_what_became_of_each_suggestion(desk: NeovimDesk) -> None:
     editor = desk.open(CODE, edits(CALL, ghost=" one two"))
     listen(editor)
     editor.command("doautocmd FocusLost | doautocmd FocusGained")

@@ -6,7 +6,7 @@ buffers or for one, with a way back to it.
 
 from __future__ import annotations
 
-from support.neovim import Desk, Neovim, edits, ghost
+from support.neovim import Neovim, NeovimDesk, edits, ghost
 from support.neovim_script import needs_neovim
 
 pytestmark = needs_neovim
@@ -83,7 +83,7 @@ def forget(editor: Neovim) -> None:
     )
 
 
-def test_a_plugin_that_maps_tab_around_ours_gets_it_first(desk: Desk) -> None:
+def test_a_plugin_that_maps_tab_around_ours_gets_it_first(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     try:
         editor.lua(AROUND)
@@ -92,7 +92,7 @@ def test_a_plugin_that_maps_tab_around_ours_gets_it_first(desk: Desk) -> None:
         forget(editor)
 
 
-def test_a_plugin_that_maps_tab_in_a_buffer_gets_it_first(desk: Desk) -> None:
+def test_a_plugin_that_maps_tab_in_a_buffer_gets_it_first(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     try:
         editor.lua(OVER)
@@ -101,7 +101,7 @@ def test_a_plugin_that_maps_tab_in_a_buffer_gets_it_first(desk: Desk) -> None:
         forget(editor)
 
 
-def test_setting_keys_again_beside_such_a_plugin_goes_round_in_no_circle(desk: Desk) -> None:
+def test_setting_keys_again_beside_such_a_plugin_goes_round_in_no_circle(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     try:
         editor.lua(AROUND)
@@ -111,7 +111,7 @@ def test_setting_keys_again_beside_such_a_plugin_goes_round_in_no_circle(desk: D
         forget(editor)
 
 
-def test_tab_walks_an_open_menu_and_enter_takes_its_entry(desk: Desk) -> None:
+def test_tab_walks_an_open_menu_and_enter_takes_its_entry(desk: NeovimDesk) -> None:
     editor = desk.open(TEXT, ghost("(x)"))
     editor.lua(
         """
@@ -137,7 +137,7 @@ def test_tab_walks_an_open_menu_and_enter_takes_its_entry(desk: Desk) -> None:
         forget(editor)
 
 
-def test_a_snippet_is_gone_through_with_tab_while_an_edit_is_shown(desk: Desk) -> None:
+def test_a_snippet_is_gone_through_with_tab_while_an_edit_is_shown(desk: NeovimDesk) -> None:
     call = ("area(2)", "area(2, 3.14)")
     editor = desk.open("def area(r):\n    pass\n\n\nprint(area(2))\n", edits(call))
     editor.keys("ggf)i, pi")
@@ -153,7 +153,7 @@ def test_a_snippet_is_gone_through_with_tab_while_an_edit_is_shown(desk: Desk) -
     editor.until(lambda: editor.lua("return vim.snippet.active({ direction = 1 })") is False)
 
 
-def test_keys_that_are_set_otherwise_give_the_old_ones_back(desk: Desk) -> None:
+def test_keys_that_are_set_otherwise_give_the_old_ones_back(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.lua("vim.keymap.set('i', '<F5>', 'five')")
     editor.lua("require('redraft').setup({ keys = { accept = '<F5>' } })")
@@ -173,7 +173,7 @@ def test_keys_that_are_set_otherwise_give_the_old_ones_back(desk: Desk) -> None:
     assert editor.lua(described, "<Tab>").startswith("Redraft")
 
 
-def test_a_mapping_of_the_users_that_is_described_as_ours_stays(desk: Desk) -> None:
+def test_a_mapping_of_the_users_that_is_described_as_ours_stays(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost(""))
     editor.lua("require('redraft').setup({ keys = { accept = '<F5>' } })")
     editor.lua("vim.keymap.set('i', '<F5>', 'mine', { desc = 'Redraft accept' })")
@@ -182,7 +182,7 @@ def test_a_mapping_of_the_users_that_is_described_as_ours_stays(desk: Desk) -> N
     editor.has("total = 0", "mine")
 
 
-def test_a_mapping_of_one_buffer_is_not_run_in_others(desk: Desk) -> None:
+def test_a_mapping_of_one_buffer_is_not_run_in_others(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost(""))
     editor.lua(
         """
@@ -198,7 +198,7 @@ def test_a_mapping_of_one_buffer_is_not_run_in_others(desk: Desk) -> None:
     editor.has("everywhere")
 
 
-def test_mappings_of_scripts_do_what_they_did(desk: Desk) -> None:
+def test_mappings_of_scripts_do_what_they_did(desk: NeovimDesk) -> None:
     editor = desk.open("a = 1\n", edits())
     script = desk.folder / "mapping.vim"
     script.write_text(

@@ -13,7 +13,7 @@ from redraft.lsp.session.questions import Query
 from redraft.model.edits.abstained import Abstained
 from redraft.model.prompt.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
-from support.desk import URI, Desk
+from support.workbench import URI, Workbench
 
 OTHER = "file:///w/b.py"
 FILLER = "".join(f"value_{i} = '😀'\n" for i in range(40))
@@ -29,8 +29,8 @@ class World:
     """Two documents, one user, a model that answers at random, and questions that may come late."""
 
     def __init__(self, draw: Callable[[int], int]) -> None:
-        self.desk, self.draw = Desk(TEXT, eagerness="high"), draw
-        self.other: Document | None = self.desk.open("b.py", CALLER)
+        self.desk, self.draw = Workbench(TEXT, eagerness="high"), draw
+        self.other: Document | None = self.desk.open(CALLER, "b.py")
         self.past: list[str] = []  # texts of the first document
         self.late: list[Ask] = []
         self.shown: Show | None = None
@@ -55,7 +55,7 @@ class World:
 
     def close_or_open_the_other(self) -> None:
         if self.other is None:
-            self.other = self.desk.open("b.py", CALLER)
+            self.other = self.desk.open(CALLER, "b.py")
         else:
             del self.desk.shelf.opened[OTHER]
             self.desk.session.closed(OTHER)

@@ -12,15 +12,15 @@ from redraft.lsp.session.next_edits import AFTER_EDIT_S
 from redraft.lsp.session.other_places import MOST_PLACES
 from redraft.model.edits.abstained import Abstained
 from redraft.model.records import Diagnostic, EditRequest, Prediction
-from support.desk import URI, Desk, reason
 from support.predictor import rewrite
+from support.workbench import URI, Workbench, reason
 
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
 FAR = f"def area(r):\n    return r\n\n{FILLER}print(area(2))\n"
 NOTHING = Prediction("fake-1", "fake-1m int8", (), "The model would change nothing here.")
 
 
-def settle(desk: Desk, ask: Ask, prediction: Prediction) -> Show | Abstained:
+def settle(desk: Workbench, ask: Ask, prediction: Prediction) -> Show | Abstained:
     """The answer to a question, the documents being as they are now."""
     target = desk.shelf.opened.get(ask.query.uri)
     revision = desk.revision if ask.query.uri == URI else target.revision if target else None
@@ -29,27 +29,27 @@ def settle(desk: Desk, ask: Ask, prediction: Prediction) -> Show | Abstained:
     )
 
 
-def go_on(desk: Desk, ask: Ask, prediction: Prediction) -> Decision:
+def go_on(desk: Workbench, ask: Ask, prediction: Prediction) -> Decision:
     """What comes of an answer: it is shown, or another question is asked."""
     return desk.session.go_on(ask, settle(desk, ask, prediction))
 
 
-def nothing_near(desk: Desk, **fields: object) -> Decision:
+def nothing_near(desk: Workbench, **fields: object) -> Decision:
     """The model has nothing to say about the region around the cursor: what now?"""
     ask = desk.ask_edit(**fields)
     assert ask.origin is None
     return go_on(desk, ask, NOTHING)
 
 
-def next_place(desk: Desk, **fields: object) -> Ask:
+def next_place(desk: Workbench, **fields: object) -> Ask:
     decision = nothing_near(desk, **fields)
     assert isinstance(decision, Ask), decision
     return desk.session.complete(decision)
 
 
-def renamed(text: str = FAR, **settings: object) -> Desk:
+def renamed(text: str = FAR, **settings: object) -> Workbench:
     """The user has just given ``area`` another parameter, far away from its only call."""
-    desk = Desk(text, **settings)
+    desk = Workbench(text, **settings)
     desk.swap("area(r)", "area(r, pi)")
     return desk
 
@@ -106,7 +106,7 @@ def test_an_edit_near_the_cursor_is_shown_before_anyone_looks_elsewhere() -> Non
 
 
 def test_places_within_the_region_already_asked_about_are_passed_over() -> None:
-    desk = Desk("def area(r):\n    return r\n\nprint(area(2))\n")
+    desk = Workbench("def area(r):\n    return r\n\nprint(area(2))\n")
     desk.swap("area(r)", "area(r, pi)")
     assert reason(nothing_near(desk)) == "The model would change nothing here."
 
@@ -145,7 +145,7 @@ def test_an_edit_that_has_nothing_to_do_with_the_last_one_is_not_shown_there() -
 
 
 def test_lines_that_were_edited_already_are_not_asked_about_again() -> None:
-    desk = Desk(FAR + FILLER + "print(area(2))\n")
+    desk = Workbench(FAR + FILLER + "print(area(2))\n")
     desk.swap("print(area(2))", "print(area(2, 3))")
     desk.clock.now += 2
     desk.swap("area(r)", "area(r, pi)")
@@ -159,7 +159,7 @@ def test_a_name_that_stands_everywhere_points_nowhere() -> None:
 
 
 def test_a_mention_in_a_comment_comes_after_one_in_code() -> None:
-    desk = Desk(f"def area(r):\n    return r\n\n{FILLER}# area\n{FILLER}print(area(2))\n")
+    desk = Workbench(f"def area(r):\n    return r\n\n{FILLER}# area\n{FILLER}print(area(2))\n")
     desk.swap("area(r)", "area(r, pi)")
     assert "print" in desk.text.split("\n")[next_place(desk).query.line]
 
@@ -212,14 +212,14 @@ def test_a_rejected_edit_elsewhere_does_not_come_back() -> None:
 CALLER = "from a import area\n\n\ndef show(r):\n    print(area(r))\n"
 
 
-def with_caller(text: str = FAR.replace("print(area(2))\n", "")) -> tuple[Desk, Document]:
-    desk = Desk(text)
-    other = desk.open("b.py", CALLER)
+def with_caller(text: str = FAR.replace("print(area(2))\n", "")) -> tuple[Workbench, Document]:
+    desk = Workbench(text)
+    other = desk.open(CALLER, "b.py")
     desk.swap("area(r)", "area(r, pi)")
     return desk, other
 
 
-def shown_there(desk: Desk) -> Show:
+def shown_there(desk: Workbench) -> Show:
     """An edit of another document, shown to the user who is in the first one."""
     ask = next_place(desk, other_documents=True)
     show = settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))"))
@@ -249,8 +249,8 @@ def test_a_document_that_is_not_open_is_never_asked_about() -> None:
 
 
 def test_secret_files_are_never_asked_about() -> None:
-    desk = Desk("def load_key(path):\n    return path\n")
-    desk.open("secrets.py", "load_key('x')\n")
+    desk = Workbench("def load_key(path):\n    return path\n")
+    desk.open("load_key('x')\n", "secrets.py")
     desk.swap("load_key(path)", "load_key(path, kind)")
     assert isinstance(nothing_near(desk, other_documents=True), Abstained)
 
@@ -268,14 +268,14 @@ def test_files_of_another_language_are_passed_over() -> None:
 
 def test_a_file_with_a_definition_of_its_own_by_that_name_comes_last() -> None:
     desk, _ = with_caller()
-    desk.open("c.py", "def area(q):\n    return q\n\nprint(area(1))\n")
+    desk.open("def area(q):\n    return q\n\nprint(area(1))\n", "c.py")
     desk.shelf.defined["area"] = {"a.py", "c.py"}
     assert next_place(desk, other_documents=True).query.path == "b.py"
 
 
 def test_where_a_call_changed_its_definition_in_another_document_comes_first() -> None:
-    desk = Desk("from b import area\n\nprint(area(2))\n")
-    desk.open("b.py", "print(area(7))\n" + FILLER + "def area(r):\n    return r\n")
+    desk = Workbench("from b import area\n\nprint(area(2))\n")
+    desk.open("print(area(7))\n" + FILLER + "def area(r):\n    return r\n", "b.py")
     desk.swap("area(2)", "area(2, 3)")
     ask = next_place(desk, other_documents=True)
     assert ask.query.line == 61
@@ -373,7 +373,7 @@ def test_what_was_done_in_another_document_makes_it_a_new_question() -> None:
 
 def test_the_same_edit_in_two_documents_is_two_suggestions() -> None:
     desk, other = with_caller()
-    desk.open("c.py", CALLER)
+    desk.open(CALLER, "c.py")
     first = shown_there(desk)
     desk.session.rejected(first.suggestion.id)
     desk.clock.now += 6
@@ -406,7 +406,7 @@ def model_of_a_rename(request: EditRequest) -> Prediction:
     return replace(NOTHING, candidates=(replace(made[0], start=at, end=at + 5),), reason="")
 
 
-def drive(desk: Desk, decision: Decision, prefetch: bool) -> Show | Abstained:
+def drive(desk: Workbench, decision: Decision, prefetch: bool) -> Show | Abstained:
     """Answer questions until there is a decision, then compute what follows its acceptance."""
     asked = 0
     while isinstance(decision, Ask):
@@ -423,8 +423,8 @@ def drive(desk: Desk, decision: Decision, prefetch: bool) -> Show | Abstained:
 @pytest.mark.parametrize("prefetch", [True, False])
 def test_a_rename_goes_through_three_far_places_and_another_document(prefetch: bool) -> None:
     text = "def show(total):\n    pass\n" + "".join(f"{FILLER}use(total)\n" for _ in range(3))
-    desk = Desk(text, prefetch=prefetch)
-    other = desk.open("b.py", "import a\n\nuse(total)\n")
+    desk = Workbench(text, prefetch=prefetch)
+    other = desk.open("import a\n\nuse(total)\n", "b.py")
     desk.swap("total", "amount")
     chains, asked = set(), []
     for _ in range(3):
@@ -448,7 +448,7 @@ def test_a_rename_goes_through_three_far_places_and_another_document(prefetch: b
 
 
 def test_a_name_that_is_reported_undefined_is_a_place_to_look_at() -> None:
-    desk = Desk(FAR)
+    desk = Workbench(FAR)
     line = FAR[: FAR.index("print(area(2))")].count("\n")
     told = (Diagnostic(line, '"area" is not defined'), Diagnostic(3, "line too long", 2))
     desk.shelf.diagnostics = lambda query: told  # type: ignore[method-assign]
@@ -460,30 +460,11 @@ def test_a_name_that_is_reported_undefined_is_a_place_to_look_at() -> None:
     assert isinstance(show, Show)
 
 
-# --- what was begun ------------------------------------------------------------------------------
-
-RIVERS = (
-    "class River(Enum):\n    RHINE = 1\n    DANUBE = 2\n\n\n"
-    f"{FILLER}\n\ndef length(river):\n    match river:\n"
-    "        case River.RHINE:\n            return 1\n        case River.DANUBE:\n"
-    "            return 2\n"
-)
-
-
-def test_a_new_variant_leads_to_where_its_siblings_have_an_arm_each() -> None:
-    desk = Desk(RIVERS)
-    desk.swap("    DANUBE = 2\n", "    DANUBE = 2\n    ELBE = 3\n")
-    ask = next_place(desk)
-    line = desk.text.count("\n") - 1
-    assert ask.request.region is not None and ask.request.region[0] <= line
-    assert ask.reason.endswith(": its list grew")
-    new = "            return 2\n        case River.ELBE:\n            return 3\n"
-    show = settle(desk, ask, rewrite(ask.request, "            return 2\n", new))
-    assert isinstance(show, Show), show
+# --- what is not imported ------------------------------------------------------------------------
 
 
 def test_a_name_that_nothing_imports_leads_to_the_imports() -> None:
-    desk = Desk(f"import os\n\n\n{FILLER}print(os.name)\n")
+    desk = Workbench(f"import os\n\n\n{FILLER}print(os.name)\n")
     desk.swap("print(os.name)\n", "print(json.dumps(os.name))\n")
     ask = next_place(desk)
     assert ask.request.region is not None and ask.request.region[0] == 0

@@ -9,14 +9,14 @@ import pytest
 from redraft.lsp.session.answers_and_rejections import COOL_DOWN_S, REJECTIONS
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.next_edits import LIFETIME_S
-from support.desk import URI, Desk, reason
 from support.next_edits import edited, shown_edit
 from support.predictor import rewrite
+from support.workbench import URI, Workbench, reason
 
 # --- after acceptance --------------------------------------------------------------------------
 
 
-def prefetch(desk: Desk, show: Show, old: str, new: str) -> Ask | None:
+def prefetch(desk: Workbench, show: Show, old: str, new: str) -> Ask | None:
     """What the model says beforehand about the text after acceptance."""
     ask = desk.session.follow_up(desk.query(), show.suggestion)
     if ask is not None:
@@ -141,7 +141,7 @@ def test_a_rejected_edit_is_never_shown_again() -> None:
 
 
 def test_the_same_edit_elsewhere_is_another_one() -> None:
-    desk = Desk("a = f(1)\n" + "x = 1\n" * 9 + "a = f(1)\n")
+    desk = Workbench("a = f(1)\n" + "x = 1\n" * 9 + "a = f(1)\n")
     desk.swap("x = 1", "x = 2")
     desk.session.rejected(str(desk.edit("a = f(1)", "a = g(1)").suggestion.id))
     desk.type("0")
@@ -150,7 +150,7 @@ def test_the_same_edit_elsewhere_is_another_one() -> None:
 
 
 def test_only_the_last_rejections_are_remembered() -> None:
-    desk = Desk("".join(f"value_{i} = compute({i})\n" for i in range(40)))
+    desk = Workbench("".join(f"value_{i} = compute({i})\n" for i in range(40)))
     desk.swap("compute(0)", "compute(00)")
     for number in range(REJECTIONS + 1):
         show = desk.edit(f"value_{number} ", f"total_{number} ", invoked=True)
@@ -185,7 +185,7 @@ def test_the_next_edit_ends_the_cool_down() -> None:
 
 
 def test_rejected_ghost_text_does_not_come_back_either() -> None:
-    desk = Desk()
+    desk = Workbench()
     show = desk.answer("return x")
     assert isinstance(show, Show)
     desk.session.rejected(show.suggestion.id)
@@ -242,23 +242,23 @@ def test_an_answer_overtaken_by_an_undo_is_dropped() -> None:
 # --- outcomes ----------------------------------------------------------------------------------
 
 
-def by_the_document(desk: Desk, show: Show) -> None:
+def by_the_document(desk: Workbench, show: Show) -> None:
     desk.accept(show)
 
 
-def by_a_report_first(desk: Desk, show: Show) -> None:
+def by_a_report_first(desk: Workbench, show: Show) -> None:
     desk.session.accepted(show.suggestion.id)
     desk.accept(show)
 
 
-def by_a_report_after(desk: Desk, show: Show) -> None:
+def by_a_report_after(desk: Workbench, show: Show) -> None:
     desk.accept(show)
     desk.session.accepted(show.suggestion.id)
 
 
 @pytest.mark.parametrize("way", [by_the_document, by_a_report_first, by_a_report_after])
 def test_acceptance_is_told_once_and_marked_in_the_history(
-    way: Callable[[Desk, Show], None],
+    way: Callable[[Workbench, Show], None],
 ) -> None:
     desk = edited()
     way(desk, shown_edit(desk))

@@ -10,9 +10,9 @@ from redraft.lsp.session.next_edits import AFTER_EDIT_S, LIFETIME_S
 from redraft.lsp.settings import updated
 from redraft.model.edits.abstained import Abstained
 from redraft.model.records import Prediction
-from support.desk import URI, Desk, reason, shown
 from support.next_edits import CODE, edited, shown_edit
 from support.predictor import infill, rewrite
+from support.workbench import URI, Workbench, reason, shown
 
 # --- what is asked -----------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ def test_considering_does_not_end_the_edit_in_progress_and_asking_does() -> None
 
 
 def test_the_region_is_as_large_as_in_training() -> None:
-    desk = Desk("".join(f"value_{i} = compute({i})\n" for i in range(400)))
+    desk = Workbench("".join(f"value_{i} = compute({i})\n" for i in range(400)))
     desk.swap("compute(200)", "compute(201)")
     region = desk.ask_edit().request.region
     assert region is not None
@@ -44,7 +44,7 @@ def test_the_region_is_as_large_as_in_training() -> None:
 
 
 def test_a_line_longer_than_any_region_is_asked_about_alone() -> None:
-    desk = Desk("x = [" + "1, " * 1000 + "]\ny = 1\n")
+    desk = Workbench("x = [" + "1, " * 1000 + "]\ny = 1\n")
     desk.swap("[1", "[2")
     assert desk.ask_edit().request.region == (0, 1)
 
@@ -58,7 +58,7 @@ def test_asking_waits_for_the_debounce_and_a_gesture_does_not() -> None:
 
 
 def test_nothing_is_asked_before_anything_was_edited_unless_asked_to() -> None:
-    desk = Desk(CODE)
+    desk = Workbench(CODE)
     assert reason(desk.consider_edit()) == "you have not edited anything yet"
     assert isinstance(desk.consider_edit(invoked=True), Ask)
 
@@ -325,7 +325,7 @@ def test_the_models_own_reason_is_passed_on() -> None:
 
 
 def test_ghost_text_that_was_just_deleted_is_not_offered_again() -> None:
-    desk = Desk("value = compute(total, rate)")
+    desk = Workbench("value = compute(total, rate)")
     desk.clock.now += 5
     desk.erase(len("total, rate)"))
     ask = desk.ask()

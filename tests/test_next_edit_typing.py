@@ -17,14 +17,14 @@ from redraft.lsp.session.typing_rhythm import REST_S
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.abstained import Abstained
 from redraft.model.records import EditRequest, Prediction, RecentEdit
-from support.desk import URI, Desk
 from support.predictor import READY, rewrite
+from support.workbench import URI, Workbench
 
 KEY_S = 0.2
 CODE = "def area(r):\n    return 3 * r\n\n\ndef show(r):\n    print(area(r))\n"
 
 
-class Typing(Desk):
+class Typing(Workbench):
     """Somebody types a key every fifth of a second, and the client asks at each."""
 
     def __init__(self) -> None:

@@ -20,6 +20,8 @@ from support.outgoing import END_S, Guard, Kind, best_guard, guarded, outside, s
 from support.tiny import tiny_config, tiny_tokenizer
 from support.training_sources import NEW, OLD, write_lines
 
+pytestmark = pytest.mark.usefixtures("spawn")
+
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
 ROOT = Path(__file__).parent.parent

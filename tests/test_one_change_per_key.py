@@ -6,8 +6,8 @@ from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.model.edits.abstained import Abstained
 from redraft.model.prompt.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
-from support.desk import Desk, reason
 from support.predictor import predicted
+from support.workbench import Workbench, reason
 
 SURE = Confidence(0.9, 0.9, 0.9)
 SHOP = """\
@@ -34,7 +34,7 @@ def rewritten(request: EditRequest, *edits: tuple[int, int, str]) -> Prediction:
     return predicted(*made)
 
 
-def answered(desk: Desk, *edits: tuple[int, int, str]) -> Show | Abstained:
+def answered(desk: Workbench, *edits: tuple[int, int, str]) -> Show | Abstained:
     ask = desk.ask_edit()
     return desk.session.settle(
         ask, rewritten(ask.request, *edits), desk.revision, 0.0, lambda: desk.text
@@ -55,7 +55,7 @@ def lines_of(shown: Decision) -> list[tuple[int, str]]:
 def test_of_an_edit_that_two_renames_led_to_each_is_offered_by_itself_and_none_out_of_scope() -> (
     None
 ):
-    desk = Desk(SHOP)
+    desk = Workbench(SHOP)
     desk.swap("total_value(items)", "total_value(stock)")
     desk.clock.now += 2
     desk.swap("    price: float", "    unit_price: float")
@@ -70,7 +70,7 @@ def test_of_an_edit_that_two_renames_led_to_each_is_offered_by_itself_and_none_o
 
 
 def test_one_word_renamed_in_several_spellings_is_one_change() -> None:
-    desk = Desk("MAX_ENTRY_AGE = 3\nentries = {}\n\n\nuse(MAX_ENTRY_AGE)\nuse(entries)\n")
+    desk = Workbench("MAX_ENTRY_AGE = 3\nentries = {}\n\n\nuse(MAX_ENTRY_AGE)\nuse(entries)\n")
     desk.swap("MAX_ENTRY_AGE", "MAX_RECORD_AGE")
     desk.clock.now += 2
     desk.swap("entries", "records")
@@ -90,7 +90,7 @@ func (s *Server) Address() string {
 
 
 def test_a_line_that_a_suggestion_changed_is_not_changed_again_by_the_next_one() -> None:
-    desk = Desk(GO)
+    desk = Workbench(GO)
     desk.swap("Port: port}", "Port: port, Timeout: 3}")
     desk.accept(
         answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
@@ -100,7 +100,7 @@ def test_a_line_that_a_suggestion_changed_is_not_changed_again_by_the_next_one()
 
 
 def test_in_place_of_a_line_that_was_just_changed_another_edit_is_shown() -> None:
-    desk = Desk(GO)
+    desk = Workbench(GO)
     desk.swap("Port: port}", "Port: port, Timeout: 3}")
     desk.accept(
         answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
@@ -111,7 +111,7 @@ def test_in_place_of_a_line_that_was_just_changed_another_edit_is_shown() -> Non
 
 
 def test_a_line_that_the_user_edits_after_an_acceptance_may_be_changed_again() -> None:
-    desk = Desk(GO)
+    desk = Workbench(GO)
     desk.swap("Port: port}", "Port: port, Timeout: 3}")
     desk.accept(
         answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
@@ -122,7 +122,7 @@ def test_a_line_that_the_user_edits_after_an_acceptance_may_be_changed_again() -
 
 
 def test_another_rename_may_go_on_in_a_line_that_a_suggestion_changed() -> None:
-    desk = Desk("def f(left, right):\n    return left + right\n\n\n\n")
+    desk = Workbench("def f(left, right):\n    return left + right\n\n\n\n")
     desk.swap("(left", "(first")
     desk.accept(answered(desk, (1, 2, "    return first + right\n")))
     desk.clock.now += 2
@@ -132,7 +132,7 @@ def test_another_rename_may_go_on_in_a_line_that_a_suggestion_changed() -> None:
 
 
 def test_the_second_of_two_calls_in_one_line_is_reached() -> None:
-    desk = Desk("def area(w):\n    return w\n\nx = area(2) + area(3)\n")
+    desk = Workbench("def area(w):\n    return w\n\nx = area(2) + area(3)\n")
     desk.swap("area(w)", "area(w, h)")
     desk.accept(answered(desk, (3, 4, "x = area(2, 1) + area(3)\n")))
     shown = answered(desk, (3, 4, "x = area(2, 1) + area(3, 1)\n"))
@@ -151,7 +151,7 @@ c = 3
 
 
 def test_of_edits_that_do_the_same_the_first_below_comes_first_and_code_before_comments() -> None:
-    desk = Desk(CALLS)
+    desk = Workbench(CALLS)
     desk.swap("def area", "def surface")
     made = [(at, at + 1, f"{line}\n") for at, line in [
         (5, "b = surface(1)"), (3, "# surface(1) is one"), (4, "a = surface(1)")
@@ -161,7 +161,7 @@ def test_of_edits_that_do_the_same_the_first_below_comes_first_and_code_before_c
 
 
 def test_of_edits_that_do_the_same_one_below_the_cursor_comes_before_one_above() -> None:
-    desk = Desk(CALLS + "d = area(1)\n")
+    desk = Workbench(CALLS + "d = area(1)\n")
     desk.swap("def area", "def surface")
     desk.cursor = desk.text.index("c = 3")
     shown = answered(desk, (5, 6, "b = surface(1)\n"), (7, 8, "d = surface(1)\n"))
@@ -180,7 +180,7 @@ a = area(1)
 
 
 def test_a_docstring_waits_until_the_code_is_done() -> None:
-    desk = Desk(FAR)
+    desk = Workbench(FAR)
     desk.swap("def area", "def surface")
     ask = desk.ask_edit()
     prediction = rewritten(ask.request, (1, 2, '    """The surface of one side."""\n'))
@@ -197,7 +197,9 @@ def test_a_docstring_waits_until_the_code_is_done() -> None:
 
 
 def test_a_name_that_is_bound_again_is_no_place_to_ask_about() -> None:
-    desk = Desk(f"def f(items):\n    return items\n\n{FILLER}\ndef g(items):\n    return items\n")
+    desk = Workbench(
+        f"def f(items):\n    return items\n\n{FILLER}\ndef g(items):\n    return items\n"
+    )
     desk.swap("f(items)", "f(stock)")
     desk.swap("    return items", "    return stock")
     ask = desk.ask_edit()
@@ -206,8 +208,8 @@ def test_a_name_that_is_bound_again_is_no_place_to_ask_about() -> None:
 
 
 def test_the_file_that_a_name_was_renamed_in_comes_before_the_file_that_defines_it() -> None:
-    desk = Desk(f"print(price(1))\n\n{FILLER}\nprint(price(2))\n")
-    desk.open("b.py", "def price(count):\n    return count\n")
+    desk = Workbench(f"print(price(1))\n\n{FILLER}\nprint(price(2))\n")
+    desk.open("def price(count):\n    return count\n", "b.py")
     desk.swap("price(1)", "total(1)")
     ask = desk.ask_edit(other_documents=True)
     nothing = desk.session.settle(ask, predicted(), desk.revision, 0.0, lambda: desk.text)

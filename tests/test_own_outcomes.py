@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redraft.evals.gate import own_outcomes
 from redraft.evals.gate.own_outcomes import RecordedMoments, label_hidden, label_shown, read_own
+from redraft.evals.recordings.format import Stream
 from redraft.lsp.editor.documents import ContentChange
 from redraft.lsp.editor.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
@@ -21,11 +23,12 @@ from redraft.model.edits.gate import Gate, Head
 from redraft.model.edits.gate_file import shipped, write_gate
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from support.gates import PLAIN
-from support.recording_scene import URI, Scene, insertion
+from support.workbench import URI, Workbench, change
 from typer.testing import CliRunner
 
 TEXT = "def area(r):\n    return \n"
 AT = TEXT.index("return ") + len("return ")
+CIRCLE = "3.14 * r * r"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +65,7 @@ def test_labels_of_what_was_hidden() -> None:
     assert label_hidden(None, None) is None
 
 
-class Work(Scene):
+class Work(Workbench):
     """Somebody who is asked about ghost text in a file, and what came of it is recorded."""
 
     def suggest(
@@ -72,33 +75,33 @@ class Work(Scene):
         document = self.documents.get(URI)
         assert document is not None
         text = document.text
-        query = Query(URI, "project/a.py", "python", text, AT, 1)
-        ask = Ask(query, EditRequest("infill", "project/a.py", text, AT), 0.0, "")
+        query = Query(URI, "a.py", "python", text, AT, 1)
+        ask = Ask(query, EditRequest("infill", "a.py", text, AT), 0.0, "")
         confidence = Confidence(sure, sure, sure)
         candidates = tuple(Candidate(AT, AT, each, confidence, 4, 1, "end") for each in texts)
         made = Suggestion(id_, URI, "infill", text, AT, AT, AT, texts[shown], sure, "fake fp32")
-        show = sure >= self.settings.threshold
+        show = sure >= self.session.settings.threshold
         decision = Show(made, texts[shown], "") if show else Abstained("below_threshold", "")
         with self.recorder.asking(ask, 0.4) as question:
-            self.now_ms += 100
+            self.clock.now += 0.1
             question.answered(Prediction("1", "fake fp32", candidates, weights="w1"), decision, 90)
         self.recorder.decided(document, decision)
         return made
 
     def settle(self, made: Suggestion, outcome: Outcome, after_ms: int = 1_000) -> None:
-        self.now_ms += after_ms
+        self.clock.now += after_ms / 1000
         self.recorder.settled(Settled(made, outcome))
 
     def rest(self) -> RecordedMoments:
         """Long enough for all to be at rest; what the recordings tell then."""
-        self.now_ms += 60_000
-        self.open("end", "file:///w/project/end.py")
+        self.clock.now += 60
+        self.open("end", "project/end.py")
         return read_own(self.files())
 
 
 @pytest.fixture
 def work(tmp_path: Path) -> Work:
-    scene = Work(tmp_path / "recordings")
+    scene = Work(None, tmp_path / "recordings")
     scene.open(TEXT)
     return scene
 
@@ -107,45 +110,36 @@ def told(own: RecordedMoments) -> list[tuple[str, bool, float]]:
     return [(each.candidate.text, each.kept, each.weight) for each in own.samples["infill"]]
 
 
-def test_what_is_accepted_and_stays_was_right(work: Work) -> None:
-    made = work.suggest("r * r")
-    work.settle(made, "accepted")
-    work.change(insertion("r * r", 1, 11), accepted=True)
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_is_accepted_is_right_where_it_stays_until_rest(work: Work, kept: bool) -> None:
+    work.settle(work.suggest("r * r"), "accepted")
+    work.change(change("r * r", 1, 11), accepted=True)
+    if not kept:
+        for at in range(16, 11, -1):
+            work.change(ContentChange("", Range(Position(1, at - 1), Position(1, at))))
+        work.type_at(1, 11, "None")
     own = work.rest()
-    assert told(own) == [("r * r", True, 1.0)]
+    assert told(own) == [("r * r", kept, 1.0)]
     assert (own.shown, own.hidden, own.weights) == (1, 0, "fake fp32 w1")
 
 
 def test_the_outcome_counts_for_the_candidate_that_was_shown(work: Work) -> None:
     made = work.suggest("(r", "r * r", shown=1)  # a filter refused the first: it breaks the syntax
     work.settle(made, "accepted")
-    work.change(insertion("r * r", 1, 11), accepted=True)
+    work.change(change("r * r", 1, 11), accepted=True)
     own = work.rest()
     assert ("r * r", True, 1.0) in told(own)
     assert not any(text == "(r" and weight == 1.0 for text, _, weight in told(own))
     assert own.shown == 1
 
 
-def test_what_is_accepted_and_gone_at_rest_was_a_mistake(work: Work) -> None:
-    made = work.suggest("r * r")
-    work.settle(made, "accepted")
-    work.change(insertion("r * r", 1, 11), accepted=True)
-    for at in range(16, 11, -1):
-        work.change(ContentChange("", Range(Position(1, at - 1), Position(1, at))))
-    work.type("None", 1, 11)
-    assert told(work.rest()) == [("r * r", False, 1.0)]
-
-
-def test_what_was_hidden_counts_by_what_was_written_instead(work: Work) -> None:
-    work.suggest("3.14 * r * r", sure=0.1)
-    work.type("3.14 * r * r", 1, 11)
-    assert told(work.rest()) == [("3.14 * r * r", True, 0.3)]
-
-
-def test_what_was_hidden_and_not_written_counts_a_little(work: Work) -> None:
-    work.suggest("0", sure=0.1)
-    work.type("3.14 * r * r", 1, 11)
-    assert told(work.rest()) == [("0", False, 0.1)]
+@pytest.mark.parametrize(("text", "kept", "weight"), [(CIRCLE, True, 0.3), ("0", False, 0.1)])
+def test_what_was_hidden_counts_by_what_was_written_instead(
+    work: Work, text: str, kept: bool, weight: float
+) -> None:
+    work.suggest(text, sure=0.1)
+    work.type_at(1, 11, CIRCLE)
+    assert told(work.rest()) == [(text, kept, weight)]
 
 
 def test_what_another_hand_writes_says_nothing(work: Work) -> None:
@@ -153,7 +147,7 @@ def test_what_another_hand_writes_says_nothing(work: Work) -> None:
     lines = "\n".join(["(", *(f"        {word} +" for word in words), "        r", "    )"])
     work.suggest(lines, sure=0.1)
     work.recorder.focused("")  # an agent, while the editor is left
-    work.change(insertion(lines, 1, 11))
+    work.change(change(lines, 1, 11))
     own = work.rest()
     assert told(own) == []
     assert own.untold == 1
@@ -192,7 +186,21 @@ def test_a_recording_with_garbage_is_told_and_the_others_count(work: Work, tmp_p
     assert {each.partition(":")[0] for each in own.unread} == {"garbage.jsonl", "torn.jsonl"}
 
 
-# --- the commands --------------------------------------------------------------------------------
+def test_a_recording_is_searched_for_sources_once(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = []
+    search = own_outcomes._sources
+
+    def counted(stream: Stream) -> dict[int, list[str]]:
+        searched.append(stream)
+        return search(stream)
+
+    monkeypatch.setattr(own_outcomes, "_sources", counted)
+    for number in range(3):
+        work.settle(work.suggest("r * r", id_=f"redraft-{number}"), "rejected")
+    assert work.rest().count == 3
+    assert len(searched) == 1
 
 
 def run(*arguments: str) -> str:
@@ -263,9 +271,6 @@ def test_deleting_recordings_deletes_what_was_learned(at_home: Work) -> None:
     result = CliRunner().invoke(app, ["record", "delete", "--all", "--yes"])
     assert "What was learned from them is deleted too" in " ".join(result.output.split())
     assert not at_home.recordings.learned.exists()
-
-
-# --- in a running server -------------------------------------------------------------------------
 
 
 class Fit:

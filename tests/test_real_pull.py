@@ -9,7 +9,7 @@ import pytest
 from redraft.model.errors import WeightsError
 from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.weights.provide import pull
-from redraft.model.weights.registry import BEST_MODEL, info
+from redraft.model.weights.registry import DEFAULT_MODEL, info
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("REDRAFT_TEST_PULL") != "1", reason="REDRAFT_TEST_PULL=1 pulls 491 MB"
@@ -22,11 +22,11 @@ def test_the_base_is_fetched_and_made_ready(
 ) -> None:
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
     try:
-        folder = pull(BEST_MODEL)
+        folder = pull(DEFAULT_MODEL)
     except WeightsError as error:
         pytest.skip(str(error))
     tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
-    config = info(BEST_MODEL).config
+    config = info(DEFAULT_MODEL).config
     assert tokenizer.size == config.vocab
     assert tokenizer.special[config.end_token] == "<|endoftext|>"
     assert tokenizer.special[151_661] == "<|fim_suffix|>"

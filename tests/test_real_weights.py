@@ -1,4 +1,4 @@
-"""The shipped model itself, where 'redraft model pull' has been run; else skipped with a reason."""
+"""The default model itself, where 'redraft model pull' has been run; else skipped with a reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from redraft.model.runtime.backend import Cancelled, Interruptible
 from redraft.model.weights.provide import ready_variants
 from redraft.model.weights.registry import info
 
-NAME = "redraft-135m"
+NAME = "redraft-0.5b"
 SAMPLE = Path(__file__).parent / "samples" / "notes.py"
 TEXT = SAMPLE.read_text(encoding="utf-8")
 GAP = TEXT.index("return \n") + len("return ")
@@ -40,12 +40,11 @@ def asking(typed: str) -> EditRequest:
     return EditRequest("infill", "notes.py", text, GAP + len(typed), max_tokens=16, max_lines=1)
 
 
-def test_the_gap_in_the_sample_is_filled_in_parallel_from_masks(model: Model) -> None:
+def test_the_gap_in_the_sample_is_filled(model: Model) -> None:
     states = []
     found = answer(model, asking(""), time.perf_counter, on_step=states.append)
     assert found.candidates and found.candidates[0].text.strip()
-    assert states[0].pieces.count(None) > 8  # it began as masks
-    assert None not in states[-1].pieces
+    assert states and None not in states[-1].pieces
 
 
 def test_an_unfinished_word_is_finished_not_repeated(model: Model) -> None:
@@ -73,7 +72,7 @@ def test_a_cancelled_answer_leaves_the_next_one_unharmed(model: Model) -> None:
     model = replace(model, recent=RecentAnswers())  # drafted from the last, it is too quick
     polls = iter(range(1_000))
     with pytest.raises(Cancelled):
-        answer(model, request, time.perf_counter, cancelled=lambda: next(polls) > 4)
+        answer(model, request, time.perf_counter, cancelled=lambda: next(polls) > 1)
     again = answer(model, request, time.perf_counter)
     assert [c.text for c in again.candidates] == [c.text for c in whole.candidates]
 
@@ -111,13 +110,14 @@ def test_the_same_seed_draws_the_same_answer(model: Model) -> None:
 
 
 def test_drafts_change_no_token_of_what_the_causal_pass_writes_alone(model: Model) -> None:
-    """20 gaps in other people's code: alone, with all drafts, and with those that pay."""
-    eager = replace(plan_for("medium"), draft_after=0)
+    """20 gaps in published code: alone, with all drafts, and with those that pay."""
+    eager = plan_for("medium")
+    unpriced = replace(eager, priced=False)
     steep = PassPrices.measured({1: 19.0, 2: 18.3, 4: 23.0, 9: 31.0, 16: 41.3})
     passes = [0, 0, 0]
     for request in places(256, "medium", 20):
         several_lines = replace(request, max_lines=None)
-        ways = ((model, AUTOREGRESSIVE), (model, eager), (replace(model, prices=steep), eager))
+        ways = ((model, AUTOREGRESSIVE), (model, unpriced), (replace(model, prices=steep), eager))
         found = [answer(each, several_lines, time.perf_counter, plan=plan) for each, plan in ways]
         assert len({tuple(one.text for one in each.candidates) for each in found}) == 1
         assert len({each.stats.canvas_tokens for each in found}) == 1

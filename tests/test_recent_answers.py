@@ -17,8 +17,6 @@ from redraft.model.runtime.prefix_cache import PrefixCache
 from support.engines_of import Clock
 from support.fake_backend import (
     END,
-    SPECIAL,
-    VOCAB,
     FakeBackend,
     Noise,
     fake_tokenizer,
@@ -122,43 +120,3 @@ def test_a_key_later_the_same_line_takes_half_the_passes_at_most() -> None:
     assert [each.candidates[0].text for each in (later, alone)] == [typed[3:]] * 2
     assert alone.stats.denoise_steps <= first.stats.denoise_steps
     assert later.stats.denoise_steps <= alone.stats.denoise_steps / 2
-
-
-class Wavers:
-    """A canvas that writes a sum, which the causal pass finds nearly as likely as its product."""
-
-    def __init__(self) -> None:
-        self.product, self.sum = (Remembers.LINE.replace("*", each) for each in "*+")
-
-    def causal(self, context: list[int]) -> NDArray[np.float32]:
-        row = np.zeros(len(VOCAB), np.float32)
-        written = self._written(context)
-        for line, score in ((self.product, 12.5), (self.sum, 12.0)):
-            if line.startswith(written):
-                row[self._next(line, written)] = score
-        return row
-
-    def __call__(self, context: list[int], window: list[int]) -> NDArray[np.float32]:
-        written = self._written([*context, window[0]])
-        rows = np.zeros((len(window), len(VOCAB)), np.float32)
-        for at, row in enumerate(rows):
-            row[self._next(self.sum, written + "?" * at)] = 12.0
-        return rows
-
-    def _written(self, context: list[int]) -> str:
-        text = bytes(token - SPECIAL for token in context if token >= SPECIAL).decode("latin-1")
-        return text.rpartition("\n")[2]
-
-    def _next(self, line: str, written: str) -> int:
-        return ids(line[len(written)])[0] if len(written) < len(line) else END
-
-
-def test_at_quality_low_no_last_answer_decides_what_is_written() -> None:
-    """What a canvas guesses is kept there where another token is likelier; a copy is not, and
-    would keep canvases from guessing."""
-    says = Wavers()
-    backend = FakeBackend(says, small_config(verifier="ar"), says.causal)
-    kept = Model("fake", backend, TOKENIZER, PrefixCache(backend, 1 << 20), 512)
-    asked = replace(request("q = 0\n    "), quality="low")
-    first, again = (answer(kept, asked, Clock()).candidates[0].text for _ in range(2))
-    assert first == again == "return width + height"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from redraft.lsp.recording.folder import Recordings, recordings_folder
 from redraft.server.commands.main import app
-from support.recording_scene import Scene
+from support.workbench import Workbench
 from typer.testing import CliRunner, Result
 
 
@@ -43,9 +43,9 @@ def refused(*arguments: str) -> str:
 
 def a_recording(text: str = "x") -> Path:
     """One that is over: its file is the newest."""
-    scene = Scene(recordings_folder())
+    scene = Workbench(None, recordings_folder())
     scene.open("a = 1\n")
-    scene.type(text, 0, 5)
+    scene.type_at(0, 5, text)
     scene.recorder.stop()
     return scene.files()[-1]
 
@@ -164,5 +164,6 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     assert "REDRAFT_RECORDINGS_DIR" in refused("on")
 
 
+@pytest.mark.usefixtures("spawn")
 def test_a_git_history_is_imported_or_it_says_why_not(tmp_path: Path) -> None:
     assert "git" in refused("import-git", str(tmp_path))

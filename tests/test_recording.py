@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from redraft.evals.recordings.documents import StreamDocuments as Replayed
 from redraft.evals.recordings.format import Focused, SelectionChanged
 from redraft.evals.recordings.streams import read_stream
 from redraft.lsp.editor.documents import ContentChange, Document
@@ -19,98 +20,91 @@ from redraft.lsp.recording.format import line_of
 from redraft.lsp.recording.git_moves import has_moved
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import SettingsError
-from support.recording_scene import URI, Replayed, Scene, changes_in, insertion, replayed
-
-# --- the switch ---
+from support.recordings import changes_in, replayed
+from support.workbench import URI, Workbench, change
 
 
 def test_nothing_is_recorded_until_it_is_turned_on(tmp_path: Path) -> None:
-    scene = Scene(tmp_path / "r", on=False)
-    scene.open("x = 1\n")
-    scene.type("abc", 0, 5)
+    scene = Workbench("x = 1\n", tmp_path / "r", on=False)
+    scene.type_at(0, 5, "abc")
     assert not (tmp_path / "r").exists()
 
 
 def test_turned_on_midway_it_begins_with_the_text_as_it_was(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, on=False)
-    scene.open("x = 1\n")
-    scene.type("23", 0, 5)
+    scene = Workbench("x = 1\n", tmp_path, on=False)
+    scene.type_at(0, 5, "23")
     scene.recordings.turn_on()
-    scene.type("45", 0, 7)
+    scene.type_at(0, 7, "45")
     [file] = scene.files()
     stream = read_stream(file)
-    assert replayed(file) == {"project/a.py": "x = 12345\n"}
+    assert replayed(file) == {"a.py": "x = 12345\n"}
     assert [change.edits[0].text for change in stream.changes] == ["4", "5"]
     assert stream.header.root == "file:///w"
 
 
 def test_turned_off_by_another_process_it_ends_with_the_next_change(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    scene.open("x\n")
-    scene.type("ab", 0, 1)
+    scene = Workbench("x\n", tmp_path)
+    scene.type_at(0, 1, "ab")
     Recordings(tmp_path).turn_off()
-    scene.type("cd", 0, 3)
+    scene.type_at(0, 3, "cd")
     [file] = scene.files()
-    assert replayed(file) == {"project/a.py": "xab\n"}
+    assert replayed(file) == {"a.py": "xab\n"}
     Recordings(tmp_path).turn_on()
-    scene.type("ef", 0, 5)
-    assert [replayed(each)["project/a.py"] for each in scene.files()] == ["xab\n", "xabcdef\n"]
+    scene.type_at(0, 5, "ef")
+    assert [replayed(each)["a.py"] for each in scene.files()] == ["xab\n", "xabcdef\n"]
 
 
 def test_a_recording_that_is_deleted_meanwhile_begins_anew(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    scene.open("x\n")
-    scene.type("ab", 0, 1)
+    scene = Workbench("x\n", tmp_path)
+    scene.type_at(0, 1, "ab")
     assert scene.recordings.delete(scene.files()) == [] or sys.platform == "win32"
-    scene.type("cd", 0, 3)
+    scene.type_at(0, 3, "cd")
     [file] = scene.files()
-    assert replayed(file) == {"project/a.py": "xabcd\n"}
+    assert replayed(file) == {"a.py": "xabcd\n"}
     assert len(changes_in(file)) == (2 if sys.platform != "win32" else 4)
-
-
-# --- what is in it ---
-
-
-def test_changes_carry_their_source(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    scene.open("a = 1\nb = 2\n")
-    scene.type("0", 0, 5)
-    scene.now_ms += 5000
-    scene.change(insertion("pasted_text_of_some_length_and_more = 3\n", 2, 0))
-    scene.now_ms += 5000
-    scene.change(insertion("+ total", 1, 5), accepted=True)
-    scene.now_ms += 5000
-    scene.change(ContentChange("", Range(Position(1, 5), Position(1, 12))))
-    scene.now_ms += 5000
-    scene.change(insertion("\n".join(f"line_{n} = {n}" for n in range(20)), 3, 0))
-    scene.now_ms += 5000
-    scene.change(ContentChange("w = 0\n" * 30))
-    [file] = scene.files()
-    sources = [change.source for change in changes_in(file)]
-    assert sources == ["user", "paste", "suggestion", "undo", "paste", "external"]
-
-
-def test_what_happens_while_the_editor_is_left_is_no_paste(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    scene.open("a = 1\n")
-    scene.recorder.focused("")
-    scene.change(insertion("\n".join(f"line_{n} = {n}" for n in range(20)), 1, 0))
-    [file] = scene.files()
-    assert [change.source for change in changes_in(file)] == ["external"]
 
 
 OTHERS = "\n".join(f"line_{n} = {n}" for n in range(20))  # put in by a checkout
 
 
-def at_work(tmp_path: Path, reason: str, moved_s: float = 1.0, to: str = "c1") -> tuple[Scene, str]:
+def test_changes_carry_their_source(tmp_path: Path) -> None:
+    scene = Workbench("a = 1\nb = 2\n", tmp_path)
+    scene.type_at(0, 5, "0")
+    for each in (
+        change("pasted_text_of_some_length_and_more = 3\n", 2, 0),
+        change("+ total", 1, 5),
+        ContentChange("", Range(Position(1, 5), Position(1, 12))),
+        change(OTHERS, 3, 0),
+        ContentChange("w = 0\n" * 30),
+    ):
+        scene.clock.now += 5
+        scene.change(each, accepted=each.text == "+ total")
+    assert sources(scene) == ["user", "paste", "suggestion", "undo", "paste", "external"]
+
+
+def sources(scene: Workbench) -> list[str]:
+    [file] = scene.files()
+    return [change.source for change in changes_in(file)]
+
+
+def test_what_happens_while_the_editor_is_left_is_no_paste(tmp_path: Path) -> None:
+    scene = Workbench("a = 1\n", tmp_path)
+    scene.recorder.focused("")
+    scene.change(change(OTHERS, 1, 0))
+    assert sources(scene) == ["external"]
+
+
+def at_work(
+    tmp_path: Path, reason: str, moved_s: float = 1.0, to: str = "c1"
+) -> tuple[Workbench, str]:
     """A file of a repository whose ``HEAD`` moved some seconds before the next change."""
-    scene = Scene(tmp_path / "recordings")
+    scene = Workbench(None, tmp_path / "recordings")
     log = tmp_path / "repository" / ".git" / "logs" / "HEAD"
     log.parent.mkdir(parents=True)
     log.write_text(
         f"00 c0 A <a@b> 1 +0000\tcommit (initial): all\nc0 {to} A <a@b> 2 +0000\t{reason}\n"
     )
-    at_s = scene.now_ms / 1000 + 0.2 - moved_s  # the clock goes on by that with the change
+    at_s = scene.clock.now + 0.2 - moved_s  # the clock goes on by that with the change
     os.utime(log, (at_s, at_s))
     uri = (tmp_path / "repository" / "src" / "a.py").as_uri()
     scene.open("a = 1\n", uri)
@@ -118,37 +112,22 @@ def at_work(tmp_path: Path, reason: str, moved_s: float = 1.0, to: str = "c1") -
 
 
 @pytest.mark.parametrize(
-    ("reason", "moved_s", "expected"),
+    ("reason", "moved_s", "to", "expected"),
     [
-        ("checkout: moving from main to other", 1.0, "git"),
-        ("rebase (finish): returning to refs/heads/main", 1.0, "git"),
-        ("checkout: moving from main to other", 20.0, "paste"),
-        ("commit: leaves the files alone", 1.0, "paste"),
+        ("checkout: moving from main to other", 1.0, "c1", "git"),
+        ("rebase (finish): returning to refs/heads/main", 1.0, "c1", "git"),
+        ("checkout: moving from main to other", 20.0, "c1", "paste"),
+        ("commit: leaves the files alone", 1.0, "c1", "paste"),
+        ("checkout: moving from main to new", 1.0, "c0", "paste"),  # checkout -b
+        ("reset: moving to HEAD", 1.0, "c0", "git"),  # a stash
     ],
 )
 def test_a_bulk_change_right_after_head_moved_is_gits(
-    tmp_path: Path, reason: str, moved_s: float, expected: str
+    tmp_path: Path, reason: str, moved_s: float, to: str, expected: str
 ) -> None:
-    scene, uri = at_work(tmp_path, reason, moved_s)
-    scene.change(insertion(OTHERS, 1, 0), uri=uri)
-    [file] = scene.files()
-    assert [change.source for change in changes_in(file)] == [expected]
-
-
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [
-        ("checkout: moving from main to new", "paste"),  # checkout -b
-        ("reset: moving to HEAD", "git"),  # a stash
-    ],
-)
-def test_a_branch_that_begins_at_the_same_commit_leaves_the_files_alone(
-    tmp_path: Path, reason: str, expected: str
-) -> None:
-    scene, uri = at_work(tmp_path, reason, to="c0")
-    scene.change(insertion(OTHERS, 1, 0), uri=uri)
-    [file] = scene.files()
-    assert [change.source for change in changes_in(file)] == [expected]
+    scene, uri = at_work(tmp_path, reason, moved_s, to)
+    scene.change(change(OTHERS, 1, 0), uri=uri)
+    assert sources(scene) == [expected]
 
 
 def test_a_git_file_that_names_no_path_is_no_repository(tmp_path: Path) -> None:
@@ -158,11 +137,10 @@ def test_a_git_file_that_names_no_path_is_no_repository(tmp_path: Path) -> None:
 
 def test_after_a_checkout_typing_is_still_the_users(tmp_path: Path) -> None:
     scene, uri = at_work(tmp_path, "checkout: moving from main to other")
-    scene.type("0", 0, 5, uri)
+    scene.type_at(0, 5, "0", uri)
     scene.recorder.focused("")
     scene.change(ContentChange("2", Range(Position(0, 4), Position(0, 6))), uri=uri)
-    [file] = scene.files()
-    assert [change.source for change in changes_in(file)] == ["user", "git"]
+    assert sources(scene) == ["user", "git"]
 
 
 def test_a_worktree_has_a_head_of_its_own(tmp_path: Path) -> None:
@@ -172,16 +150,14 @@ def test_a_worktree_has_a_head_of_its_own(tmp_path: Path) -> None:
     (worktree / ".git").write_text("gitdir: ../repository/.git\n")
     uri = (worktree / "a.py").as_uri()
     scene.open("a = 1\n", uri)
-    scene.change(insertion(OTHERS, 1, 0), uri=uri)
-    [file] = scene.files()
-    assert [change.source for change in changes_in(file)] == ["git"]
+    scene.change(change(OTHERS, 1, 0), uri=uri)
+    assert sources(scene) == ["git"]
 
 
 def test_typed_text_alone_is_taken_for_the_users(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    scene.open("a = 1\n")
-    scene.type("23", 0, 5)
-    scene.now_ms += 5000
+    scene = Workbench("a = 1\n", tmp_path)
+    scene.type_at(0, 5, "23")
+    scene.clock.now += 5
     scene.change(
         ContentChange("123 + offset", Range(Position(0, 4), Position(0, 7))), accepted=True
     )
@@ -193,7 +169,7 @@ def test_typed_text_alone_is_taken_for_the_users(tmp_path: Path) -> None:
 
 
 def test_the_cursor_is_told_once_and_in_utf16(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+    scene = Workbench(None, tmp_path)
     document = scene.open("s = '😀'\r\nt\r\n")
     for place in (Position(1, 1), Position(1, 1), Position(0, 7)):
         scene.recorder.cursor(document, Range(place, place))
@@ -208,7 +184,7 @@ def test_the_cursor_is_told_once_and_in_utf16(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_is_changed_replays_to_the_same_text(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
-    scene = Scene(tmp_path)
+    scene = Workbench(None, tmp_path)
     scene.open(random_text(rng))
     for _ in range(60):
         document = scene.documents.get(URI)
@@ -217,7 +193,7 @@ def test_whatever_is_changed_replays_to_the_same_text(tmp_path: Path, seed: int)
         if rng.random() < 0.05:
             scene.recordings.delete(scene.files())
     [file] = scene.files()[-1:]
-    assert replayed(file) == {"project/a.py": document.source}
+    assert replayed(file) == {"a.py": document.source}
 
 
 _PIECES = ("a", "beta", "é", "😀", "𝒳y", "\n", "\r\n", "\r", "    ", "\u2028", "(", "")
@@ -249,60 +225,52 @@ def random_place(rng: random.Random, document: Document) -> Position:
     return Position(line, rng.randrange(longest + 3))
 
 
-# --- what never is ---
-
-
 def test_secret_files_are_not_recorded(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    scene.open("KEY=hunter2\n", "file:///w/.env")
+    scene = Workbench(None, tmp_path)
+    scene.open("KEY=hunter2\n", ".env")
     scene.open("x\n")
-    scene.type("3", 0, 11, uri="file:///w/.env")
-    scene.type("y", 0, 1)
+    scene.type_at(0, 11, "3", uri="file:///w/.env")
+    scene.type_at(0, 1, "y")
     [file] = scene.files()
     assert b"hunter2" not in file.read_bytes()
     assert b".env" not in file.read_bytes()
-    assert replayed(file) == {"project/a.py": "xy\n"}
+    assert replayed(file) == {"a.py": "xy\n"}
 
 
 def test_a_file_that_becomes_secret_is_recorded_no_longer(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    scene.open("x\n")
-    scene.settings = LspSettings(secret_globs=("a.py",))
+    scene = Workbench("x\n", tmp_path)
+    scene.session.settings = LspSettings(secret_globs=("a.py",))
     scene.recorder.exclusions_changed()
-    scene.type("hunter2", 0, 1)
+    scene.type_at(0, 1, "hunter2")
     assert changes_in(scene.files()[0]) == []
 
 
 def test_binary_and_huge_files_are_not_recorded(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, max_file_chars=1000)
-    scene.open("a\0b", "file:///w/a.bin")
-    scene.open("x" * 1001, "file:///w/big.txt")
+    scene = Workbench(None, tmp_path, max_file_chars=1000)
+    scene.open("a\0b", "a.bin")
+    scene.open("x" * 1001, "big.txt")
     scene.open("x\n")
-    assert list(replayed(scene.files()[0])) == ["project/a.py"]
+    assert list(replayed(scene.files()[0])) == ["a.py"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows keeps a user's folders to that user")
 def test_nobody_else_can_read_a_recording(tmp_path: Path) -> None:
-    scene = Scene(tmp_path / "r")
-    scene.open("x\n")
+    scene = Workbench("x\n", tmp_path / "r")
     assert (tmp_path / "r").stat().st_mode & 0o077 == 0
     assert scene.files()[0].stat().st_mode & 0o077 == 0
 
 
-# --- limits, failures ---
-
-
 def test_a_full_file_is_followed_by_one_that_stands_alone(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, on=False)
+    scene = Workbench(None, tmp_path, on=False)
     scene.recordings.turn_on(FolderLimits(file_bytes=1_000))
     document = scene.open("x = 1\n" * 100)
     for n in range(40):
-        scene.change(insertion(str(n % 10), n, 5))
+        scene.change(change(str(n % 10), n, 5))
     files = scene.files()
     assert len(files) > 2
     streams = [read_stream(file) for file in files]
     assert sum(len(stream.changes) for stream in streams) == 40
-    assert replayed(files[-1]) == {"project/a.py": document.source}
+    assert replayed(files[-1]) == {"a.py": document.source}
     assert len({stream.header.uuid for stream in streams}) == 1
 
 
@@ -317,7 +285,7 @@ def an_old_one(folder: Path, number: int, size: int = 4_000) -> Path:
 
 
 def test_the_oldest_recordings_make_room(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, on=False)
+    scene = Workbench(None, tmp_path, on=False)
     scene.recordings.turn_on(FolderLimits(file_bytes=3_000, total_bytes=20_000))
     old = [an_old_one(tmp_path, number) for number in range(6)]
     scene.open("x\n")
@@ -356,7 +324,7 @@ def users_files(folder: Path) -> dict[Path, bytes]:
 
 def test_the_users_own_files_are_never_deleted_to_make_room(tmp_path: Path) -> None:
     theirs = users_files(tmp_path)
-    scene = Scene(tmp_path, on=False)
+    scene = Workbench(None, tmp_path, on=False)
     scene.recordings.turn_on(FolderLimits(file_bytes=3_000, total_bytes=10_000))
     old = an_old_one(tmp_path, 7)
     older = an_old_one(tmp_path, 6)
@@ -388,7 +356,7 @@ def test_what_has_a_recordings_name_and_is_no_file_is_left_alone(tmp_path: Path)
     os.mkfifo(pipe)
     inner.mkdir()
     (inner / "mine").write_text("mine")
-    scene = Scene(folder, on=False)
+    scene = Workbench(None, folder, on=False)
     scene.recordings.turn_on(FolderLimits(file_bytes=3_000, total_bytes=4_000))
     scene.open("x\n")
     assert len(scene.files()) == 1
@@ -403,8 +371,7 @@ def test_what_has_a_recordings_name_and_is_no_file_is_left_alone(tmp_path: Path)
 def test_a_file_that_only_has_the_switchs_name_is_no_switch(tmp_path: Path) -> None:
     theirs = tmp_path / "on.json"
     theirs.write_text('{"lights": true}')
-    scene = Scene(tmp_path, on=False)
-    scene.open("x\n")
+    scene = Workbench("x\n", tmp_path, on=False)
     assert not scene.recordings.is_on()
     with pytest.raises(SettingsError, match="would be overwritten"):
         scene.recordings.turn_on()
@@ -424,8 +391,7 @@ def test_a_file_that_cannot_take_its_header_does_not_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RecordingFile, "write", no_room)
-    scene = Scene(tmp_path)
-    scene.open("x\n")
+    scene = Workbench("x\n", tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["on.json"]
     assert "No space left" in scene.recorder.status()["problem"]
 
@@ -437,55 +403,54 @@ def no_room(*_: object) -> None:
 def test_after_a_full_disk_every_editor_and_the_command_say_why_it_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene, other = Scene(tmp_path), Scene(tmp_path)
+    scene, other = Workbench(None, tmp_path), Workbench(None, tmp_path)
     scene.recordings.turn_on(FolderLimits(total_bytes=77_000_000))
     scene.open("x\n")
     other.open("y\n")
     room = (tmp_path / "on.json").stat().st_size
     with monkeypatch.context() as patched:
         patched.setattr(RecordingFile, "write", no_room)
-        scene.type("a", 0, 1)
+        scene.type_at(0, 1, "a")
     assert (tmp_path / "on.json").stat().st_size < room, "a full disk has no more"
     for recordings in (scene.recordings, other.recordings, Recordings(tmp_path)):
         assert not recordings.is_on()
         assert "No space left" in recordings.problem()
         assert recordings.limits().total_bytes == 77_000_000
-    other.type("b", 0, 1)
+    other.type_at(0, 1, "b")
     told = other.recorder.status()
     assert (told["on"], told["file"]) == (False, "")
     assert "No space left" in told["problem"]
     scene.recordings.turn_on()  # with no turning off before
-    scene.type("c", 0, 2)
-    other.type("d", 0, 2)
+    scene.type_at(0, 2, "c")
+    other.type_at(0, 2, "d")
     assert scene.recorder.status()["on"] and other.recorder.status()["on"]
     assert scene.recorder.status()["problem"] == ""
-    assert [replayed(each)["project/a.py"] for each in scene.files()[-2:]] == ["xac\n", "ybd\n"]
+    assert [replayed(each)["a.py"] for each in scene.files()[-2:]] == ["xac\n", "ybd\n"]
 
 
 def test_a_full_disk_ends_the_recording_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = Scene(tmp_path)
+    scene = Workbench(None, tmp_path)
     document = scene.open("x\n")
 
     monkeypatch.setattr(RecordingFile, "write", no_room)
-    scene.type("abc", 0, 1)
+    scene.type_at(0, 1, "abc")
     assert document.text == "xabc\n"
     assert "No space left" in scene.recorder.status()["problem"]
     monkeypatch.undo()
-    scene.type("d", 0, 4)
+    scene.type_at(0, 4, "d")
     assert not scene.recorder.status()["on"]  # one failure is enough until it is turned on again
     scene.recordings.turn_off()
-    scene.type("e", 0, 5)
+    scene.type_at(0, 5, "e")
     scene.recordings.turn_on()
-    scene.type("f", 0, 6)
-    assert replayed(scene.files()[-1]) == {"project/a.py": "xabcdef\n"}
+    scene.type_at(0, 6, "f")
+    assert replayed(scene.files()[-1]) == {"a.py": "xabcdef\n"}
 
 
 def test_a_torn_last_line_is_dropped_and_any_other_is_refused(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    scene.open("x\n")
-    scene.type("abcd", 0, 1)
+    scene = Workbench("x\n", tmp_path)
+    scene.type_at(0, 1, "abcd")
     [file] = scene.files()
     whole = file.read_bytes()
     file.write_bytes(whole[:-7])

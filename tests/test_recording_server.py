@@ -13,8 +13,8 @@ import pytest
 from redraft.evals.recordings.format import Note
 from redraft.evals.recordings.streams import read_stream
 from redraft.lsp.recording.folder import Recordings
-from support.lsp_process import LspProcess, insert_texts, lsp_process
-from support.recording_scene import changes_in, replayed, write_until_killed
+from support.lsp import LspClient, insert_texts, lsp_client
+from support.recordings import changes_in, replayed, write_until_killed
 
 
 @pytest.fixture(autouse=True)
@@ -22,12 +22,12 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path))
 
 
-def recording(client: LspProcess) -> Any:
+def recording(client: LspClient) -> Any:
     client.initialize()
     return executed(client, "redraft.record", "on")
 
 
-def executed(client: LspProcess, command: str, *arguments: str) -> Any:
+def executed(client: LspClient, command: str, *arguments: str) -> Any:
     params = {"command": command, "arguments": list(arguments)}
     return client.request("workspace/executeCommand", params).get("result")
 
@@ -38,7 +38,7 @@ def only(folder: Path) -> Path:
 
 
 def test_an_editor_can_turn_it_on_and_off(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "total") as client:
+    with lsp_client("total") as client:
         client.initialize()
         assert executed(client, "redraft.record", "status")["on"] is False
         client.open("x = \n")
@@ -56,7 +56,7 @@ def test_an_editor_can_turn_it_on_and_off(tmp_path: Path) -> None:
 
 def test_every_candidate_is_recorded_with_what_became_of_it(tmp_path: Path) -> None:
     unsure = {"text": "maybe", "confidence": 0.13}
-    with lsp_process(tmp_path, unsure, "total") as client:
+    with lsp_client(unsure, "total") as client:
         recording(client)
         client.open("x = \n")
         assert insert_texts(client.complete(0, 4, context={"triggerKind": 2})) == []
@@ -84,7 +84,7 @@ def test_every_candidate_is_recorded_with_what_became_of_it(tmp_path: Path) -> N
 
 
 def test_what_is_computed_ahead_is_recorded_as_such(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, {"edit": ["total", "sum_of_all"]}) as client:
+    with lsp_client({"edit": ["total", "sum_of_all"]}) as client:
         recording(client)
         client.open("total = 1\nprint(total)\n")
         client.insert(0, 0, " ", 2)
@@ -105,7 +105,7 @@ def answers_in(path: Path) -> list[dict[str, Any]]:
 
 
 def test_an_acceptance_that_is_reported_late_is_told_late(tmp_path: Path) -> None:
-    with lsp_process(tmp_path, "total") as client:
+    with lsp_client("total") as client:
         recording(client)
         client.open("x = \n")
         [item] = client.complete(0, 4)["result"]["items"]
@@ -115,9 +115,7 @@ def test_an_acceptance_that_is_reported_late_is_told_late(tmp_path: Path) -> Non
     assert (change.source, change.reason) == ("suggestion", "inlineSuggestion.accept")
 
 
-# --- kill -9 ---
-
-
+@pytest.mark.usefixtures("spawn")
 def test_a_kill_loses_at_most_the_last_event(tmp_path: Path) -> None:
     rng = random.Random(5)
     context: Any = multiprocessing.get_context("spawn" if os.name == "nt" else "forkserver")

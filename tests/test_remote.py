@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -151,6 +152,17 @@ def test_every_error_keeps_its_class_over_the_wire() -> None:
         back = error_from_json(json.loads(json.dumps(error_to_json(kind("what happened")))))
         assert type(back) is kind
         assert str(back) == "what happened"
+
+
+@pytest.mark.usefixtures("spawn")
+def test_every_error_is_known_where_nothing_else_is_imported() -> None:
+    """A client that raises no such error itself still gets its class from a server."""
+    told = "error_from_json({'error': {'code': 'context_length_exceeded', 'message': 'too long'}})"
+    code = (
+        f"from redraft.model.engine.record_json import error_from_json; print({told}.http_status)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ran.stdout.strip() == "400", ran.stderr
 
 
 # --- over a connection ----------------------------------------------------------------------------

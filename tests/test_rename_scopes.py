@@ -197,7 +197,7 @@ def test_a_use_that_is_renamed_first_leads_to_its_definition() -> None:
 
 def test_a_field_added_to_a_class_is_not_offered_to_its_namesake_in_another_file() -> None:
     shop = "class Item:\n    name: str\n    price: float\n\nitem = Item()\n"
-    after = shop.replace("    price: float\n", "    price: float\n    quantity: int\n")
+    after = shop.replace("    price: float\n", "    quantity: int\n    price: float\n")
     edits = edits_of(shop, after, "shop.py")
     inventory = shop.replace("item = Item()", "stock = Item()")
     assert proposed(edits, inventory, "inventory.py") == []

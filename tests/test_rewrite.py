@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from redraft.model.decoding.branches import OldText
+from redraft.model.decode.branches import OldText
+from redraft.model.decode.next_edit import SEARCH, RuleText, SearchBudget, rewrite
 from redraft.model.decoding.denoise import Denoised, Run, plan_for
-from redraft.model.decoding.next_edit import SEARCH, RuleText, SearchBudget, rewrite
 from redraft.model.decoding.plan import AnswerLimits, Brief, Draft
 from redraft.model.runtime.backend import FloatArray
 from redraft.model.runtime.onnx_backend import OnnxBackend
@@ -59,7 +59,7 @@ def rewritten(
         source=np.asarray(PROMPT, np.int64),
     )
     run = Run(sequence, lambda: False, None)
-    found = rewrite(run, PROMPT[-1], ids(region), rules, brief, budget, lambda: late)
+    found = rewrite(run, [PROMPT[-1], *ids(region)], rules, brief, budget, lambda: late)
     assert sequence.tokens == PROMPT[:-1], "no branch stays behind the prompt"
     return found
 
@@ -191,7 +191,7 @@ def test_branches_of_a_real_graph_equal_the_same_texts_read_alone(tmp_path: Path
     run = Run(sequence, lambda: False, None)
     wanted = [tuple(ids(text)) for text in ("x = 1\ny = 3\n", "x = 2\ny = 2\n", "y = 2\n")]
     rules = [RuleText(text, 0.9, "repeat") for text in wanted]
-    found = rewrite(run, prompt[-1], region, rules, brief, HIGH, lambda: False)
+    found = rewrite(run, [prompt[-1], *region], rules, brief, HIGH, lambda: False)
     scored = {draft.text: draft.confidence.total for draft in found.drafts if draft.family}
     for text in wanted:
         tokens = [*text, END]

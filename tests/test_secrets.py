@@ -16,8 +16,7 @@ from redraft.lsp.session.decisions import Ask
 from redraft.lsp.session.exclusions import refuse_file
 from redraft.lsp.settings import LspSettings, updated
 from redraft.model.edits.abstained import Abstained
-from support.desk import URI, Desk
-from support.recording_scene import Scene
+from support.workbench import URI, Workbench
 
 
 def names(listed: str) -> list[str]:
@@ -97,7 +96,7 @@ def test_names_that_look_alike_are_not(path: str) -> None:
 def test_a_file_of_no_folder_is_known_by_its_whole_path(uri: str, secret: bool) -> None:
     shown = uri.rsplit("/", 1)[-1]
     assert bool(refuse_file(shown, LspSettings(), uri)) == secret
-    decision = Desk().consider(path=shown, uri=uri)
+    decision = Workbench().consider(path=shown, uri=uri)
     assert ("secret_globs" in getattr(decision, "reason", "")) == secret
 
 
@@ -121,9 +120,6 @@ def test_a_later_list_of_own_patterns_takes_the_place_of_the_earlier_one() -> No
     assert refuse_file("b.py", settings)
     assert refuse_file(".env", settings)
     assert not refuse_file("a.py", settings)
-
-
-# --- texts ------------------------------------------------------------------------------------
 
 
 def encoded(text: str) -> str:
@@ -188,10 +184,7 @@ def test_a_key_is_loaded():
         ("docs.md", "So:\n-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----\n"),
         ("cert.txt", f"-----BEGIN CERTIFICATE-----\n{KEY}-----END CERTIFICATE-----\n"),
         ("public.txt", BLOCK.replace("RSA PRIVATE", "PUBLIC")),
-        (
-            "tokens.py",
-            f'PATTERN = re.compile(r"ghp_[A-Za-z0-9]{{36}}")\nX = "{TOKEN}"\n',
-        ),
+        ("tokens.py", f'PATTERN = re.compile(r"ghp_[A-Za-z0-9]{{36}}")\nX = "{TOKEN}"\n'),
         ("config.yaml", f"title: a long page about many other things\nexample: {TOKEN}\n"),
         (
             "cluster.yaml",
@@ -214,14 +207,11 @@ def test_no_text_takes_long_to_judge() -> None:
         secret_in(unit * (4_000 // len(unit)), "a.txt")
 
 
-# --- where they must not turn up --------------------------------------------------------------
-
-
 def ways_in(tmp_path: Path) -> dict[str, Callable[[str, str], bool]]:
     """Does a document of this path and text get to the model, the index or a recording?"""
 
     def asked(path: str, text: str) -> bool:
-        decision = Desk(text).consider(path=path, uri=f"file:///w/{path}", text=text, cursor=0)
+        decision = Workbench(text).consider(path=path, uri=f"file:///w/{path}", text=text, cursor=0)
         return isinstance(decision, Ask)
 
     def indexed(path: str, text: str) -> bool:
@@ -240,13 +230,13 @@ def ways_in(tmp_path: Path) -> dict[str, Callable[[str, str], bool]]:
         return bool(around.documents())
 
     def recorded(path: str, text: str) -> bool:
-        scene = Scene(tmp_path / path.replace("/", "_"))
-        scene.open(text, f"file:///w/{path}")
+        scene = Workbench(None, tmp_path / path.replace("/", "_"))
+        scene.open(text, path)
         return any(path in file.read_text() for file in scene.files())
 
     def remembered(path: str, text: str) -> bool:
-        desk = Desk()
-        document = desk.open(path, text)
+        desk = Workbench()
+        document = desk.open(text, path)
         desk.becomes_elsewhere(document, text + "changed = 1\n")
         desk.clock.now += 5
         desk.session.history.flush(document.uri)
@@ -266,6 +256,7 @@ PLAIN = "def helper(value):\n    return value + 1\n"
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.usefixtures("spawn")
 def test_secrets_reach_neither_model_nor_index_nor_recording(way: str, tmp_path: Path) -> None:
     gets_in = ways_in(tmp_path)[way]
     assert gets_in("plain.py", PLAIN)  # else this would prove nothing
@@ -275,8 +266,8 @@ def test_secrets_reach_neither_model_nor_index_nor_recording(way: str, tmp_path:
 
 
 def test_edits_of_what_becomes_secret_are_shown_no_longer() -> None:
-    desk = Desk()
-    document = desk.open("notes.py", PLAIN)
+    desk = Workbench()
+    document = desk.open(PLAIN, "notes.py")
     desk.becomes_elsewhere(document, PLAIN.replace("+ 1", "+ 22"))
     desk.session.history.flush(document.uri)
     assert desk.session.history.edits()
@@ -285,7 +276,7 @@ def test_edits_of_what_becomes_secret_are_shown_no_longer() -> None:
 
 
 def test_the_reason_is_said_without_the_secret() -> None:
-    decision = Desk(BLOCK).consider(text=BLOCK, cursor=0)
+    decision = Workbench(BLOCK).consider(text=BLOCK, cursor=0)
     assert isinstance(decision, Abstained)
     assert decision.reason == "this file begins with a private key"
     assert URI not in decision.reason

@@ -10,14 +10,14 @@ from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.outcomes import Debounce
 from redraft.model.edits.abstained import Abstained
 from redraft.model.records import LEAST_LOG
-from support.desk import Desk, reason, shown
 from support.predictor import infill
+from support.workbench import Workbench, reason, shown
 
 # --- what is asked -----------------------------------------------------------------------------
 
 
 def test_the_request_holds_the_document_and_the_settings() -> None:
-    desk = Desk(max_tokens=32, quality="high", context_tokens=1024)
+    desk = Workbench(max_tokens=32, quality="high", context_tokens=1024)
     request = desk.ask().request
     assert (request.task, request.path, request.language) == ("infill", "a.py", "python")
     assert (request.text, request.cursor) == (desk.text, desk.cursor)
@@ -25,14 +25,14 @@ def test_the_request_holds_the_document_and_the_settings() -> None:
 
 
 def test_only_who_asks_by_hand_gets_what_is_too_unlikely_to_be_shown() -> None:
-    desk = Desk()
+    desk = Workbench()
     typed, by_hand = desk.ask().request, desk.ask(invoked=True).request
     assert by_hand.least_total == LEAST_LOG
     assert math.log(desk.session.settings.threshold) > typed.least_total > LEAST_LOG
 
 
 def test_a_gesture_asks_again_only_where_the_answer_may_have_been_given_up() -> None:
-    desk = Desk()
+    desk = Workbench()
     asked = desk.ask()
     desk.session.settle(asked, infill(asked.request), desk.revision, 0.0)
     assert isinstance(desk.consider(), Abstained)
@@ -48,7 +48,7 @@ def test_a_gesture_asks_again_only_where_the_answer_may_have_been_given_up() -> 
     [("", 6), ("   ", 6), ("))]}", 6), ("\")'\n", 6), (" + 1", 1), ("):", 1), ("\nnext line", 6)],
 )
 def test_one_line_is_asked_for_where_code_follows_the_cursor(after: str, expected: int) -> None:
-    desk = Desk("x = f(")
+    desk = Workbench("x = f(")
     query = desk.query(text="x = f(" + after)
     decision = desk.session.consider(query)
     assert isinstance(decision, Ask)
@@ -56,7 +56,7 @@ def test_one_line_is_asked_for_where_code_follows_the_cursor(after: str, expecte
 
 
 def test_finished_edits_go_with_the_question_and_the_one_in_progress_does_not() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.type("return 1\n")
     assert desk.session.complete(desk.ask()).request.edits == ()
     desk.clock.now += 2
@@ -66,7 +66,7 @@ def test_finished_edits_go_with_the_question_and_the_one_in_progress_does_not() 
 
 
 def test_a_pause_that_ends_an_edit_does_not_make_it_another_question() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.type("x = 1\n    ")
     desk.answer("return x")
     desk.clock.now += 2
@@ -74,13 +74,13 @@ def test_a_pause_that_ends_an_edit_does_not_make_it_another_question() -> None:
 
 
 def test_typing_waits_for_the_debounce_and_a_gesture_does_not() -> None:
-    desk = Desk()
+    desk = Workbench()
     assert desk.ask().delay_ms == 100
     assert desk.ask(invoked=True).delay_ms == 0
 
 
 def test_the_debounce_makes_up_for_the_models_latency() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("pass", took_ms=60)
     desk.type("other")
     assert desk.ask().delay_ms == pytest.approx(40)
@@ -127,7 +127,7 @@ def test_the_debounce_stays_between_its_bounds() -> None:
 
 
 def test_typing_the_suggestion_shrinks_it_and_asks_nothing() -> None:
-    desk = Desk()
+    desk = Workbench()
     assert shown(desk.answer("return x")) == "return x"
     desk.type("ret")
     assert shown(desk.consider()) == "urn x"
@@ -136,7 +136,7 @@ def test_typing_the_suggestion_shrinks_it_and_asks_nothing() -> None:
 
 
 def test_deleting_what_was_typed_of_it_grows_it_back() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("return x")
     desk.type("retu")
     desk.erase(3)
@@ -146,7 +146,7 @@ def test_deleting_what_was_typed_of_it_grows_it_back() -> None:
 
 
 def test_type_through_keeps_the_suggestions_identity() -> None:
-    desk = Desk()
+    desk = Workbench()
     first = desk.answer("return x")
     desk.type("r")
     second = desk.consider()
@@ -157,28 +157,28 @@ def test_type_through_keeps_the_suggestions_identity() -> None:
 
 
 def test_typing_something_else_asks_anew() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("return x")
     desk.type("p")
     assert isinstance(desk.consider(), Ask)
 
 
 def test_nothing_is_left_to_show_when_all_was_typed() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("ab")
     desk.type("ab")
     assert isinstance(desk.consider(), Ask)
 
 
 def test_a_suggestion_does_not_hold_where_the_text_before_it_differs() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("return x")
     desk.becomes(desk.text.replace("f()", "g()") + "ret")
     assert isinstance(desk.consider(), Ask)
 
 
 def test_an_answer_overtaken_by_a_keystroke_serves_if_the_keystroke_confirms_it() -> None:
-    desk = Desk()
+    desk = Workbench()
     ask = desk.ask()
     desk.type("r")
     late = desk.session.settle(ask, infill(ask.request, "return x"), desk.revision, 50)
@@ -188,7 +188,7 @@ def test_an_answer_overtaken_by_a_keystroke_serves_if_the_keystroke_confirms_it(
 
 
 def test_the_same_text_and_cursor_have_the_same_answer() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("return x")
     desk.type("zzz")
     desk.answer()
@@ -200,7 +200,7 @@ def test_the_same_text_and_cursor_have_the_same_answer() -> None:
 
 
 def test_the_cache_holds_the_last_results_only() -> None:
-    desk = Desk()
+    desk = Workbench()
     first = desk.query()
     for _ in range(CACHED_RESULTS + 1):
         desk.answer()
@@ -209,7 +209,7 @@ def test_the_cache_holds_the_last_results_only() -> None:
 
 
 def test_another_cursor_in_the_same_text_is_another_question() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("return x")
     assert isinstance(desk.consider(cursor=0), Ask)
 
@@ -222,50 +222,50 @@ def test_another_cursor_in_the_same_text_is_another_question() -> None:
     [".env", "app/.env.local", "keys/server.PEM", "id_rsa", "poetry.lock", "web/package-lock.json"],
 )
 def test_secret_and_lock_files_never_reach_the_model(path: str) -> None:
-    decision = Desk().consider(path=path, invoked=True)
+    decision = Workbench().consider(path=path, invoked=True)
     assert "secret_globs" in reason(decision)
 
 
 @pytest.mark.parametrize("path", ["env.py", "monkey.py", "keyboard/layout.keymap", "src/blocks.rs"])
 def test_names_that_only_resemble_secrets_are_served(path: str) -> None:
-    assert isinstance(Desk().consider(path=path), Ask)
+    assert isinstance(Workbench().consider(path=path), Ask)
 
 
 def test_a_large_file_says_how_large() -> None:
-    desk = Desk("x = 1\n" * 50, max_file_chars=100)
+    desk = Workbench("x = 1\n" * 50, max_file_chars=100)
     assert reason(desk.consider()) == "the file is too large: 300 characters, at most 100"
 
 
 def test_minified_text_is_left_alone() -> None:
-    assert "line is too long" in reason(Desk("a=1;" * 5000).consider())
+    assert "line is too long" in reason(Workbench("a=1;" * 5000).consider())
     dense = ("a" * 900 + "\n") * 20
-    assert "minified" in reason(Desk(dense).consider())
+    assert "minified" in reason(Workbench(dense).consider())
 
 
 def test_a_binary_file_is_not_read() -> None:
-    assert "line 2 contains a NUL" in reason(Desk("a = 1\nb\0c\n").consider(invoked=True))
+    assert "line 2 contains a NUL" in reason(Workbench("a = 1\nb\0c\n").consider(invoked=True))
 
 
 def test_a_long_line_elsewhere_does_no_harm() -> None:
-    desk = Desk("data = '" + "x" * 9000 + "'\n" + "y = 1\n" * 500)
+    desk = Workbench("data = '" + "x" * 9000 + "'\n" + "y = 1\n" * 500)
     assert isinstance(desk.consider(), Ask)
 
 
 def test_a_selection_gets_no_suggestion() -> None:
-    assert "text is selected" in reason(Desk().consider(selected=3))
+    assert "text is selected" in reason(Workbench().consider(selected=3))
 
 
 def test_switched_off_says_so() -> None:
-    assert "enabled" in reason(Desk(enabled=False).consider())
-    assert "python" in reason(Desk(disabled_languages=("python",)).consider())
+    assert "enabled" in reason(Workbench(enabled=False).consider())
+    assert "python" in reason(Workbench(disabled_languages=("python",)).consider())
 
 
 def test_a_document_out_of_step_gets_nothing_and_the_reason() -> None:
-    assert "a change was lost" in reason(Desk().consider(out_of_step="a change was lost"))
+    assert "a change was lost" in reason(Workbench().consider(out_of_step="a change was lost"))
 
 
 def test_a_paste_is_no_moment_to_suggest_unless_asked_to() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.type("x" * 200)
     assert reason(desk.consider()) == "a large change was just made, such as a paste"
     assert isinstance(desk.consider(invoked=True), Ask)
@@ -274,13 +274,13 @@ def test_a_paste_is_no_moment_to_suggest_unless_asked_to() -> None:
 
 
 def test_many_lines_at_once_are_a_bulk_change() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.type("\n" * 8)
     assert reason(desk.consider()) == "a large change was just made, such as a paste"
 
 
 def test_nothing_is_asked_while_undoing_unless_asked_to() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.type("abc")
     desk.erase(3)
     assert reason(desk.consider()) == "you just undid or redid a change"
@@ -290,7 +290,7 @@ def test_nothing_is_asked_while_undoing_unless_asked_to() -> None:
 
 
 def test_taking_a_long_suggestion_is_no_bulk_change() -> None:
-    desk = Desk()
+    desk = Workbench()
     long = "\n    ".join(f"y{number} = {number**3}" for number in range(60))
     assert shown(desk.answer(long)) == long
     desk.type(long)

@@ -9,8 +9,8 @@ from redraft.lsp.session.decisions import Ask, Decision
 from redraft.lsp.settings import LspSettings, updated
 from redraft.model.edits.abstained import Abstained
 from redraft.model.records import Prediction
-from support.desk import URI, Desk, reason, shown
 from support.predictor import infill
+from support.workbench import URI, Workbench, reason, shown
 
 # --- what is shown -----------------------------------------------------------------------------
 
@@ -33,7 +33,7 @@ from support.predictor import infill
     ],
 )
 def test_useless_answers_are_never_shown(completion: str, after: str, expected: str) -> None:
-    desk = Desk()
+    desk = Workbench()
     ask = desk.session.consider(desk.query(text=desk.text + after, invoked=True))
     assert isinstance(ask, Ask)
     prediction = infill(ask.request, completion)
@@ -41,7 +41,7 @@ def test_useless_answers_are_never_shown(completion: str, after: str, expected: 
 
 
 def test_a_special_token_that_the_file_itself_speaks_of_is_no_leak() -> None:
-    desk = Desk("EOT = '<|endoftext|>'\nEOT2 = '")
+    desk = Workbench("EOT = '<|endoftext|>'\nEOT2 = '")
     assert shown(desk.answer("<|endoftext|>'")) == "<|endoftext|>'"
 
 
@@ -50,11 +50,11 @@ def test_a_special_token_that_the_file_itself_speaks_of_is_no_leak() -> None:
     ["[0, 0, 0, 0, 0, 0]", "# " + "-" * 70, "a.append(1)\n    b.append(2)\n    c.append(3)"],
 )
 def test_repetition_that_people_write_is_shown(completion: str) -> None:
-    assert shown(Desk().answer(completion)) == completion
+    assert shown(Workbench().answer(completion)) == completion
 
 
 def test_repetition_that_the_file_has_already_is_shown() -> None:
-    desk = Desk("T = [\n" + "    (0, 0, 0, 0),\n" * 3 + "    ")
+    desk = Workbench("T = [\n" + "    (0, 0, 0, 0),\n" * 3 + "    ")
     assert "(0, 0, 0, 0),\n" in shown(desk.answer("(0, 0, 0, 0),\n" + "    (0, 0, 0, 0),\n" * 3))
 
 
@@ -70,7 +70,7 @@ def test_repetition_that_the_file_has_already_is_shown() -> None:
 def test_blank_space_at_the_end_of_a_line_is_not_part_of_a_suggestion(
     completion: str, after: str, expected: str
 ) -> None:
-    desk = Desk()
+    desk = Workbench()
     ask = desk.session.consider(desk.query(text=desk.text + after, invoked=True))
     assert isinstance(ask, Ask)
     prediction = infill(ask.request, completion)
@@ -79,7 +79,7 @@ def test_blank_space_at_the_end_of_a_line_is_not_part_of_a_suggestion(
 
 def test_below_the_threshold_says_both_numbers() -> None:
     def answered(confidence: float, **settings: object) -> Decision:
-        desk = Desk(**settings)
+        desk = Workbench(**settings)
         ask = desk.ask()
         prediction = infill(ask.request, "x", confidence=confidence)
         return desk.session.settle(ask, prediction, desk.revision, 0.0)
@@ -90,25 +90,25 @@ def test_below_the_threshold_says_both_numbers() -> None:
 
 
 def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("x", confidence=0.12)
     desk.session.settings, _ = updated(desk.session.settings, {"eagerness": "high"})
     assert shown(desk.consider()) == "x"
 
 
 def test_the_next_candidate_is_shown_where_the_best_cannot_be() -> None:
-    assert shown(Desk().answer("   ", "return x")) == "return x"
+    assert shown(Workbench().answer("   ", "return x")) == "return x"
 
 
 def test_the_models_own_reason_is_passed_on() -> None:
-    desk = Desk()
+    desk = Workbench()
     prediction = Prediction("1", "fake", (), "the cursor is inside a token")
     decision = desk.session.settle(desk.ask(), prediction, 0, 0)
     assert reason(decision) == "the cursor is inside a token"
 
 
 def test_an_answer_for_an_older_text_is_never_shown() -> None:
-    desk = Desk()
+    desk = Workbench()
     ask = desk.ask()
     desk.type("x")
     decision = desk.session.settle(ask, infill(ask.request, "return"), desk.revision, 0)
@@ -117,7 +117,7 @@ def test_an_answer_for_an_older_text_is_never_shown() -> None:
 
 
 def test_an_answer_for_a_closed_document_is_dropped() -> None:
-    desk = Desk()
+    desk = Workbench()
     ask = desk.ask()
     desk.session.closed(URI)
     decision = desk.session.settle(ask, infill(ask.request, "return"), None, 0)
@@ -127,43 +127,43 @@ def test_an_answer_for_a_closed_document_is_dropped() -> None:
 # --- outcomes ----------------------------------------------------------------------------------
 
 
-def taken(desk: Desk) -> None:
+def taken(desk: Workbench) -> None:
     desk.type("return x")
 
 
-def typed_after_reading(desk: Desk) -> None:
+def typed_after_reading(desk: Workbench) -> None:
     desk.clock.now += 1
     desk.type("p")
 
 
-def went_to_the_next_line_after_reading(desk: Desk) -> None:
+def went_to_the_next_line_after_reading(desk: Workbench) -> None:
     desk.clock.now += 1
     desk.type("\n    ")
 
 
-def typed_some_of_it_and_a_blank(desk: Desk) -> None:
+def typed_some_of_it_and_a_blank(desk: Workbench) -> None:
     desk.type("ret")
     desk.clock.now += 1
     desk.type(" ")
 
 
-def typed_at_once(desk: Desk) -> None:
+def typed_at_once(desk: Workbench) -> None:
     desk.type("p")
 
 
-def edited_elsewhere(desk: Desk) -> None:
+def edited_elsewhere(desk: Workbench) -> None:
     desk.becomes("# a comment\n" + desk.text)
 
 
-def closed(desk: Desk) -> None:
+def closed(desk: Workbench) -> None:
     desk.session.closed(URI)
 
 
-def reported(desk: Desk) -> None:
+def reported(desk: Workbench) -> None:
     desk.session.accepted("redraft-1")
 
 
-def taken_in_part_then_left(desk: Desk) -> None:
+def taken_in_part_then_left(desk: Workbench) -> None:
     desk.session.accepted_part("redraft-1")
     desk.type("return")
     desk.clock.now += 1
@@ -185,9 +185,9 @@ def taken_in_part_then_left(desk: Desk) -> None:
     ],
 )
 def test_what_became_of_a_suggestion_is_told_once(
-    event: Callable[[Desk], None], expected: str
+    event: Callable[[Workbench], None], expected: str
 ) -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("return x")
     event(desk)
     desk.session.closed(URI)
@@ -195,7 +195,7 @@ def test_what_became_of_a_suggestion_is_told_once(
 
 
 def test_a_suggestion_is_replaced_by_the_next_one() -> None:
-    desk = Desk("a\nb\n")
+    desk = Workbench("a\nb\n")
     desk.answer("return x")
     desk.cursor = 0
     desk.answer("import os\n")
@@ -203,7 +203,7 @@ def test_a_suggestion_is_replaced_by_the_next_one() -> None:
 
 
 def test_an_answer_that_came_too_late_was_cancelled() -> None:
-    desk = Desk()
+    desk = Workbench()
     ask = desk.ask()
     desk.type("x")
     desk.session.settle(ask, infill(ask.request, "return"), desk.revision, 0)
@@ -211,7 +211,7 @@ def test_an_answer_that_came_too_late_was_cancelled() -> None:
 
 
 def test_a_report_corrects_what_the_document_made_us_think() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("f(x)")
     desk.clock.now += 1
     desk.type("f( x )")  # a formatter had its way with it
@@ -221,7 +221,7 @@ def test_a_report_corrects_what_the_document_made_us_think() -> None:
 
 
 def test_time_to_read_counts_from_when_the_client_drew_it() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("return x")
     desk.clock.now += 1
     desk.session.shown("redraft-1")
@@ -230,7 +230,7 @@ def test_time_to_read_counts_from_when_the_client_drew_it() -> None:
 
 
 def test_accepted_suggestions_are_marked_in_the_history() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("return x")
     desk.type("return x")
     desk.clock.now += 2
@@ -238,7 +238,7 @@ def test_accepted_suggestions_are_marked_in_the_history() -> None:
 
 
 def test_a_late_report_marks_what_was_accepted() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("f(x)")
     desk.type("f( x )")  # a formatter had its way with it
     desk.session.accepted("redraft-1")
@@ -247,7 +247,7 @@ def test_a_late_report_marks_what_was_accepted() -> None:
 
 
 def test_a_report_on_an_unknown_suggestion_does_nothing() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.session.accepted("no such")
     desk.session.accepted_part("no such")
     desk.session.shown("no such")
@@ -255,7 +255,7 @@ def test_a_report_on_an_unknown_suggestion_does_nothing() -> None:
 
 
 def test_rejections_slow_the_asking_down() -> None:
-    desk = Desk()
+    desk = Workbench()
     desk.answer("return x")
     desk.clock.now += 1
     desk.type("p")

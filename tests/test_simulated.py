@@ -55,9 +55,6 @@ def texts_at_close(stream: Stream) -> dict[str, str]:
     return found
 
 
-# --- typing ---
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_a_commit_of_few_edits_is_typed_to_its_end(tmp_path: Path, seed: int) -> None:
     after = renamed(3)
@@ -167,8 +164,6 @@ def test_lines_are_left_at_natural_places() -> None:
     assert natural_cuts("   ") == ([], [])
 
 
-# --- git ---
-
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
@@ -205,6 +200,7 @@ def imported(repo: Path, out: Path, **wanted: Any) -> tuple[Imported, Stream]:
 
 
 @needs_git
+@pytest.mark.usefixtures("spawn")
 def test_a_git_history_becomes_a_simulated_recording(tmp_path: Path) -> None:
     names = ("a b/ünïcode.py", "b.ts")
     repo = repository(
@@ -222,6 +218,7 @@ def test_a_git_history_becomes_a_simulated_recording(tmp_path: Path) -> None:
 
 
 @needs_git
+@pytest.mark.usefixtures("spawn")
 def test_only_what_is_wanted_is_imported(tmp_path: Path) -> None:
     texts = [renamed(3 * n) for n in range(4)]
     repo = repository(tmp_path, *({"a.py": text, "b.ts": text} for text in texts))
@@ -257,6 +254,7 @@ def test_a_file_of_commits_will_do_for_a_repository(tmp_path: Path) -> None:
 
 
 @needs_git
+@pytest.mark.usefixtures("spawn")
 def test_what_cannot_be_imported_is_said(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="not a git repository"):
         imported(tmp_path, tmp_path / "out.jsonl")

@@ -7,49 +7,34 @@ from typing import Any
 
 from redraft.lsp.connection.client import Client
 from redraft.lsp.connection.documents_sync import HANDLERS
-from redraft.lsp.editor.documents import ContentChange, Document
-from redraft.lsp.editor.history import PAUSE_S, History
+from redraft.lsp.editor.documents import ContentChange
+from redraft.lsp.editor.history import PAUSE_S
 from redraft.lsp.editor.positions import Position, Range
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.hunks import joined
 from redraft.model.records import RecentEdit
 from redraft.server.wires.prompts.diffs import unified_diffs
+from support.histories import CODE
 from support.predictor import ScriptedPredictor
-
-URI = "file:///w/a.py"
-CODE = "".join(f"value_{i} = compute({i})\n" for i in range(60))
+from support.workbench import URI, Workbench
 
 
-class Desk:
-    """One document typed in, with a clock to turn."""
+def put(bench: Workbench, line: int, start: int, end: int, text: str) -> None:
+    bench.put(line, start, end, text)
+    bench.pause(PAUSE_S + 1)
 
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.history = History(lambda: self.now)
-        self.read(CODE)
 
-    def read(self, text: str) -> None:
-        """The file is read, as with ``:e!``: closed and opened again."""
-        self.history.closed(URI)
-        self.document = Document(URI, text)
-        self.history.opened(URI, "a.py", self.document.lines)
+def read(bench: Workbench, text: str) -> None:
+    """Read the file as ``:e!`` does: close it and open it again."""
+    bench.history.closed(URI)
+    bench.document = bench.open(text)
 
-    def put(self, line: int, start: int, end: int, text: str) -> None:
-        here = Range(Position(line, start), Position(line, end))
-        self._change(ContentChange(text, here))
-        self.now += PAUSE_S + 1
 
-    def becomes(self, text: str) -> str:
-        return self._change(ContentChange(text))
-
-    def _change(self, change: ContentChange) -> str:
-        return self.history.changed(URI, self.document.apply([change], None))
-
-    def diffs(self) -> list[str]:
-        return [
-            "".join(line for line in edit.diff.splitlines(True) if line[0] != " ")
-            for edit in self.history.edits()
-        ]
+def changed(bench: Workbench) -> list[str]:
+    """Return the changed lines of each edit."""
+    return [
+        "".join(each for each in diff.splitlines(True) if each[0] != " ") for diff in bench.diffs()
+    ]
 
 
 FIRST = "-value_3 = compute(3)\n+total_3 = compute(3)\n"
@@ -57,75 +42,75 @@ SECOND = "-value_30 = compute(30)\n+total_30 = compute(30)\n"
 THIRD = "-value_50 = compute(50)\n+total_50 = compute(50)\n"
 
 
-def edited() -> Desk:
-    desk = Desk()
+def edited() -> Workbench:
+    desk = Workbench(CODE)
     for line in (3, 30, 50):
-        desk.put(line, 0, 5, "total")
-    assert desk.diffs() == [FIRST, SECOND, THIRD]
+        put(desk, line, 0, 5, "total")
+    assert changed(desk) == [FIRST, SECOND, THIRD]
     return desk
 
 
 def test_reading_the_file_again_forgets_what_was_not_saved() -> None:
-    desk = Desk()
-    desk.put(3, 0, 5, "total")
+    desk = Workbench(CODE)
+    put(desk, 3, 0, 5, "total")
     saved = desk.document.text
-    desk.put(30, 0, 5, "total")
-    desk.put(50, 0, 5, "total")
-    desk.read(saved)
-    assert desk.diffs() == [FIRST]
+    put(desk, 30, 0, 5, "total")
+    put(desk, 50, 0, 5, "total")
+    read(desk, saved)
+    assert changed(desk) == [FIRST]
 
 
 def test_reading_it_again_forgets_the_edit_in_progress_too() -> None:
-    desk = Desk()
-    desk._change(ContentChange("total", Range(Position(3, 0), Position(3, 5))))
-    desk.read(CODE)
-    assert desk.diffs() == []
+    desk = Workbench(CODE)
+    desk.change(ContentChange("total", Range(Position(3, 0), Position(3, 5))))
+    read(desk, CODE)
+    assert changed(desk) == []
 
 
 def test_reading_it_again_as_it_was_left_forgets_nothing() -> None:
     desk = edited()
-    desk.read(desk.document.text)
-    assert desk.diffs() == [FIRST, SECOND, THIRD]
+    read(desk, desk.document.text)
+    assert changed(desk) == [FIRST, SECOND, THIRD]
 
 
 def test_reading_what_others_wrote_forgets_nothing() -> None:
     desk = edited()
-    desk.read(CODE.replace("compute", "reckon"))
-    assert desk.diffs() == [FIRST, SECOND, THIRD]
+    read(desk, CODE.replace("compute", "reckon"))
+    assert changed(desk) == [FIRST, SECOND, THIRD]
 
 
 def test_reverting_in_one_change_forgets_what_it_throws_away() -> None:
     desk = edited()
-    assert desk.becomes(CODE) == "undo"
-    assert desk.diffs() == []
-    desk.put(3, 0, 5, "total")
-    assert desk.diffs() == [FIRST]
+    assert desk.change(ContentChange(CODE)) == "undo"
+    assert changed(desk) == []
+    put(desk, 3, 0, 5, "total")
+    assert changed(desk) == [FIRST]
 
 
 def test_reverting_to_a_state_in_between_keeps_what_came_before() -> None:
-    desk = Desk()
-    desk.put(3, 0, 5, "total")
+    desk = Workbench(CODE)
+    put(desk, 3, 0, 5, "total")
     between = desk.document.text
-    desk.put(30, 0, 5, "total")
-    desk.put(50, 0, 5, "total")
-    assert desk.becomes(between) == "undo"
-    assert desk.diffs() == [FIRST]
+    put(desk, 30, 0, 5, "total")
+    put(desk, 50, 0, 5, "total")
+    assert desk.change(ContentChange(between)) == "undo"
+    assert changed(desk) == [FIRST]
 
 
 # --- two steps, one change -----------------------------------------------------------------------
 
 
 def test_a_word_deleted_and_another_written_is_one_change() -> None:
-    desk = Desk()
-    desk.put(3, 0, 7, "")  # cw, and a while to think
-    desk.put(3, 0, 0, "total_3")
-    assert desk.diffs() == [FIRST]
+    desk = Workbench(CODE)
+    put(desk, 3, 0, 7, "")  # cw, and a while to think
+    put(desk, 3, 0, 0, "total_3")
+    assert changed(desk) == [FIRST]
 
 
 def test_the_word_that_is_still_being_written_is_one_change_with_the_deletion() -> None:
-    desk = Desk()
-    desk.put(3, 0, 7, "")
-    desk._change(ContentChange("tot", Range(Position(3, 0), Position(3, 0))))
+    desk = Workbench(CODE)
+    put(desk, 3, 0, 7, "")
+    desk.change(ContentChange("tot", Range(Position(3, 0), Position(3, 0))))
     [edit] = desk.history.edits(unfinished=True)
     assert "-value_3 = compute(3)\n+tot = compute(3)\n" in edit.diff
 

@@ -16,20 +16,23 @@ torch = pytest.importorskip("torch", reason="training needs the 'train' extra (t
 from redraft.model.errors import SettingsError  # noqa: E402
 from redraft.model.network.torch_network import Network, canvas_mask  # noqa: E402
 from redraft.model.runtime.torch_backend import TorchBackend  # noqa: E402
-from redraft.model.training.batches import Batches, plan_batches, stream  # noqa: E402
+from redraft.model.training.batches import (  # noqa: E402
+    Batches,
+    causal_weights,
+    plan_batches,
+    stream,
+)
 from redraft.model.training.checkpoints import low_rank  # noqa: E402
-from redraft.model.training.noise import Noise  # noqa: E402
 from redraft.model.training.shards import Rows, read_shards  # noqa: E402
-from redraft.model.training.train import _build, batch_loss, judge, run  # noqa: E402
+from redraft.model.training.train import _build, causal_loss, judge, run  # noqa: E402
 from redraft.model.training.train_config import TrainConfig  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
-from support.reference import sharpening  # noqa: E402
 from support.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for each other
-MODEL = tiny_config()
+MODEL = tiny_config(adapter="all")
 QUICK = TrainConfig(
-    rank=4, learning_rate=1e-2, warmup_steps=2, batch_tokens=2_000, canvases=3, steps=6,
+    rank=4, learning_rate=1e-2, warmup_steps=2, batch_tokens=2_000, steps=6,
     minutes=5, evaluate_every=3, evaluate_rows=4, exact_rows=2, max_context=2_000,
 )  # fmt: skip
 
@@ -85,19 +88,6 @@ def test_prefill_in_chunks_equals_prefill_at_once() -> None:
     assert np.allclose(one.confidence, two.confidence, rtol=1e-4)
 
 
-def test_packed_windows_equal_single_ones() -> None:
-    network = Network(MODEL)
-    network.load(random_weights())
-    sequence = TorchBackend(network).new_sequence(64)
-    sequence.prefill(np.random.default_rng(1).integers(20, MODEL.vocab, 20))
-    windows = np.random.default_rng(2).integers(20, MODEL.vocab, (3, 8))
-    packed_out = sequence.denoise_packed(windows, logits=True)
-    for i, window in enumerate(windows):
-        single = sequence.denoise(window, logits=True)
-        assert single.logits is not None and packed_out.logits is not None
-        assert np.allclose(single.logits, packed_out.logits[i], atol=1e-4)
-
-
 def test_special_tokens_other_than_end_are_never_predicted() -> None:
     network = Network(MODEL)
     network.load(random_weights())
@@ -109,14 +99,14 @@ def test_special_tokens_other_than_end_are_never_predicted() -> None:
 def test_frozen_base_gets_no_gradient_and_the_adapter_does() -> None:
     network = Network(MODEL, rank=4)
     network.load(random_weights())
-    batch = Batches(toy_rows(), QUICK.laying(), MODEL)[0]
-    batch_loss(network, batch, 0.0, "cpu").backward()
+    batch = Batches(toy_rows(), QUICK.laying, MODEL)[0]
+    causal_loss(network, batch, "cpu").backward()
     moved = {n for n, p in network.named_parameters() if p.grad is not None and p.grad.any()}
-    assert moved and all(n.endswith(("lora_b", "mask_embedding")) for n in moved)
+    assert moved and all(n.endswith("lora_b") for n in moved)
 
 
 def test_an_adapter_goes_on_at_a_higher_rank_and_says_the_same_until_it_learns() -> None:
-    weights, batch = random_weights(), Batches(toy_rows(), QUICK.laying(), MODEL)[0]
+    weights, batch = random_weights(), Batches(toy_rows(), QUICK.laying, MODEL)[0]
     small = _build(QUICK, MODEL, weights, {}, "cpu")
     start = {
         name: torch.randn_like(p).numpy() * 0.1
@@ -124,18 +114,16 @@ def test_an_adapter_goes_on_at_a_higher_rank_and_says_the_same_until_it_learns()
         if name.endswith(("lora_a", "lora_b"))
     }
     small, large = (
-        _build(replace(QUICK, adapter="all", rank=rank), MODEL, weights, start, "cpu")
-        for rank in (4, 6)
+        _build(replace(QUICK, rank=rank), MODEL, weights, start, "cpu") for rank in (4, 6)
     )
-    large.mask_embedding.data.copy_(small.mask_embedding.data)
-    losses = [float(batch_loss(network, batch, 1.0, "cpu").detach()) for network in (small, large)]
+    losses = [float(causal_loss(network, batch, "cpu").detach()) for network in (small, large)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     with pytest.raises(SettingsError, match="has rank 4, the config says 2: raise it"):
         _build(replace(QUICK, rank=2), MODEL, weights, start, "cpu")
 
 
 def test_every_row_is_in_exactly_one_batch_of_an_epoch() -> None:
-    planned = plan_batches(toy_rows(), replace(QUICK, batch_tokens=120).laying(), 0)
+    planned = plan_batches(toy_rows(), replace(QUICK, batch_tokens=120).laying, 0)
     assert sorted(int(i) for batch in planned for i in batch) == list(range(12))
     assert len(planned) > 3
 
@@ -185,15 +173,15 @@ def test_evaluation_reports_both_tasks(packed: Path, tmp_path: Path) -> None:
     judged = [e for e in entries if e["kind"] == "evaluation"]
     assert len(judged) == 2
     for task in ("infill", "edit"):
-        assert judged[0][f"{task}_loss"] > 0
+        assert judged[0][f"{task}_causal_loss"] > 0
         assert 0 <= judged[0][f"{task}_exact"] <= 1
         assert judged[0][f"{task}_tokens_per_step"] > 0
 
 
-def test_an_adapter_everywhere_learns_from_the_causal_loss_too(
+def test_an_adapter_says_where_it_acts_and_that_its_base_verifies(
     packed: Path, tmp_path: Path
 ) -> None:
-    config = replace(QUICK, adapter="all", causal_weight=0.5, steps=3, evaluate_every=1_000)
+    config = replace(QUICK, steps=3, evaluate_every=1_000)
     written = run(
         config, MODEL, random_weights(), {}, packed, None, tmp_path / "run", "cpu", lambda _: None
     )
@@ -216,7 +204,7 @@ def test_a_judged_adapter_has_its_control_beside_it(packed: Path) -> None:
 def test_shipped_configs_are_readable() -> None:
     folder = Path(__file__).parent.parent / "model" / "configs"
     found = {path.stem: TrainConfig.read(path) for path in folder.glob("*.toml")}
-    assert {"cpu", "h100"} <= set(found)
+    assert set(found) == {"causal-cpu", "masks-cpu", "h100-causal", "h100-masks"}
 
 
 def test_a_config_with_an_unknown_field_is_refused(tmp_path: Path) -> None:
@@ -245,6 +233,7 @@ def _take_part(rank: int, port: int, packed: Path, out: Path) -> None:
     trained(replace(QUICK, steps=3), packed, out)
 
 
+@pytest.mark.usefixtures("spawn")
 def test_two_processes_take_the_steps_of_one_that_accumulates(packed: Path, tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -261,15 +250,16 @@ def test_two_processes_take_the_steps_of_one_that_accumulates(packed: Path, tmp_
     assert progress[0]["tokens"] == progress[1]["tokens"]
 
 
+@pytest.mark.usefixtures("spawn")
 def test_batches_laid_ahead_by_other_processes_are_the_same(packed: Path) -> None:
-    batches = Batches(read_shards(packed, MODEL), QUICK.laying(), MODEL)
+    batches = Batches(read_shards(packed, MODEL), replace(QUICK, code_tokens=4).laying, MODEL)
     ahead = stream(batches, 3, 2, workers=1, pin=False)
     for number in (3, 5, 7):
-        assert torch.equal(next(ahead).windows, batches[number].windows)
+        assert torch.equal(next(ahead).causal, batches[number].causal)
 
 
 def test_a_full_run_ships_the_low_rank_part_of_its_change(packed: Path, tmp_path: Path) -> None:
-    config = replace(QUICK, adapter="full", rank=8, learning_rate=1e-3, causal_weight=1.0)
+    config = replace(QUICK, adapter="full", rank=8, learning_rate=1e-3)
     tensors = trained(config, packed, tmp_path / "run")
     low, high = (tensors[f"blocks.0.attn.q.lora_{side}"] for side in "ab")
     assert low.shape == (8, MODEL.hidden) and high.shape == (MODEL.heads * MODEL.head_dim, 8)
@@ -288,61 +278,16 @@ def test_the_low_rank_part_is_the_nearest_of_its_rank() -> None:
     assert torch.linalg.norm(change - high @ low).item() == pytest.approx(spectrum[2].item(), 1e-3)
 
 
-def test_the_causal_loss_alone_makes_the_base_ready(packed: Path, tmp_path: Path) -> None:
-    config = replace(QUICK, adapter="all", canvases=0, causal_weight=1.0, code_tokens=4, steps=40)
-    config = replace(config, evaluate_every=1_000)
-    trained(config, packed, tmp_path / "run")
-    lines = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
-    losses = [json.loads(line)["loss"] for line in lines]
-    assert np.mean(losses[-8:]) < np.mean(losses[:8]) - 0.3
-
-
 def test_what_an_adapter_stands_on_is_shipped_with_it(packed: Path, tmp_path: Path) -> None:
     ground = {"blocks.0.attn.q.lora_a": np.ones((2, MODEL.hidden), np.float32)}
     tensors = trained(QUICK, packed, tmp_path / "run", ground=ground)
     assert (tensors["base.blocks.0.attn.q.lora_a"] == 1).all()
 
 
-def test_losses_are_told_by_position_and_by_mask_ratio(packed: Path, tmp_path: Path) -> None:
-    run(QUICK, MODEL, random_weights(), {}, packed, packed, tmp_path / "run", "cpu")
-    entries = [json.loads(x) for x in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    figures = [e for e in entries if e["kind"] == "evaluation"][-1]
-    assert figures["infill_by_ratio"]["1.0"] == figures["infill_loss"]
-    assert set(figures["infill_by_ratio"]) == {"1.0", "0.75", "0.5", "0.25"}
-    assert figures["infill_by_position"]["0-0"] > 0
-
-
-def test_late_batches_have_their_own_noise(packed: Path) -> None:
-    config = replace(QUICK, late_from=2, accumulate=3, late_noise=Noise(wrong=1.0), sharpen=0.1)
-    laying = config.laying(processes=2)
-    assert [laying.is_late(number) for number in (0, 11, 12)] == [False, False, True]
-    batches = Batches(read_shards(packed, MODEL), laying, MODEL)
-    assert batches[11].sharpen == 0.0 and batches[12].sharpen == 0.1
-
-
-def test_sharpening_in_the_loop_equals_its_reference(packed: Path) -> None:
-    network = Network(MODEL, rank=4, reach=2_048)
-    network.load(random_weights())
-    batch = Batches(read_shards(packed, MODEL), QUICK.laying(), MODEL)[0]
-    with torch.no_grad():
-        plain = batch_loss(network, batch, 0.0, "cpu")
-        sharp = batch_loss(network, replace(batch, sharpen=0.5), 0.0, "cpu")
-        _, past = network.context(batch.tokens)
-        counted = batch.weights > 0
-        logits = network.logits(network.canvas(batch.windows, batch.starts, past)[counted])
-    expected = sharpening(
-        logits.log_softmax(-1).numpy(),
-        batch.targets[counted].numpy(),
-        batch.weights[counted].numpy(),
-    )
-    assert (sharp - plain).item() == pytest.approx(0.5 * expected, rel=1e-3)
-
-
-def test_noise_is_a_table_of_the_config(tmp_path: Path) -> None:
-    (tmp_path / "c.toml").write_text("[noise]\nlater = 0.3\n[late_noise]\nwrong = 0.1\n")
-    config = TrainConfig.read(tmp_path / "c.toml")
-    assert (config.noise.later, config.noise.wrong) == (0.3, 0.0)
-    assert (config.late_noise.later, config.late_noise.wrong) == (0.3, 0.1)
-    (tmp_path / "c.toml").write_text("[noise]\nlatter = 0.3\n")
-    with pytest.raises(SettingsError, match="latter"):
-        TrainConfig.read(tmp_path / "c.toml")
+def test_the_causal_pass_learns_the_answer_its_end_and_some_code() -> None:
+    weight = causal_weights(20, 3, 10, 4, 0.25, np.random.default_rng(0))
+    assert len(weight) == 24
+    assert (weight[20:] == 1).all()
+    assert (weight[:11] == 0).all()
+    assert sorted(weight[11:20].tolist()) == [0.0] * 5 + [0.25] * 4
+    assert causal_weights(20, 3, 0, 4, 0.25, np.random.default_rng(0))[:20].sum() == 0

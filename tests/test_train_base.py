@@ -30,9 +30,7 @@ def test_a_base_of_ones_own_is_packed_for_trained_over_and_imported(
     commit = {"repo": "r", "commit": "c", "time": 0, "files": files}
     data = write_lines(tmp_path / "x-commits.jsonl.zst", [commit] * 20)
     config = tmp_path / "tiny.toml"
-    config.write_text(
-        "rank = 2\nsteps = 2\ncanvases = 2\nbatch_tokens = 2000\nmax_context = 4000\n"
-    )
+    config.write_text("rank = 2\nsteps = 2\nbatch_tokens = 2000\nmax_context = 4000\n")
     shards, run = tmp_path / "shards", tmp_path / "run"
     options = ["--base", str(base)]
     asked = ["train", "pack", str(data), "--out", str(shards), "--rows", "20", "--jobs", "1"]
@@ -40,7 +38,7 @@ def test_a_base_of_ones_own_is_packed_for_trained_over_and_imported(
     made = ["--shards", str(shards), "--out", str(run), "--config", str(config)]
     _redraft("train", "run", *made, "--device", "cpu", *options)
     model = import_model(base, "mine", ("fp32",), adapter=run / "adapter.safetensors")
-    assert model.config.adapter == "canvas"
+    assert (model.config.adapter, model.config.verifier) == ("all", "ar")
 
 
 def test_the_share_of_next_edits_is_as_asked(

@@ -19,8 +19,8 @@ from redraft.lsp.settings import LspSettings
 from redraft.model.edits.abstained import Abstained
 from redraft.model.errors import StaleDocument
 from redraft.model.records import EditRequest, Prediction
-from support.desk import URI, Desk, reason
 from support.predictor import READY, predicted, rewrite
+from support.workbench import URI, Workbench, reason
 
 KEY_S = 0.1
 CODE = """def area(width, height):
@@ -39,7 +39,7 @@ CALL = ("print(area(1, 2))", "print(area_of(1, 2))")
 # --- in the session ------------------------------------------------------------------------------
 
 
-class Renaming(Desk):
+class Renaming(Workbench):
     """The name of the function is deleted, and another typed in its place."""
 
     def __init__(self, **settings: object) -> None:
@@ -158,7 +158,7 @@ def test_whoever_takes_a_change_back_by_undo_gets_edits_again_after_the_next_key
 
 
 def test_a_call_may_be_named_as_before_where_the_user_did_so_with_the_definition() -> None:
-    desk = Desk(CODE.replace("area(", "area_of("))
+    desk = Workbench(CODE.replace("area(", "area_of("))
     desk.cursor = desk.text.index("(width")
     for _ in "_of":
         desk.erase(1)
@@ -170,8 +170,8 @@ def test_a_call_may_be_named_as_before_where_the_user_did_so_with_the_definition
 # --- where a name is gone ------------------------------------------------------------------------
 
 
-def gone(text: str, word: str) -> Desk:
-    desk = Desk(text)
+def gone(text: str, word: str) -> Workbench:
+    desk = Workbench(text)
     desk.cursor = text.index(word) + len(word)
     desk.erase(len(word))
     desk.clock.now += 3

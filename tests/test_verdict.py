@@ -30,8 +30,8 @@ from redraft.model.edits.verdict import (
 )
 from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest, Facts, Prediction, RecentEdit
-from support.desk import Desk
 from support.predictor import ScriptedPredictor, infill, rewrite
+from support.workbench import Workbench
 
 CODE = "def area(r):\n    return r\n"
 LONG = "import os\n" + "x = 1\n" * 100 + "y = f(2)\n"
@@ -75,41 +75,41 @@ def test_a_name_that_was_taken_back_does_not_come_back_however_sure_the_model_is
 
 def considered(text: str = CODE, path: str = "a.py", **fields: object) -> Decision:
     """What the session says to a query about this."""
-    return Desk(text).consider(path=path, **fields)
+    return Workbench(text).consider(path=path, **fields)
 
 
 def with_settings(edits: bool = False, **settings: object) -> Decision:
-    desk = Desk(CODE, **settings)
+    desk = Workbench(CODE, **settings)
     return desk.consider_edit() if edits else desk.consider()
 
 
 def snoozed() -> Decision:
-    desk = Desk()
+    desk = Workbench()
     desk.session.snooze(60)
     return desk.consider()
 
 
 def unfocused() -> Decision:
-    desk = Desk()
+    desk = Workbench()
     desk.session.focus(False)
     return desk.consider()
 
 
 def after_a_paste() -> Decision:
-    desk = Desk()
+    desk = Workbench()
     desk.type("x = 1\n" * 50)
     return desk.consider()
 
 
 def while_undoing() -> Decision:
-    desk = Desk()
+    desk = Workbench()
     desk.type("abc")
     desk.erase(3)
     return desk.consider()
 
 
 def after_a_rejection() -> Decision:
-    desk = Desk()
+    desk = Workbench()
     shown = desk.answer("return 1")
     assert not isinstance(shown, Abstained)
     desk.clock.now += 1
@@ -130,7 +130,7 @@ def of_another_class() -> Decision:
 
 def on_an_accepted_line() -> Decision:
     """A suggestion was accepted, and the model would change its line again."""
-    desk = Desk(CODE)
+    desk = Workbench(CODE)
     desk.swap("area(r)", "area(r, pi)")
     desk.accept(desk.edit("return r", "return pi"))
     return desk.edit("return pi", "return pi * pi")
@@ -138,13 +138,13 @@ def on_an_accepted_line() -> Decision:
 
 def in_a_comment() -> Decision:
     """A renamed function stands in a comment near by, and in code further down."""
-    desk = Desk(f"def area(r):\n    return r\n\n# see area\n{FILLER}area(2)\n")
+    desk = Workbench(f"def area(r):\n    return r\n\n# see area\n{FILLER}area(2)\n")
     desk.swap("def area", "def surface")
     return desk.edit("# see area", "# see surface")
 
 
 def after_hiding() -> Decision:
-    desk = Desk()
+    desk = Workbench()
     shown = desk.answer("return 1")
     assert not isinstance(shown, Abstained)
     desk.session.dismissed(shown.suggestion.id)
@@ -152,7 +152,7 @@ def after_hiding() -> Decision:
 
 
 def beside_an_empty_body() -> Decision:
-    desk = Desk("class Stack:\n    def pop(self):\n        ")
+    desk = Workbench("class Stack:\n    def pop(self):\n        ")
     desk.type("\n")
     desk.erase(1)
     made = "        \n\n    def peek(self):\n        return 1\n"
@@ -166,14 +166,14 @@ def take_away_a_parameter() -> Decision:
 
 
 def beside_ghost_text() -> Decision:
-    desk = Desk()
+    desk = Workbench()
     desk.type("r")
     desk.answer("eturn 1")
     return desk.consider_edit()
 
 
 def beside_a_next_edit() -> Decision:
-    desk = Desk(CODE)
+    desk = Workbench(CODE)
     desk.swap("area(r)", "area(r, s)")
     shown = desk.edit("return r", "return r * s")
     assert not isinstance(shown, Abstained), shown
@@ -182,21 +182,21 @@ def beside_a_next_edit() -> Decision:
 
 
 def long_after_an_edit() -> Decision:
-    desk = Desk(CODE)
+    desk = Workbench(CODE)
     desk.type("x")
     desk.clock.now += 60
     return desk.consider_edit()
 
 
 def settled(revision: int | None) -> Decision:
-    desk = Desk()
+    desk = Workbench()
     ask_ = desk.ask()
     return desk.session.settle(ask_, infill(ask_.request, "return"), revision, 0.0)
 
 
 def about_another_document_that_changed() -> Decision:
-    desk = Desk("def area(r):\n    return r\n")
-    other = desk.open("b.py", "print(area(2))\n")
+    desk = Workbench("def area(r):\n    return r\n")
+    other = desk.open("print(area(2))\n", "b.py")
     desk.swap("area(r)", "area(r, pi)")
     first = desk.ask_edit(other_documents=True)
     nothing = desk.session.settle(
@@ -209,7 +209,7 @@ def about_another_document_that_changed() -> Decision:
 
 
 def while_renaming() -> Decision:
-    desk = Desk(CODE)
+    desk = Workbench(CODE)
     desk.cursor = CODE.index("area") + len("area")
     desk.erase(len("area"))
     desk.type("surface")
@@ -217,7 +217,7 @@ def while_renaming() -> Decision:
 
 
 def where_a_name_is_gone() -> Decision:
-    desk = Desk(CODE)
+    desk = Workbench(CODE)
     desk.cursor = CODE.index("area") + len("area")
     desk.erase(len("area"))
     return desk.consider_edit()
@@ -231,7 +231,7 @@ def asked_of(predictor: ScriptedPredictor, times: int = 1) -> Decision:
         client = unconnected(predictor, LspSettings(), clock)
         document = client.documents.open("file:///w/a.py", CODE, 0, "python")
         client.session.opened(document.uri, "a.py", document.lines)
-        query = replace(Desk(CODE).query(), revision=document.revision)
+        query = replace(Workbench(CODE).query(), revision=document.revision)
         question = client.session.consider(query)
         assert isinstance(question, Ask)
         found = await asyncio.gather(*(ask(client, question) for _ in range(times)))
@@ -251,8 +251,8 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         lambda: edit("    return", "  return"), "the model would change only spaces or line breaks"
     ),
     "repeats_what_follows": (
-        lambda: Desk("x = f\nprint(x)\n").session.settle(
-            *_answered(Desk("x = f\nprint(x)\n"), 6, "print(x)")
+        lambda: Workbench("x = f\nprint(x)\n").session.settle(
+            *_answered(Workbench("x = f\nprint(x)\n"), 6, "print(x)")
         ),
         "the same text already follows the cursor",
     ),
@@ -364,7 +364,7 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     ),
     "ghost_text_shown": (beside_ghost_text, "ghost text is shown at the cursor"),
     "next_edit_shown": (beside_a_next_edit, "a next edit is shown"),
-    "nothing_edited": (lambda: Desk(CODE).consider_edit(), "you have not edited anything yet"),
+    "nothing_edited": (lambda: Workbench(CODE).consider_edit(), "you have not edited anything yet"),
     "no_recent_edit": (long_after_an_edit, "your last edit is more than 10 s ago"),
     "superseded": (
         lambda: asked_of(ScriptedPredictor(["x"], delay_s=1), 2),
@@ -384,7 +384,7 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
 }  # fmt: skip
 
 
-def _answered(desk: Desk, cursor: int, text: str) -> tuple[Ask, Prediction, int, float]:
+def _answered(desk: Workbench, cursor: int, text: str) -> tuple[Ask, Prediction, int, float]:
     asked = desk.ask(cursor=cursor)
     return asked, infill(asked.request, text), desk.revision, 0.0
 

@@ -116,3 +116,12 @@ def test_more_than_a_few_are_read_at_once(tmp_path: Path, passes: list[int]) -> 
     assert passes == [HELD]
     sequence.prefill(some(1, 9))
     assert passes == [HELD, FEW + 1]
+
+
+def test_tokens_that_wait_take_their_room_once(tmp_path: Path) -> None:
+    sequence = opened(store(CONFIG, "fp32", tmp_path), 1, read=True)
+    sequence.prefill(some(sequence.capacity - HELD - 21, 6))
+    sequence.prefill(some(16, 7))  # these wait
+    row, sees = some(4, 8), np.tril(np.ones((4, 4), np.bool_))
+    assert sequence.judge(row, np.arange(4), sees, 3).masks is not None
+    assert len(sequence.tokens) == sequence.capacity - 1

@@ -20,11 +20,10 @@ from redraft.model.engine.answer import Model, answer
 from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.records import EditRequest, Prediction
 
-from ..figures.before_after import scene_of
 from ..figures.drafts import columns, fields_of
 from ..figures.metrics import errors_added
 from ..figures.runs import Episode, OnDone, RunFile, said_of
-from ..figures.scoring import exact, first_line_exact, length_class, similarity
+from ..figures.scoring import exact, first_line_exact, length_class
 from ..figures.tables import Metric, Table, overall, parted
 from ..sandbox.sandbox import ProgramResult, run_program
 from .baselines import Policy
@@ -34,7 +33,6 @@ METRICS = (
     Metric("pass@1", "share", "passed", better="more"),
     Metric("exact", "share", "exact", better="more"),
     Metric("first line exact", "share", "first_line", better="more"),
-    Metric("similarity", "mean", "similarity", digits=3, better="more"),
     Metric("parses as well as the truth", "share", "parse_ok", better="more"),
     Metric("answered", "share", "shown"),
     Metric("ended by itself, of those", "share", "ended"),
@@ -44,7 +42,7 @@ METRICS = (
     Metric("total ms", "mean", "total_ms", digits=0, better="less"),
 )
 #: Fields shown for each part.
-BY_PART = ("passed", "exact", "first_line", "similarity", "parse_ok", "tokens")
+BY_PART = ("passed", "exact", "first_line", "parse_ok", "tokens")
 PARTS: tuple[tuple[str, Callable[[Episode], str]], ...] = (
     ("by kind", lambda each: str(each["kind"])),
     ("by language", lambda each: str(each["language"])),
@@ -155,10 +153,8 @@ def episode(
         "detail": verdict.detail if verdict else None,
         "exact": exact(completion, problem.middle),
         "first_line": first_line_exact(completion, problem.middle),
-        "similarity": round(similarity(completion, problem.middle), 4),
         "parse_ok": _parses(true, found, problem.language) if first is not None else None,
         "shown": first is not None,
-        "scene": scene_of(problem.path, problem.text, found, true),
         **said_of(said, "infill"),
         **fields_of(said.stats),
     }

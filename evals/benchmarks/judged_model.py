@@ -12,10 +12,10 @@ from pathlib import Path
 
 from redraft.model.config import ModelConfig
 from redraft.model.engine.answer import Model, warm_up
-from redraft.model.engine.load import KV_BYTES, choose_device, noted, template_in
+from redraft.model.engine.load import KV_BYTES, choose_device, template_in
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.prompt.tokens import Tokenizer
-from redraft.model.runtime.device import pick_device
+from redraft.model.runtime.device import choose
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.weights.adapter import load_adapter
 from redraft.model.weights.combine import combine
@@ -39,7 +39,7 @@ class JudgedModel:
     label: str
     folder: Path
     variant: str
-    provider: str | None  # CPU or CUDA; None: as the variant demands
+    provider: str
     identity: str  # SHA-256 of what makes its answers: adapter, or the folder's manifest
 
 
@@ -51,7 +51,6 @@ def find_model(
     keep: Path | None,
     report: OnProgress,
     model: str = AUTO,
-    threads: int | None = None,
 ) -> JudgedModel:
     """The folder of what is to be judged, made where it is not there yet.
 
@@ -68,22 +67,16 @@ def find_model(
     """
     if weights is not None:
         return _ready_folder(weights, provider)
-    model = resolve(model).name
+    model = resolve(model)
     described = info(model)
     if adapter == SHIPPED:
-        device = choose_device(described, variant, provider, threads)
+        device = choose_device(described, variant, provider)
         folder = ensure(model, device.variant, report)
         identity = described.adapter_sha256 or sha256_of(folder / MANIFEST)
         label = f"{described.name} {described.version}"
         return JudgedModel(label, folder, device.variant, device.provider, identity)
     changed = bare(described) if adapter == BARE else with_adapter(described, Path(adapter))
-    device = pick_device(
-        (provider or "auto").lower(),
-        variant or "auto",
-        changed.config,
-        threads=threads,
-        notes=noted(),
-    )
+    device = choose(provider or "auto", variant or "auto", changed.config)
     identity = changed.adapter_sha256 or described.base.gguf_sha256
     place = (keep or cache_dir() / "judged") / identity[:16] / device.variant
     _make(changed, model, place, device.variant, report)
@@ -97,6 +90,9 @@ def _ready_folder(folder: Path, provider: str | None) -> JudgedModel:
             f"{folder} holds no ready model: it has no graphs.json. Name a folder that "
             "'redraft model pull' printed."
         )
+    if provider is None or provider.upper() != "CPU":  # the CPU reads every variant here
+        config = ModelConfig.from_dict(read_json(folder / "config.json"))
+        provider = choose(provider or "auto", str(variant), config).provider
     named = folder / (MANIFEST if (folder / MANIFEST).is_file() else "config.json")
     return JudgedModel(folder.name, folder, str(variant), provider, sha256_of(named))
 
@@ -121,17 +117,18 @@ def _config(config: ModelConfig, says: Mapping[str, str], path: Path) -> ModelCo
         "verifier": says.get("verifier", config.verifier),
         "canvas_width": says.get("canvas", str(config.canvas_width)),
     }
-    if data["adapter"] not in ("canvas", "all") or data["verifier"] not in ("none", "ar"):
+    if (data["adapter"], data["verifier"]) != ("all", "ar"):
         raise WeightsError(
-            f"{path} says adapter = {data['adapter']!r} and verifier = {data['verifier']!r}, which "
-            "this Redraft does not know. Use an adapter that 'redraft train run' wrote."
+            f"{path} says adapter = {data['adapter']!r} and verifier = {data['verifier']!r}; this "
+            "Redraft serves adapters of the causal pass (adapter = 'all', verifier = 'ar'). Train "
+            "one with 'redraft train run --config causal-cpu'."
         )
     if not data["canvas_width"].isdecimal():
         raise WeightsError(f"{path} says canvas = {data['canvas_width']!r}, not a width.")
     return replace(
         config,
-        adapter="all" if data["adapter"] == "all" else "canvas",
-        verifier="ar" if data["verifier"] == "ar" else "none",
+        adapter="all",
+        verifier="ar",
         canvas_width=int(data["canvas_width"]),
     )
 

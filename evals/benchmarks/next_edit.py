@@ -25,7 +25,6 @@ from redraft.model.engine.answer import Model, answer
 from redraft.model.records import Candidate, EditRequest, Prediction
 from redraft.model.text.common import common_ends
 
-from ..figures.before_after import scene_of
 from ..figures.metrics import delta_chrf
 from ..figures.runs import Episode, said_of
 from ..figures.tables import Metric, Score, Table, TableRow, overall, parted
@@ -166,7 +165,6 @@ def episode(step: CommitMoment, said: Prediction, least: float = 0.0) -> Episode
         "barred": _is_barred(verdicts),
         "quiet": None if to_do else not shown,
         "right_quiet": None if shown else not to_do,
-        "scene": scene_of(step.path, step.text, seen.result if seen else found, step.wanted),
         **said_of(said, "next_edit"),
     }
 

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, get_args, get_type_hints
 
 from redraft.model.config import ModelConfig
-from redraft.model.decoding.denoise import AUTOREGRESSIVE, LEFTMOST_FIRST, plan_for
+from redraft.model.decoding.denoise import AUTOREGRESSIVE, plan_for
 from redraft.model.decoding.plan import Plan
 from redraft.model.errors import SettingsError
 
@@ -15,24 +15,19 @@ PLANS: dict[str, Plan] = {
     "low": plan_for("low"),
     "medium": plan_for("medium"),
     "high": plan_for("high"),
-    "leftmost-first": LEFTMOST_FIRST,
     "autoregressive": AUTOREGRESSIVE,
 }
 
 
-def plan_named(name: str, threshold: float | None = None, changes: Sequence[str] = ()) -> Plan:
-    """A plan, with another threshold if given, and with ``field=value`` changes of its fields.
+def plan_named(name: str, changes: Sequence[str] = ()) -> Plan:
+    """Return a plan with ``field=value`` changes of its fields.
 
     Raises:
-        SettingsError: there is no such plan or field, or the plan has no threshold to set.
+        SettingsError: there is no such plan or field.
     """
     plan = PLANS.get(name)
     if plan is None:
         raise SettingsError(f"There is no plan {name!r}; choose one of {', '.join(PLANS)}.")
-    if threshold is not None:
-        if plan.threshold > 1:
-            raise SettingsError(f"The plan {name} places one token a step and has no threshold.")
-        plan = replace(plan, threshold=threshold)
     for change in changes:
         field, _, value = change.partition("=")
         plan = replace(plan, **{field: _read(field, value)})
@@ -71,5 +66,5 @@ def check_plan(plan: Plan, config: ModelConfig) -> None:
     if not plan.drafts and config.verifier == "none":
         raise SettingsError(
             "These weights were not trained to write autoregressively (verifier none); their "
-            "control is --plan leftmost-first."
+            "control is --set threshold=inf, one token a step."
         )

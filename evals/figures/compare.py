@@ -19,7 +19,7 @@ SHARES = (
     "place_shown", "accepted", "accepted_white_space", "accepted_prefix", "quiet", "ended",
 )  # fmt: skip
 MEANS = (
-    "similarity", "chrf", "delta_chrf", "nats", "saved", "utility", "tokens", "steps",
+    "chrf", "delta_chrf", "nats", "saved", "utility", "tokens", "steps",
     "denoise_ms", "total_ms", "nll",
 )  # fmt: skip
 

@@ -1,7 +1,7 @@
-"""Every figure's 95 % interval, in terminal, page and check alike: one bootstrap for a whole run.
+"""The 95 % interval of every figure in a table, from one bootstrap for a whole run.
 
-All resampling is of whole groups (problems, commits, sessions), for every figure of a run at once,
-so that a page of four runs takes seconds. Pure functions; knows nothing of pages or benchmarks.
+All resampling is of whole groups (problems, commits, sessions), for every figure of a run at once.
+Pure functions, independent of tables and benchmarks.
 """
 
 from __future__ import annotations

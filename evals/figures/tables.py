@@ -146,8 +146,10 @@ def _rows(
     label: Callable[[Episode], str],
     seed: int,
 ) -> tuple[TableRow, ...]:
-    """A row for each name of ``least``, which has the episodes under which it is not measured. All
-    share the draws of the whole run, as a report's do."""
+    """Return a row for each name of ``least``, which holds the fewest episodes of a measured row.
+
+    All rows share the draws of the whole run.
+    """
     names = np.asarray([label(each) for each in episodes])
     cells = [Cell(metric, names == name, few) for name, few in least.items() for metric in metrics]
     found = iter(figures(episodes, cells, draws_over(episodes, seed)))

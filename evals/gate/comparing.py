@@ -35,7 +35,6 @@ METRICS = (
     Metric("Brier score of candidates", "mean", "brier", digits=3, better="less"),
 )
 BY_PLACE = tuple(each for each in METRICS if each.field in ("shown", "kept_shown", "exact_shown"))
-BY_PART = ("kept_shown", "exact_shown", "shown", "accepted", "utility")
 
 #: Set by hand before there was a gate: the least mean probability of a token, by task; ghost text
 #: and next edits. A repetition of a recent edit counted by its chance, unless its text was
@@ -227,12 +226,8 @@ def episode_of(policy: ThresholdPolicy, moment: JudgedMoment) -> Episode:
     return {
         "id": told["id"],
         "group": told["group"],
-        "language": told["language"],
-        "kind": told["kind"],
         "task": told["task"],
-        "confidence": None if lead is None else min(max(lead[0], 0.0), 1.0),
         "where": moment.place,
-        "right": kept if lead is not None else None,
         "any": is_shown,
         "shown": None if moment.is_done else is_shown,
         "quiet": not is_shown if moment.is_done else None,

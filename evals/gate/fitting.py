@@ -25,8 +25,8 @@ from .measures import area, calibration_error, error_by_chance
 #: What is worth a suggestion kept, for each shown in vain, when the policy is tuned.
 WANT = Objective(ratio=3.0, most_kl=0.02)
 
-#: Sources that judge, and must never be fitted on.
-JUDGES = ("dev-commits", "human-eval", "carry-on")
+#: Parts of the names of sources that judge and are never fitted on, in lower case.
+JUDGES = ("dev-commits", "human-eval", "humaneval", "carry-on")
 
 
 def shown_to_gate(run: RunFile) -> Iterator[Judged]:
@@ -113,9 +113,9 @@ def left_out(
 
 
 def judges_among(runs: Iterable[RunFile]) -> list[str]:
-    """Sources that are not for fitting."""
+    """Return the sources that are not for fitting."""
     named = [str(run.settings.get("source", "")) for run in runs]
-    return [name for name in named if any(judge in name for judge in JUDGES)]
+    return [name for name in named if any(judge in name.lower() for judge in JUDGES)]
 
 
 def card_of(

@@ -1,4 +1,4 @@
-"""Moments whose outcome is known: gaps and hunks of commits, and chains made up from files.
+"""Moments whose outcome is known: gaps and hunks of commits, gaps and lines of files.
 
 A commit says what came next, and what came in the end: whatever a candidate writes or deletes can
 be held against that. Drawn by hashes, a small part of a large file, sources taking turns, so that
@@ -17,28 +17,24 @@ from typing import Any
 from redraft.model.edits.hunks import last_burst
 from redraft.model.errors import SettingsError
 from redraft.model.text.syntax import language_of
-from redraft.model.training.chains import draw_chain
-from redraft.model.training.half_typed import half_typed
-from redraft.model.training.made_up_changes import repeated_change
-from redraft.model.training.moments import TrainingMoment, draw_repeat
 from redraft.model.training.shards import read_records
 
 from ..benchmarks.carry_on import scenarios
 from ..benchmarks.commit_moments import CommitMoment, steps_of
 from ..benchmarks.infill_gaps import Problem, gaps_of
 from ..figures.samples import MOST_LINES, CommitChange, changes_of, in_turn, rank, unix
+from .half_typed import half_typed
 from .places import begun_gaps
 
 #: How many of each kind come in a turn: about as much ghost text as next edits.
-TURN = {"commit": 4, "gap": 3, "begun": 4, "chain": 1, "typing": 1}
-_SHOWN_EDITS = 5
+TURN = {"commit": 4, "gap": 3, "begun": 4, "typing": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """A moment, and the text that came of it in the end."""
 
-    kind: str  # commit, gap, begun, chain, typing or carry-on
+    kind: str  # commit, gap, begun, typing or carry-on
     asked: CommitMoment | Problem
     after: str  # the whole text in the end; for a gap, with the gap filled
     wanted: tuple[str, ...] = ()  # whole texts that are right besides
@@ -137,37 +133,26 @@ def _of_files(records: Iterable[dict[str, Any]], seed: int) -> Iterator[Known]:
             continue
         name = f"{record['repo']}:{path}"
         rng = random.Random(f"{seed}:{name}")
-        yield from _made_up(name, path, language, text, rng)
+        yield from _typed(name, path, language, text, rng)
         change = CommitChange(name, name, path, language, "", text)
         yield from _begun(change)
         yield from (Known("gap", gap, change.after) for gap in gaps_of(change))
 
 
-def _made_up(name: str, path: str, language: str, text: str, rng: random.Random) -> Iterator[Known]:
-    change = draw_chain(path, text, rng) or repeated_change(path, text.split("\n"), rng)
-    if change is not None:
-        step = _step(f"{name}:chain", name, path, language, draw_repeat(change, rng))
-        yield Known("chain", step, "\n".join(change.new))
+def _typed(name: str, path: str, language: str, text: str, rng: random.Random) -> Iterator[Known]:
+    """Return a moment within a line being typed, where the file has a suitable line."""
     moment = half_typed(path, text, rng)
-    if moment is not None:
-        step = _step(f"{name}:typing", name, path, language, moment)
-        yield Known("typing", step, step.wanted)
-
-
-def _step(id_: str, group: str, path: str, language: str, moment: TrainingMoment) -> CommitMoment:
-    lines, (line, column) = moment.lines, moment.cursor
-    target = moment.target
-    wanted = lines
-    if target is not None:
-        wanted = [*lines[: target.first], *target.new, *lines[target.last :]]
-    return CommitMoment(
-        id=id_,
-        group=group,
+    if moment is None:
+        return
+    step = CommitMoment(
+        id=f"{name}:typing",
+        group=name,
         path=path,
         language=language,
-        kind="nothing left" if target is None else "near the last edit",
-        text="\n".join(lines),
-        cursor=sum(len(above) + 1 for above in lines[:line]) + min(column, len(lines[line])),
-        edits=tuple(map(last_burst, moment.edits[-_SHOWN_EDITS:])),
-        wanted="\n".join(wanted),
+        kind="near the last edit",
+        text=moment.text,
+        cursor=moment.cursor,
+        edits=tuple(map(last_burst, moment.edits)),
+        wanted=moment.wanted,
     )
+    yield Known("typing", step, step.wanted)

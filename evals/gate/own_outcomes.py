@@ -137,7 +137,7 @@ class _Asked:
 
 def _read(stream: Stream, weights: str, found: RecordedMoments) -> None:
     script = script_of(stream, stream.header.uuid or stream.path)
-    decisions, outcomes = _decisions(stream), _outcomes(stream)
+    decisions, outcomes, sources = _decisions(stream), _outcomes(stream), _sources(stream)
     documents, known, done = StreamDocuments(), set[int](), Counter[int]()
     asked: dict[int, _Asked] = {}
     for event in stream.events:
@@ -161,7 +161,7 @@ def _read(stream: Stream, weights: str, found: RecordedMoments) -> None:
         at_s = script.seconds(event)
         hands = _Hands(
             steps,
-            _sources(stream, event.document)[where.done :],
+            sources.get(event.document, [])[where.done :],
             at_s,
             script.ends_s - at_s >= UNSEEN_S,
         )
@@ -172,17 +172,16 @@ def _read(stream: Stream, weights: str, found: RecordedMoments) -> None:
             )
 
 
-def _sources(stream: Stream, document: int) -> list[str]:
-    """Who made each change of a document that a script has a step for."""
-    found: list[str] = []
-    known = False
+def _sources(stream: Stream) -> dict[int, list[str]]:
+    """Return the source of each change of each document that a script has a step for."""
+    found: dict[int, list[str]] = {}
     for event in stream.events:
-        if isinstance(event, _CHANGES) and event.document == document:
-            if isinstance(event, Changed):
-                found.append(event.source)
-            elif known:
-                found.append("other")
-            known = True
+        if isinstance(event, Changed):
+            found.setdefault(event.document, []).append(event.source)
+        elif isinstance(event, _CHANGES):
+            if event.document in found:
+                found[event.document].append("other")
+            found.setdefault(event.document, [])
     return found
 
 

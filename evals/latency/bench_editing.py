@@ -17,6 +17,7 @@ from typing import Literal
 from redraft.evals.latency.keystroke import Typist, code_lines
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.rules import refuse_syntax
+from redraft.model.engine.abilities import abilities_of
 from redraft.model.engine.answer import Model
 from redraft.model.engine.engine import Engine
 from redraft.model.records import EditRequest, Task
@@ -92,8 +93,9 @@ async def _type_and_ask(
     try:
         while (await engine.status()).state != "ready":
             await asyncio.sleep(0.01)
+        can = abilities_of(model.backend.config)
         for context in contexts:
-            for way in WAYS:
+            for way in (each for each in WAYS if _task(each) in can):
                 say(f"typing at {context} tokens of context: {way}")
                 model.cache.clear()
                 seen(await _in_way(engine, context, way, keys, part_s))

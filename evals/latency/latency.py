@@ -2,7 +2,7 @@
 
 Real code (modules of Python's own library) is cut at real places, and single-line infills are
 asked for with an empty and with a warm prefix cache, stage by stage; the control decodes the same
-prompts with the same weights leftmost-first, one token a step. Then fifty characters are typed into
+prompts with the same weights without drafts, one token a pass. Then fifty characters are typed into
 a real file to see what a keystroke recomputes, and whether the cache ever changes an answer.
 Medians and ratios, no verdicts. Loads the model in this process; knows nothing of editors and HTTP.
 """
@@ -32,17 +32,17 @@ import psutil
 from redraft.evals.latency.keystroke import keystroke_overhead
 from redraft.lsp.context import git
 from redraft.lsp.context.reading import Unreadable, read_file
-from redraft.model.decoding.denoise import LEFTMOST_FIRST
+from redraft.model.decoding.denoise import AUTOREGRESSIVE
 from redraft.model.decoding.plan import Plan
 from redraft.model.engine.answer import Model, answer
 from redraft.model.engine.load import KV_BYTES, onnx_loader
 from redraft.model.engine.recent import RecentAnswers
 from redraft.model.errors import InstallError
 from redraft.model.records import DraftCount, EditRequest, Prediction, Quality, Stats
+from redraft.model.runtime.machine import processor
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.pass_costs import measure_passes
 from redraft.model.runtime.prefix_cache import PrefixCache
-from redraft.model.runtime.verdicts import processor
 
 from ..figures.drafts import together
 from ..figures.spread import Spread
@@ -88,7 +88,7 @@ class InfillRow:
     """One way of asking at one context size."""
 
     context: int  # prompt budget, tokens
-    way: str  # "cold", "warm" or "warm, leftmost-first"
+    way: str  # "cold", "warm" or "warm, no drafts"
     runs: int
     stages: dict[str, Spread]  # milliseconds
     prompt_tokens: float  # median
@@ -243,7 +243,7 @@ def measure(
     model: Model, context: int, quality: Quality, runs: int, enough: StopWhen = _never
 ) -> list[InfillRow]:
     """Cold, warm and the control at one context size, in turn for each place, until ``enough``."""
-    found: dict[str, list[Stats]] = {"cold": [], "warm": [], "warm, leftmost-first": []}
+    found: dict[str, list[Stats]] = {"cold": [], "warm": [], "warm, no drafts": []}
     requests = places(context, quality, runs)
     with emptied(model) as fresh:
         ask(fresh, requests[0])  # not counted: memory of this size is touched for the first time
@@ -257,7 +257,7 @@ def measure(
         )
         with emptied(model) as fresh:
             found["cold"].append(ask(fresh, request).stats)
-        for way, plan in (("warm", None), ("warm, leftmost-first", LEFTMOST_FIRST)):
+        for way, plan in (("warm", None), ("warm, no drafts", AUTOREGRESSIVE)):
             with emptied(model) as fresh:
                 ask(fresh, replace(earlier, max_tokens=1))  # the keystroke before
                 found[way].append(ask(fresh, request, plan).stats)

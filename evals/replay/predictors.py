@@ -52,7 +52,6 @@ class PredictorChoice:
             self.keep,
             report,
             self.model,
-            self.threads,
         )
 
 

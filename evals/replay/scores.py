@@ -7,7 +7,6 @@ Knows nothing of how the session was asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,9 +19,7 @@ from redraft.model.records import Candidate, EditRequest, Stats
 from redraft.model.text.syntax import language_of
 
 from ..figures import metrics
-from ..figures.before_after import scene_of
 from ..figures.runs import Episode
-from .followed_text import DocumentChange
 from .matchers import UNSEEN_S, WITHIN, Match, match
 from .player import MomentResult, Offer, PlayedQuestion
 from .script import ReplayMoment, Script
@@ -130,15 +127,13 @@ class Scorer:
         steps = self._script.following(offer.document, offer.done)
         place = offer.text, offer.start, offer.end, offer.replacement
         matched = match(*place, steps, told=self._script.ends_s - at_s >= UNSEEN_S)
-        rest = until_rest(steps, at_s)
-        compared = compare(*place, rest)
+        compared = compare(*place, until_rest(steps, at_s))
         worth: dict[str, Any] = {**_matched(matched, shown), **_compared(compared, shown)}
         by_any = [replace(step, typed=True) for step in steps[:WITHIN]]
         worth["reached"] = match(*place, by_any).exact if shown else None
-        path = self._script.paths[offer.document]
-        worth["scene"] = scene_of(path, offer.text, offer.result, _after(offer.text, rest))
         if not shown:
             return worth
+        path = self._script.paths[offer.document]
         saved = metrics.keystrokes_saved(offer.old, offer.replacement, offer.jumps)
         return worth | {
             "saved": saved if matched.exact else 0,
@@ -210,12 +205,6 @@ def _again(before: Offer, now: Offer) -> bool:
     lines = [offer.text.count("\n", 0, offer.start) for offer in (before, now)]
     near = abs(lines[0] - lines[1]) <= _SLACK_LINES
     return same and near and (before.old, before.replacement) == (now.old, now.replacement)
-
-
-def _after(text: str, steps: Sequence[DocumentChange]) -> str:
-    for step in steps:
-        text = step.apply(text)
-    return text
 
 
 # --- reasons and costs ---------------------------------------------------------------------------

@@ -1,12 +1,11 @@
 """The inner half of the sandbox: limits itself, then runs one program that a model wrote.
 
 Started by ``sandbox.py`` as ``python -I -S -B jail.py`` in an empty folder, with the order as JSON
-on standard input; standard library only. The program runs under resource limits, behind what the
-kernel of Linux refuses (``linux_jail.py``), in a network namespace of its own where that can be
-had, and under an audit hook that refuses sockets, other processes, native code and files outside
-the folder. The hook says why and serves where the kernel has no walls; it is no wall itself against
-somebody who attacks the interpreter. Nor can anything keep a program from judging itself well that
-runs in one interpreter with its tests.
+on standard input; standard library only. The program runs under resource limits and an audit hook
+that refuses sockets, other processes, native code and files outside the folder. The hook gives the
+reason of a refusal. It does not stop a program that attacks the interpreter; bubblewrap does, where
+``sandbox.py`` can use it. No sandbox keeps a program from judging itself well if it runs in one
+interpreter with its tests.
 """
 
 from __future__ import annotations
@@ -43,8 +42,6 @@ CHANGING = frozenset({
 READING = frozenset({"os.listdir", "os.scandir"})
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 MOST_CHANGES = 100  # of files: each may be a megabyte, and somebody has to clear up
-
-CLONE_NEWUSER, CLONE_NEWNET = 0x1000_0000, 0x4000_0000
 
 
 class Guard:
@@ -119,41 +116,6 @@ def limit(cpu_s: int, memory_mb: int, file_mb: int) -> None:
             resource.setrlimit(kind, (low, high))
 
 
-def leave_the_network() -> None:
-    """Into a network namespace with nothing in it, where Linux lets this user make one."""
-    if sys.platform != "linux":
-        return
-    loaded = set(sys.modules)
-    try:
-        import ctypes
-
-        unshare = ctypes.CDLL(None, use_errno=True).unshare
-        if unshare(CLONE_NEWNET):
-            unshare(CLONE_NEWUSER | CLONE_NEWNET)
-    except (ImportError, OSError, AttributeError):
-        pass
-    for name in set(sys.modules) - loaded:  # the program shall not find ctypes loaded
-        del sys.modules[name]
-
-
-def raise_walls(file: str, libraries: str) -> list[str]:
-    """Let ``linux_jail.py`` build what the kernel offers; the names of what stands."""
-    loaded = set(sys.modules)
-    try:
-        import importlib.util
-
-        spec = importlib.util.spec_from_file_location("linux_jail", file)
-        assert spec is not None and spec.loader is not None
-        walls = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(walls)
-        built: list[str] = walls.build(".", (*filter(None, sys.path), libraries))
-    except (ImportError, OSError, AttributeError):
-        built = []
-    for name in set(sys.modules) - loaded:
-        del sys.modules[name]
-    return built
-
-
 def hide_silent() -> None:
     """Functions that the hook would not hear of."""
     import signal
@@ -189,13 +151,11 @@ def main() -> None:
     order = json.loads(sys.stdin.buffer.read())
     report = os.dup(1)
     silence()
-    leave_the_network()
     limit(order["cpu_s"], order["memory_mb"], order["file_mb"])
-    walls = raise_walls(order["walls"], order["libraries"])
     hide_silent()
     sys.addaudithook(Guard("."))
     verdict, detail = run(order["program"])
-    answer = {"secret": order["secret"], "verdict": verdict, "detail": detail, "walls": walls}
+    answer = {"secret": order["secret"], "verdict": verdict, "detail": detail}
     os.write(report, json.dumps(answer).encode())
     os._exit(0)  # no atexit handler or destructor of the program runs
 

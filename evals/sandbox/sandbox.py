@@ -2,6 +2,8 @@
 
 The outer half: starts ``jail.py``, waits, kills, reads the verdict. A program has passed only if
 the jail says so with the secret of this very run: leaving early, however politely, is not passing.
+Where bubblewrap works (https://github.com/containers/bubblewrap), the jail runs inside it: without
+a network, without other processes, and without files other than its folder and Python.
 """
 
 from __future__ import annotations
@@ -27,6 +29,17 @@ JAIL = Path(__file__).with_name("jail.py")
 Ending = Literal["passed", "failed", "timeout", "died"]
 
 MOST_BYTES = 100_000  # of what the jail may say; a verdict has a few hundred
+TRIAL_S = 20.0  # for bubblewrap to run an empty program
+#: Where the libraries of Python and its modules may be, besides its own prefix.
+LIBRARIES = ("/usr", "/lib", "/lib64", "/nix/store", "/etc/ld.so.cache")
+
+
+#: Exit codes after a signal for too much processor time; 128 + signal is that of bubblewrap.
+KILLED = (
+    ()
+    if sys.platform == "win32"
+    else (-signal.SIGXCPU, -signal.SIGKILL, 128 + signal.SIGXCPU, 128 + signal.SIGKILL)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +64,54 @@ class ProgramResult:
         return self.outcome == "passed"
 
 
-@cache
-def weakness() -> str:
-    """What this system cannot enforce, for people; "" nothing."""
+def protection() -> str:
+    """Return a sentence for people that says which sandbox is active."""
+    if bubblewrap() is not None:
+        return "Programs run in bubblewrap, with resource limits and an audit hook."
     if sys.platform == "win32":
-        return "Windows limits neither memory nor processor time here, only the wall clock"
+        return (
+            "Programs run with a limit of time and an audit hook only: Windows has no bubblewrap "
+            "and limits neither memory nor processor time."
+        )
     if sys.platform == "darwin":
-        return "macOS does not enforce the limit of memory"
-    said, _, secret, _ = _ask("", ProgramLimits())
-    walls = (_answer(said, secret) or {}).get("walls", [])
-    missing = [name for wall, name in WALLS.items() if wall not in walls]
-    return f"this kernel offers no {' and no '.join(missing)}" if missing else ""
+        why = "macOS has no bubblewrap and does not enforce the limit of memory"
+    elif shutil.which("bwrap") is None:
+        why = "bubblewrap (bwrap) is not installed"
+    else:
+        why = "bubblewrap does not work here"
+    return f"Programs run with resource limits and an audit hook only: {why}."
 
 
-#: What ``linux_jail.py`` builds on Linux.
-WALLS = {"files": "Landlock", "calls": "filter of system calls"}
+@cache
+def bubblewrap() -> str | None:
+    """Return the path of a bubblewrap that can run Python here, or None."""
+    path = shutil.which("bwrap") if sys.platform == "linux" else None
+    if path is None:
+        return None
+    with _folder() as folder:
+        command = [*_wrapped(path, folder), *_python(), "-c", "pass"]
+        try:
+            done = subprocess.run(command, capture_output=True, env={}, timeout=TRIAL_S)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+    return path if done.returncode == 0 else None
+
+
+def _python() -> list[str]:
+    """Return the command of an interpreter without settings and installed packages."""
+    return [str(Path(sys.executable).resolve()), "-I", "-S", "-B"]
+
+
+def _wrapped(path: str, folder: str) -> list[str]:
+    """Return the beginning of a command that runs in bubblewrap and may write to ``folder``."""
+    prefix = str(Path(sys.base_prefix).resolve())
+    readable = [*LIBRARIES, sys.base_prefix, prefix, str(JAIL)]
+    binds = [part for each in readable for part in ("--ro-bind-try", each, each)]
+    return [
+        path, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
+        *binds, "--dev", "/dev", "--bind", folder, folder, "--remount-ro", "/",
+        "--chdir", folder, "--",
+    ]  # fmt: skip
 
 
 def run_program(program: str, limits: ProgramLimits | None = None) -> ProgramResult:
@@ -83,12 +129,11 @@ def _ask(program: str, limits: ProgramLimits) -> tuple[bytes, int, str, bool]:
     order = json.dumps({
         "program": program, "secret": secret, "cpu_s": limits.cpu_s,
         "memory_mb": limits.memory_mb, "file_mb": limits.file_mb,
-        "walls": str(JAIL.with_name("linux_jail.py")),
-        "libraries": str(Path(sys.base_prefix) / "lib"),
     })  # fmt: skip
+    wrapper = bubblewrap()
     with _folder() as folder:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-B", str(JAIL)],
+            [*(_wrapped(wrapper, folder) if wrapper else ()), *_python(), str(JAIL)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -155,7 +200,7 @@ def _read(said: bytes, secret: str, code: int) -> ProgramResult:
     if answer is not None:
         passed = answer.get("verdict") == "passed"
         return ProgramResult("passed" if passed else "failed", str(answer.get("detail", "")))
-    if sys.platform != "win32" and code in (-signal.SIGXCPU, -signal.SIGKILL):
+    if code in KILLED:
         return ProgramResult("timeout", "used up its processor time")
     return ProgramResult("died", f"ended with code {code} before its tests did")
 

@@ -18,7 +18,7 @@ from ..context.reading import Unreadable, kind_of, read_file
 #: within a second or two of a change.
 RECENT_S = 5.0
 
-_POINTER = "gitdir:"  # of a worktree or a submodule, whose ``redraft.lsp.context.git`` is a file
+_POINTER = "gitdir:"  # of a worktree or a submodule, whose ``.git`` is a file
 _LONGEST = 4_096  # characters of such a file, bytes of the log's last line
 
 
@@ -68,8 +68,10 @@ def _git_folder(file: Path) -> Path | None:
 
 
 def _pointed_at(parent: Path) -> Path | None:
-    """The folder that a ``redraft.lsp.context.git`` file names. Never on another machine: looking
-    there would tell it who looks."""
+    """Return the folder that a ``.git`` file names, but none on another machine.
+
+    Looking for a folder on another machine would reveal the user to it.
+    """
     said = read_file(parent, ".git", _LONGEST).decode("utf-8", "replace")
     name = said.removeprefix(_POINTER).strip()
     if name.replace("\\", "/").startswith("//"):

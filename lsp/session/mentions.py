@@ -13,11 +13,11 @@ from itertools import chain, islice
 
 from redraft.model.edits.rename_scopes import RenameScopes
 from redraft.model.edits.replacement import Replacement
-from redraft.model.proposals.arguments import declares
-from redraft.model.proposals.chain_order import defines, place_key
+from redraft.model.proposals import imported
 from redraft.model.proposals.code_lines import prose_rows
+from redraft.model.proposals.definitions import defines, defines_function
 from redraft.model.proposals.example import Example
-from redraft.model.proposals.places import BEGUN, places_in
+from redraft.model.proposals.place_order import place_key
 from redraft.model.records import RecentEdit
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
@@ -36,14 +36,14 @@ _LEAST = 0.25  # below which a place is not worth a question
 _MOST_HITS = 100  # of one name in one file; a name that stands everywhere points nowhere
 _MOST_FILES = 30
 _MOST_CHARACTERS = 5_000_000  # searched in all files together
-#: What a place counts where something is missing, and how far from it an edit may be.
-_BEGUN, _NEAR_BEGUN = 0.85, 12
+#: The score of a place where an import is missing, and how far from it an edit may be.
+_UNIMPORTED, _NEAR_IMPORTS = 0.85, 12
+_MOST_IMPORTS = 20
 _NAME = re.compile(r"[^\W\d]\w*")
 _NEAR = 2  # lines from a mention that an edit may be away and still follow from it
-
-
+_NOT_IMPORTED = "it is not imported"
 #: Why a line that the edits wrote may be a place all the same.
-_IN_ANY_LINE = BEGUN | {REPORTED}
+_IN_ANY_LINE = frozenset((_NOT_IMPORTED, REPORTED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def find_places(
         here: the document that the user is in, at ``line``; its lines [first, last) ``near`` were
             asked about.
         definers: of a name and a language, paths of the files that define it.
-        example: what the last edits did, for what they began.
+        example: the last edits, for the names that they use and nothing imports.
         edits: the same, oldest first, for where their renames stop.
         reported: lines of the document, 0-based, where the editor reports what the edits caused.
     """
@@ -97,9 +97,9 @@ def find_places(
     for order, document in enumerate(_searched(here, others)):
         best: dict[int, tuple[Mention, str]] = {}
         named = _in_text(names, document, order > 0, definers, edits)
-        begun = _begun(example, document, order > 0) if example is not None else ()
-        told = _reported(reported, document) if order == 0 else ()
-        for place, text in chain(told, named, begun):
+        told = _at_line_ends(reported, document) if order == 0 else ()
+        missing = _unimported(example, document) if order == 0 and example is not None else ()
+        for place, text in chain(told, named, _at_line_ends(missing, document)):
             known = best.get(place.line)
             near_here = order == 0 and near[0] <= place.line < near[1]
             if near_here or (text.strip() in done and place.touched.why not in _IN_ANY_LINE):
@@ -126,7 +126,7 @@ def is_astray(edit: Replacement, grown: Grown) -> bool:
         return False
     first, last = edit.lines
     lines = edit.text.split("\n")
-    header = next((row for row in _outwards(lines, first) if declares(lines[row])), None)
+    header = next((row for row in _outwards(lines, first) if defines_function(lines[row])), None)
     if header is None or _names_any(_block(lines, header), grown.functions):
         return False
     if header == first:
@@ -163,14 +163,17 @@ def _block(lines: Sequence[str], at: int) -> Iterator[str]:
 
 
 def follows(edit: Replacement, names: Iterable[Touched]) -> bool:
-    """Is an edit where one of the names stands, or, but for renamed ones, next to it? What was
-    begun may be some lines away, or in what is written."""
+    """Return whether an edit is where one of the names stands.
+
+    Names that were not renamed may stand next to it. A name that is not imported may be some lines
+    away, or in the new text.
+    """
     first, last = edit.lines
     lines = edit.text.split("\n")
 
     def near(one: Touched) -> Sequence[str]:
-        if one.why in BEGUN:
-            return [*lines[max(0, first - _NEAR_BEGUN) : last + _NEAR_BEGUN], edit.new]
+        if one.why == _NOT_IMPORTED:
+            return [*lines[max(0, first - _NEAR_IMPORTS) : last + _NEAR_IMPORTS], edit.new]
         away = 0 if one.why == "renamed" else _NEAR
         return lines[max(0, first - away) : last + away]
 
@@ -233,30 +236,23 @@ def _in_text(
                 yield Mention(document, row, at + len(one.name), one, score), line
 
 
-def _reported(
-    reported: Iterable[tuple[int, Touched]], document: OpenText
+def _at_line_ends(
+    places: Iterable[tuple[int, Touched]], document: OpenText
 ) -> Iterator[tuple[Mention, str]]:
-    """Places of a document where the editor reports something, each at its line's end."""
+    """Return places of a document that are known by their 0-based line, each at its line's end."""
     text = document.text()
     lines = text.split("\n")
-    for line, one in reported:
+    for line, one in places:
         at = sum(len(each) + 1 for each in lines[:line]) + len(lines[line])
         yield Mention(document, line, at, one, one.weight), lines[line]
 
 
-def _begun(example: Example, document: OpenText, elsewhere: bool) -> Iterator[tuple[Mention, str]]:
-    """Places of a document where something is missing that the edits began."""
-    text = document.text()
-    score = _BEGUN * (_ELSEWHERE if elsewhere else 1.0)
-    row = start = 0
-    for one in places_in(replace(example, language=_language(document)), text, not elsewhere):
-        for _ in range(one.line - row):
-            start = text.find("\n", start) + 1
-        row = one.line
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        touched = Touched(one.name, _BEGUN, one.why)
-        yield Mention(document, one.line, end, touched, score), text[start:end]
+def _unimported(example: Example, document: OpenText) -> Iterator[tuple[int, Touched]]:
+    """Return the lines of a document where an import is missing that the edits need."""
+    lines = document.text().split("\n")
+    found = imported.find(replace(example, language=_language(document)), lines, 0, len(lines))
+    known = {(min(one.first, len(lines) - 1), one.name) for one in islice(found, _MOST_IMPORTS)}
+    return ((row, Touched(name, _UNIMPORTED, _NOT_IMPORTED)) for row, name in sorted(known))
 
 
 def _worth(line: str, one: Touched, is_prose: bool) -> float:

@@ -18,8 +18,8 @@ from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.rules import is_import
 from redraft.model.edits.verdict import Moment, first_shown, judge, too_unsure
 from redraft.model.edits.verdict import Show as Shown
-from redraft.model.proposals.chain_order import place_key
 from redraft.model.proposals.code_lines import prose_rows
+from redraft.model.proposals.place_order import place_key
 from redraft.model.records import Candidate, Facts, Prediction
 from redraft.model.text.syntax import language_of
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from redraft.model.edits.hunks import lines_of, spans_of
 from redraft.model.edits.namesakes import class_around
-from redraft.model.proposals.chain_order import NO_TYPES, defines
+from redraft.model.proposals.definitions import NO_TYPES, defines
 from redraft.model.proposals.diagnosed import undefined_name
 from redraft.model.records import Diagnostic, RecentEdit
 from redraft.model.text.comments import is_comment

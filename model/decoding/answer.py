@@ -52,7 +52,7 @@ class Answer:
         self.brief = brief
         self.last_token = last_token  # of what is settled, the prompt included
         self.steps = 0  # passes it took part in
-        self.repaired = 0  # tokens placed and then replaced
+        self.repaired = 0  # drafted tokens that the causal pass replaced
         self.finish: Finish | None = None  # why it ends; None: it goes on
         self.settled: list[int] = []  # tokens of earlier canvases, kept for good
         self.settled_p: list[float] = []

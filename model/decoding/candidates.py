@@ -1,14 +1,11 @@
 """What next edits are looked for, and how what is found is merged and ranked.
 
-Pure. Knows nothing of how candidates are written: ``judged_edits.py`` and ``canvas_edits.py`` do
-that.
+Pure; ``judged_edits.py`` writes the candidates.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
@@ -18,9 +15,7 @@ from .plan import Brief, Draft
 from .probabilities import confidence, decode
 from .ranges import Opening, RangeTree
 
-_WORD = re.compile(r"\w+")
-#: Ranges and drafts together, side by side on a canvas each: every buffer has room for so many
-#: behind a full context (``kv_memory.SIZE_CLASSES``).
+#: Ranges and drafts together, at most.
 MOST_ROWS = 16
 #: From this probability of "no edit" on, where that may be the answer, the model writes nothing.
 QUIET_ABOVE = 0.5
@@ -81,7 +76,6 @@ class Proposal:
     tokens: tuple[int, ...]  # without END
     chance: float  # that exactly this is the next edit, by what the proposer knows
     family: str = "repeat"  # of rules that it comes from
-    place: float = 0.0  # chance that the next edit is of these lines, whatever it writes
 
     @property
     def range(self) -> str:
@@ -122,14 +116,9 @@ def no_edit(tree: RangeTree, brief: Brief) -> Draft:
     return Draft("", (brief.config.end_token,), sure, 1, 0, "end")
 
 
-def priced(draft: Draft, opening: Opening, tree: RangeTree, lift: float = 0.0) -> Draft:
-    """``draft`` with what its place and "no edit" were worth.
-
-    Args:
-        lift: nats by which its place is likelier than the weights say.
-    """
-    total, place = draft.confidence.total + lift, opening.total + lift
-    sure = replace(draft.confidence, total=total, place=place, nothing=tree.nothing)
+def priced(draft: Draft, opening: Opening, tree: RangeTree) -> Draft:
+    """Return ``draft`` with the log-probabilities of its place and of "no edit"."""
+    sure = replace(draft.confidence, place=opening.total, nothing=tree.nothing)
     return replace(draft, confidence=sure)
 
 
@@ -150,13 +139,6 @@ def is_edit(draft: Draft, opening: Opening, brief: Brief, field: Field) -> bool:
     """Whether what was written for the whole range ``opening`` is more than its lines as they
     are."""
     return draft.text != opening.text + text_of(field.lines(*opening.range), brief)
-
-
-def keeps(draft: Draft, opening: Opening, brief: Brief, field: Field) -> bool:
-    """Whether all words of the range's lines stand in what was written: where rules know a place,
-    they know that something is put in."""
-    old = text_of(field.lines(*opening.range), brief)
-    return not Counter(_WORD.findall(old)) - Counter(_WORD.findall(draft.text))
 
 
 def rank(draft: Draft) -> float:

@@ -25,17 +25,14 @@ MATCHES = (4, 3, 2, 1)
 #: Tokens copied after a match of the same index.
 LENGTHS = (12, 8, 4, 3)
 #: So many drafted tokens make a causal pass hardly dearer (two cores, int8: 36 ms of processor
-#: time for one token, 39 for four, 54 for thirteen): judged whatever became of the last ones.
+#: time for one token, 39 for four, 54 for thirteen): a canvas drafts only where there are no more.
 FREE = 3
-#: Tokens a canvas must bring to be worth its pass, which costs 1.6 causal ones and stands in for a
-#: free copy that brings half a token; and how long canvases rest at most where they bring less.
-CANVAS_WORTH, CANVAS_PAUSE = 3, 63
 
 
 #: A draft with more evidence than this is no surer.
 MOST_EVIDENCE = 12
 #: How often copied tokens were right by the tokens alike before them (1, 2, …), copied ones that
-#: were right included: 983 judged ones of 150 gaps of training commits, the 135M model, smoothed.
+#: were right included: 983 judged ones of 150 gaps of training commits, smoothed.
 COPIES_RIGHT = (0.33, 0.55, 0.58, 0.64, 0.66, 0.74, 0.8, 0.8, 0.82, 0.82, 0.84, 0.84)
 #: What is known beforehand weighs as much as so many drafts; and drafts are forgotten so that no
 #: more than so many count.
@@ -209,25 +206,3 @@ class DraftTally:
             drafted, reached, right = zip(*rows, strict=True)
             found.append(DraftCount(source, drafted, reached, right))
         return tuple(found)
-
-
-@dataclass(slots=True)
-class Pace:
-    """Lets drafts of one kind rest, ever longer, after such as were not worth it."""
-
-    worth: int = 1  # tokens of a draft that must be right for it to have paid
-    longest: int = 15  # however often drafts fail, one is tried again after so many tokens
-    pause: int = 0  # tokens to write without such a draft
-    rested: int = 0  # written without one since then
-
-    @property
-    def due(self) -> bool:
-        return self.rested >= self.pause
-
-    def rest(self, tokens: int) -> None:
-        self.rested += tokens
-
-    def note(self, kept: int) -> None:
-        """``kept`` tokens of such a draft were right."""
-        self.pause = 0 if kept >= self.worth else min(2 * self.pause + 1, self.longest)
-        self.rested = 0

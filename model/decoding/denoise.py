@@ -36,17 +36,15 @@ from .judged_row import JudgedRow, lay_out
 from .judging import Judging
 from .plan import Brief, Draft, Plan
 
-#: The control where weights cannot judge: one token a step, from left to right, no repair.
-LEFTMOST_FIRST = Plan(threshold=float("inf"), repair_above=None, leftmost=True, verify=False)
-#: The control where they can: the causal pass alone, one token a step.
-AUTOREGRESSIVE = Plan(threshold=float("inf"), repair_above=None, drafts=False, copies=False)
-#: An alternative first token less likely than this is not worth a row of the packed pass.
+#: The control: one token a step; where the causal pass judges, by that alone.
+AUTOREGRESSIVE = Plan(threshold=float("inf"), drafts=False, copies=False)
+#: An alternative first token less likely than this is not worth an answer.
 ALTERNATIVE_ABOVE = 0.02
 
 _PLANS: dict[Quality, Plan] = {
-    "high": Plan(threshold=0.95, repair_steps=2),
+    "high": Plan(threshold=0.95),
     "medium": Plan(threshold=0.9),
-    "low": Plan(threshold=0.6, repair_above=None, max_steps=4, accept_above=0.3, second_tries=0),
+    "low": Plan(threshold=0.6, max_steps=4, second_tries=0),
 }
 
 
@@ -55,7 +53,7 @@ class Denoised:
     """Drafts, surest first, and what they cost together."""
 
     drafts: tuple[Draft, ...]
-    passes: int  # denoise and verifying passes run, a packed one counted once
+    passes: int  # denoise and verifying passes run
     prefilled: int  # tokens run causally to commit or verify canvases
     drafted: tuple[DraftCount, ...] = ()  # what became of drafts that the causal pass judged
 
@@ -90,7 +88,7 @@ def denoise(
     return Denoised((answer.draft(),), run.passes, run.prefilled, run.tally.counts())
 
 
-def denoise_packed(
+def denoise_several(
     sequence: Sequence,
     last_token: int,
     brief: Brief,
@@ -99,27 +97,19 @@ def denoise_packed(
     on_step: StepCallback | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Denoised:
-    """Write up to ``count`` answers side by side over one cache, surest first, no two the same.
+    """Write up to ``count`` answers over one cache, surest first, no two the same.
 
-    The first row is what :func:`denoise` writes. At temperature 0 each further row begins with
-    another of the most likely first tokens; above 0 each is a draw of its own. The first canvases
-    share packed passes; a row that needs more goes on alone. ``on_step`` follows the first row.
-    The sequence is left as it came.
+    The first answer is that of :func:`denoise`. At temperature 0 each further answer begins with
+    another of the most likely first tokens; above 0 each is a draw of its own. All share the first
+    pass and are then written in turn. ``on_step`` follows the first one. The sequence is left as it
+    came.
     """
     run = Run(sequence, cancelled, on_step)
     base = len(sequence.tokens)
-    if brief.judged:
-        answers = run.judge_rows(brief, last_token, rng, count)
-        sequence.truncate(base)
-        return _ranked(answers, run)
-    rows = run.open_rows(brief, last_token, rng, count)
-    run.fill_together(rows)
-    for index, row in enumerate(rows):
-        run.on_step = on_step if index == 0 else None
-        run.commit(row)
-        run.fill(row)
-        sequence.truncate(base)
-    return _ranked([row.answer for row in rows], run)
+    write = run.judge_rows if brief.judged else run.fill_rows
+    answers = write(brief, last_token, rng, count)
+    sequence.truncate(base)
+    return _ranked(answers, run)
 
 
 def _ranked(answers: list[Answer], run: Run) -> Denoised:
@@ -152,63 +142,51 @@ class Run:
         """Fill canvas after canvas until the answer is finished.
 
         1. One denoise step over the canvas.
-        2. Repair, place what is sure enough, see what is finished.
+        2. Place the tokens that are sure enough, see what is finished.
         3. A canvas that is full is run once causally, all but its last token, which opens the next.
         """
         while row.answer.finish is None:
-            (out,) = self.step([row])  # 1
-            row.advance(out)  # 2
-            self.show(row.answer)
             if row.closed:
                 self.commit(row)  # 3
+            row.advance(self.step(row))  # 1, 2
+            self.show(row.answer)
 
-    def fill_together(self, rows: list[Filling]) -> None:
-        """Fill one canvas of each of ``rows``, side by side."""
-        while open_rows := [row for row in rows if not row.closed]:
-            for row, out in zip(open_rows, self.step(open_rows), strict=True):
-                row.advance(out)
-            if rows[0] in open_rows:
-                self.show(rows[0].answer)
-
-    def open_rows(
+    def fill_rows(
         self, brief: Brief, last_token: int, rng: np.random.Generator, count: int
-    ) -> list[Filling]:
-        """``count`` answers at most, each after its first step, out of one shared pass."""
+    ) -> list[Answer]:
+        """Write at most ``count`` answers in turn, out of one shared first step."""
+        base = len(self.sequence.tokens)
         first = Filling(Answer(brief, last_token, rng))
-        (out,) = self.step([first], logits=count > 1)
+        out = self.step(first, logits=count > 1)
+        rows = [first]
         if brief.plan.temperature > 0:
-            children = rng.spawn(count - 1)
-            rows = [first, *(Filling(Answer(brief, last_token, child)) for child in children)]
+            rows += [Filling(Answer(brief, last_token, child)) for child in rng.spawn(count - 1)]
             for row in rows:
                 row.advance(out)
         else:
             choices = first.answer.first_choices(out, count)[1:] if count > 1 else []
-            rows = [first]
             first.advance(out)
             for token, probability in choices:
                 if probability >= ALTERNATIVE_ABOVE:
                     row = Filling(Answer(brief, last_token, rng))
-                    row.begin_with([token], [probability])
+                    row.begin_with(token, probability)
                     rows.append(row)
         self.show(first.answer)
-        return rows
+        for row in rows:
+            self.fill(row)
+            self.sequence.truncate(base)
+            self.on_step = None
+        return [row.answer for row in rows]
 
-    def step(self, rows: list[Filling], logits: bool = False) -> list[CanvasOutput]:
-        """One denoise step for all ``rows``."""
+    def step(self, row: Filling, logits: bool = False) -> CanvasOutput:
+        """Run one denoise step."""
         if self.cancelled():
             raise Cancelled
         self.passes += 1
-        logits = logits or any(row.wants_logits() for row in rows)
-        if len(rows) == 1:
-            return [self.sequence.denoise(rows[0].window(), logits=logits)]
-        windows = np.stack([row.window() for row in rows])  # [K, B]
-        packed = self.sequence.denoise_packed(windows, logits=logits)
-        return [_row(packed, index) for index in range(len(rows))]
+        return self.sequence.denoise(row.window(), logits=logits or row.wants_logits())
 
     def commit(self, row: Filling) -> None:
-        """Append a closed canvas to the cache and open the next; a finished answer needs none."""
-        if row.answer.finish is not None:
-            return
+        """Append a closed canvas to the cache and open the next."""
         if self.cancelled():
             raise Cancelled
         tokens = [row.answer.last_token, *row.answer.prefix()]
@@ -254,8 +232,7 @@ class Run:
         canvas = judging.canvas() if len(drafts) <= FREE else None
         if canvas is None:
             return drafts
-        (out,) = self.step([canvas])
-        drafts = judging.guesses(canvas, out)
+        drafts = judging.guesses(canvas, self.step(canvas))
         self.show(judging.answer)
         return drafts
 
@@ -332,12 +309,3 @@ class Run:
     def show(self, answer: Answer) -> None:
         if self.on_step is not None:
             self.on_step(answer.state())
-
-
-def _row(packed: CanvasOutput, index: int) -> CanvasOutput:
-    """One row [B] of a packed output [K, B]."""
-    return CanvasOutput(
-        token=packed.token[index],
-        confidence=packed.confidence[index],
-        logits=None if packed.logits is None else packed.logits[index],
-    )

@@ -1,14 +1,12 @@
-"""Canvases, from masks to tokens: which positions a denoise step places, repairs and ends.
+"""Canvases, from masks to tokens: which positions a denoise step places, and where an answer ends.
 
-Decoding follows LLaDA2.1: what is sure enough is placed, at least one position a step, and placed
-tokens that the model now contradicts give way. This is how weights without a judge write, and how a
-canvas drafts in one pass for the judge. Pure; ``denoise.py`` runs the passes.
+What is sure enough is placed, at least one position a step. This is how weights without a judge
+write, and how a canvas drafts in one pass for the judge. Pure; ``denoise.py`` runs the passes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence as Seq
 
 import numpy as np
 
@@ -19,8 +17,6 @@ from .probabilities import sample
 #: END is placed ahead of masked positions only when it is at least this sure: a wrong one squeezes
 #: the rest of the answer into the positions before it.
 END_AHEAD = 0.9
-#: How often one position may be repaired; bounds the work where two tokens keep displacing another.
-REPAIRS_PER_POSITION = 2
 
 
 class Filling:
@@ -34,12 +30,8 @@ class Filling:
 
     def _open(self) -> None:
         """Forget what was done to the canvas before."""
-        width = self.answer.brief.config.canvas_width
         self.closed = False  # this canvas needs no further step
-        self._fixed = [False] * width  # placed under a constraint: neither repaired nor vetoed
-        self._repairs = [0] * width
         self._steps = 0  # on this canvas
-        self._checks = 0
 
     # -- one step --------------------------------------------------------------------------------
 
@@ -63,25 +55,18 @@ class Filling:
         return self._plan.temperature > 0 or bound or self.answer.too_short(0)
 
     def advance(self, out: CanvasOutput) -> None:
-        """Take in the predictions [B] of one step: repair, place, and see what is finished."""
+        """Take in the predictions [B] of one step: place, and see what is finished."""
         self.answer.steps += 1
         self._steps += 1
-        guesses = self.answer.guesses(out)
-        was_full = not self.answer.masked()
-        repaired = self._repair(guesses)
-        if was_full:
-            self._checks += 1
-        else:
-            self._place(guesses, out)
-        self._conclude(checked_clean=was_full and not repaired)
+        self._place(self.answer.guesses(out), out)
+        self._conclude()
 
-    def begin_with(self, tokens: Seq[int], probabilities: Seq[float]) -> None:
-        """Place a beginning of its own, in the step whose distribution it was taken from."""
+    def begin_with(self, token: int, probability: float) -> None:
+        """Place a first token of its own, in the step whose distribution it was taken from."""
         self.answer.steps += 1
         self._steps += 1
-        for place, (token, probability) in enumerate(zip(tokens, probabilities, strict=True)):
-            self._fix(place, token, probability)
-        self._conclude(checked_clean=False)
+        self.answer.put(0, token, probability)
+        self._conclude()
 
     def draft(self, out: CanvasOutput) -> None:
         """Place what one pass guesses from the left, as far as it is worth judging."""
@@ -138,7 +123,7 @@ class Filling:
             drawn = self.answer.draw_allowed(position, allowed, out)
             if placed and drawn.probability < self._plan.threshold:
                 return placed, False
-            self._fix(position, drawn.token, drawn.probability)
+            self.answer.put(position, drawn.token, drawn.probability)
             placed += 1
             if drawn.token == self._end_token or drawn.token != guesses[position].token:
                 return placed, False
@@ -154,8 +139,6 @@ class Filling:
         """
         plan, end = self._plan, self._end_token
         masked = self.answer.masked()
-        if plan.leftmost:
-            return [] if placed else masked[:1]
         ahead = self._end_ahead(masked, guesses)
         if ahead is not None:
             masked = [i for i in masked if i < ahead]
@@ -201,42 +184,8 @@ class Filling:
         left = max(1, steps - self._steps + 1)
         return max(plan.min_positions, math.ceil(masked / left))
 
-    def _fix(self, position: int, token: int, probability: float) -> None:
-        """Place a token that nothing takes away again."""
-        self.answer.put(position, token, probability)
-        self._fixed[position] = True
-
-    # -- repairing and finishing -----------------------------------------------------------------
-
-    def _repair(self, guesses: list[Guess]) -> int:
-        """Replace placed tokens the model now contradicts; returns how many.
-
-        END never replaces a token that placed text follows: that would drop the text.
-        """
-        above, end = self._plan.repair_above, self._end_token
-        if above is None:
-            return 0
-        tokens = self.answer.tokens
-        placed = [i for i in range(self.answer.room()) if tokens[i] is not None]
-        texts = [i for i in placed if i < self.answer.end()]
-        count = 0
-        for i in placed:
-            guess = guesses[i]
-            if guess.token == tokens[i] or guess.probability <= above or i > self.answer.end():
-                continue
-            if self._fixed[i] or self._repairs[i] >= REPAIRS_PER_POSITION:
-                continue
-            if guess.token == end and texts and i < texts[-1]:
-                continue
-            self.answer.put(i, guess.token, guess.probability)
-            self._repairs[i] += 1
-            count += 1
-        self.answer.repaired += count
-        return count
-
-    def _conclude(self, checked_clean: bool) -> None:
-        checks_left = self._checks < self._plan.repair_steps and not checked_clean
-        self.closed = self.answer.is_cut or (not self.answer.masked() and not checks_left)
+    def _conclude(self) -> None:
+        self.closed = self.answer.is_cut or not self.answer.masked()
         if self.closed:
             self.answer.see_end()
 

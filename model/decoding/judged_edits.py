@@ -38,7 +38,6 @@ from .candidates import (
     good_enough,
     is_edit,
     is_quiet,
-    keeps,
     merged,
     no_edit,
     priced,
@@ -142,7 +141,6 @@ class _Editor:
         self._ranges = range_tree(brief, field)
         self._chars = {token: char for char, token in field.chars.items()}
         self._promise: dict[str, float] = {}  # by range: log of the best proposal's chance
-        self._place: dict[str, float] = {}  # by range: log of its chance, as proposers know it
         self._writing: dict[str, _Writing] = {}  # by range, in the order in which they were begun
         self._drafts: list[Draft] = []
 
@@ -210,13 +208,9 @@ class _Editor:
             text_of(tokens, self._brief), tokens, sure, 1, 0, "end", source, proposal.family
         )
         self._drafts.append(priced(draft, opening, self._ranges))
-        for known, chance in (
-            (self._promise, proposal.chance),
-            (self._place, proposal.place),
-        ):
-            if chance > 0:
-                log = max(math.log(chance), known.get(proposal.range, LEAST_LOG))
-                known[proposal.range] = log
+        if proposal.chance > 0:
+            known = self._promise.get(proposal.range, LEAST_LOG)
+            self._promise[proposal.range] = max(math.log(proposal.chance), known)
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -246,15 +240,7 @@ class _Editor:
     def _hope(self, opening: Opening) -> float:
         """Log-probability that its text has at most."""
         one = self._writing.get(opening.text)
-        return self._worth(opening) if one is None else self._total(one)
-
-    def _lift(self, opening: Opening) -> float:
-        """Nats by which proposers know a range to be likelier than the weights say."""
-        return max(self._place.get(opening.text, LEAST_LOG) - opening.total, 0.0)
-
-    def _total(self, one: _Writing) -> float:
-        """Log-probability of what is written, place included."""
-        return one.answer.total + self._lift(one.opening)
+        return self._worth(opening) if one is None else one.answer.total
 
     def _chosen(self) -> list[Opening]:
         """The ranges to go on with: those in progress, and others as long as there is time."""
@@ -271,7 +257,7 @@ class _Editor:
         fitting = [
             each
             for each in left
-            if each.total + self._lift(each) >= self._effort.hopeless
+            if each.total >= self._effort.hopeless
             and self._worth(each) >= max(best - FAR_FETCHED, needed)
         ]
         return [*going, *sorted(fitting, key=self._worth, reverse=True)[:room]]
@@ -280,18 +266,19 @@ class _Editor:
         if not self._is_open(one):
             return False
         if self._late():  # the best alone, and only where nothing better is known
-            best = max(filter(self._is_open, self._writing.values()), key=self._total)
+            open_ = filter(self._is_open, self._writing.values())
+            best = max(open_, key=lambda each: each.answer.total)
             least = max(good_enough(self._drafts, 1), HOPELESS_LATE) if self._drafts else -math.inf
-            return one is best and self._total(one) > least
-        return self._total(one) >= good_enough(self._drafts, self._effort.wanted)
+            return one is best and one.answer.total > least
+        return one.answer.total >= good_enough(self._drafts, self._effort.wanted)
 
     def _is_open(self, one: _Writing) -> bool:
-        return one.answer.finish is None and self._total(one) >= self._effort.hopeless
+        return one.answer.finish is None and one.answer.total >= self._effort.hopeless
 
     def _worth(self, opening: Opening) -> float:
         """How promising a range is: as likely as it is, or as somebody's draft for it is."""
         promise = self._promise.get(opening.text, LEAST_LOG)
-        return max(opening.total + self._lift(opening), promise)
+        return max(opening.total, promise)
 
     def _next(self, opening: Opening, place: int) -> list[int]:
         """What to read for a range: to its end and, of the first in a tick, on along its lines;
@@ -325,13 +312,7 @@ class _Editor:
         if one.answer.finish is None:
             return
         draft = replace(one.answer.draft(), steps=one.passes)
-        known = one.opening.text in self._place and keeps(
-            draft, one.opening, self._brief, self._field
-        )
-        draft = priced(draft, one.opening, self._ranges, self._lift(one.opening) if known else 0.0)
-        if known:  # a rule's place and the weights' text
-            chance = min(math.exp(draft.confidence.total), 1.0)
-            draft = replace(draft, confidence=replace(draft.confidence, repeat=chance))
+        draft = priced(draft, one.opening, self._ranges)
         if is_edit(draft, one.opening, self._brief, self._field):
             self._drafts.append(draft)
 

@@ -7,16 +7,14 @@ the causal pass alone would have written, in fewer passes. Pure; ``denoise.py`` 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ..runtime.backend import CanvasOutput, CausalOutput, JudgedOutput, MaskGuesses
 from .answer import Answer, Guess
-from .copies import CANVAS_PAUSE, CANVAS_WORTH, FREE, Drafts, Pace, continuation, surest
+from .copies import Drafts, continuation, surest
 from .filling import Filling
 from .judged_row import JudgedRow
-from .prices import Groups, PassPrices, worth, worth_a_canvas, worth_groups
+from .prices import Groups, worth, worth_groups
 
 
 class Judging:
@@ -28,26 +26,13 @@ class Judging:
         self.right = 0  # how many of them were right when they were reviewed
         brief = answer.brief
         self._prices = brief.prices if brief.plan.priced else None
-        asked, usual = brief.plan.draft_after, brief.config.draft_after
-        self._canvas_pace = Pace(
-            CANVAS_WORTH
-            if self._prices is None
-            else worth_a_canvas(brief.config.canvas_width, FREE, self._prices),
-            CANVAS_PAUSE,
-            usual if asked is None else asked,
-        )
-        self._copy_pace = Pace()
-        self._guessed = False  # the drafts are a canvas's
         self._masks: Drafts = ()  # what the masks behind the last token guessed
 
     # -- drafting -------------------------------------------------------------------------------
 
     def copy(self) -> Drafts:
-        """What followed the same tokens elsewhere in the prompt, as far as it is worth judging."""
-        found = self._legal(self._copied()[: self.answer.room()])
-        if self._prices is not None:
-            return self._worth(found, self._prices)
-        return found if self._copy_pace.due else found[:FREE]
+        """Return the tokens that followed the same ones elsewhere, as far as they pay."""
+        return self._worth(self._legal(self._copied()[: self.answer.room()]))
 
     def _copied(self, ahead: Drafts = ()) -> Drafts:
         """What followed elsewhere what is written, and ``ahead`` behind it."""
@@ -80,8 +65,7 @@ class Judging:
         for count in range(1, len(self._masks) + 1):
             guessed = self._masks[:count]
             best = surest((*guessed, *self._copied(guessed)), best)
-        found = self._legal(best[: self.answer.room()])
-        return found if self._prices is None else self._worth(found, self._prices)
+        return self._worth(self._legal(best[: self.answer.room()]))
 
     def groups(self, drafts: Drafts) -> Groups:
         """Behind which of the last token and ``drafts`` to read masks. Without prices: all."""
@@ -121,26 +105,21 @@ class Judging:
         return drafts
 
     def canvas(self) -> Filling | None:
-        """A canvas to draft on, where its pass is likely to save causal ones: after canvases that
-        did not, ever more tokens are written without."""
-        if self.answer.brief.config.adapter == "masks":
-            return None
-        if self.answer.brief.plan.drafts and self._canvas_pace.due:
-            return Filling(self.answer)
-        return None
+        """Return a canvas to draft on; None where these weights have none."""
+        brief = self.answer.brief
+        return Filling(self.answer) if brief.config.has_canvases and brief.plan.drafts else None
 
     def guesses(self, canvas: Filling, out: CanvasOutput) -> Drafts:
         """What one pass over ``canvas`` guesses, as far as it is worth judging."""
         canvas.draft(out)
-        self._guessed = True
         tokens = self.answer.prefix()
-        found = self.answer.brief.odds.of_canvas(tokens, self.answer.p[: len(tokens)])
-        if self._prices is None or self.answer.brief.plan.accept_above < 1:
-            return found  # where guesses decide what is written, prices must not
-        return self._worth(found, self._prices)
+        return self._worth(self.answer.brief.odds.of_canvas(tokens, self.answer.p[: len(tokens)]))
 
-    def _worth(self, drafts: Drafts, prices: PassPrices) -> Drafts:
-        return drafts[: worth([each.chance for each in drafts], prices)]
+    def _worth(self, drafts: Drafts) -> Drafts:
+        """Return the first of ``drafts`` that pay; without prices all of them."""
+        if self._prices is None:
+            return drafts
+        return drafts[: worth([each.chance for each in drafts], self._prices)]
 
     # -- judging --------------------------------------------------------------------------------
 
@@ -162,7 +141,7 @@ class Judging:
         kept = 0
         for position in range(min(len(self.drafts) + 1, answer.room())):
             wanted = self.drafts[position].token if position < len(self.drafts) else None
-            chosen = self._choice(position, wanted, out)
+            chosen = self._choice(position, out)
             answer.put(position, chosen.token, chosen.probability)
             if chosen.token != wanted:
                 answer.repaired += wanted is not None
@@ -171,31 +150,19 @@ class Judging:
             if wanted == answer.brief.config.end_token:
                 break
         self.right = kept
-        self._learn()
+        answer.brief.odds.note(self.drafts, kept)
         return len(answer.prefix())
 
     def settle(self, count: int) -> None:
         """Keep the first ``count`` tokens that were reviewed for good, or as far as the answer
         goes."""
         self.answer.settle_each(count)
-        self.drafts, self._guessed = (), False
+        self.drafts = ()
 
-    def _learn(self) -> None:
-        copied = len(self.drafts) > FREE and self.drafts[0].source == "copy"
-        for used, pace in ((self._guessed, self._canvas_pace), (copied, self._copy_pace)):
-            pace.note(self.right) if used else pace.rest(self.right + 1)
-        self.answer.brief.odds.note(self.drafts, self.right)
-
-    def _choice(self, position: int, wanted: int | None, out: CausalOutput) -> Guess:
-        """The causal pass's token at ``position``: its likeliest, or ``wanted`` where a canvas
-        guessed that and it is nearly as likely, or a sample."""
+    def _choice(self, position: int, out: CausalOutput) -> Guess:
+        """Return the causal pass's token at ``position``: its likeliest, or a sample."""
         answer, plan = self.answer, self.answer.brief.plan
         allowed = answer.allowed_now()
         if allowed is not None or plan.temperature > 0:
             return answer.draw_allowed(position, allowed, out)
-        best = answer.guess(position, out)
-        if wanted is None or wanted == best.token or not self._guessed:
-            return best  # a copy is nobody's opinion
-        probability = math.exp(float(out.log_probability[position]))
-        near = probability >= plan.accept_above * best.probability
-        return Guess(wanted, probability) if near else best
+        return answer.guess(position, out)

@@ -20,21 +20,16 @@ from .prices import PassPrices
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How boldly a canvas is filled."""
+    """How boldly an answer is written."""
 
-    threshold: float  # probability from which a position is placed without waiting
-    repair_above: float | None = 0.9  # a placed token gives way to one this sure; None: never
-    repair_steps: int = 0  # extra steps over a full canvas that only look for repairs
+    threshold: float  # probability from which a position is placed without waiting; inf: one token
+    # a step
     min_positions: int = 1  # placed in every step, however unsure
     max_steps: int | None = None  # per canvas; None: as many as it has positions
-    leftmost: bool = False  # one token a step, from left to right
-    verify: bool = True  # the causal pass judges and corrects drafts, where the weights can
-    drafts: bool = True  # False, where the causal pass judges: canvases draft nothing
-    draft_after: int | None = None  # tokens before the first canvas; None: as the weights have it
+    drafts: bool = True  # False, where the causal pass judges: neither canvases nor masks draft
     copies: bool = True  # False, there: nothing is copied from Brief.source
     priced: bool = True  # False, there: drafts are judged whatever Brief.prices says of passes
     draft_above: float = 0.3  # a guess this sure is worth judging, where the causal pass does
-    accept_above: float = 1.0  # causal probability a guess needs, as a share of the likeliest's
     line_above: float = 0.3  # an infill's further lines end before the first less likely than this
     second_tries: int = 3  # of an infill that does not fit the lines around it; 0: it stays
     deadline_ms: float | None = None  # of the search for next edits; None: as the quality has it
@@ -68,13 +63,13 @@ class Brief:
     constraint: Constraint | None = None
     source: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # [n] tokens that
     # answers often repeat, the prompt's last; drafts are copied from them
-    prices: PassPrices | None = None  # of causal passes; None: unknown, drafts only pace themselves
+    prices: PassPrices | None = None  # of causal passes; None: not measured, all drafts are judged
     odds: Odds = field(default_factory=Odds)  # how often drafts were right; learns while it writes
 
     @property
     def judged(self) -> bool:
-        """Whether the causal pass judges and corrects what canvases draft."""
-        return self.config.verifier == "ar" and self.plan.verify
+        """Return whether the causal pass judges and corrects drafts."""
+        return self.config.verifier == "ar"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +80,7 @@ class Draft:
     token_ids: tuple[int, ...]  # END included
     confidence: Confidence
     steps: int  # denoise steps this answer took part in
-    repaired: int  # tokens placed and then replaced, by the canvas or by the causal pass
+    repaired: int  # drafted tokens that the causal pass replaced
     finish: Finish
     source: Source = "model"
     family: str = ""  # of rules that proposed it

@@ -136,10 +136,3 @@ def worth_groups(chances: Sequence[float], guesses: Sequence[float], prices: Pas
             if gain > best_gain:
                 best, best_gain = Groups(masks, tuple(sorted(order[:count]))), gain
     return best
-
-
-def worth_a_canvas(width: int, drafts: int, prices: PassPrices) -> int:
-    """Tokens that a canvas of ``width`` positions must bring to pay for its own pass and for the
-    ``drafts`` more positions of the judge's."""
-    alone = prices.of(1)
-    return math.ceil((prices.of(width) + prices.of(1 + drafts) - alone) / alone)

@@ -13,9 +13,9 @@ from ..records import Ability
 def abilities_of(config: ModelConfig) -> tuple[Ability, ...]:
     """Outside conversations."""
     found: list[Ability] = ["infill"]
-    if predicts_edits(config.prompt_format):
+    if config.verifier == "ar" and predicts_edits(config.prompt_format):
         found.append("next_edit")
-    if takes_grammars(config.prompt_format):
+    if config.verifier == "ar" and takes_grammars(config.prompt_format):
         found.append("grammar")
     return tuple(found)
 

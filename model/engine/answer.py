@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import ModelConfig
+from ..decode.next_edit import SEARCH, rewrite
 from ..decoding.candidates import Effort, Field, Proposal, effort_for
-from ..decoding.canvas_edits import write_canvas_edits
 from ..decoding.copies import Odds
-from ..decoding.denoise import Denoised, Run, denoise, denoise_packed, plan_for
+from ..decoding.denoise import Denoised, Run, denoise, denoise_several, plan_for
 from ..decoding.growing import grow
 from ..decoding.judged_edits import write_edits
-from ..decoding.next_edit import SEARCH, RuleText, rewrite
 from ..decoding.plan import AnswerLimits, Brief, Plan
 from ..decoding.prices import PassPrices
 from ..decoding.second_try import denoise_fitting
@@ -44,6 +43,7 @@ from .around import Around
 from .converse import chat_prompt, price_labels
 from .read import Reader
 from .recent import RecentAnswers
+from .regions import region_text, rule_texts
 
 Clock = Callable[[], float]  # seconds, monotonic
 
@@ -162,17 +162,12 @@ def _prompt(model: Model, request: EditRequest) -> Prompt | Declined:
 
 
 def room_for(request: EditRequest, config: ModelConfig) -> int:
-    """Tokens needed behind the prompt: the answer, its last canvas while a causal pass judges it,
-    and one more window; or the windows of all candidates side by side."""
-    width, rows = config.canvas_width + (not config.logit_shift), request.candidates
-    branches = 0  # of next edits, where they are read side by side
-    if request.task == "next_edit":
-        effort = effort_for(request.quality, request.candidates)
-        rows = effort.ranges + effort.drafts
-        if config.verifier == "ar":
-            branches = 2 * (request.max_tokens + WIDEST)
+    """Return the tokens needed behind the prompt: the answer, its last canvas while a causal pass
+    judges it, and one more window; or all branches of next edits."""
+    width = config.canvas_width + (not config.logit_shift)
+    branches = 2 * (request.max_tokens + WIDEST) if request.task == "next_edit" else 0
     judged = (width + 1) * (config.masks + 1)  # of one pass, with all masks there may be
-    return max(request.max_tokens + 2 * width, rows * width, request.max_tokens + judged, branches)
+    return max(request.max_tokens + 2 * width, request.max_tokens + judged, branches)
 
 
 def step_of(backend: Backend) -> int:
@@ -216,8 +211,9 @@ def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constrain
     """
     if request.grammar is None:
         return prompt.constraint
-    if prompt.room or prompt.in_place:
-        how = "in any order" if prompt.in_place else "with the text around the cursor"
+    judged = model.backend.config.verifier == "ar"
+    if prompt.room or not judged:
+        how = "with the text around the cursor" if judged else "in any order"
         raise InvalidRequest(
             f"{model.name} writes what goes in {how}, so that no grammar can be held against it. "
             "Leave the grammar out, or choose a model that fills in from left to right."
@@ -237,7 +233,7 @@ def _brief(
     if prompt.permitted:
         config = replace(config, end_token=prompt.permitted[0])
     surest = infill and plan.temperature == 0 and request.grammar is None
-    judges = config.verifier == "ar" and plan.verify  # what a canvas guesses first is no likelihood
+    judges = config.verifier == "ar"  # what a canvas guesses first is no likelihood
     return Brief(
         config=config,
         vocab_bytes=prompt.vocab_bytes or model.tokenizer.vocab_bytes,
@@ -257,7 +253,7 @@ def _brief(
             forced=prompt.forced,
         ),
         constraint=constraint,
-        source=_source(model, prompt, request, plan),
+        source=_source(model, prompt, request),
         prices=model.prices,
         odds=model.odds,
     )
@@ -286,24 +282,23 @@ def _write(
             search.deadline_ms if plan.deadline_ms is None else plan.deadline_ms
         )
         top = prompt.region[0]
-        region = model.tokenizer.encode(_region_text(prompt, top, top, ()))
-        rules = _rules(model, prompt, request, search.rules)
+        region = model.tokenizer.encode(region_text(prompt, top, top, ()))
+        rules = rule_texts(model.tokenizer, prompt, request, search.rules)
         run = Run(sequence, cancelled, on_step)
-        return rewrite(run, last, region, rules, brief, search, late)
+        return rewrite(run, [last, *region], rules, brief, search, late)
     if isinstance(prompt.constraint, ValidRange) and _looks_around(request, plan):
         effort = effort_for(request.quality, request.candidates)
         field = _field(model, prompt, request, effort)
-        write = write_edits if brief.judged else write_canvas_edits
         late = writing.late_after(
             effort.deadline_ms if plan.deadline_ms is None else plan.deadline_ms
         )
-        return write(sequence, last, brief, field, effort, rng, on_step, cancelled, late)
+        return write_edits(sequence, last, brief, field, effort, rng, on_step, cancelled, late)
     if _may_be_replaced(request, prompt, brief, writing):
         around = Around(format_of(model.backend.config.prompt_format), prompt, request)
         return denoise_fitting(sequence, last, brief, rng, around, cancelled)
     if request.candidates == 1:
         return denoise(sequence, last, brief, rng, on_step, cancelled)
-    return denoise_packed(sequence, last, brief, rng, request.candidates, on_step, cancelled)
+    return denoise_several(sequence, last, brief, rng, request.candidates, on_step, cancelled)
 
 
 def _may_be_replaced(request: EditRequest, prompt: Prompt, brief: Brief, writing: _Writing) -> bool:
@@ -345,43 +340,10 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
                 tokens_of(each.lines),
                 each.chance,
                 each.family,
-                each.place,
             )
             for each in proposed
         ),
     )
-
-
-def _rules(model: Model, prompt: Prompt, request: EditRequest, most: int) -> list[RuleText]:
-    """Return edits by rule as whole regions."""
-    top, bottom = prompt.region
-    proposed = propose(
-        request.edits,
-        prompt.lines,
-        top,
-        bottom,
-        prompt.line,
-        request.diagnostics,
-        request.language or language_of(request.path) or "",
-        [each.text for each in request.related],
-        request.importable,
-        most,
-        path=request.path,
-    )
-    old = _region_text(prompt, top, top, ())
-    texts = ((each, _region_text(prompt, each.first, each.last, each.lines)) for each in proposed)
-    return [
-        RuleText(tuple(model.tokenizer.encode(text)), each.chance, each.family, each.place)
-        for each, text in texts
-        if text != old
-    ]
-
-
-def _region_text(prompt: Prompt, first: int, last: int, new: Iterable[str]) -> str:
-    """Return the region with its 0-based lines [first, last) replaced by ``new``."""
-    top, bottom = prompt.region
-    lines = [*prompt.lines[top:first], *new, *prompt.lines[last:bottom]]
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _drafts_from_the_last(request: EditRequest, prompt: Prompt) -> bool:
@@ -390,22 +352,21 @@ def _drafts_from_the_last(request: EditRequest, prompt: Prompt) -> bool:
     return at_the_cursor and request.grammar is None
 
 
-def _source(model: Model, prompt: Prompt, request: EditRequest, plan: Plan) -> NDArray[np.int64]:
+def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.int64]:
     """The prompt, before it the region's lines without their numbers, which an edit repeats, and
     before these the last answers."""
     first, last = prompt.region
     lines = prompt.lines[first:last] if request.task == "next_edit" else []
     region = model.tokenizer.encode("\n".join(lines)) if lines else []
     recent: list[int] = []
-    # Where drafts decide what is written, what was asked before must not.
-    if _drafts_from_the_last(request, prompt) and plan.accept_above >= 1:
+    if _drafts_from_the_last(request, prompt):
         end_token = model.backend.config.end_token
         recent = model.recent.source(request, prompt, model.tokenizer, end_token)
     return np.asarray([*recent, *region, *prompt.tokens], dtype=np.int64)
 
 
 def warm_up(backend: Backend) -> None:
-    """Run every kind of pass once, so that no request pays for first-time set-up."""
+    """Run every kind of pass that answers need once, so that no request pays for set-up."""
     config = backend.config
     width = config.canvas_width
     sequence = backend.new_sequence(CHUNK + 2 * width)
@@ -418,10 +379,10 @@ def warm_up(backend: Backend) -> None:
         window = np.full(width, config.mask_token, dtype=np.int64)
         window[0] = tokens[-1]
         for logits in (False, True):
-            sequence.denoise(window, logits=logits)
+            if config.has_canvases:
+                sequence.denoise(window, logits=logits)
             if config.verifier == "ar":
                 sequence.verify(tokens[-4:], logits=logits)
                 sequence.truncate(CHUNK - 8)
-        sequence.denoise_packed(np.stack([window, window]))
     finally:
         backend.release(sequence)

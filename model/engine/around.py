@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..edits.half_blocks import whole_blocks
-from ..prompt.answers import InvalidAnswer
+from ..errors import InvalidAnswer
 from ..prompt.foreign import Read
 from ..prompt.formats import Format
 from ..prompt.render import Prompt

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..runtime.backend import CHUNK, Backend
 from ..runtime.kv_memory import SIZE_CLASSES, size_class
-from ..runtime.verdicts import processor
+from ..runtime.machine import processor
 from ..weights.files import write_notes
 
 #: The budgets to choose from, in tokens.

@@ -13,18 +13,12 @@ import numpy as np
 from ..decoding.denoise import Denoised
 from ..decoding.plan import Brief, Draft
 from ..decoding.probabilities import confidence, softmax
-from ..errors import InvalidRequest
+from ..errors import InvalidRequest, NoChatTemplate
 from ..prompt.chat import ChatTemplate
 from ..prompt.render import Prompt
 from ..records import Conversation
 from ..runtime.backend import Backend, Cancelled, Sequence
 from ..runtime.kv_memory import MOST_TOKENS, SIZE_CLASSES
-
-
-class NoTemplate(InvalidRequest):
-    """The loaded weights know no conversations."""
-
-    code = "no_chat_template"
 
 
 def longest_tokens(backend: Backend) -> int:
@@ -46,10 +40,10 @@ def chat_prompt(
         name: of the model. room: tokens kept for the answer.
 
     Raises:
-        NoTemplate, ContextOverflow, InvalidRequest: says what to do.
+        NoChatTemplate, ContextOverflow, InvalidRequest: says what to do.
     """
     if template is None:
-        raise NoTemplate(
+        raise NoChatTemplate(
             f"'model': {name} came without a chat template, so it cannot hold a conversation. "
             "'redraft model list' shows which models can; start Redraft with one of them by "
             "--model."

@@ -11,22 +11,22 @@ import threading
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..decoding.prices import PassPrices
-from ..errors import InvalidRequest, WeightsError
+from ..errors import InvalidRequest
 from ..network.quantize import HALF
 from ..prompt.chat import ChatTemplate
 from ..prompt.tokens import Tokenizer
 from ..runtime.backend import Backend
-from ..runtime.device import Device, Served, import_onnxruntime, pick_device
+from ..runtime.device import Device, Served, choose
 from ..runtime.huge_pages import collapse
+from ..runtime.installed import import_onnxruntime
 from ..runtime.kv_memory import return_freed, size_class
+from ..runtime.machine import processor
 from ..runtime.prefix_cache import PrefixCache
-from ..runtime.providers import Provider
-from ..runtime.verdicts import FILE, processor
 from ..weights.combine import CHAT_TEMPLATE
-from ..weights.fetch import Progress, ProgressCallback
+from ..weights.fetch import Progress
 from ..weights.provide import ensure
 from ..weights.registry import ModelInfo, cache_dir, info
 from .answer import Loader, LoadProgress, Model, warm_up
@@ -50,14 +50,13 @@ def onnx_loader(
     variant: str | None,
     provider: str | None,
     threads: int | None,
-    fallback: str | None = None,
 ) -> Loader:
     """A loader for :class:`~redraft.model.engine.engine.Engine` over onnxruntime; it fetches the
     weights first where they are missing.
 
     Args:
         variant: precision of the weights; None: the best one for the provider.
-        provider: one of ``device.PROVIDERS``; None: CUDA where it works, else CPU.
+        provider: of the installed onnxruntime, in any case; None: CUDA where it works, else CPU.
         threads: for the CPU; None: one per physical core.
 
     Raises (from the loader):
@@ -69,26 +68,19 @@ def onnx_loader(
             fetches = progress.stage in ("wait", "download")
             report("downloading" if fetches else "loading", progress.fraction, progress.label)
 
-        found = _provide(model, variant, provider, threads, fallback, fetching)
+        device = choose_device(info(model), variant, provider)
+        folder = ensure(model, device.variant, fetching)
         report("loading", None, "")
-        return _open(found, threads)
+        return _open(model, folder, device, threads)
 
     return load
 
 
-class _Provided(NamedTuple):
-    name: str
-    folder: Path
-    device: Device
-    notice: str  # for people, to be said once
-
-
-def _open(found: _Provided, threads: int | None) -> Model:
-    """The model in memory, warm, with its budget measured."""
+def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model:
+    """Return the model in memory, warm, with its budget measured."""
     from ..runtime.block_backend import open_backend
 
-    name, folder = found.name, found.folder
-    backend = open_backend(folder, found.device.provider, threads, KV_BYTES)
+    backend = open_backend(folder, device.provider, threads, KV_BYTES)
     try:
         warm_up(backend)
         budget = _budget(backend, name, threads)
@@ -106,7 +98,7 @@ def _open(found: _Provided, threads: int | None) -> Model:
             tokenizer=tokenizer,
             cache=PrefixCache(backend, kept),
             context_tokens=budget,
-            notice=found.notice,
+            notice=device.notice,
             version=info(name).version,
             prices=prices,
             template=template_in(folder, tokenizer) if not info(name).chat else None,
@@ -115,35 +107,6 @@ def _open(found: _Provided, threads: int | None) -> Model:
     except BaseException:
         backend.close()
         raise
-
-
-def _provide(
-    model: str,
-    variant: str | None,
-    provider: str | None,
-    threads: int | None,
-    fallback: str | None,
-    fetching: ProgressCallback,
-) -> _Provided:
-    """The model ready to load, or the fallback where it cannot be had.
-
-    Raises:
-        WeightsError: neither can be had; says why.
-    """
-    device = choose_device(info(model), variant, provider, threads)
-    try:
-        return _Provided(model, ensure(model, device.variant, fetching), device, device.notice)
-    except WeightsError as error:
-        if fallback is None:
-            raise
-        device = choose_device(info(fallback), variant, provider, threads)
-        try:
-            folder = ensure(fallback, device.variant, fetching)
-        except WeightsError as second:
-            raise WeightsError(f"{error} {fallback} cannot be had either: {second}") from second
-        notice = f"{model} cannot be had, {fallback} is used instead: {error}"
-        _log.warning("%s", notice)
-        return _Provided(fallback, folder, device, notice)
 
 
 def template_in(folder: Path, tokenizer: Tokenizer) -> ChatTemplate | None:
@@ -194,28 +157,21 @@ def _budget(backend: OnnxBackend, model: str, threads: int | None) -> int:
     return pick_budget(speed, KV_BYTES // backend.bytes_per_token)
 
 
-def choose_device(
-    found: ModelInfo, variant: str | None, provider: str | None, threads: int | None
-) -> Device:
-    """Where to run which variant: what is asked for, or what suits the device, or the finer one
-    that the model's description asks for; of an imported model one that was made.
+def choose_device(found: ModelInfo, variant: str | None, provider: str | None) -> Device:
+    """Return where to run which variant of a model: what is asked for, or what suits the device, or
+    the finer variant that the model's description asks for; of an imported model one that was made.
 
     Raises:
         InstallError: what was asked for does not work.
+        SettingsError: an unknown name, or a variant that the provider does not run.
     """
-    wanted = (provider or "auto").lower()
-    return pick_device(wanted, variant or "auto", found.config, served_by(found), threads, noted())
-
-
-def noted() -> Path:
-    """Where verdicts on providers are kept between starts."""
-    return cache_dir() / FILE
+    return choose(provider or "auto", variant or "auto", found.config, served_by(found))
 
 
 def served_by(found: ModelInfo) -> Served:
     """In which variants a model is to be had."""
 
-    def served(provider: Provider, usual: str) -> str:
+    def served(provider: str, usual: str) -> str:
         wanted = found.default_variant
         chosen = wanted if provider == "CPU" and wanted in ("q8", "fp32", "q4") else usual
         if found.origin is not None or chosen in found.prebuilt:

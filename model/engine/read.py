@@ -15,7 +15,7 @@ from ..decoding.probabilities import confidence, line_logs
 from ..edits.cut_back import cut_back
 from ..edits.facts import with_facts
 from ..edits.replacement import Replacement
-from ..prompt.answers import InvalidAnswer
+from ..errors import InvalidAnswer
 from ..prompt.foreign import Read
 from ..prompt.formats import Format
 from ..prompt.render import Prompt

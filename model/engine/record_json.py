@@ -9,11 +9,19 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+from .. import errors
 from ..errors import EngineGone, InvalidRequest, Overloaded, RedraftError
 from ..reading import AnyText, Flag, Json, Number, Whole, read
 from ..records import CanvasState, EditRequest, ModelStatus, Prediction
 from ..release import HOW_TO_UPGRADE
 from .validate import check_places
+
+#: Classes of errors by their code.
+_CLASSES = {
+    kind.code: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, RedraftError)
+}
 
 #: Raised whenever a field changes its meaning; both sides must agree on it.
 WIRE_VERSION = 1
@@ -165,15 +173,5 @@ def error_from_json(data: object) -> RedraftError:
         return EngineGone(f"The server answered with an error that cannot be read: {error}")
     if told.code == Overloaded.code:
         return Overloaded(told.message, told.retry_after_s)
-    kind = _classes_by_code().get(told.code)
+    kind = _CLASSES.get(told.code)
     return kind(told.message) if kind else RedraftError(told.message)
-
-
-def _classes_by_code() -> dict[str, type[RedraftError]]:
-    found: dict[str, type[RedraftError]] = {}
-    waiting: list[type[RedraftError]] = [RedraftError]
-    while waiting:
-        kind = waiting.pop()
-        found.setdefault(kind.code, kind)
-        waiting += kind.__subclasses__()
-    return found

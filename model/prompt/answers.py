@@ -7,16 +7,10 @@ from __future__ import annotations
 
 import re
 
-from ..errors import RedraftError
+from ..errors import InvalidAnswer
 from ..records import EditRequest
 from .render import Prompt, encode_range
 from .tokens import Tokenizer
-
-
-class InvalidAnswer(RedraftError):
-    """The model's answer does not follow the format."""
-
-    code = "invalid_answer"
 
 
 def encode_edit(first: int, last: int, replacement: list[str], tokenizer: Tokenizer) -> list[int]:

@@ -24,7 +24,7 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from ..errors import InvalidRequest
+from ..errors import ContextOverflow, InvalidRequest
 from ..records import Conversation, Message
 from .tokens import Tokenizer
 
@@ -41,12 +41,6 @@ _SAID = "Sphinx of black quartz"
 #: From here on are characters that nobody uses: they stand in for names of marks in texts.
 _UNUSED = 0xF0000
 _TEMPLATE = "<template>"
-
-
-class ContextOverflow(InvalidRequest):
-    """A conversation is longer than what the model reads."""
-
-    code = "context_length_exceeded"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ..errors import InvalidAnswer
 from ..records import EditRequest, RecentEdit
 from ..text.common import common_head, common_tail
-from .answers import InvalidAnswer, replace_lines
+from .answers import replace_lines
 from .fitting import encode, short_path
 from .tokens import Tokenizer
 

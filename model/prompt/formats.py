@@ -49,11 +49,13 @@ class Format(Protocol):
 
 
 class Own:
-    """Redraft's own two, "redraft-1" and "redraft-2"."""
+    """Redraft's own, "redraft-2"."""
 
     def render(
         self, request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int
     ) -> Prompt | Declined:
+        if request.task == "next_edit" and config.verifier != "ar":
+            return Declined(f"{config.name} fills canvases and does not predict edits.")
         return render(request, tokenizer, config, budget)
 
     def read(self, prompt: Prompt, request: EditRequest, answer: str, ended: bool) -> Read | None:

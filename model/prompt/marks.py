@@ -3,7 +3,7 @@
 Turns a Hugging Face ``tokenizer.json`` (or ``vocab.json`` with ``merges.txt``, as Dream is
 published) into one whose special tokens cannot be forged by text. Knows nothing of prompts.
 
-The marks of the prompt carry the names of the built-in model's vocabulary. Where a name is absent,
+The marks of the prompt carry the names of SmolLM2's vocabulary. Where a name is absent,
 a special token of the same use stands in, and where there is none of that either, one that the
 model hardly ever saw: reserved ones first. What the model makes of it is not measured.
 """

@@ -12,12 +12,12 @@ that a keystroke changes only the tail and the prefix cache keeps the rest::
     next edit:  REGION 1|line⏎ 2|line⏎ … @line:column⏎ EDIT
                                                → first-last⏎ lines, each with ⏎, END
 
-Which tokens the marks are is the vocabulary's (``tokens.py``). In "redraft-1" PREFIX opens both
-prefixes. In "redraft-2" a mark of its own opens the far prefix, in an infill even where there is
-none: with <|fim_prefix|>, <|fim_suffix|> and <|fim_middle|> for FAR_PREFIX, SUFFIX and PREFIX an
-infill reads as its model was pretrained, but that the near prefix stands where the middle begins,
-so that a keystroke stays cheap. Untrained, Qwen2.5-Coder-0.5B wrote 29 of 50 single lines in this
-order and 15 in the documented one.
+Which tokens the marks are is the vocabulary's (``tokens.py``). Where a vocabulary has no
+fill-in-the-middle marks of its own, PREFIX opens both prefixes. Else a mark of its own opens the
+far prefix, in an infill even where there is none: with <|fim_prefix|>, <|fim_suffix|> and
+<|fim_middle|> for FAR_PREFIX, SUFFIX and PREFIX an infill reads as its model was pretrained, but
+that the near prefix stands where the middle begins, so that a keystroke stays cheap. Untrained,
+Qwen2.5-Coder-0.5B wrote 29 of 50 single lines in this order and 15 in the documented one.
 
 The window around the cursor moves in steps of :data:`STEP` lines, counted from the top for what is
 above and from the bottom for what is below: neither typing nor pressing Enter moves it. In an
@@ -50,9 +50,9 @@ from .tokens import (
     unfinished_word,
 )
 
-#: Formats whose infills are rendered alike, by the format that a vocabulary is for.
-_SAME_MARKS = {"redraft-1": (), "redraft-2": ("redraft-3",)}
-
+FORMAT = "redraft-2"  # its name in the configuration of weights
+#: Formats whose infills are rendered alike.
+FORMATS = (FORMAT, "redraft-3")
 STEP = 16  # lines by which the window moves
 MARGIN = 12  # lines it keeps at least above and below the cursor
 _SHORT_LINE = 200  # characters
@@ -97,11 +97,10 @@ def render(
         reveal: next edit only: state this range (1-based first, last within the region) in the
             prompt, so that the canvas writes only its replacement.
     """
-    if config.prompt_format not in (tokenizer.prompt_format, *_SAME_MARKS[tokenizer.prompt_format]):
+    if config.prompt_format not in FORMATS:
         raise RedraftError(
-            f"These weights were trained on prompt format {config.prompt_format!r}, with their "
-            f"tokenizer this Redraft writes {tokenizer.prompt_format!r}. Run 'redraft model pull', "
-            "or 'redraft model import' again, for weights that match."
+            f"These weights were made for prompt format {config.prompt_format!r}, this Redraft "
+            f"writes {FORMAT!r}. Run 'redraft model pull', or 'redraft model import' again."
         )
     lines = request.text.split("\n")
     at = request.text.count("\n", 0, request.cursor)
@@ -117,7 +116,7 @@ def render(
         near = _near_edit(request, lines, at, first, last, reveal, tokenizer, budget)
     far, cut = far_parts(request, lines, first, last, tokenizer, budget - len(near))
     head = [*far.related, *far.title, *far.suffix, *far.edits, *far.prefix]
-    if request.task == "infill" and tokenizer.prompt_format == "redraft-2":
+    if request.task == "infill" and tokenizer.has_far_prefix:
         opens = tokenizer.mark(FAR_PREFIX)
         near = near if opens in head else [opens, *near]
     constraint: Constraint | None = None

@@ -181,10 +181,9 @@ class Tokenizer:
         return {name: i for i, name in self._special.items()}
 
     @property
-    def prompt_format(self) -> str:
-        """How prompts are written in this vocabulary: with its own fill-in-the-middle marks in the
-        order that its model reads best ("redraft-2"), or with SmolLM2's ("redraft-1")."""
-        return "redraft-1" if self._ids.get(FAR_PREFIX) == self._ids.get(PREFIX) else "redraft-2"
+    def has_far_prefix(self) -> bool:
+        """Return whether this vocabulary has a mark of its own for the far prefix."""
+        return self._ids.get(FAR_PREFIX) != self._ids.get(PREFIX)
 
     def encode(self, text: str) -> list[int]:
         """Token ids of ``text``; lone surrogates (half a UTF-16 pair) become U+FFFD."""

@@ -21,8 +21,8 @@ from __future__ import annotations
 import re
 
 from ..config import ModelConfig
+from ..errors import InvalidAnswer
 from ..records import EditRequest, RecentEdit
-from .answers import InvalidAnswer
 from .foreign import (
     Declined,
     Mark,

@@ -1,1 +1,1 @@
-"""Edits that follow from recent ones by rule, with their odds. See README.md."""
+"""Edits that follow from recent ones by rule, with their odds."""

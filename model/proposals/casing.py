@@ -30,8 +30,10 @@ def spellings(parts: Sequence[str]) -> tuple[str, ...]:
 
 
 def changed_parts(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Which parts of one name became which of the other, without those that both begin and end
-    with; None where a name only grew or shrank, or little of it is telling."""
+    """Return the parts of one name that became others, without those that both begin and end with.
+
+    None: a name only grew or shrank, or the parts are too short.
+    """
     one, two = parts_of(old), parts_of(new)
     head = 0
     while head < min(len(one), len(two)) and one[head] == two[head]:
@@ -43,19 +45,3 @@ def changed_parts(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]]
     if not was or not is_ or sum(map(len, was)) < 3:
         return None
     return was, is_
-
-
-def spelt(old: str, new: str, shortest: int = 4) -> tuple[re.Pattern[str], dict[str, str]]:
-    """What finds ``old`` as a word of its own, in any spelling that is long enough to tell, and
-    what comes in the place of each.
-
-    Args:
-        shortest: letters of such a spelling.
-    """
-    table = {old: new}
-    if parts_of(old) and parts_of(new):
-        for one, two in zip(spellings(parts_of(old)), spellings(parts_of(new)), strict=True):
-            if len(one) >= shortest and " " not in one:
-                table.setdefault(one, two)
-    longest = sorted(table, key=len, reverse=True)
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest))})(?!\w)"), table

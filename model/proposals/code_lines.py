@@ -1,6 +1,6 @@
-"""What of a line is code, and what is quoted or remarked. By patterns, as lines may be broken.
+"""Distinguish code from strings and comments within lines, by patterns, as lines may be broken.
 
-Pure; knows nothing of edits.
+Pure.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ..text.comments import WITHIN, is_comment
 _COMMENT = re.compile(WITHIN)
 _QUOTED = re.compile(r"(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\\n])*`)")
 _INSERTED = re.compile(r"\$?\{([^{}\\]*)\}")
-#: What opens a text, or a remark, that may go on over several lines.
+#: Beginning of a string or a comment that may span several lines.
 _OPENS = re.compile(r"(?<!['\"\\])(?:\"\"\"|''')|(?:^|(?<=[\s;{(,]))/\*")
 
 
 def code_of(line: str) -> str:
-    """A line of the same length with what is quoted or remarked blank, but for code within."""
+    """Return the line with strings and comments blanked, but not the code within strings."""
 
     def blank(found: re.Match[str]) -> str:
         kept = [" "] * len(found[0])
@@ -31,7 +31,7 @@ def code_of(line: str) -> str:
 
 
 def quoted_rows(lines: Sequence[str], language: str) -> set[int]:
-    """The lines of texts and remarks that go on over several."""
+    """Return the lines of strings and comments that span several lines."""
     rows, ends = set[int](), ""
     for at, line in enumerate(lines):
         if ends:

@@ -1,6 +1,8 @@
-"""What the editor reports of a line says what to do there: a name that is not defined, an import
-that nobody uses, an argument that is missing. Messages are read as the usual tools write them; one
-that is not understood proposes nothing."""
+"""Repairs of errors that the editor reports.
+
+They cover undefined names, unused imports and missing arguments, in the words of common tools. A
+message that is not understood leads to no edit.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from difflib import get_close_matches
 
 from ..records import Diagnostic
 from ..text.names import whole_name
-from .arguments import closing_bracket, is_known
+from .definitions import defines_function
 from .example import Example, Found, words
 
 _QUOTED = "['\"`‘“]"
@@ -42,10 +44,11 @@ _MISSING = re.compile(
 )
 _IMPORTS = re.compile(r"\s*(?:import|from|use|using|const \{|require)\b|\s*\"[\w./-]+\"\s*$")
 _CLOSE = 0.75  # how much a name must read like another
+_SCOPE = 60  # lines above a call that are searched for the beginning of its function
 
 
 def undefined_name(message: str) -> str | None:
-    """The name that a message calls undefined."""
+    """Return the name that a message calls undefined."""
     found = (each.search(message) for each in _UNDEFINED)
     return next((match[1] for match in found if match is not None), None)
 
@@ -53,7 +56,7 @@ def undefined_name(message: str) -> str | None:
 def find(
     diagnostics: Sequence[Diagnostic], example: Example, lines: Sequence[str], first: int, last: int
 ) -> Iterator[Found]:
-    """Edits of the lines [first, last) that should end what ``diagnostics`` say of them."""
+    """Yield edits of the lines [first, last) that should repair what ``diagnostics`` report."""
     for each in diagnostics:
         if not first <= each.line < last or each.line >= len(lines):
             continue
@@ -71,7 +74,7 @@ def _fixes(told: Diagnostic, example: Example, lines: Sequence[str]) -> Iterator
             yield (whole_name(name).sub(other, line),)
         return
     missing = _MISSING.search(message)
-    if missing is not None and is_known(missing[1], lines, told.line):
+    if missing is not None and _is_known(missing[1], lines, told.line):
         yield from _with_argument(line, missing[1])
     unused = next((match for each in _UNUSED if (match := each.search(message))), None)
     if unused is not None and _IMPORTS.match(line):
@@ -79,8 +82,10 @@ def _fixes(told: Diagnostic, example: Example, lines: Sequence[str]) -> Iterator
 
 
 def _meant(message: str, name: str, example: Example, lines: Sequence[str]) -> Iterator[str]:
-    """What should stand there, the surest first: as the message says, as it was renamed, or what
-    reads much like it."""
+    """Yield names to put in place of an undefined one, the surest first.
+
+    That is the name that the message proposes, the name after a rename, or a similar name.
+    """
     told = _MEANT.search(message)
     if told is not None:
         yield told[1]
@@ -95,18 +100,51 @@ def _meant(message: str, name: str, example: Example, lines: Sequence[str]) -> I
 
 
 def _without(line: str, name: str) -> tuple[str, ...]:
-    """An import line without one name; nothing where that was all."""
+    """Return an import line without one name; no line if it was the only name."""
     bare = re.escape(name)
     rest, removed = re.subn(rf"(?<!\w){bare}\s*,\s*|,\s*{bare}(?!\w)", "", line, count=1)
     return (rest,) if removed else ()
 
 
 def _with_argument(line: str, name: str) -> Iterator[tuple[str, ...]]:
-    """``line`` with an argument more in its one call."""
+    """Yield ``line`` with another argument in its only call."""
     calls = list(re.finditer(r"\w\(", line))
-    end = closing_bracket(line, calls[0].end() - 1) if len(calls) == 1 else None
+    end = _closing_bracket(line, calls[0].end() - 1) if len(calls) == 1 else None
     if end is None:
         return
     inside = line[calls[0].end() : end].rstrip().rstrip(",")
     joined = f"{inside}, {name}" if inside.strip() else name
     yield (line[: calls[0].end()] + joined + line[end:],)
+
+
+def _closing_bracket(text: str, at: int) -> int | None:
+    """Return where the bracket at ``at`` is closed again; None: not in this line."""
+    depth = 0
+    for place in range(at, len(text)):
+        if text[place] in "([{":
+            depth += 1
+        elif text[place] in ")]}":
+            depth -= 1
+            if depth == 0:
+                return place
+    return None
+
+
+def _is_known(name: str, lines: Sequence[str], at: int) -> bool:
+    """Return whether the name stands in the function around line ``at``, above it."""
+    depth = _indent(lines[at])
+    for row in range(at - 1, max(-1, at - _SCOPE), -1):
+        line = lines[row]
+        if not line.strip():
+            continue
+        if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", line):
+            return True
+        depth = min(depth, _indent(line))
+        begins = defines_function(line) and _indent(line) <= depth
+        if begins and _indent(line) < _indent(lines[at]):
+            return False
+    return False
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

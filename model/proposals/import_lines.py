@@ -1,7 +1,7 @@
-"""Lines that import: read, and where and how another one is written among them.
+"""Read the imports of a file, and write another one among them.
 
-Pure. Python, JavaScript and TypeScript, Go, Rust and Java; lines by themselves alone, since one
-that goes on over several has no single way to grow.
+Python, JavaScript and TypeScript, Go, Rust and Java are supported. An import over several lines is
+extended only if it has one name on each line. Pure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NODE = frozenset(
         "worker_threads zlib",
     )
 )
-MOST_ROWS = 400  # of a file's beginning in which imports are looked for
+MOST_ROWS = 400  # lines at the beginning of a file that are searched for imports
 
 _PYTHON = re.compile(r"^(?:from (?P<module>[\w.]+) )?import (?P<names>[\w. ,]+?)\s*(?:#.*)?$")
 _ESM = re.compile(
@@ -45,18 +45,19 @@ _PARTS = re.compile(r"::|(?<=\w)[./]|/")
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """What a line brings in."""
+    """A module and the names that a line imports."""
 
     module: str  # without "node:"
     names: tuple[str, ...]
-    #: "from": names of a module; "static": of a class; "whole": the module; "all": it under a name
+    #: "from": names of a module; "static": names of a class; "whole": the module; "all": the module
+    #: under another name
     form: str
     row: int = -1
-    is_type: bool = False  # it brings in types alone
+    is_type: bool = False  # it imports types only
 
     @classmethod
-    def told(cls, entry: str, name: str, language: str) -> Import:
-        """By an entry of the table of known names."""
+    def of_entry(cls, entry: str, name: str, language: str) -> Import:
+        """Return the import that an entry of the table of known names describes."""
         if language == "python":
             found = _python(entry)
             return Import("", (name,), "whole") if found is None else found
@@ -70,7 +71,7 @@ class Import:
 
 
 def imports_in(lines: Sequence[str], language: str) -> list[Import]:
-    """What the lines at the head of a file import."""
+    """Return the imports at the head of a file."""
     found = []
     for row, line in enumerate(lines[:MOST_ROWS]):
         one = _read(line, language)
@@ -127,7 +128,7 @@ def _split(names: str) -> tuple[str, ...]:
 def import_of(
     wanted: Import, have: Sequence[Import], lines: Sequence[str], language: str
 ) -> Found | None:
-    """Where and how ``wanted`` is imported besides what there is."""
+    """Return the edit that adds ``wanted`` to the imports of a file."""
     block = _in_block(wanted, lines)
     if block is not None:
         return block
@@ -152,13 +153,13 @@ def import_of(
 
 
 def _by_kind(name: str) -> str:
-    """Sorts names of Python as its tools do: constants, classes, others."""
+    """Return the sort key of a Python name: constants, then classes, then other names."""
     kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
     return f"{kind}{name}"
 
 
 def _in_block(wanted: Import, lines: Sequence[str]) -> Found | None:
-    """One name more where an import of its module goes on over several lines, a name on each."""
+    """Return the edit that adds a name to an import of its module with one name on each line."""
     if wanted.form != "from":
         return None
     module, name = re.escape(wanted.module), wanted.names[0]
@@ -175,7 +176,7 @@ def _in_block(wanted: Import, lines: Sequence[str]) -> Found | None:
             rows.append((at, one))
             at += step
         if esm and (at < 0 or lines[at] not in plain):
-            continue  # handed on, or of types alone
+            continue  # an export, or an import of types only
         rows.sort(key=lambda each: each[0])
         names = [one["name"] for _, one in rows]
         if not rows or name in names:
@@ -194,13 +195,13 @@ def _in_block(wanted: Import, lines: Sequence[str]) -> Found | None:
 
 
 def _takes(one: Import, wanted: Import) -> bool:
-    """Whether a line may name one thing more of its module."""
+    """Return whether a name may be added to an import."""
     alike = one.module == wanted.module and one.form == wanted.form == "from"
     return alike and (wanted.is_type or not one.is_type)
 
 
 def _with_name(line: str, known: Import, name: str) -> str | None:
-    """A line that imports one name more of its module."""
+    """Return the line with another name of its module; None if its names cannot be listed."""
     names = list(known.names)
     if name in names or any(" " in each for each in names):
         return None
@@ -237,7 +238,7 @@ def _line(
 
 
 def _script(wanted: Import, have: Sequence[Import], lines: Sequence[str], language: str) -> str:
-    """As the file's other imports are written."""
+    """Return an import in the style of the other imports of the file."""
     rows = [lines[one.row] for one in have]
     text = rows or [line for line in lines if line.strip()][:20]
     required = any("require(" in row for row in rows)
@@ -260,8 +261,11 @@ def _script(wanted: Import, have: Sequence[Import], lines: Sequence[str], langua
 
 
 def _place(wanted: Import, have: Sequence[Import], lines: Sequence[str], language: str) -> int:
-    """Before which line it comes: where the fewest of its kind stand out of order; at their end
-    where they have none."""
+    """Return the line before which an import is inserted.
+
+    It is the place that leaves the fewest imports of its kind out of order, or the end of them if
+    they are not sorted.
+    """
     kin = _kin(wanted, have, lines, language)
     if wanted.form == "from" and not any(one.form == "from" for one in kin):
         return kin[-1].row + 1
@@ -269,7 +273,7 @@ def _place(wanted: Import, have: Sequence[Import], lines: Sequence[str], languag
     if len(kin) > 2 and sum(a > b for a, b in pairwise(keys)) * 3 > len(kin):
         return kin[-1].row + 1
     steps = ((key > mine) - (key < mine) for key in keys)
-    wrong = [*accumulate(steps, initial=0)]  # at each place, but for what is the same of all
+    wrong = [*accumulate(steps, initial=0)]  # at each place, up to a constant
     best = len(keys) - wrong[::-1].index(min(wrong))
     return kin[best].row if best < len(kin) else kin[-1].row + 1
 
@@ -277,8 +281,11 @@ def _place(wanted: Import, have: Sequence[Import], lines: Sequence[str], languag
 def _kin(
     wanted: Import, have: Sequence[Import], lines: Sequence[str], language: str
 ) -> list[Import]:
-    """The run of imports that it comes into: that with modules of the same root, or else of the
-    same kind; of the same form where there is one and forms stand apart."""
+    """Return the group of imports into which an import is inserted.
+
+    It is the group with modules of the same root, or else of the same kind. In Python it has the
+    same form if there is such a group.
+    """
     runs: list[list[Import]] = []
     for one in have:
         if runs and all(lines[row].strip() for row in range(runs[-1][-1].row + 1, one.row)):
@@ -300,8 +307,11 @@ def _kin(
 
 
 def _kin_of_java(wanted: Import, runs: list[list[Import]]) -> list[Import]:
-    """Groups of Java are what each project makes them: of several that which shares most of the
-    package's name, or else holds its kind. All of it where it is sorted."""
+    """Return the group of Java imports into which an import is inserted.
+
+    Each project forms its groups differently. The group that shares most of the package's name is
+    chosen, or else the group with the same kind of modules; all of it if it is sorted.
+    """
 
     def shared(run: list[Import]) -> list[int]:
         return [_shared(one.module, wanted.module) for one in run]
@@ -320,20 +330,20 @@ def _kin_of_java(wanted: Import, runs: list[list[Import]]) -> list[Import]:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many parts the names of two packages begin with together."""
+    """Return the number of parts with which the names of two packages begin alike."""
     pairs = zip(one.split("."), other.split("."), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _root(module: str) -> str:
-    """What the modules of one project or package begin with."""
+    """Return the beginning that the modules of one project or package share."""
     if "/" in module and not module.startswith("."):
         return "/".join(module.split("/")[:3])
     return _PARTS.split(module)[0]
 
 
 def _kind(module: str, language: str) -> int:
-    """0: of the standard library, 1: of a package, 2: of the project; -1: of the language."""
+    """Return 0 for the standard library, 1 for packages, 2 for the project, -1 for the language."""
     if module.startswith((".", "crate", "self", "super", "@/")):
         return 2
     root = re.split(r"[.:/]", module)[0]
@@ -349,7 +359,7 @@ def _kind(module: str, language: str) -> int:
 
 
 def is_standard(module: str, language: str) -> bool:
-    """Return whether ``module`` is of the language's standard library."""
+    """Return whether ``module`` belongs to the standard library."""
     return _kind(module, language) == 0
 
 
@@ -359,7 +369,7 @@ def _key(one: Import, language: str) -> str:
 
 
 def _head(lines: Sequence[str]) -> int:
-    """The line before which a first import comes: behind what a file begins with."""
+    """Return the line before which a first import is inserted, behind the header of the file."""
     row, quoted = 0, False
     for at, line in enumerate(lines[:MOST_ROWS]):
         text = line.strip()

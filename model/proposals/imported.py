@@ -1,8 +1,8 @@
-"""A name that was just written and that nothing brings in: the import it most likely comes from.
+"""Imports of names that were just written and that the document does not import.
 
-Known are names of standard libraries and of a few packages that most projects mean by a name, from
-the files of the training repositories, what other open files import, and what one place of the
-workspace alone defines. Where an import comes is told by those that are there.
+The sources are a table of names of standard libraries and well-known packages, made from the files
+of the training repositories; the imports of other open files; and names that exactly one place of
+the workspace defines. The imports of the document decide the place and the style.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ..edits.edit_patterns import MOST_CHARS
 from ..edits.gate_features import STANDARD
 from ..text.names import places_of
 from .code_lines import code_of, quoted_rows
+from .definitions import NEAR_CHARS, is_defined_at
 from .example import NAME, Example, Found, readable
 from .import_lines import MOST_ROWS, Import, import_of, imports_in, is_standard
-from .misspelt import NEAR_CHARS, is_born
 
 _ALIKE = {
     "typescript": "javascript",
@@ -30,11 +30,11 @@ _ALIKE = {
 LANGUAGES = frozenset(("python", "javascript", "go", "rust", "java"))
 #: Names looked up in the workspace, at most.
 _MOST_USED = 32
-#: Lines of which nothing is used: they bring in, or hand on.
+#: Lines whose names are not uses: imports and exports.
 _HANDED_ON = re.compile(
     r"\s*(?:(?:pub(?:\([^)]*\))?\s+)?(?:use|mod)\b|import\b|from\b.*\bimport\b|export\s+(?:type\s+)?[{*])"
 )
-#: What is named there was made before: bases of a class, what is gone through or caught.
+#: Text before names that are used, not defined: base classes, loops, caught exceptions.
 _MADE_BEFORE = re.compile(
     r"^\s*class\s+\w+\s*\((?:[^)]*,)?\s*$|\b(?:extends|implements)\s+(?:[\w.]+\s*,\s*)*$"
     r"|\bfor\b.*\b(?:in|of)\s+$|^\s*except\s+\(?(?:[\w.]+\s*,\s*)*$"
@@ -42,7 +42,7 @@ _MADE_BEFORE = re.compile(
 _PARTS_TAKEN = re.compile(r"\b(?:const|let|var)\s*[{\[][^}\]=]*$")
 _OF_ARROW = re.compile(r"\(([\w\s,{}]*)\)\s*=>")
 _OF_FUNCTION = re.compile(r"\b(?:def|function)\b\s*\w*\s*\(")
-#: What a person reads of an element, before and behind a word of it.
+#: Text of a markup element before a word of it.
 _IN_ELEMENT = re.compile(r"(?<![=-])>[^<>{}]*$")
 _METHOD = re.compile(
     r"\s+(?:(?:async|static|get|set|public|private|protected|override|abstract) )*\*?"
@@ -53,10 +53,10 @@ _PACKAGE = re.compile(r"(?<![\w.])([a-z]\w*)\.([A-Z]\w*)")
 
 
 def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
-    """Yield imports of names that are well known or that other open files import.
+    """Yield edits that import well-known names, or names that other open files import.
 
-    Modules of the standard library are of the family "standard", which needs no gate. Names that
-    one place of the workspace alone defines are of the family "workspace".
+    Imports from the standard library belong to the family "standard", which needs no gate. Names
+    that exactly one place of the workspace defines belong to the family "workspace".
     """
     language = _ALIKE.get(example.language, example.language)
     if language not in LANGUAGES or not example.come:
@@ -71,12 +71,12 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
             continue
         found = import_of(wanted, have, lines, example.language)
         if found is not None and first <= found.first and found.last <= last:
-            standard = STANDARD if is_standard(wanted.module, language) else ""
-            yield replace(found, name=name, family="workspace" if own else standard)
+            family = STANDARD if is_standard(wanted.module, language) else "imported"
+            yield replace(found, name=name, family="workspace" if own else family)
 
 
 def first_used(example: Example, lines: Sequence[str]) -> list[str]:
-    """Names that stand in lines that were just written, and in no other, and are not made there."""
+    """Return the names that only lines just written use, and that those do not define."""
     language = _ALIKE.get(example.language, example.language)
     table = _table(language)
     come = [at for at in readable(lines, 0, len(lines)) if lines[at].strip() in example.come]
@@ -105,7 +105,7 @@ def _stands_alone(name: str, text: str) -> bool:
 
 
 def _listed_rows(lines: Sequence[str]) -> set[int]:
-    """The lines of imports and exports that go on over several."""
+    """Return the lines of imports and exports that span several lines."""
     rows, ends = set[int](), ""
     for at, line in enumerate(lines):
         if ends:
@@ -117,8 +117,10 @@ def _listed_rows(lines: Sequence[str]) -> set[int]:
 
 
 def names_used(example: Example) -> list[str]:
-    """Names in lines that were just written that something may have to bring in; in Go
-    ``package.Name``. For whoever knows what other files define."""
+    """Return the names in lines just written that may need an import; in Go ``package.Name``.
+
+    The language server looks them up in the workspace.
+    """
     language = _ALIKE.get(example.language, example.language)
     if language not in LANGUAGES:
         return []
@@ -138,7 +140,7 @@ def names_used(example: Example) -> list[str]:
 
 
 def _is_whole(name: str, known: str) -> bool:
-    """Whether an entry of the table is of a module, which is used by what it holds."""
+    """Return whether an entry of the table names a module, which is used by its members."""
     whole = known.startswith("import ") or known.endswith((" default", " *")) or known == name
     return whole or known.endswith(f"/{name}")
 
@@ -159,14 +161,14 @@ def _is_used(name: str, line: str, found: re.Match[str], whole: bool) -> bool:
 
 
 def _is_made(line: str, found: re.Match[str]) -> bool:
-    """Whether a name is brought into being where it stands, as a parameter or otherwise."""
+    """Return whether a name is defined where it stands, as a parameter or otherwise."""
     if _HANDED_ON.match(line):
         return True
     before, behind = line[: found.start()], line[found.end() :]
     near = max(0, found.start() - NEAR_CHARS)
     if _MADE_BEFORE.search(line, near, found.start()) and not re.match(r"\s*=(?!=)", behind):
         return False
-    if is_born(line, found) or _PARTS_TAKEN.search(before):
+    if is_defined_at(line, found) or _PARTS_TAKEN.search(before):
         return True
     if _METHOD.fullmatch(before) and _METHOD_HEAD.fullmatch(behind):  # of a class
         return True
@@ -177,8 +179,10 @@ def _is_made(line: str, found: re.Match[str]) -> bool:
 
 
 def known_import(name: str, language: str, example: Example) -> tuple[Import | None, bool]:
-    """What brings ``name`` in, None where that is not known or there is a choice; and whether the
-    workspace alone says so."""
+    """Return the import of ``name``, and whether only the workspace knows it.
+
+    The import is None if it is not known or ambiguous.
+    """
     for text in example.elsewhere:
         for one in imports_in(text.split("\n"), language):
             fits = one.form != "static" and not one.module.startswith(".")
@@ -187,7 +191,7 @@ def known_import(name: str, language: str, example: Example) -> tuple[Import | N
     told = _table(language).get(name)
     own = next((one for one in example.importable if one.name == name), None)
     if told is not None:
-        return (Import.told(told, name, language) if own is None else None), False
+        return (Import.of_entry(told, name, language) if own is None else None), False
     if own is None:
         return None, False
     form = "whole" if own.whole else "from"
@@ -195,14 +199,14 @@ def known_import(name: str, language: str, example: Example) -> tuple[Import | N
 
 
 def brings_all(module: str, lines: Sequence[str]) -> bool:
-    """Whether a document imports all that a module has."""
+    """Return whether a document imports everything from a module."""
     every = {f"from {module} import *", f"import {module}.*;", f"use {module}::*;"}
     return any(line.strip() in every for line in lines[:MOST_ROWS])
 
 
 @lru_cache(None)
 def _table(language: str) -> Mapping[str, str]:
-    """Of a name what it is imported from, for a language."""
+    """Return the modules from which the names of a language are imported."""
     text = (files("redraft.model.proposals") / "imports.json").read_text(encoding="utf-8")
     found: Mapping[str, Mapping[str, str]] = json.loads(text)
     return found.get(language, {})

@@ -1,5 +1,7 @@
-"""Of edits that are about as likely, those first after which nothing is left of what the editor
-reports there. Pure."""
+"""Order of edits that are about as likely: those that repair an error of the editor come first.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ def mending_first(
     candidates: Sequence[Candidate],
     rank: Callable[[Candidate], float],
 ) -> list[Candidate]:
-    """The candidates in order.
+    """Return the candidates in order.
 
     Args:
         text: of the document.
@@ -40,7 +42,7 @@ def mending_first(
 
 
 def mends(edit: Replacement, told: Diagnostic) -> bool:
-    """Whether an edit takes away what is reported of a line, or imports what is not defined."""
+    """Return whether an edit removes a reported name from its line, or imports it."""
     start, end, new = edit.whole_lines()
     before, old = edit.text.count("\n", 0, start), edit.text[start:end]
     lines = edit.text.split("\n")
@@ -56,6 +58,6 @@ def mends(edit: Replacement, told: Diagnostic) -> bool:
 
 
 def _quoted(message: str, line: str) -> set[str]:
-    """Names that a message quotes and that stand in the line."""
+    """Return the names that a message quotes and that stand in the line."""
     said = {word for found in _QUOTED.finditer(message) for word in words(found[1])}
     return said & {*words(line)}

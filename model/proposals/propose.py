@@ -1,13 +1,13 @@
-"""All families together: what could be done next by rule, each with the odds that it will be.
+"""Edits by rule: those that could follow from recent edits, each with its chance.
 
-Pure; whoever asks has the model judge what is proposed.
+Pure. The model judges the proposals.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -17,91 +17,28 @@ from ..edits.rename_scopes import RenameScopes
 from ..edits.repeats import MOST_LINES, find_repeats
 from ..edits.replacement import Replacement
 from ..records import Diagnostic, Importable, RecentEdit
-from . import (
-    arguments,
-    awaited,
-    diagnosed,
-    imported,
-    inserted_lines,
-    inserted_text,
-    listed,
-    literals,
-    misspelt,
-    moved_lines,
-    removed,
-    renamed_variants,
-    reordered,
-    wrapped_calls,
-)
-from .chain_order import in_order, place_key
+from . import diagnosed, imported, renamed_variants
 from .code_lines import prose_rows
 from .example import Example, Found, read
+from .misplaced import is_misplaced
+from .place_order import in_order, place_key
 from .unbroken import Unbroken
 
-Family = Callable[[Example, Sequence[str], int, int], Iterator[Found]]
-
-FAMILIES: dict[str, Family] = {
-    "variant": renamed_variants.find,
-    "literal": literals.find,
-    "insertion": inserted_text.find,
-    "argument": arguments.find,
-    "lines": inserted_lines.find,
-    "listed": listed.find,
-    "reordered": reordered.find,
-    "awaited": awaited.find,
-    "removed": removed.find,
-    "imported": imported.find,  # and "standard" and "workspace"
-    "misspelt": misspelt.find,
-    "moved": moved_lines.find,
-    "wrapped": wrapped_calls.find,
-}
-#: Of each family a logistic regression over :func:`features`: all that it found at 6,000 moments of
-#: training commits ("listed", "argument", "removed": 16,000), and whether that was the next edit to
-#: the letter.
-ODDS: dict[str, tuple[float, ...]] = {
-    "listed": (-3.97, 1.36, -0.5, 0.45, -0.58, -1.09, -0.9, 0.26, 0.44),
-    "removed": (-1.88, 0.59, 0.0, 0.8, -0.7, -1.47, 0.0, 0.9, 0.0),
-    "variant": (-1.44, 0.67, -0.72, 0.84, -0.58, -1.72, -1.28, 0.34, 1.77),
-    "lines": (-0.49, 0.97, -0.28, 0.82, -1.27, -1.02, -0.05, 0.25, 0.0),
-    "insertion": (-3.43, 0.17, -0.47, 1.71, -0.29, -1.37, -2.8, 1.27, 1.55),
-    "moved": (-0.47, -0.59, -0.71, 1.26, 0.14, -1.87, 0.0, 0.19, 0.23),
-    "literal": (3.46, -0.68, -0.14, 0.19, -0.99, -2.65, -1.28, -0.63, 0.88),
-    "argument": (-1.26, 0.32, -0.27, 0.56, -0.57, -1.44, -1.3, 0.76, -0.28),
-    "wrapped": (-0.5, -0.02, -0.54, 0.98, -0.32, -1.93, -0.31, 0.48, -0.2),
-}
-#: The same of whether the next edit was of these lines, whatever it wrote there: of the families
-#: that know better where something is missing than what.
-PLACES: dict[str, tuple[float, ...]] = {
-    "listed": (-0.47, 0.65, -0.41, 0.76, -0.99, -0.86, -0.04, 0.11, -0.07),
-    "argument": (0.92, 0.09, -0.09, 0.89, -1.25, -1.57, 0.34, 0.39, 0.54),
-}
-#: Chances of what commits cannot tell. No commit says what an editor reported. What is misspelt is
-#: mended before the commit: of 2,745 slips made in lines of training commits 1,202 were spoken of,
-#: 1,188 rightly; falsely at 6 of 16,000 moments. Imports stand before their use in our order: left
-#: to the end 307 times, they were spoken of 96 times, 62 times to the letter; falsely at 14 of
-#: 16,000 moments. (Both before texts and remarks were left out.) Of parameters that change places,
-#: and of what becomes asynchronous, commits hold too few. Of chains made up in training files, 121
-#: of 130 awaited calls were found. Of 4,017 imports of a project's own names taken out of files of
-#: training repositories, "workspace" spoke 2,603 times, 1,838 times to the letter; falsely at 4 of
-#: 21,744 moments of whole files.
-FIXED = {
-    "diagnosed": 0.4,
-    "misspelt": 0.6,
-    "imported": 0.5,
-    "standard": 0.5,
-    "workspace": 0.55,
-    "reordered": 0.5,
-    "awaited": 0.5,
-}
-#: What a family finds and is less likely than this is not worth the model's time. At 770 moments
-#: of held-out commits proposals are made at 246; from 0.03 on at 269, and 4 more are reached.
+#: A logistic regression over :func:`_features`, fitted to the variants found at 6,000 moments of
+#: training commits and to which of them were the next edit to the letter.
+_VARIANT = (-1.44, 0.67, -0.72, 0.84, -0.58, -1.72, -1.28, 0.34, 1.77)
+#: Chances of the other families. Commits do not record what an editor reported. Imports precede
+#: their use in the order of our commits: left to the end 307 times, they were proposed 96 times, 62
+#: times to the letter, and falsely at 14 of 16,000 moments. Of 4,017 imports of a project's own
+#: names taken out of files of training repositories, "workspace" proposed 2,603, 1,838 of them to
+#: the letter, and falsely at 4 of 21,744 moments of whole files.
+FIXED = {"diagnosed": 0.4, "imported": 0.5, "standard": 0.5, "workspace": 0.55}
+#: An edit that is less likely than this is not worth the model's time.
 LEAST_OF_FAMILY = 0.05
-#: The same of its place alone.
-LEAST_OF_PLACE = 0.12
-#: Of all, the first so many must leave the syntax as good as it is: of 4,000 moments of training
-#: commits 174 proposals broke it, of which 1 was right. Nobody looks at those behind.
+#: So many proposals, the likeliest, must add no syntax errors: at 4,000 moments of training commits
+#: 174 proposals added some, of which 1 was right. Later ones are hardly ever used.
 MOST_CHECKED = 16
-#: Of one family, at most: a name that stands everywhere says little about any place.
+#: Finds of one family, at most: a name that stands everywhere says little about any place.
 MOST_FOUND = 60
 
 
@@ -114,7 +51,6 @@ class Proposed:
     lines: tuple[str, ...]
     family: str
     chance: float  # that exactly this is the next edit
-    place: float = 0.0  # that the next edit is of these lines, whatever it writes
 
 
 def propose(
@@ -130,17 +66,17 @@ def propose(
     most: int | None = None,
     path: str = "",
 ) -> list[Proposed]:
-    """What could follow within the lines [first, last), the likeliest first, each edit once.
+    """Return the edits that could follow in lines [first, last), the likeliest first.
 
     Args:
-        edits: oldest first.
-        lines: of the document; ``first``, ``last``, ``cursor`` (its line): 0-based.
-        diagnostics: what the editor reports of it.
-        language: of the document, as an LSP id.
-        elsewhere: texts of other places that come with the question.
+        edits: the recent edits, oldest first.
+        lines: the lines of the document; ``first``, ``last`` and ``cursor`` are 0-based lines.
+        diagnostics: the errors that the editor reports in the document.
+        language: the LSP id of the document's language.
+        elsewhere: the texts of other places that come with the request.
         importable: names that the workspace defines, as the document would import them.
-        most: so many are wanted; None: all. No syntax is looked at beyond them.
-        path: of the document; "": not known, and then no rename stops anywhere.
+        most: the number of edits wanted; None: all. The syntax of later ones is not checked.
+        path: the document's path; "": unknown, and then the scopes of renames are not known.
     """
     text = "\n".join(lines)
     scopes = RenameScopes(edits, text, path, language) if path else None
@@ -152,13 +88,12 @@ def propose(
         for one in find_repeats(edits, lines, first, last, cursor, scopes)
     }
     example = read(edits, language, elsewhere, importable)
-    for family, find in FAMILIES.items():
-        for name, found in _by_family(family, find(example, lines, first, last), lines).items():
+    for find in (renamed_variants.find, imported.find):
+        for family, found in _by_family(find(example, lines, first, last), lines).items():
             for one in found:
-                chance, place = _odds(name, features(one, found, cursor, len(unique)))
-                chance = chance if one.told else 0.0
-                if chance >= LEAST_OF_FAMILY or place >= LEAST_OF_PLACE:
-                    known = Proposed(one.first, one.last, one.lines, name, chance, place)
+                chance = FIXED.get(family) or _odds(one, found, cursor, len(unique))
+                if chance >= LEAST_OF_FAMILY:
+                    known = Proposed(one.first, one.last, one.lines, family, chance)
                     _keep_likelier(unique, known)
     for one in diagnosed.find(diagnostics, example, lines, first, last):
         chance = FIXED["diagnosed"]
@@ -180,7 +115,7 @@ def propose(
 def _is_out_of_reach(
     edit: Replacement, edits: Sequence[RecentEdit], path: str, scopes: RenameScopes
 ) -> bool:
-    """Whether an edit carries a recent one on into another scope, or into a namesake's class."""
+    """Return whether an edit continues a recent one in another scope, or in a namesake's class."""
     return bool(scopes.leaked(edit) or namesake(edit, edits, path))
 
 
@@ -189,16 +124,16 @@ def _edit_of(text: str, lines: Sequence[str], key: tuple[int, int, tuple[str, ..
     start = sum(len(line) + 1 for line in lines[:first])
     end = start + sum(len(line) + 1 for line in lines[first:last])
     made = "".join(f"{line}\n" for line in new)
-    if end > len(text):  # the last line has no end of its own
+    if end > len(text):  # the last line has no line end
         end, made = len(text), made[:-1]
     return Replacement(text, min(start, end), end, made)
 
 
-def _by_family(finder: str, all_: Iterator[Found], lines: Sequence[str]) -> dict[str, list[Found]]:
-    """What a family found, each edit once and neighbours together; what is of another by that."""
-    families: dict[str, dict[tuple[int, int, tuple[str, ...]], Found]] = {finder: {}}
+def _by_family(all_: Iterable[Found], lines: Sequence[str]) -> dict[str, list[Found]]:
+    """Return the edits found by family, each edit once and neighbours together."""
+    families: dict[str, dict[tuple[int, int, tuple[str, ...]], Found]] = {}
     for one in all_:
-        found = families.setdefault(one.family or finder, {})
+        found = families.setdefault(one.family, {})
         if tuple(lines[one.first : one.last]) != one.lines:
             found.setdefault((one.first, one.last, one.lines), one)
         if len(found) > MOST_FOUND:
@@ -210,7 +145,7 @@ def _by_family(finder: str, all_: Iterator[Found], lines: Sequence[str]) -> dict
 
 
 def _checked(steps: Sequence[Proposed], lines: Sequence[str], language: str) -> Iterator[Proposed]:
-    """Those that break nothing, each looked at when it is asked for."""
+    """Yield the edits that add no syntax errors, each checked when it is asked for."""
     document = Unbroken(lines, language)
     for at, one in enumerate(steps):
         if at >= MOST_CHECKED or document.keeps(one.first, one.last, one.lines):
@@ -218,7 +153,7 @@ def _checked(steps: Sequence[Proposed], lines: Sequence[str], language: str) -> 
 
 
 def _keep_likelier(unique: dict[tuple[int, int, tuple[str, ...]], Proposed], one: Proposed) -> None:
-    """Of the same edit by several families, the one that is surer of it."""
+    """Add an edit, or keep the likelier one of two families."""
     key = one.first, one.last, one.lines
     known = unique.get(key)
     if known is None or known.chance < one.chance:
@@ -228,8 +163,10 @@ def _keep_likelier(unique: dict[tuple[int, int, tuple[str, ...]], Proposed], one
 def _chained(
     found: Sequence[Proposed], lines: Sequence[str], cursor: int, prose: Collection[int]
 ) -> list[Proposed]:
-    """The same with the steps of each chain in its order: lines in which the same words give way,
-    those of code before those of ``prose``."""
+    """Return the edits with the steps of each chain in its order.
+
+    A chain replaces the same words in several lines. Lines of code come before those of ``prose``.
+    """
     made = list(found)
     chains: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for at, one in enumerate(made):
@@ -238,7 +175,7 @@ def _chained(
             chains.setdefault(swapped(old, "\n".join(one.lines)), []).append(at)
     for words, chain in chains.items():
         if not words or not all(old and new for old, new in words):
-            continue  # what is put in, or taken out, depends on what stands around it
+            continue  # insertions and deletions depend on the text around them
         keys = [
             min(
                 (row in prose, *place_key(lines[row], words[0][0], row, cursor))
@@ -253,7 +190,7 @@ def _chained(
 
 
 def _runs(found: Sequence[Found]) -> Iterator[Found]:
-    """Neighbouring lines that change alike, as one edit: the best of each line."""
+    """Yield neighbouring lines that change alike as one edit, with the best find of each line."""
     best: dict[int, Found] = {}
     for one in found:
         if one.last == one.first + 1 == one.first + len(one.lines):
@@ -268,13 +205,19 @@ def _runs(found: Sequence[Found]) -> Iterator[Found]:
         if len(run) > 1:
             lines = tuple(line for one in run for line in one.lines)
             age, evidence = min(one.age for one in run), max(one.evidence for one in run)
-            told = all(one.told for one in run)
-            yield Found(run[0].first, run[-1].last, lines, age, evidence, run[0].name, told)
+            yield replace(run[0], last=run[-1].last, lines=lines, age=age, evidence=evidence)
         run = [best[at]] if at >= 0 else []
 
 
-def features(one: Found, all_: Sequence[Found], cursor: int, others: int) -> tuple[float, ...]:
-    """What the odds of a find depend on."""
+def _odds(one: Found, all_: Sequence[Found], cursor: int, others: int) -> float:
+    """Return the chance that a variant is the next edit."""
+    values = _features(one, all_, cursor, others)
+    log_odds = sum(weight * value for weight, value in zip(_VARIANT, values, strict=True))
+    return 1 / (1 + math.exp(-log_odds))
+
+
+def _features(one: Found, all_: Sequence[Found], cursor: int, others: int) -> tuple[float, ...]:
+    """Return the features that the odds of a variant depend on."""
     below = one.first >= cursor
     places = Counter(each.first for each in all_)
     return (
@@ -290,31 +233,12 @@ def features(one: Found, all_: Sequence[Found], cursor: int, others: int) -> tup
     )
 
 
-def _odds(family: str, values: Sequence[float]) -> tuple[float, float]:
-    """Chances that a find is the next edit, and that this is at its place; 0: not known."""
-    if family in FIXED:
-        return FIXED[family], 0.0
-    places = PLACES.get(family)
-    chance = chance_of(ODDS[family], values)
-    return chance, 0.0 if places is None else max(chance, chance_of(places, values))
-
-
-def chance_of(weights: Sequence[float], values: Sequence[float]) -> float:
-    log_odds = sum(weight * value for weight, value in zip(weights, values, strict=True))
-    return 1 / (1 + math.exp(-log_odds))
-
-
 def _is_misplaced(
     key: tuple[int, int, tuple[str, ...]], example: Example, lines: Sequence[str]
 ) -> bool:
-    """Whether a call would get what a definition declares, or something would be asynchronous that
-    cannot be."""
+    """Return whether an edit puts something into a line that cannot stand there."""
     first, last, new = key
     if last - first != len(new):
         return False
     pairs = zip(lines[first:last], new, strict=True)
-    return any(
-        arguments.is_misplaced(example, old, made) or awaited.is_wrong(old, made)
-        for old, made in pairs
-        if old != made
-    )
+    return any(is_misplaced(example, old, made) for old, made in pairs if old != made)

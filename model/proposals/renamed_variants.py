@@ -1,6 +1,7 @@
-"""A name got another: other names with the same part in them, in every spelling.
+"""Variants of a renamed name: other names with the same part, in every spelling.
 
-``user_id`` became ``account_id``: ``UserId``, ``get_user_ids``, ``"user-id"`` and ``USER`` follow.
+If ``user_id`` became ``account_id``, then ``UserId``, ``get_user_ids``, ``"user-id"`` and ``USER``
+follow.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ def find(example: Example, lines: Sequence[str], first: int, last: int) -> Itera
                 made = pattern.sub(lambda found, table=become: table[found[0]], line)  # type: ignore[misc]
                 if made != line and new not in words(line):
                     evidence = 2 if old in words(line) else 1
-                    yield Found(at, at + 1, (made,), pair.age, evidence)
+                    yield Found(at, at + 1, (made,), pair.age, evidence, family="variant")
 
 
 def _names(old: str, new: str) -> Iterator[tuple[str, str]]:
-    """Names of which one took the other's place."""
+    """Yield the names that changed, each with the new one."""
     one, two = words(old), words(new)
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, one, two, autojunk=False).get_opcodes():
         if tag == "replace" and i2 - i1 == j2 - j1:
@@ -43,7 +44,7 @@ def _names(old: str, new: str) -> Iterator[tuple[str, str]]:
 def _variants(
     was: tuple[str, ...], become: tuple[str, ...]
 ) -> tuple[re.Pattern[str], dict[str, str]]:
-    """What finds the parts in any spelling, and what comes in the place of each."""
+    """Return a pattern for the parts in any spelling, and the replacement of each."""
     table: dict[str, str] = {}
     for old, new in zip(spellings(was), spellings(become), strict=True):
         table.setdefault(old, new)

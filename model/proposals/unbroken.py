@@ -1,7 +1,6 @@
-"""Of what is proposed, what leaves the syntax of a document as good as it is.
+"""Check that proposed edits add no syntax errors.
 
-The rule is that by which an edit is refused at last (``edits/rules.py``), asked before the model
-spends anything on a proposal.
+The filter of finished edits (``edits/rules.py``) is applied before the model judges a proposal.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from ..edits.rules import refuse_syntax
 
 
 class Unbroken:
-    """Of one document.
+    """The syntax check of one document.
 
     Args:
-        language: as an LSP id; where there is no grammar for it, nothing is broken.
+        language: as an LSP id. Without a grammar for it, all edits pass.
     """
 
     def __init__(self, lines: Sequence[str], language: str) -> None:
@@ -25,11 +24,11 @@ class Unbroken:
         self._starts = [0, *accumulate(len(line) + 1 for line in lines)]
 
     def keeps(self, first: int, last: int, new: Sequence[str]) -> bool:
-        """Whether lines [first, last) may become ``new``."""
+        """Return whether lines [first, last) may become ``new``."""
         end = len(self._text)
         written = "".join(f"{line}\n" for line in new)
         start, stop = self._starts[first], self._starts[last]
-        if start > end:  # behind the last line, which has no end of its own
+        if start > end:  # behind the last line, which has no line end
             start, stop, written = end, end, f"\n{written[:-1]}"
         elif stop > end:
             stop, written = end, written[:-1]

@@ -33,15 +33,15 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CanvasOutput:
-    """What one denoise step says about each of the B predictions (K rows where packed).
+    """What one denoise step says about each of the B predictions.
 
     Special tokens that are not permitted (``Sequence.permit``) are never predicted: every
     backend suppresses them.
     """
 
-    token: IntArray  # [..., B] most likely token
-    confidence: FloatArray  # [..., B] its probability
-    logits: FloatArray | None = None  # [..., B, vocab], only when asked for
+    token: IntArray  # [B] most likely token
+    confidence: FloatArray  # [B] its probability
+    logits: FloatArray | None = None  # [B, vocab], only when asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +172,6 @@ class Sequence(Protocol):
         followed by B-1 canvas tokens or masks; entry i predicts the token after window[i].
         The cache is as before afterwards.
         """
-
-    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
-        """The same for K windows [K, B] side by side in one pass; none sees another."""
 
 
 class Backend(Protocol):

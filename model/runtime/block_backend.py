@@ -21,7 +21,7 @@ from .backend import CHUNK, CanvasOutput, CausalOutput, FloatArray, IntArray
 from .kv_memory import MOST_TOKENS, size_class
 from .onnx_backend import DEFAULT_KV_BYTES, OnnxBackend
 from .onnx_pass import Outputs, room_for
-from .onnx_sequence import OnnxSequence, stack
+from .onnx_sequence import OnnxSequence
 
 #: Confidence of positions behind the block being written: placed only where nothing else is left.
 _LATER = 1e-6
@@ -100,9 +100,6 @@ class BlockSequence(OnnxSequence):
         self._read(whole, 0, rows, outputs)
         token, confidence = outputs["token"][:, 0], outputs["confidence"][:, 0]
         return CanvasOutput(token, confidence, outputs["logits"])
-
-    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
-        return stack([self.denoise(window, logits) for window in windows])
 
     @property
     def _block(self) -> int:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from ..config import ModelConfig
 from ..errors import InvalidRequest
 from .huge_pages import small_zeros
-from .providers import Provider
 
 #: Tokens a buffer holds: each holds one of the context budgets (``budget.CHOICES``) and the answer
 #: and canvases behind it, 256 tokens at least. Without that room a full context would take a buffer
@@ -168,9 +167,7 @@ class DeviceMemory:
         return self._runtime.OrtValue.ortvalue_from_numpy(array, self._device, 0)
 
 
-def memory_on(
-    runtime: Any, provider: Provider, config: ModelConfig, dtype: np.dtype[Any]
-) -> Memory:
+def memory_on(runtime: Any, provider: str, config: ModelConfig, dtype: np.dtype[Any]) -> Memory:
     if provider == "CUDA":
         return DeviceMemory(runtime, config, dtype, "cuda", "CUDAExecutionProvider")
     return CpuMemory(runtime, config, dtype)

@@ -13,14 +13,16 @@ from pathlib import Path
 
 from ..config import ModelConfig
 from ..errors import WeightsError
+from ..network.quantize import HALF
 from ..network.rope import stretch
 from .backend import Sequence
-from .device import default_threads, import_onnxruntime
+from .installed import import_onnxruntime
 from .kv_memory import Pool, size_class
+from .machine import default_threads
 from .mapped_files import MappedFiles
 from .onnx_graphs import DATA_FILE, Graphs, described
 from .onnx_sequence import OnnxSequence
-from .onnx_session import choose_provider
+from .onnx_session import check_runs
 
 #: Bytes of KV buffers kept for reuse after they were released.
 DEFAULT_KV_BYTES = 1 << 30
@@ -31,12 +33,14 @@ class OnnxBackend:
 
     Args:
         folder: as ``materialise`` wrote it; where there is a manifest, files are compared with it.
-        provider: one of PROVIDERS; None: CUDA for half precision, the CPU for the rest.
+        provider: in any case, not checked here (see :func:`device.choose`); None: CUDA for half
+            precision, the CPU for the rest.
         threads: None: all physical cores this process may use.
         kv_bytes: released KV buffers are kept for reuse while all buffers fit in this.
 
     Raises:
-        InstallError: onnxruntime is missing, doubled or too old.
+        InstallError: onnxruntime is missing, doubled or too old, or has no such provider.
+        SettingsError: the provider does not run this variant.
         WeightsError: the folder is incomplete, corrupt or does not load.
     """
 
@@ -50,7 +54,10 @@ class OnnxBackend:
         runtime = import_onnxruntime()
         config, about = described(folder)
         self._mapped = _mapped(folder)
-        chosen = choose_provider(runtime, provider, str(about.get("variant")), config)
+        variant = str(about.get("variant"))
+        chosen = (provider or ("CUDA" if variant in HALF else "CPU")).upper()
+        if chosen != "CPU":  # whose graphs of half precision are compared with CUDA's
+            check_runs(variant, chosen)
         self.graphs = Graphs(folder, config, about, runtime, chosen, threads or default_threads())
         self._pool = Pool(self.graphs.memory, kv_bytes, self.bytes_per_token)
 

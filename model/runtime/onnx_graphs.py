@@ -22,7 +22,6 @@ from .backend import SUPPRESSED, Cancelled
 from .embedding import Embedding
 from .kv_memory import Memory, memory_on
 from .onnx_session import open_session
-from .providers import Provider
 from .sampler import Sampler
 from .special_ends import SpecialEnds
 
@@ -81,7 +80,7 @@ class Graphs:
         config: ModelConfig,
         about: dict[str, Any],
         runtime: Any,
-        provider: Provider,
+        provider: str,
         threads: int,
     ) -> None:
         self.config = config
@@ -100,7 +99,8 @@ class Graphs:
         self._tables: dict[int, tuple[Any, Any]] = {}
         self._suppressed: dict[tuple[int, ...], Any] = {}
         self.session(self.form_for("prefill"))
-        self.session(self.form_for("denoise"))
+        if config.has_canvases:
+            self.session(self.form_for("denoise"))
         tables = about.get("tables", {})
         self.embedding = Embedding(folder / DATA_FILE, tables, config, self.dtype)
         held = self.embedding.sampler
@@ -138,7 +138,7 @@ class Graphs:
         return self.config.attention == "canvas" and purpose != "prefill"
 
     def session(self, form: Form) -> Any:
-        """The session of a graph, loaded at first use: ``packed`` may never be needed."""
+        """Return the session of a graph, loaded at first use: not all may be needed."""
         if form not in self._sessions:
             path = self._folder / f"{form}.onnx"
             self._sessions[form] = open_session(self.runtime, path, self.provider, self._threads)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Sequence as Seq
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,6 @@ class OnnxSequence:
         self._tokens: list[int] = []
         self._waiting = 0  # of the last tokens: their keys and values are not computed yet
         self._passes: dict[tuple[Purpose, frozenset[str]], Pass] = {}
-        self._bias: tuple[tuple[int, int, int], NDArray[Any]] | None = None
         self._permitted: tuple[int, ...] = graphs.config.ends
 
     @property
@@ -187,7 +185,7 @@ class OnnxSequence:
             self.settle()
         n, cached, first = len(tokens), self._cached, self._waiting
         twin = int(n == 1 and not first)
-        self._check_room(first + n + twin)
+        self._check_room(n + twin)
         rows = first + np.arange(n, dtype=np.int64)
         read = np.concatenate([self._ahead(), tokens, tokens[:twin]])
         placed = np.concatenate([cached + np.arange(first), at, at[:twin] + 1])
@@ -222,62 +220,24 @@ class OnnxSequence:
 
     def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
         self.settle()
-        read = self._with_ahead(window[None])
-        self._check_room(read.size)
-        one = self._pass("denoise", _canvas_outputs(logits))
+        read = window if self._graphs.config.logit_shift else self._with_ahead(window)
+        self._check_room(len(read))
+        outputs = self._room_for(len(window), logits=logits)
+        one = self._pass("denoise", outputs)
+        cached, rows = len(self._tokens), np.arange(len(read), dtype=np.int64)
         if one.placed:
-            one.place(self._cached_and(read.size), self._separation(*read.shape))
-        return self._canvas(one, read, window.shape, logits)
-
-    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
-        self.settle()
-        read = self._with_ahead(windows)
-        count, width = read.shape
-        self._check_room(read.size)
-        if count == 1 or not self._tokens:
-            # Without a cache GroupQueryAttention takes only the first position and counts on.
-            return stack([self.denoise(window, logits) for window in windows])
-        one = self._pass("packed", _canvas_outputs(logits))
-        one.place(np.tile(self._cached_and(width), count), self._separation(count, width))
-        return self._canvas(one, read, windows.shape, logits)
-
-    def _with_ahead(self, windows: IntArray) -> IntArray:
-        """What is read of ``windows`` [K, B]. Weights without the shift predict a masked position
-        in its own place: they read one mask more, and are asked one place further on."""
-        config = self._graphs.config
-        if config.logit_shift:
-            return windows
-        return np.pad(windows, ((0, 0), (0, 1)), constant_values=config.mask_token)
-
-    def _cached_and(self, width: int) -> IntArray:
-        """Positions of a window behind what is cached. [width]"""
-        return len(self._tokens) + np.arange(width, dtype=np.int64)
-
-    def _canvas(
-        self, one: Pass, read: IntArray, shape: tuple[int, ...], logits: bool
-    ) -> CanvasOutput:
-        """The predictions of windows of ``shape`` out of what is read of them, [K, B] or more."""
-        spoken = np.arange(read.size, dtype=np.int64).reshape(read.shape)
-        rows = spoken[:, read.shape[1] - shape[-1] :].reshape(-1)
-        n = len(rows)
-        outputs = self._room_for(n, logits=logits)
-        tokens = read.reshape(-1)
-        one.run(tokens, len(self._tokens), rows, tokens[rows], outputs)
+            nothing_hidden = np.zeros((1, 1, len(read), cached + len(read)), self._graphs.dtype)
+            one.place(cached + rows, nothing_hidden)
+        rows = rows[len(read) - len(window) :]
+        one.run(read, cached, rows, read[rows], outputs)
         return CanvasOutput(
-            outputs["token"].reshape(shape),
-            outputs["confidence"].reshape(shape),
-            outputs["logits"].reshape(*shape, -1) if logits else None,
+            outputs["token"][:, 0], outputs["confidence"][:, 0], outputs.get("logits")
         )
 
-    def _separation(self, count: int, width: int) -> NDArray[Any]:
-        """Attention bias that hides windows from each other. [1, 1, K·B, cached + K·B]"""
-        cached = len(self._tokens)
-        if self._bias is None or self._bias[0] != (count, width, cached):
-            owner = np.repeat(np.arange(count), width)
-            bias = np.zeros((1, 1, len(owner), cached + len(owner)), self._graphs.dtype)
-            bias[0, 0, :, cached:][owner[:, None] != owner] = self._graphs.unseen
-            self._bias = ((count, width, cached), bias)
-        return self._bias[1]
+    def _with_ahead(self, window: IntArray) -> IntArray:
+        """Return ``window`` with one mask more: weights without the shift predict a masked position
+        in its own place, so they are asked one place further on."""
+        return np.append(window, self._graphs.config.mask_token)
 
     def _pass(self, purpose: Purpose, outputs: Iterable[str]) -> Pass:
         """One binding per purpose and per set of outputs: they cannot be unbound one by one."""
@@ -300,21 +260,6 @@ class OnnxSequence:
                 f"{len(self._tokens):,} + {count:,} tokens do not fit in a sequence of "
                 f"{self.capacity:,}: ask for more room when acquiring it."
             )
-
-
-def _canvas_outputs(logits: bool) -> tuple[str, ...]:
-    """What is asked about a canvas, by the names of the graph's outputs."""
-    return ("token", "confidence", "logits") if logits else ("token", "confidence")
-
-
-def stack(outputs: list[CanvasOutput]) -> CanvasOutput:
-    """Outputs [B] of several windows as one [K, B]."""
-    logits = [output.logits for output in outputs if output.logits is not None]
-    return CanvasOutput(
-        np.stack([output.token for output in outputs]),
-        np.stack([output.confidence for output in outputs]),
-        np.stack(logits) if logits else None,
-    )
 
 
 def _causal(outputs: Outputs, judged: int) -> CausalOutput:

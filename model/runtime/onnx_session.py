@@ -6,55 +6,47 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..config import ModelConfig
 from ..errors import InstallError, SettingsError, WeightsError
-from ..network.quantize import HALF
-from .device import check_provider, check_runs
-from .provider_probe import network_like
-from .providers import PROVIDERS, Provider, name_of, open_on
+from ..network.quantize import HALF, check_variant
+from .installed import offered
 
 #: Microseconds a thread waits for work before it sleeps.
 SPIN_US = 20
 
 
-def choose_provider(
-    runtime: Any, wanted: str | None, variant: str, config: ModelConfig
-) -> Provider:
-    """The provider to run on, tried out where it is not the CPU.
-
-    Args:
-        wanted: one of PROVIDERS in any case; None: CUDA for half precision, the CPU for the rest.
+def check_runs(variant: str, provider: str) -> None:
+    """Check that a provider can run a variant.
 
     Raises:
-        InstallError: it does not run here.
-        SettingsError: there is no such provider, or it does not run this variant.
+        SettingsError: the variant is unknown, or not for this provider.
     """
-    name = (wanted or ("CUDA" if variant in HALF else "CPU")).upper()
-    if name not in PROVIDERS:
-        raise SettingsError(f"Unknown provider {wanted!r}: choose one of {', '.join(PROVIDERS)}.")
-    if name != "CPU":
-        check_runs(variant, name)
-        check_provider(runtime, name, variant, network_like(config))
-    return name
+    check_variant(variant)
+    if (variant in HALF) != (provider == "CUDA"):
+        fitting = " or ".join(HALF) if provider == "CUDA" else "int8, q8, q4 or fp32"
+        raise SettingsError(f"The variant {variant} does not run on {provider}: choose {fitting}.")
 
 
-def open_session(runtime: Any, path: Path, provider: Provider, threads: int) -> Any:
-    """onnxruntime's session of a graph.
+def open_session(runtime: Any, path: Path, provider: str, threads: int) -> Any:
+    """Return onnxruntime's session of a graph; the CPU runs the operators a provider does not take.
 
     Raises:
-        InstallError: the provider stopped working.
+        InstallError: onnxruntime has no such provider, or it stopped working.
         WeightsError: the graph does not load.
     """
+    names = offered(runtime)
+    if provider not in names:
+        raise InstallError(
+            f"{provider} cannot be used: the installed onnxruntime has no such provider."
+        )
+    used = list(dict.fromkeys((names[provider], names["CPU"])))
     try:
-        session = open_on(runtime, path, provider, _options(runtime, threads), threads)
-    except InstallError:
-        raise
+        session = runtime.InferenceSession(str(path), _options(runtime, threads), providers=used)
     except Exception as error:  # onnxruntime raises many kinds, none of them documented
         raise WeightsError(
             f"onnxruntime cannot load {path}: {error}. Run 'redraft model pull' again; if that "
             "does not help, 'redraft doctor' says more."
         ) from error
-    if name_of(provider) not in session.get_providers():  # onnxruntime falls back in silence
+    if names[provider] not in session.get_providers():  # onnxruntime falls back in silence
         raise InstallError(
             f"{provider} stopped working while {path.name} was loaded: its memory may be "
             "full. Close programs that use it, or choose the provider cpu with the variant int8."

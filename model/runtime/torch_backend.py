@@ -125,22 +125,14 @@ class TorchSequence:
                 [(k[:, :, :length], v[:, :, :length]) for k, v in self._past] if length else None
             )
 
-    def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
-        out = self.denoise_packed(window[None], logits)
-        return CanvasOutput(
-            out.token[0],
-            out.confidence[0],
-            None if out.logits is None else out.logits[0],
-        )
-
     @torch.no_grad()
-    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
+    def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
         device = self._network.embed.device
-        batch = torch.from_numpy(windows)[None].to(device)  # [1, K, B]
-        starts = torch.full((1, len(windows)), len(self._tokens), device=device)
+        batch = torch.from_numpy(window)[None, None].to(device)  # [1, 1, B]
+        starts = torch.full((1, 1), len(self._tokens), device=device)
         past = self._past if self._past is not None else _nothing(self._network)
-        hidden = self._network.canvas(batch, starts, past)[0]  # [K, B, hidden]
-        found = self._network.logits(hidden, self._permitted)  # [K, B, vocab]
+        hidden = self._network.canvas(batch, starts, past)[0, 0]  # [B, hidden]
+        found = self._network.logits(hidden, self._permitted)  # [B, vocab]
         confidence, token = torch.softmax(found, -1).max(-1)
         return CanvasOutput(
             token.cpu().numpy(),

@@ -1,1 +1,1 @@
-"""Rows, noise and the loop that trains."""
+"""Training rows and the loop that trains."""

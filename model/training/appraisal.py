@@ -1,8 +1,7 @@
-"""What a network can do while it is trained: loss by position and mask ratio, exact match, tokens
-per step, on packed rows it does not train on.
+"""Figures of a network during training: loss, exact match and tokens per step, or how often mask
+drafts are right, on packed rows it does not train on.
 
-The benchmarks of ``redraft eval`` judge what is shipped; this is for watching a run. Knows nothing
-of optimisers.
+The benchmarks of ``redraft eval`` measure shipped models; these figures are for watching a run.
 """
 
 from __future__ import annotations
@@ -16,17 +15,12 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..decoding.denoise import AUTOREGRESSIVE, LEFTMOST_FIRST, denoise, plan_for
+from ..decoding.denoise import AUTOREGRESSIVE, denoise, plan_for
 from ..decoding.plan import AnswerLimits, Brief, Plan
-from ..network.torch_network import KeyValues, Network
+from ..network.torch_network import Network
 from ..runtime.torch_backend import TorchBackend
 from .mask_drafts import rightness
-from .noise import Canvas, lay_canvas
 from .shards import Rows
-
-RATIOS = (1.0, 0.75, 0.5, 0.25)  # of the positions that are hidden
-#: First and last position of the groups that losses are told for.
-POSITIONS = ((0, 0), (1, 3), (4, 7), (8, 15), (16, 31))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +30,16 @@ class Extent:
     rows: int  # for the losses, both tasks together
     exact_rows: int  # of them also decoded, for exact match and tokens per step
     max_context: int
-    canvas: bool = True
-    causal: bool = False
     masks: int = 0  # of a group of mask drafts; 0: there are none
     control: bool = False  # also decode one token a step
 
 
 @torch.no_grad()
 def appraise(network: Network, rows: Rows, extent: Extent, device: str) -> dict[str, Any]:
-    """Figures by name, per task.
+    """Return figures by name, per task.
 
-    ``{task}_loss`` and ``_accuracy`` are of canvases with everything hidden, of code and the first
-    END alike, padding left out; ``_causal_`` of the causal pass on the answers. The control writes
-    by the causal pass alone where that is trained, else leftmost-first.
+    ``{task}_causal_loss`` and ``_causal_accuracy`` are of the causal pass on the answers. The
+    control writes one token a pass.
     """
     network.eval()
     figures: dict[str, Any] = {}
@@ -58,14 +49,11 @@ def appraise(network: Network, rows: Rows, extent: Extent, device: str) -> dict[
         if extent.masks:
             figures |= _of_drafts(network, rows, members, task, extent, device)
             continue
-        figures |= _losses(network, rows, members, task, extent, device)
+        figures |= _losses(network, rows, members, task, device)
         decoded = members[: extent.exact_rows // 2]
-        judged = network.config.verifier == "ar"
-        if extent.canvas or judged:
-            figures |= _decode(network, rows, decoded, task, plan_for("medium"))
+        figures |= _decode(network, rows, decoded, task, plan_for("medium"))
         if extent.control:
-            alone = AUTOREGRESSIVE if judged else LEFTMOST_FIRST
-            figures |= _decode(network, rows, decoded, f"{task}_control", alone)
+            figures |= _decode(network, rows, decoded, f"{task}_control", AUTOREGRESSIVE)
     return figures
 
 
@@ -82,70 +70,15 @@ def _of_drafts(
 
 
 def _losses(
-    network: Network,
-    rows: Rows,
-    members: NDArray[np.int64],
-    task: str,
-    extent: Extent,
-    device: str,
+    network: Network, rows: Rows, members: NDArray[np.int64], task: str, device: str
 ) -> dict[str, Any]:
-    causal = LossTally()
-    by_ratio = {ratio: LossTally() for ratio in RATIOS}
-    by_position = {group: LossTally() for group in POSITIONS}
+    tally = LossTally()
     for member in members:
         tokens, prompt, _ = rows[int(member)]
-        end = network.config.end_token
-        ids = torch.from_numpy(np.append(tokens, end))[None].to(device)  # [1, n + 1]
-        hidden, past = network.context(ids)
-        if extent.causal:
-            causal.add(network.logits(hidden[0, prompt - 1 : -1]), ids[0, prompt:])
-        if not extent.canvas:
-            continue
-        for ratio, canvas in _canvases(network, tokens, prompt, int(member)).items():
-            logits, target, at = _predictions(network, canvas, past, device)
-            by_ratio[ratio].add(logits, target)
-            for (low, high), tally in by_position.items() if ratio == 1.0 else ():
-                inside = (at >= low) & (at <= high)
-                tally.add(logits[inside], target[inside])
-    figures: dict[str, Any] = {}
-    if extent.causal:
-        figures |= causal.figures(f"{task}_causal")
-    if extent.canvas:
-        figures |= by_ratio[1.0].figures(task)
-        figures[f"{task}_by_ratio"] = {str(ratio): t.mean() for ratio, t in by_ratio.items()}
-        figures[f"{task}_by_position"] = {
-            f"{low}-{high}": tally.mean() for (low, high), tally in by_position.items()
-        }
-    return figures
-
-
-def _canvases(
-    network: Network, tokens: NDArray[np.int64], prompt: int, seed: int
-) -> dict[float, Canvas]:
-    """The answer's first canvas at each mask ratio; the same positions for every network."""
-    config, rng = network.config, np.random.default_rng(seed)
-    width = config.canvas_width
-    padded = np.concatenate([tokens, np.full(width + 1, config.end_token)])
-    order = rng.permutation(width)
-    found: dict[float, Canvas] = {}
-    for ratio in RATIOS:
-        hidden = np.zeros(width, np.bool_)
-        hidden[order[: max(1, round(ratio * width))]] = True
-        found[ratio] = lay_canvas(
-            padded, prompt, len(tokens) - prompt, 0, hidden, config.mask_token
-        )
-    return found
-
-
-def _predictions(
-    network: Network, canvas: Canvas, past: KeyValues, device: str
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits [n, vocab], targets [n] and positions [n] of what counts in ``canvas``."""
-    windows = torch.from_numpy(canvas.window)[None, None].to(device)  # [1, 1, B]
-    starts = torch.tensor([[canvas.start]], device=device)
-    hidden = network.canvas(windows, starts, past)[0, 0]  # [B, hidden]
-    at = torch.from_numpy(np.flatnonzero(canvas.weight == 1)).to(device)
-    return network.logits(hidden[at]), torch.from_numpy(canvas.target).to(device)[at], at
+        ids = torch.from_numpy(np.append(tokens, network.config.end_token))[None].to(device)
+        hidden, _ = network.context(ids)  # [1, n + 1, hidden]
+        tally.add(network.logits(hidden[0, prompt - 1 : -1]), ids[0, prompt:])
+    return tally.figures(f"{task}_causal")
 
 
 @dataclass(slots=True)
@@ -160,10 +93,6 @@ class LossTally:
         self.loss += float(F.cross_entropy(logits, target, reduction="sum"))
         self.right += int((logits.argmax(-1) == target).sum())
         self.count += len(target)
-
-    def mean(self) -> float | None:
-        """Nats per token; None where nothing was counted."""
-        return round(self.loss / self.count, 4) if self.count else None
 
     def figures(self, name: str) -> dict[str, float]:
         count = max(self.count, 1)

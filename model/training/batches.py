@@ -1,14 +1,14 @@
-"""Batches of packed rows: which rows go together, and what noise each canvas gets.
+"""Batches of packed rows: which rows go together, and what of each counts in the loss.
 
 Batch ``n`` is the same on every machine and for any number of processes: it is drawn from its
-number alone. Knows nothing of networks or optimisers; ``train.py`` consumes it.
+number alone.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from torch.utils.data import DataLoader, Dataset
 from ..config import ModelConfig
 from ..errors import SettingsError
 from .mask_drafts import LaidGroups, draw_groups
-from .noise import NOISE, Canvas, Noise, canvases_of, causal_weights
 from .shards import Rows
 
 #: Rows of one pool are sorted by length, so that a batch is padded little.
@@ -33,38 +32,25 @@ class Laying:
 
     batch_tokens: int  # context tokens of a batch, padding included
     max_context: int  # rows with a longer prompt are skipped
-    canvases: int  # per row
-    code_tokens: int  # see noise.causal_weights
+    code_tokens: int  # see causal_weights
     code_weight: float
     seed: int
-    noise: Noise = NOISE
-    late_noise: Noise = NOISE  # from batch ``late_from`` on
-    sharpen: float = 0.0  # see TrainConfig, from batch ``late_from`` on
-    late_from: int = 0  # 0: never
-    masks: int = 0  # of a group of mask drafts, which take the place of canvases; 0: canvases
+    masks: int = 0  # of a group of mask drafts, which take the place of the causal loss; 0: none
     groups: int = 0  # of mask drafts per row
-
-    def is_late(self, number: int) -> bool:
-        return bool(self.late_from) and number >= self.late_from
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows padded to one length; every array lives on the CPU. Of mask drafts ``windows`` and
-    ``targets`` are empty, ``starts`` [rows, groups] and ``weights`` [rows, groups, masks]."""
+    """Rows padded to one length; every tensor lives on the CPU."""
 
     tokens: Tensor  # [rows, length] prompt + answer + END padding
-    windows: Tensor  # [rows, C, B]
-    starts: Tensor  # [rows, C]
-    targets: Tensor  # [rows, C, B]
-    weights: Tensor  # [rows, C, B]
+    starts: Tensor  # [rows, groups] of mask drafts; no groups where the causal loss trains
+    weights: Tensor  # [rows, groups, masks] of each mask in the loss
     causal: Tensor  # [rows, length] weight of each token as the causal pass's target
-    sharpen: float = 0.0  # see TrainConfig
 
     def pin_memory(self) -> Batch:
-        """For the loader: in memory a CUDA device reads without waiting."""
-        tensors = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "sharpen"}
-        return replace(self, **{name: tensor.pin_memory() for name, tensor in tensors.items()})
+        """Return the batch in memory that a CUDA device reads without waiting."""
+        return Batch(**{each.name: getattr(self, each.name).pin_memory() for each in fields(self)})
 
 
 class Batches(Dataset[Batch]):
@@ -129,43 +115,44 @@ def plan_batches(rows: Rows, laying: Laying, epoch: int) -> list[NDArray[np.int6
 def lay_batch(
     rows: Rows, members: NDArray[np.int64], laying: Laying, model: ModelConfig, number: int
 ) -> Batch:
-    """The batch of rows ``members``, its noise drawn from the batch's number."""
+    """Return the batch of rows ``members``, with what is random of it drawn from ``number``."""
     rng = np.random.default_rng((laying.seed, 1, number))
-    late = laying.is_late(number)
-    noise = laying.late_noise if late else laying.noise
     texts: list[NDArray[np.int64]] = []
     causal: list[NDArray[np.float32]] = []
-    laid: list[list[Canvas]] = []
     drawn: list[LaidGroups] = []
     for member in members:
         tokens, prompt, plain = rows[int(member)]
         answer = len(tokens) - prompt
         if laying.masks:
             drawn.append(draw_groups(prompt, answer, laying.groups, laying.masks, rng))
-        elif laying.canvases:
-            laid.append(_canvases(tokens, prompt, plain, laying, noise, model, rng))
         texts.append(np.append(tokens, model.end_token))
         weights = causal_weights(prompt, answer, plain, laying.code_tokens, laying.code_weight, rng)
         causal.append(np.zeros_like(weights) if laying.masks else weights)
-    windows = _groups_of(drawn) if laying.masks else _windows_of(laid, len(texts))
-    sharpen = laying.sharpen if late and not laying.masks else 0.0
-    return Batch(_padded(texts, model.end_token), *windows, _padded(causal, 0.0), sharpen)
+    starts, counted = _groups_of(drawn, len(texts))
+    return Batch(_padded(texts, model.end_token), starts, counted, _padded(causal, 0.0))
 
 
-def _canvases(
-    tokens: NDArray[np.int64],
+def causal_weights(
     prompt: int,
+    answer: int,
     plain: int,
-    laying: Laying,
-    noise: Noise,
-    model: ModelConfig,
+    code_tokens: int,
+    code_weight: float,
     rng: np.random.Generator,
-) -> list[Canvas]:
-    width, answer = model.canvas_width, len(tokens) - prompt
-    padded = np.concatenate([tokens, np.full(2 * width + 1, model.end_token)])
-    return canvases_of(
-        padded, prompt, answer, plain, laying.canvases, width, model.mask_token, rng, noise
-    )
+) -> NDArray[np.float32]:
+    """Return the weight [prompt + answer + 1] of each token as a target of the causal pass.
+
+    The answer and its END count 1. Up to ``code_tokens`` tokens of the ordinary code in the prompt
+    after ``plain``, drawn anew for every batch, count ``code_weight``: more signal from a context
+    that is read anyway.
+    """
+    weight = np.zeros(prompt + answer + 1, np.float32)
+    if plain and code_tokens and prompt - plain > 1:
+        room = np.arange(plain + 1, prompt)
+        chosen = rng.choice(room, min(code_tokens, len(room)), replace=False)
+        weight[chosen] = code_weight
+    weight[prompt:] = 1.0
+    return weight
 
 
 def _padded(rows: list[NDArray[Any]], filler: float) -> Tensor:
@@ -176,21 +163,9 @@ def _padded(rows: list[NDArray[Any]], filler: float) -> Tensor:
     return torch.from_numpy(out)
 
 
-def _windows_of(laid: list[list[Canvas]], rows: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Windows, starts, targets and weights; see :class:`Batch`."""
-    if not laid:
-        nothing = torch.zeros(rows, 0, dtype=torch.int64)
-        return nothing, nothing, nothing, nothing
-
-    def stack(name: str) -> Tensor:
-        return torch.from_numpy(np.stack([[getattr(c, name) for c in row] for row in laid]))
-
-    return stack("window"), stack("start"), stack("target"), stack("weight")
-
-
-def _groups_of(drawn: list[LaidGroups]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The same of mask drafts."""
-    nothing = torch.zeros(len(drawn), 0, 0, dtype=torch.int64)
+def _groups_of(drawn: list[LaidGroups], rows: int) -> tuple[Tensor, Tensor]:
+    """Return starts and weights; see :class:`Batch`."""
+    if not drawn:
+        return torch.zeros(rows, 0, dtype=torch.int64), torch.zeros(rows, 0, 0)
     start = torch.from_numpy(np.stack([groups.start for groups in drawn]))
-    weight = torch.from_numpy(np.stack([groups.weight for groups in drawn]))
-    return nothing, start, nothing, weight
+    return start, torch.from_numpy(np.stack([groups.weight for groups in drawn]))

@@ -33,7 +33,7 @@ class RunProgress:
 
     step: int = 0
     seconds: float = 0.0
-    positions: int = 0  # supervised positions, of canvases and of the causal pass
+    positions: int = 0  # supervised positions
     tokens: int = 0  # context tokens read
 
 
@@ -146,7 +146,7 @@ def metadata(
         "sampler": str(config.sampler),
         "logit_shift": str(int(model.logit_shift)),
         "prompt_format": model.prompt_format,
-        "verifier": "ar" if config.causal_weight else "none",
+        "verifier": "ar",
         "steps": str(done.step),
         "positions": str(done.positions),
         "context_tokens": str(done.tokens),
@@ -197,7 +197,7 @@ def plot(out: Path) -> None:
     axes.plot([e["step"] for e in steps], [e["loss"] for e in steps], alpha=0.3, label="training")
     _held_out(axes, judged, "_loss", "held out")
     axes.set_xlabel("step")
-    axes.set_ylabel("loss per hidden token, nats")
+    axes.set_ylabel("loss per token, nats")
     axes.legend(loc="lower left")
     if any("_draft_tokens_per_pass" in key for e in judged for key in e):
         beside = axes.twinx()

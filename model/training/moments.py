@@ -14,14 +14,13 @@ from ..records import RecentEdit
 from .commits import FileChange, begin_block, begin_typing, cursor_line_of, end_of_edits
 
 _FAR = 40  # lines between the cursor and an edit that its region does not reach
-_ALL_DONE = 0.1  # of the moments of a change that repeats itself
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingMoment:
     """A document in the middle of a commit, and the edit to predict."""
 
-    kind: Literal["edit", "repeat", "typing", "none"]
+    kind: Literal["edit", "typing", "none"]
     lines: list[str]
     edits: tuple[RecentEdit, ...]
     target: Hunk | None  # None: nothing is left to do here
@@ -54,23 +53,6 @@ def draw_moment(change: FileChange, typing: float, rng: random.Random) -> Traini
     here = end_of_edits(change.old, hunks[:at])
     line = cursor_line_of(hunk, here[0] if here else None, len(state), rng)
     return TrainingMoment("edit", state, edits, hunk, _cursor(state, line, here, rng))
-
-
-def draw_repeat(change: FileChange, rng: random.Random) -> TrainingMoment:
-    """Some hunks of a change that repeats itself are done: the next one, or nothing after the
-    last."""
-    hunks = change.hunks
-    at = rng.randint(1, len(hunks) - 1)
-    if rng.random() < _ALL_DONE:
-        at = len(hunks)
-    state, edits, hunk = apply_history(change.path, change.old, hunks, at)
-    here = end_of_edits(change.old, hunks[:at])
-    assert here is not None  # at least one hunk is applied
-    if at == len(hunks):
-        return TrainingMoment("none", state, edits, None, here)
-    if abs(here[0] - hunk.first) > _FAR:
-        here = _cursor(state, cursor_line_of(hunk, None, len(state), rng), None, rng)
-    return TrainingMoment("repeat", state, edits, hunk, here)
 
 
 def nothing_left(change: FileChange, rng: random.Random) -> TrainingMoment:

@@ -21,15 +21,12 @@ from ..prompt.render import render, window
 from ..prompt.tokens import PREFIX, Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
 from ..text.estimates import crop, estimate_text, narrow, newest
-from .chains import draw_chain
 from .commits import FileChange, changes_of, region_of
-from .half_typed import half_typed
-from .made_up_changes import repeated_change
 from .middles import Middle, MiddleKind, SourceText, choose_middle, draw_kind
-from .moments import TrainingMoment, draw_moment, draw_repeat, nothing_left
+from .moments import TrainingMoment, draw_moment, nothing_left
 from .neighbours import Neighbours, changed_with
 
-RowKind = MiddleKind | Literal["edit", "repeat", "typing", "none"]
+RowKind = MiddleKind | Literal["edit", "typing", "none"]
 _TRIES = 3
 _SPARE = 4  # times its wanted length: the room a prompt is rendered with, so that nothing is cut
 
@@ -47,9 +44,6 @@ class Recipe:
     edits_room: float = 0.35  # share of the budget that the recent edits take at most
     related: float = 0.4  # rows with excerpts of other files, where there are any
     nothing_left: float = 0.1  # next-edit rows whose answer is END at once
-    repeats: float = 0.15  # rows of files that ask for a made-up change's next place instead
-    chains: float = 0.6  # of those, changes by the file's syntax: a name and its uses, and the like
-    half_typed: float = 0.1  # of those, the rest of a line whose typing has begun
     reveal: float = 0.3  # next-edit rows whose prompt states the range
     typing: float = 0.12  # next-edit rows cut in the middle of a line being typed
     serving_window: float = 0.5  # next-edit rows with the region that serving takes by default
@@ -86,8 +80,7 @@ class Kit:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One training example. The first canvas opens with the last token of ``prompt``; the answer
-    is followed by END, which whoever trains appends."""
+    """One training example; the trainer appends END to the answer."""
 
     task: Task
     kind: RowKind
@@ -199,29 +192,6 @@ def edit_row(
     return None
 
 
-def repeat_row(source: SourceText, kit: Kit, rng: random.Random) -> Row | None:
-    """A next-edit row from a file: something was begun, its next step is asked."""
-    for _ in range(_TRIES):
-        moment = _begun(source, kit.recipe, rng)
-        if moment is None:
-            continue
-        row = _render_edit(source.path, moment, moment.edits[-rng.randint(1, 5) :], (), kit, rng)
-        if row:
-            return row
-    return None
-
-
-def _begun(source: SourceText, recipe: Recipe, rng: random.Random) -> TrainingMoment | None:
-    """A change in the middle of being made; by comparing words where syntax knows of none."""
-    draw = rng.random()
-    if draw < recipe.half_typed:
-        return half_typed(source.path, source.text, rng)
-    by_syntax = draw < recipe.half_typed + recipe.chains
-    change = draw_chain(source.path, source.text, rng) if by_syntax else None
-    change = change or repeated_change(source.path, source.lines, rng)
-    return draw_repeat(change, rng) if change is not None else None
-
-
 def _edits_of(before: Sequence[FileChange], rng: random.Random) -> tuple[RecentEdit, ...]:
     """The last edits in the file that was edited before this one."""
     if not before:
@@ -317,17 +287,11 @@ def rows_of(
 def _rows_of_file(
     record: dict[str, Any], kit: Kit, rng: random.Random, times: int, neighbours: Neighbours | None
 ) -> Iterator[Row]:
-    """From a line of ``*-files.jsonl``, ``{repo, path, language, text}``.
-
-    Infill rows, and next-edit rows of changes made up in it.
-    """
+    """Yield infill rows from a line of ``*-files.jsonl``: ``{repo, path, language, text}``."""
     source = SourceText(record["path"], record["text"].replace("\r\n", "\n"))
     for _ in range(times):
-        if rng.random() < kit.recipe.repeats:
-            row = repeat_row(source, kit, rng)
-        else:
-            near = neighbours if neighbours and rng.random() < kit.recipe.related else ()
-            row = infill_row(source, kit, rng, related=near)
+        near = neighbours if neighbours and rng.random() < kit.recipe.related else ()
+        row = infill_row(source, kit, rng, related=near)
         if row:
             yield row
 

@@ -136,8 +136,8 @@ def pack(
     """Write shards of about ``rows`` rows from all ``sources`` to ``out``; returns the manifest.
 
     Args:
-        sources: ``*.jsonl.zst`` files of commits or files, told apart by their first line. Both
-            give next edits and infills: ``recipe.edit_share`` says how many.
+        sources: ``*.jsonl.zst`` files of commits or files, told apart by their first line. Files
+            give infills, commits give next edits as well: ``recipe.edit_share`` says how many.
         progress: called with (rows so far, rows wanted).
 
     Raises:
@@ -184,7 +184,7 @@ def _check(sources: Sequence[Path]) -> None:
     if missing or not sources:
         raise SettingsError(
             f"No training data at {', '.join(missing) or 'the given folder'}. Give *.jsonl.zst "
-            "files of commits or files, as described in model/training/README.md."
+            "files of commits or files, as described in model/README.md."
         )
 
 
@@ -219,7 +219,7 @@ def _survey(path: Path) -> _Survey:
     if not known:
         raise SettingsError(
             f"{path} holds neither commits ('files') nor files ('text'). Its lines should look as "
-            "described in model/training/README.md."
+            "described in model/README.md."
         )
     return _Survey(path, count, sample)
 
@@ -246,15 +246,12 @@ def _rates(yields: Sequence[_Yield], rows: int, edit_share: float) -> list[float
     """How often to draw from each line of each source: all commits alike, and all files alike."""
     edits = sum(y.edits for y in yields if y.commits)
     beside = sum(y.infills for y in yields if y.commits)
-    repeats = sum(y.edits for y in yields if not y.commits)
     plain = sum(y.infills for y in yields if not y.commits)
     if not edits or not plain:
-        every = rows / max(edits + beside + repeats + plain, 1e-9)
+        every = rows / max(edits + beside + plain, 1e-9)
         return [every for _ in yields]
-    wanted, rest = rows * edit_share, rows * (1 - edit_share)
-    mixed = edits * plain - repeats * beside  # the determinant of both shares' equations
-    from_commits = max(0.0, (wanted * plain - rest * repeats) / mixed) if mixed > 0 else 0.0
-    from_files = max(0.0, rest - from_commits * beside) / plain
+    from_commits = rows * edit_share / edits
+    from_files = max(0.0, rows * (1 - edit_share) - from_commits * beside) / plain
     return [from_commits if y.commits else from_files for y in yields]
 
 

@@ -1,12 +1,11 @@
-"""Trains the adapter: denoising canvases over packed rows, on CPU or CUDA devices.
+"""Training of an adapter over packed rows, on CPU or CUDA devices.
 
-    redraft train pack DATA… --out shards          once
-    redraft train run --shards shards --config cpu  resumes where it was cut off
+    redraft train pack DATA… --out shards                 once
+    redraft train run --shards shards --config causal-cpu  resumes where it was cut off
     torchrun --nproc-per-node 4 --no-python redraft train run …  the same on four devices
 
-One row gives one causal pass over its context and several canvases over that context's cache.
-Where the adapter is active on canvases only, the base is frozen and the causal pass needs no
-gradient. ``checkpoints.py`` says what it writes to the run folder. Knows nothing of serving.
+One row gives one causal pass over its context. Either that pass is trained, or it is frozen and
+groups of masks over its cache are. ``checkpoints.py`` writes the run folder.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ def run(
     # 1. The network, and what an earlier run left of it.
     out.mkdir(parents=True, exist_ok=True)
     world = _Processes.join(_pick_device(device))
-    model = replace(model, canvas_width=config.width or model.canvas_width, logit_shift=True)
+    model = replace(model, logit_shift=True)
     torch.manual_seed(config.seed)
     network = _build(config, model, base, start, world.device)
     state = State.fresh(network, config.learning_rate, config.weight_decay)
@@ -141,7 +140,7 @@ def _batches(
 ) -> Iterator[Batch]:
     """This process's share of them, from the first that nobody has seen."""
     first = done.step * config.accumulate * world.size + world.rank
-    made = Batches(rows, config.laying(world.size), model)
+    made = Batches(rows, config.laying, model)
     return stream(made, first, world.size, config.loaders, world.device.startswith("cuda"))
 
 
@@ -222,7 +221,7 @@ def _step(
         if config.masks:
             loss = mask_loss(network, batch, config.align, world.device)
         else:
-            loss = batch_loss(network, batch, config.causal_weight, world.device)
+            loss = causal_loss(network, batch, world.device)
         (loss / len(group)).backward()  # type: ignore[no-untyped-call]
         supervised = int((batch.weights > 0).sum() + (batch.causal > 0).sum())
         counts += torch.tensor(
@@ -245,20 +244,18 @@ def _step(
     return float(counts[0]) / world.size
 
 
-def batch_loss(network: Network, batch: Batch, causal_weight: float, device: str) -> Tensor:
-    """Mean cross-entropy of the hidden positions, plus the causal loss on the answers."""
+def causal_loss(network: Network, batch: Batch, device: str) -> Tensor:
+    """Return the mean cross-entropy of the causal pass per unit of weight.
+
+    Logits are computed only where there is weight.
+    """
     tokens = batch.tokens.to(device, non_blocking=True)
-    trains_context = network.config.adapter == "all"
-    with torch.set_grad_enabled(trains_context and torch.is_grad_enabled()):
-        hidden, past = network.context(tokens)
-    loss = torch.zeros((), device=device)
-    if batch.windows.shape[1]:
-        canvas = network.canvas(batch.windows.to(device), batch.starts.to(device), past)
-        loss = _weighted_loss(network, canvas, batch.targets, batch.weights, batch.sharpen)
-    if causal_weight and trains_context:
-        causal = _weighted_loss(network, hidden[:, :-1], tokens[:, 1:], batch.causal[:, 1:])
-        loss = loss + causal_weight * causal
-    return loss
+    hidden, _ = network.context(tokens)  # [rows, length, hidden]
+    weights = batch.causal[:, 1:].to(device)  # [rows, length - 1]
+    counted = weights > 0
+    logits = network.logits(hidden[:, :-1][counted])  # [n, vocab]
+    loss = F.cross_entropy(logits, tokens[:, 1:][counted], reduction="none")  # [n]
+    return (loss * weights[counted]).sum() / weights[counted].sum()
 
 
 def mask_loss(network: Network, batch: Batch, align: float, device: str) -> Tensor:
@@ -268,26 +265,6 @@ def mask_loss(network: Network, batch: Batch, align: float, device: str) -> Tens
         hidden, past = network.context(tokens)
     starts, weights = batch.starts.to(device), batch.weights.to(device)
     return draft_loss(network, tokens, hidden, past, starts, weights, align)
-
-
-def _weighted_loss(
-    network: Network, hidden: Tensor, targets: Tensor, weights: Tensor, sharpen: float = 0.0
-) -> Tensor:
-    """Mean cross-entropy per unit of weight; logits are computed only where there is weight.
-
-    Args:
-        hidden: [..., hidden]. targets, weights: [...].
-        sharpen: weight of the entropy where the prediction is right already.
-    """
-    counted = weights.to(hidden.device) > 0
-    weights, targets = weights.to(hidden.device)[counted], targets.to(hidden.device)[counted]
-    logits = network.logits(hidden[counted])  # [n, vocab]
-    loss = F.cross_entropy(logits, targets, reduction="none")  # [n]
-    if sharpen:
-        log_p = logits.log_softmax(-1)
-        entropy = -(log_p.exp() * log_p).sum(-1)  # [n]
-        loss = loss + sharpen * entropy * (log_p.argmax(-1) == targets)
-    return (loss * weights).sum() / weights.sum()
 
 
 # --- several devices --------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import Any
 from ..config import ModelConfig
 from ..errors import WeightsError
 from ..prompt.marks import text_range
+from ..prompt.render import FORMAT
 from ..prompt.tokens import END, MASK, Tokenizer
 from .families import DERIVED, Family, architecture, family_of, names
 from .files import sha256_of
@@ -292,7 +293,7 @@ def _vocabulary(
         "vocab": size,
         "mask_token": mask,
         "end_token": tokenizer.mark(END),
-        "prompt_format": tokenizer.prompt_format,
+        "prompt_format": FORMAT,
         "special_tokens": first,
         "special_from": last if last < size else 0,
     }

@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import Literal, NamedTuple, cast
+from typing import NamedTuple
 
 import psutil
 
 from ..config import ModelConfig
 from ..errors import SettingsError, WeightsError
 from ..network.quantize import VARIANTS, FloatArray, check_variant
-from ..release import HOW_TO_UPGRADE
+from ..records import MAX_ANSWER_TOKENS
 from .adapter import Adapter, check_adapter, load_adapter, merge
 from .combine import CHAT_TEMPLATE, expected_bytes, make_ready, write_graphs
 from .fetch import Progress, ProgressCallback, no_progress
@@ -184,15 +184,17 @@ def _adapted(config: ModelConfig, path: Path, digest: str) -> tuple[ModelConfig,
         )
     said = {"adapter": "canvas", "canvas": str(config.canvas_width), **trained.metadata}
     where, verifier, width = said["adapter"], said.get("verifier", "none"), said["canvas"]
-    if where not in ("canvas", "all") or verifier not in ("none", "ar") or not width.isdecimal():
+    if (where, verifier) != ("all", "ar") or not width.isdecimal():
         raise WeightsError(
-            f"{path} says adapter = {where!r}, verifier = {verifier!r}, canvas = {width!r}, which "
-            f"this Redraft does not know. To upgrade, {HOW_TO_UPGRADE}."
+            f"{path} says adapter = {where!r}, verifier = {verifier!r}, canvas = {width!r}; this "
+            "Redraft serves adapters of the causal pass (adapter = 'all', verifier = 'ar'). Train "
+            "one with 'redraft train run --config causal-cpu'."
         )
     adapted = replace(
         config,
-        adapter=cast("Literal['canvas', 'all']", where),
-        verifier=cast("Literal['none', 'ar']", verifier),
+        adapter="all",
+        verifier="ar",
+        draft_after=MAX_ANSWER_TOKENS,
         logit_shift=said.get("logit_shift", "1") == "1",
         canvas_width=int(width),
     )

@@ -23,11 +23,12 @@ from .fetch import Base
 from .hub import HubFile
 from .packages import Wheel
 
-#: The model for machines that can run it in time, and the one for all others; see
-#: ``default_model.py``.
-BEST_MODEL, TINY_MODEL = "redraft-0.5b", "redraft-135m"
-#: The base of the best one as it was published: for conversations.
+#: The model that runs where none is named.
+DEFAULT_MODEL = "redraft-0.5b"
+#: Its base as published, for conversations.
 CHAT_MODEL = "qwen2.5-coder-0.5b"
+#: Models of earlier releases, with the model to use instead.
+REMOVED = {"redraft-135m": DEFAULT_MODEL}
 #: Name of the file that makes a folder a model.
 DESCRIPTION = "model.json"
 
@@ -127,12 +128,13 @@ def list_models() -> list[ModelInfo]:
 
 
 def info(name: str) -> ModelInfo:
-    """The model called ``name``.
+    """Return the model called ``name``.
 
     Raises:
-        UnknownModel: there is none.
+        UnknownModel: there is none, or it was removed from Redraft.
         WeightsError: the folder of that name has a broken description.
     """
+    check_not_removed(name)
     models = list_models()
     for model in models:
         if model.name == name:
@@ -145,6 +147,17 @@ def info(name: str) -> ModelInfo:
         f"There is no model {name!r}; known are {known}. Put the folder of a model of your own "
         "into REDRAFT_MODELS, or import one with 'redraft model import'."
     )
+
+
+def check_not_removed(name: str) -> None:
+    """
+    Raises:
+        UnknownModel: an earlier release had a model of this name.
+    """
+    if (instead := REMOVED.get(name)) is not None:
+        raise UnknownModel(
+            f"{name} is no longer part of Redraft; use {instead} (redraft model pull {instead})"
+        )
 
 
 def _descriptions() -> Iterator[Path]:

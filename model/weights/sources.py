@@ -16,6 +16,7 @@ from ..config import ModelConfig
 from ..errors import SettingsError, WeightsError
 from ..prompt.formats import IN_PLACE, check_format, native_format
 from ..prompt.marks import text_range
+from ..prompt.render import FORMAT
 from ..prompt.tokens import END, MASK, Tokenizer
 from ..records import MAX_ANSWER_TOKENS
 from .adapter import Adapter
@@ -222,7 +223,7 @@ def _vocabulary(
     return {
         "mask_token": file.integer("tokenizer.ggml.mask_token_id", mask),
         "end_token": tokenizer.mark(END),
-        "prompt_format": tokenizer.prompt_format,
+        "prompt_format": FORMAT,
         "special_tokens": first,
         "special_from": last if last < size else 0,
     }

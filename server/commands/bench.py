@@ -55,7 +55,7 @@ def measure(
     shown = Shown(wide, lambda line: out.print(Text(line), soft_wrap=True))
     with bar() as show:
         report = run(
-            resolve(settings.model).name,
+            resolve(settings.model),
             settings.variant,
             settings.provider,
             settings.threads,
@@ -96,7 +96,7 @@ def measure_beside(
     check_writable(json_file)
     with bar() as show:
         show("loading the model", None)
-        model = resolve(settings.model).name
+        model = resolve(settings.model)
         loaded = onnx_loader(model, settings.variant, settings.provider, settings.threads)(
             lambda *_: None
         )

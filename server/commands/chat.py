@@ -84,10 +84,10 @@ async def converse(
     """Answers ``say``, or one line of standard input after the other; closes the predictor.
 
     Raises:
-        NoTemplate: the model cannot hold a conversation.
+        NoChatTemplate: the model cannot hold a conversation.
         RedraftError: of a single question; in a conversation it is told, and the next line asked.
     """
-    from redraft.model.engine.converse import NoTemplate
+    from redraft.model.errors import NoChatTemplate
 
     from .console import err, until_ready
 
@@ -95,7 +95,7 @@ async def converse(
     try:
         status = await until_ready(predictor)
         if not status.chat_model:
-            raise NoTemplate(
+            raise NoChatTemplate(
                 f"{status.model} came without a chat template. 'redraft model list' shows the "
                 "models; choose another one with --model."
             )

@@ -1,7 +1,7 @@
 """``redraft doctor``: what is installed, what would run, and what to do about each problem.
 
-Every check returns findings and raises nothing; downloads nothing, and changes nothing but what is
-kept of providers, which are tried anew.
+Every check returns findings and raises nothing. It downloads nothing, and changes nothing but the
+kept costs of passes, which are measured again at the next start.
 """
 
 from __future__ import annotations
@@ -79,48 +79,42 @@ def _versions() -> Iterator[Finding]:
 
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
     """Whether exactly one recent onnxruntime is there, and where it would run what."""
-    from redraft.model.engine.load import costs_noted, noted
-    from redraft.model.runtime.device import (
+    from redraft.model.engine.load import costs_noted
+    from redraft.model.runtime.installed import (
         check_onnxruntime,
         import_onnxruntime,
-        installed_for,
-        load_problem,
+        offered,
     )
-    from redraft.model.runtime.providers import PROVIDERS
-    from redraft.model.runtime.verdicts import forget
 
     try:
         version = check_onnxruntime()
-        runtime = import_onnxruntime()
-        forget(noted(), costs_noted())  # so that providers are tried anew, and passes timed
-        here = [each for each in PROVIDERS if not load_problem(runtime, each, noted())]
+        with suppress(OSError):
+            costs_noted().unlink(missing_ok=True)
+        providers = ", ".join(offered(import_onnxruntime()))
         device = _device_of(settings)
     except RedraftError as error:
         yield Finding("problem", "onnxruntime", str(error))
         return
-    yield Finding("ok", "onnxruntime", f"{version}, providers: {', '.join(here)}")
+    yield Finding("ok", "onnxruntime", f"{version}, providers: {providers}")
     yield Finding("ok", "runs on", f"{device.provider}, variant {device.variant}")
     if device.notice and shutil.which("nvidia-smi"):
         advice = f"To use the GPU: 'pip uninstall onnxruntime', then {how_to_install('gpu')}."
         yield Finding("note", "runs on", device.notice, advice)
-    elif device.notice and installed_for() is not None:
-        yield Finding("note", "runs on", device.notice)
 
 
 def _device_of(settings: Settings) -> Device:
-    """Where the model would run; where there is none of that name, which is told apart, any."""
-    from redraft.model.engine.load import choose_device, noted
-    from redraft.model.runtime.device import pick_device
+    """Return where the model would run; where there is none of that name, where any would."""
+    from redraft.model.engine.load import choose_device
+    from redraft.model.runtime.device import choose
     from redraft.model.weights.default_model import resolve
     from redraft.model.weights.registry import info
 
-    variant, provider, threads = settings.variant, settings.provider, settings.threads
+    variant, provider = settings.variant, settings.provider
     try:
-        found = info(resolve(settings.model).name)
+        found = info(resolve(settings.model))
     except RedraftError:
-        wanted = (provider or "auto").lower()
-        return pick_device(wanted, variant or "auto", threads=threads, notes=noted())
-    return choose_device(found, variant, provider, threads)
+        return choose(provider or "auto", variant or "auto")
+    return choose_device(found, variant, provider)
 
 
 def _machine() -> Iterator[Finding]:
@@ -140,21 +134,23 @@ def _settings_found() -> Iterator[Finding]:
 
 def _model(settings: Settings) -> tuple[list[Finding], bool]:
     """Findings on weights and cache, and whether the model can be loaded at once."""
-    from redraft.model.weights.default_model import resolve
+    from redraft.model.weights.default_model import memory_problem, resolve
     from redraft.model.weights.provide import bytes_to_pull, ready_variants
     from redraft.model.weights.registry import cache_dir, info
 
     findings, ready, variant, needed = [], False, settings.variant, 0
     try:
-        choice = resolve(settings.model)
-        model = info(choice.name)
+        model = info(resolve(settings.model))
         variants = ready_variants(model)
         variant = settings.variant or model.default_variant
         ready = variant in variants
         needed = 0 if ready else bytes_to_pull(model, variant)
         shown = ", ".join(variants) or "none"
-        what = f"{model.name} {variant} (ready: {shown}): {choice.reason}"
-        if ready:
+        what = f"{model.name} {variant} (ready: {shown})"
+        if small := memory_problem(model.name, psutil.virtual_memory().total):
+            advice = "Use a machine with more memory, or another machine's server."
+            findings.append(Finding("note", "model", f"{what}: {small}", advice))
+        elif ready:
             findings.append(Finding("ok", "model", what))
         else:
             advice = f"Run 'redraft model pull {model.name}'; the first use does it as well."

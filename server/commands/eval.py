@@ -16,9 +16,8 @@ import typer
 from redraft.model.edits.gate import threshold as threshold_for
 from redraft.model.errors import SettingsError
 
-from . import eval_chat, eval_gate, eval_infill, eval_replay, eval_report
+from . import eval_chat, eval_gate, eval_infill, eval_replay
 from . import eval_options as opt
-from .fleet import fleet
 from .options import Group, with_options
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
     from redraft.model.runtime.backend import Backend
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
-app.command()(fleet)
-for each in (eval_infill, eval_chat, eval_gate, eval_replay, eval_report):
+for each in (eval_infill, eval_chat, eval_gate, eval_replay):
     each.register(app)
 
 

@@ -17,10 +17,9 @@ from . import eval_options as opt
 from .json_file import write_json
 
 if TYPE_CHECKING:
-    from redraft.evals.figures.runs import RunFile
+    from redraft.evals.figures.runs import Episode, RunFile
     from redraft.evals.gate.comparing import GateScores
     from redraft.evals.gate.ranking import Ranking, Worth
-    from redraft.evals.report.build import NamedRun, Section
 
 Runs = Annotated[
     list[Path], typer.Argument(metavar="RUN.jsonl…", help="Of 'redraft gate outcomes'.")
@@ -47,7 +46,6 @@ def gate(
             help="Fit besides on what is judged here, each session left out where it is judged."
         ),
     ] = False,
-    html: Annotated[Path | None, typer.Option(metavar="OUT.html", help="The page.")] = None,
     json_file: opt.Json = None,
     seed: opt.Seed = 0,
 ) -> None:
@@ -56,9 +54,10 @@ def gate(
     from redraft.evals.figures.tables import overall
     from redraft.evals.gate.comparing import METRICS, moments_of, policies, run_of, says
     from redraft.evals.gate.ranking import rankings, worths
-    from redraft.evals.report.build import NamedRun
     from redraft.model.edits.gate_file import SHIPPED, read_gate
 
+    if sessions and not fitted_on:
+        raise SettingsError("--sessions adds to what --fitted-on names. Name runs with it as well.")
     used, card = read_gate(file or SHIPPED)
     read = [read_run(path) for path in runs]
     moments = moments_of(read)
@@ -67,15 +66,10 @@ def gate(
     candidates = [each for moment in moments for each in moment.candidates]
     about = {"source": " ".join(path.stem for path in runs), "gate": used.name}
     first, others = says(used.name, lambda each: used), _fitted(fitted_on or [], read, sessions)
-    named = [
-        NamedRun(policy.name, run_of(policy, moments, about))
-        for policy in policies(first, moments, others)
-    ]
+    named = [run_of(policy, moments, about) for policy in policies(first, moments, others)]
     ranked, worth = rankings([first, *others], candidates, seed), worths(used, candidates)
-    tables = [overall(run.name, METRICS, run.episodes, seed) for run in named]
+    tables = [overall(_name(run), METRICS, _episodes(run), seed) for run in named]
     _show(named, ranked, worth, seed)
-    if html is not None:
-        _draw(html, named, worth, seed)
     write_json(
         json_file,
         {
@@ -109,8 +103,17 @@ def _fitted(paths: Sequence[Path], judged: Sequence[RunFile], sessions: bool) ->
     return found
 
 
+def _name(run: RunFile) -> str:
+    """Return the name of the policy that a run is of."""
+    return str(run.settings["model"])
+
+
+def _episodes(run: RunFile) -> list[Episode]:
+    return list(run.episodes.values())
+
+
 def _show(
-    named: Sequence[NamedRun], ranked: Sequence[Ranking], worth: Sequence[Worth], seed: int
+    named: Sequence[RunFile], ranked: Sequence[Ranking], worth: Sequence[Worth], seed: int
 ) -> None:
     from redraft.evals.figures.compare import compare
     from redraft.evals.figures.tables import overall
@@ -120,13 +123,13 @@ def _show(
 
     drawn = Sheet("gates on the same moments", ("", "n", *(one.heading for one in METRICS)))
     for run in named:
-        row = overall("", METRICS, run.episodes, seed).rows[0]
-        drawn.add_row(run.name, f"{row.n:,}", *(m.show(row.figures[m.name]) for m in METRICS))
+        row = overall("", METRICS, _episodes(run), seed).rows[0]
+        drawn.add_row(_name(run), f"{row.n:,}", *(m.show(row.figures[m.name]) for m in METRICS))
     show_sheet(drawn)
     _show_places(named, seed)
-    against = Sheet(f"less {named[0].name}", ("", "shown", "accepted", "utility"))
+    against = Sheet(f"less {_name(named[0])}", ("", "shown", "accepted", "utility"))
     for run in named[1:]:
-        found = {one.field: one for one in compare(named[0].file, run.file, seed)[1]}
+        found = {one.field: one for one in compare(named[0], run, seed)[1]}
         cells = []
         for name, scale in (("shown", 100), ("accepted", 100), ("utility", 1)):
             change = found[name].difference if name in found else None
@@ -135,7 +138,7 @@ def _show(
                 continue
             value, low, high = (scale * each for each in (change.value, change.low, change.high))
             cells.append(f"{value:+.1f} [{low:+.1f}, {high:+.1f}]")
-        against.add_row(run.name, *cells)
+        against.add_row(_name(run), *cells)
     show_sheet(against)
     _show_ranking(ranked)
     features = Sheet("what the gate goes by", ("feature", "task", "weight", "AUC lost without"))
@@ -145,7 +148,7 @@ def _show(
     show_sheet(features)
 
 
-def _show_places(named: Sequence[NamedRun], seed: int) -> None:
+def _show_places(named: Sequence[RunFile], seed: int) -> None:
     """Show what each eagerness of the gate would have shown, by place."""
     from redraft.evals.figures.tables import overall
     from redraft.evals.gate.comparing import BY_PLACE, PLACES
@@ -154,14 +157,15 @@ def _show_places(named: Sequence[NamedRun], seed: int) -> None:
 
     drawn = Sheet("by place", ("", "place", "n", *(one.heading for one in BY_PLACE)))
     for run in named:
-        if not run.name.startswith("gate, ") or "as many" in run.name:
+        name = _name(run)
+        if not name.startswith("gate, ") or "as many" in name:
             continue
         for place in PLACES:
-            some = [one for one in run.episodes if one["where"] == place]
+            some = [one for one in _episodes(run) if one["where"] == place]
             if some:
                 row = overall("", BY_PLACE, some, seed).rows[0]
                 figures = (m.show(row.figures[m.name]) for m in BY_PLACE)
-                drawn.add_row(run.name, place, f"{row.n:,}", *figures)
+                drawn.add_row(name, place, f"{row.n:,}", *figures)
     show_sheet(drawn)
 
 
@@ -187,23 +191,3 @@ def _show_ranking(ranked: Sequence[Ranking]) -> None:
 
 def _told(value: tuple[float, float, float] | None) -> str:
     return "–" if value is None else f"{value[0]:.3f} [{value[1]:.3f}, {value[2]:.3f}]"
-
-
-def _draw(html: Path, named: Sequence[NamedRun], worth: Sequence[Worth], seed: int) -> None:
-    from redraft.evals.report.build import build
-    from redraft.evals.report.html_page import page
-
-    from .console import out
-
-    try:
-        html.write_text(page(_with_bars(build(named, seed), worth)), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise SettingsError(f"{html} cannot be written: {error.strerror}.") from error
-    out.print(f"{html} ({html.stat().st_size / 1e6:.1f} MB)", markup=False)
-
-
-def _with_bars(sections: Sequence[Section], worth: Sequence[Worth]) -> list[Section]:
-    from dataclasses import replace
-
-    told = tuple((f"{one.task}: {one.feature}", one.auc_lost) for one in worth if one.weight)
-    return [replace(section, bars=told) for section in sections]

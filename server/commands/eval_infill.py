@@ -63,13 +63,14 @@ def infill(
     """Fill gaps: HumanEval-Infilling by its tests, or held-out commits and files by exact match."""
     from redraft.evals.benchmarks.infill import InfillAsking, solve, tables
     from redraft.evals.figures.samples import in_turn
-    from redraft.evals.sandbox.sandbox import weakness
+    from redraft.evals.sandbox.sandbox import protection
 
+    from .console import out
     from .eval_tables import show_tables
 
     problems, source = _gaps(human_eval, commits, files)
-    if human_eval is not None and weakness():
-        opt.warn(f"The sandbox is weak here: {weakness()}.")
+    if human_eval is not None:
+        out.print(protection(), markup=False, style="dim")
     plan = planned.made()
     context = context or (WHOLE if human_eval else opt.SERVED)
     chosen_model = opt.judged_model(judged, kept.out)

@@ -43,14 +43,11 @@ Weights = Annotated[
 ]
 PlanName = Annotated[
     str,
-    typer.Option("--plan", help="low, medium, high, leftmost-first or autoregressive."),
-]
-Threshold = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Probability to place a token; else the plan's.")
+    typer.Option("--plan", help="low, medium, high or autoregressive."),
 ]
 PlanChange = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Change the plan, as accept_above=0.3."),
+    typer.Option("--set", metavar="FIELD=VALUE", help="Change the plan, as second_tries=0."),
 ]
 Context = Annotated[
     int, typer.Option(min=MIN_CONTEXT_TOKENS, max=MAX_CONTEXT_TOKENS, help="Prompt budget, tokens.")
@@ -98,17 +95,16 @@ class Planned(Group):
     """The options that say how boldly answers are written."""
 
     plan: PlanName = "medium"
-    threshold: Threshold = None
     change: PlanChange = None
 
     def made(self) -> Plan:
         from redraft.evals.benchmarks.plans import plan_named
 
-        return plan_named(self.plan, self.threshold, self.change or ())
+        return plan_named(self.plan, self.change or ())
 
     def about(self) -> dict[str, Any]:
         """For the header of a run."""
-        return {"plan": self.plan, "threshold": self.threshold, "set": self.change or []}
+        return {"plan": self.plan, "set": self.change or []}
 
 
 USERS, NOTHING_KEPT, USUAL = Judged("auto"), Kept(), Planned()
@@ -177,7 +173,6 @@ def judged_model(judged: Judged, out: Path | None) -> JudgedModel:
             keep,
             lambda p: show(p.stage, p.fraction),
             judged.model,
-            judged.threads,
         )
 
 

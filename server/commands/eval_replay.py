@@ -91,7 +91,7 @@ def replay(
     scripts = read_scripts(paths)
     settings = {
         **_about(who), **_source(scripts), "gate": gate, "eagerness": eagerness,
-        "quality": quality, "context": context, "latency_ms": latency_ms, "limit": limit,
+        "quality": quality, "context": context, "latency_ms": latency_ms,
         "seed": kept.seed,
     }  # fmt: skip
     lsp = LspSettings(eagerness=eagerness, quality=quality)

@@ -147,7 +147,7 @@ def outcomes(
     ] = None,
     files: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.jsonl.zst", help="Files: gaps, and chains made up from them."),
+        typer.Option(metavar="FILE.jsonl.zst", help="Files: gaps and lines being typed."),
     ] = None,
     suite: Annotated[
         Literal["carry-on"] | None, typer.Option(help="Scenarios that judge gates.")

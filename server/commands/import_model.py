@@ -25,18 +25,20 @@ def _way_of(config: ModelConfig) -> str:
     """Which of :data:`_SERVES`."""
     if config.expand_token:
         return "in place"
-    canvases = config.attention == "canvas" and not config.draft_after
-    return "drafts" if canvases else config.attention
+    drafts = config.attention == "canvas" and config.has_canvases
+    return "drafts" if drafts else config.attention
 
 
 def memory_for(variants: Sequence[str] | None) -> tuple[int, bool]:
     """Bytes of memory where these variants run, or where this machine runs best where none is
     named; and whether that is CUDA."""
     from redraft.model.network.quantize import HALF
-    from redraft.model.runtime.device import has_cuda, memory_of
+    from redraft.model.runtime.device import cuda_problem
+    from redraft.model.runtime.installed import import_onnxruntime
+    from redraft.model.runtime.machine import memory_of
 
     named = set(variants or ())
-    gpu = bool(named & set(HALF)) if named else has_cuda()
+    gpu = bool(named & set(HALF)) if named else not cuda_problem(import_onnxruntime())
     return memory_of("CUDA" if gpu else "CPU"), gpu
 
 

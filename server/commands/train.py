@@ -31,7 +31,7 @@ app = typer.Typer(help="Pack training data and train the adapter.", no_args_is_h
 Data = Annotated[
     list[Path], typer.Argument(help="*.jsonl.zst files of commits or files, or folders of them.")
 ]
-MODEL = "redraft-135m"
+MODEL = "redraft-0.5b"
 Base = Annotated[
     str,
     typer.Option(
@@ -145,8 +145,8 @@ def run(
         "runs/default"
     ),
     config: Annotated[
-        str, typer.Option(help="'cpu', 'h100', or a TOML file of TrainConfig's fields.")
-    ] = "cpu",
+        str, typer.Option(help="causal-cpu, masks-cpu, h100-causal, h100-masks, or a TOML file.")
+    ] = "causal-cpu",
     start: Annotated[
         str, typer.Option(help="'shipped', 'fresh', or an adapter's .safetensors.")
     ] = "shipped",
@@ -172,11 +172,8 @@ def run(
     chosen = dataclasses.replace(
         chosen, minutes=minutes or chosen.minutes, steps=steps or chosen.steps
     )
-    begin = Adapter({}, {}, None) if start == "fresh" else _adapter(start, chosen.adapter, base)
-    first, said = begin.ground, begin.metadata
-    if ground:
-        first, said = _ground(ground)
-    verifier = "ar" if chosen.causal_weight else said.get("verifier", "none")
+    begin = Adapter({}, {}, None) if start == "fresh" else _adapter(start, chosen.active, base)
+    first = _ground(ground) if ground else begin.ground
     below_all = with_ground(grounds.config, grounds.tensors, begin._replace(ground=first))
     written = train.run(
         chosen,
@@ -188,18 +185,18 @@ def run(
         out,
         device,
         say=lambda line: console.print(line, markup=False, highlight=False),
-        facts={**grounds.facts, "verifier": verifier},
+        facts=grounds.facts,
         ground=first,
     )
     console.print(f"wrote {written}")
 
 
-def _ground(name: str) -> tuple[dict[str, FloatArray], dict[str, str]]:
-    """The tensors and metadata of an adapter to be merged first, which stands on no other."""
+def _ground(name: str) -> dict[str, FloatArray]:
+    """Return the tensors of an adapter to be merged first, which stands on no other."""
     below = _adapter(name)
     if below.ground:
         raise SettingsError(f"{name} is itself built on another adapter; give that one.")
-    return below.lora, below.metadata
+    return below.lora
 
 
 @app.command()
@@ -344,8 +341,14 @@ def _adapter(name: str, wanted: str = "", base: str = MODEL) -> Adapter:
     if path is None or not path.is_file():
         raise SettingsError(f"No adapter at {path}. Give its file, 'shipped' or 'fresh'.")
     adapter = load_adapter(path)
-    if wanted and name == "shipped" and adapter.metadata.get("adapter", "canvas") != wanted:
+    acts = adapter.metadata.get("adapter", "canvas")
+    if wanted and name == "shipped" and acts != wanted:
         return Adapter({}, {}, None)
+    if acts == "canvas":
+        raise SettingsError(
+            f"{path} was trained on canvases, which this Redraft does not train. Train an adapter "
+            "with --config causal-cpu or h100-causal."
+        )
     return adapter
 
 

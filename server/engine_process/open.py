@@ -21,20 +21,20 @@ def open_engine(settings: Settings) -> Predictor:
     from redraft.model.weights.default_model import resolve
     from redraft.model.weights.registry import info
 
-    def engine(model: str, fallback: str | None) -> Engine:
+    def engine(model: str) -> Engine:
         name = f"{model} {settings.variant}" if settings.variant else model
-        loader = onnx_loader(model, settings.variant, settings.provider, settings.threads, fallback)
+        loader = onnx_loader(model, settings.variant, settings.provider, settings.threads)
         return Engine(loader, name, settings.queue_length)
 
-    choice = resolve(settings.model)
-    edits = engine(choice.name, choice.fallback)
+    model = resolve(settings.model)
+    edits = engine(model)
     try:
-        chat = info(choice.name).chat
-        config = info(chat or choice.name).config
+        chat = info(model).chat
+        config = info(chat or model).config
     except RedraftError:  # there is no such model: what the engine's status says
         return edits
     if not chat:
         return edits
     # Only once it is loaded is its template known; each model that talks for another knows tools.
     abilities = chat_abilities_of(config, knows_tools=True)
-    return Companion(edits, chat, config.max_positions, abilities, lambda: engine(chat, None))
+    return Companion(edits, chat, config.max_positions, abilities, lambda: engine(chat))

@@ -49,7 +49,7 @@ class Metrics:
         self._tokens = counter(
             "redraft_tokens",
             "Tokens by kind: prompt = reused (found in the prefix cache) + new ones; computed went "
-            "through prefill; canvas were placed; repaired were replaced after placing.",
+            "through prefill; canvas were placed; repaired were drafted and replaced.",
             ("kind",),
         )
         self._steps = histogram(

@@ -15,7 +15,8 @@ from redraft.model.edits.fitting import fit
 from redraft.model.edits.gate_file import shipped
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Moment, Show, judge, moment_of
-from redraft.model.prompt.answers import InvalidAnswer, read_answer
+from redraft.model.errors import InvalidAnswer
+from redraft.model.prompt.answers import read_answer
 from redraft.model.prompt.render import Prompt
 from redraft.model.records import (
     Candidate,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import cycle, islice
 
 from aiohttp import web
-from redraft.model.engine.converse import NoTemplate
+from redraft.model.errors import NoChatTemplate
 from redraft.model.reading import Json
 from redraft.model.records import Candidate, CanvasState, ModelStatus, Prediction
 from redraft.model.weights.provide import names_with_template
@@ -50,13 +50,13 @@ def check_chats(name: str, status: ModelStatus) -> None:
 
     Raises:
         UnknownModel: it is one of ours that is not loaded.
-        NoTemplate: the loaded model cannot hold a conversation; names those that can.
+        NoChatTemplate: the loaded model cannot hold a conversation; names those that can.
     """
     if name != status.chat_model:
         check_model(name, status)
     if status.state == "ready" and not status.chat_model:
         names = ", ".join(names_with_template()) or "none of those pulled"
-        raise NoTemplate(
+        raise NoChatTemplate(
             f"'model': {loaded(status)} came without a chat template. These have one: {names}. "
             "Start Redraft with one of them by --model."
         )

@@ -25,7 +25,7 @@ from redraft.model.reading import (
     objection,
 )
 from redraft.model.records import EditRequest, ModelStatus, Prediction, Temperature, TopP
-from redraft.model.weights.registry import list_models
+from redraft.model.weights.registry import check_not_removed, list_models
 
 from ..http.service import Service
 from ..settings import Settings
@@ -164,6 +164,7 @@ def check_model(name: str, status: ModelStatus) -> None:
         UnknownModel: lists the names that exist.
     """
     if name not in model_names(status) and _is_ours(name):
+        check_not_removed(name)
         raise unknown_model(name, model_names(status))
 
 

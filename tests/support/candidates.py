@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from redraft.model.decoding.candidates import Field, Proposal, effort_for
-from redraft.model.decoding.canvas_edits import write_canvas_edits
 from redraft.model.decoding.denoise import Denoised, plan_for
 from redraft.model.decoding.judged_edits import write_edits
 from redraft.model.decoding.plan import AnswerLimits, Brief, Plan
@@ -52,9 +51,9 @@ def clock() -> float:
     return 0.0
 
 
-def model_of(answers: Mapping[str, float], verifier: str = "ar", width: int = 8) -> Model:
+def model_of(answers: Mapping[str, float]) -> Model:
     mixture = Mixture(answers, MARK)
-    return over(FakeBackend(mixture, small_config(width, verifier), mixture.causal))
+    return over(FakeBackend(mixture, small_config(8, "ar"), mixture.causal))
 
 
 def over(backend: Backend, tokenizer: Tokenizer = TOKENIZER) -> Model:
@@ -63,7 +62,6 @@ def over(backend: Backend, tokenizer: Tokenizer = TOKENIZER) -> Model:
 
 def asked(
     answers: Mapping[str, float],
-    verifier: str = "ar",
     edits: Sequence[tuple[int, str]] = (),
     **changes: object,
 ) -> Prediction:
@@ -71,7 +69,7 @@ def asked(
     are now."""
     request = dataclasses.replace(REQUEST, **changes)  # type: ignore[arg-type]
     request = dataclasses.replace(request, edits=history(request.text, edits))
-    return answer(model_of(answers, verifier), request, clock)
+    return answer(model_of(answers), request, clock)
 
 
 def history(text: str, edits: Sequence[tuple[int, str]]) -> tuple[RecentEdit, ...]:
@@ -117,11 +115,10 @@ def written(
     sequence = backend.new_sequence(400)
     sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
     brief = Brief(backend.config, VOCAB, plan, AnswerLimits(24, min_tokens=1))
-    write = write_edits if brief.judged else write_canvas_edits
     field = dataclasses.replace(FIELD, proposals=tuple(proposals))
     rng = np.random.default_rng(0)
     effort = effort_for("medium", wanted)
     effort = dataclasses.replace(effort, wanted=wanted, hopeless=-math.inf)  # noise is no better
-    result = write(sequence, PROMPT[-1], brief, field, effort, rng, late=late)
+    result = write_edits(sequence, PROMPT[-1], brief, field, effort, rng, late=late)
     assert sequence.tokens[: len(PROMPT) - 1] == PROMPT[:-1]
     return result

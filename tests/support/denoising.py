@@ -24,7 +24,7 @@ from support.fake_backend import (
 PROMPT = ids("def f(x):\n    ")
 
 
-PLAIN = Plan(threshold=0.9, repair_above=None)
+PLAIN = Plan(threshold=0.9)
 
 
 class Begins(Beginning):

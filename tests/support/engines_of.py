@@ -33,8 +33,8 @@ REQUEST = EditRequest(task="infill", path="area.py", text=TEXT, cursor=CURSOR)
 ANSWER = " wide * high"  # the space before the cursor is held back and written again
 
 
-def make_model(predict: Predict, context_tokens: int = 512) -> Model:
-    backend = FakeBackend(predict, small_config())
+def make_model(predict: Predict, context_tokens: int = 512, verifier: str = "none") -> Model:
+    backend = FakeBackend(predict, small_config(verifier=verifier))
     return Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 24), context_tokens)
 
 

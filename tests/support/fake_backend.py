@@ -166,17 +166,11 @@ class FakeSequence:
         self.log.append("denoise")
         return _output(self.predict(self.tokens, window.tolist()), logits, self.permitted)
 
-    def denoise_packed(self, windows: IntArray, logits: bool = False) -> CanvasOutput:
-        assert len(self.tokens) + windows.size <= self.capacity, "over capacity"
-        self.log.append(f"packed {len(windows)}")
-        rows = [self.predict(self.tokens, window) for window in windows.tolist()]
-        return _output(np.stack(rows), logits, self.permitted)
-
 
 def _output(logits: FloatArray, wanted: bool, permitted: Sequence[int]) -> CanvasOutput:
     logits[..., [i for i in range(SPECIAL) if i not in permitted]] = -1e9  # as every backend does
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    p = weights / weights.sum(axis=-1, keepdims=True)  # [..., B, vocab]
+    p = weights / weights.sum(axis=-1, keepdims=True)  # [B, vocab]
     return CanvasOutput(
         token=p.argmax(axis=-1).astype(np.int64),
         confidence=p.max(axis=-1).astype(np.float32),

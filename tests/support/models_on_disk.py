@@ -69,7 +69,7 @@ class World:
             },
             "adapter": {"file": "tiny.safetensors", "sha256": sha(self.adapter)},
             "default_variant": "fp32",
-            "config": fields,
+            "config": {**fields, "adapter": "canvas"},
         }
         self.describe()
 

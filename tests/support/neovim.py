@@ -279,7 +279,7 @@ class Neovim:
             self.process.wait()
 
 
-class Desk:
+class NeovimDesk:
     """One Neovim and one server thread for all tests of a file: each test gets a fresh project, a
     fresh connection (and so a session that remembers nothing) and its own answers."""
 

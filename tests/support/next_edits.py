@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redraft.lsp.session.decisions import Show
 
-from support.desk import Desk
+from support.workbench import Workbench
 
 CODE = (
     "def area(r):\n    return 3.14 * r * r\n\n\ndef show(r):\n    print(area(r))\n"
@@ -12,14 +12,14 @@ CODE = (
 )
 
 
-def edited(**settings: object) -> Desk:
+def edited(**settings: object) -> Workbench:
     """A user who has just given ``area`` another parameter."""
-    desk = Desk(CODE, **settings)
+    desk = Workbench(CODE, **settings)
     desk.swap("area(r)", "area(r, pi)")
     return desk
 
 
-def shown_edit(desk: Desk) -> Show:
+def shown_edit(desk: Workbench) -> Show:
     show = desk.edit("print(area(r))", "print(area(r, 3))")
     assert isinstance(show, Show), show
     return show

@@ -28,6 +28,7 @@ BASE = ModelConfig(
     head_dim=16,
     intermediate=96,
     canvas_width=8,
+    adapter="canvas",
 )
 
 #: Every flag of the architecture at least once, alone and together.

@@ -183,16 +183,3 @@ class Reference:
 def log_softmax(x: Array) -> Array:
     x = x - x.max(axis=-1, keepdims=True)
     return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
-
-
-def sharpening(
-    log_p: NDArray[np.float32], target: NDArray[np.int64], weight: NDArray[np.float32]
-) -> float:
-    """Mean entropy, per unit of weight, of the predictions that are right already.
-
-    Args:
-        log_p: [n, vocab] log-softmax. target, weight: [n].
-    """
-    entropy = -(np.exp(log_p) * log_p).sum(-1)  # [n]
-    right = log_p.argmax(-1) == target  # [n]
-    return float((entropy * right * weight).sum() / weight.sum())

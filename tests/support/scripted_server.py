@@ -11,10 +11,12 @@ import logging
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from redraft.evals.benchmarks.baselines import repeat_edits
 from redraft.lsp.connection.server import run_stdio
@@ -60,20 +62,19 @@ def by_rules(
 
 
 class LoggedPredictor(ScriptedPredictor):
-    """Writes down what it is asked."""
+    """A scripted model that passes each question and its outcome to ``note``."""
 
-    def __init__(self, script: dict[str, Any]) -> None:
+    def __init__(self, script: dict[str, Any], note: Callable[[dict[str, Any]], None]) -> None:
         super().__init__(
             [answer(entry) for entry in script["answers"]] or [""],
             delay_s=script.get("delay_s", 0.0),
             statuses=[ModelStatus(**status) for status in script.get("statuses", [])],
         )
-        self.log = Path(script["log"])
+        self._note = note
         self.delays_s = script.get("delays_s")  # before each answer, the last one ever after
 
     def note(self, event: str, cursor: int, **more: Any) -> None:
-        with self.log.open("a") as file:
-            file.write(json.dumps({"event": event, "cursor": cursor, **more}) + "\n")
+        self._note({"event": event, "cursor": cursor, **more})
 
     async def predict(
         self, request: EditRequest, on_step: StepCallback | None = None
@@ -86,7 +87,6 @@ class LoggedPredictor(ScriptedPredictor):
         if request.edits:
             more["edits"] = [[edit.path, edit.diff] for edit in request.edits]
         self.note("asked", request.cursor, **more)
-        os.write(1, b"a stray line, as native libraries write them\n")
         known = len(self.cancelled)
         if self.delays_s:
             self.delay_s = self.delays_s[min(len(self.requests), len(self.delays_s) - 1)]
@@ -102,7 +102,14 @@ def main() -> int:
     if "outcomes" in script:
         logging.basicConfig(filename=script["outcomes"], format="%(message)s")
         logging.getLogger("redraft.lsp.connection.client").setLevel(logging.DEBUG)
-    predictor = LoggedPredictor(script)
+    log = Path(script["log"])
+
+    def note(entry: dict[str, Any]) -> None:
+        with log.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+        os.write(1, b"a stray line, as native libraries write them\n")
+
+    predictor = LoggedPredictor(script, note)
     with tempfile.TemporaryDirectory() as folder:
         gate_file.SHIPPED = write_plain(Path(folder))
         code = run_stdio(predictor, LspSettings(**script.get("settings", {})))

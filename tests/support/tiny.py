@@ -32,6 +32,7 @@ def tiny_config(**changes: object) -> ModelConfig:
     shape: dict[str, object] = {
         "name": "tiny", "vocab": tiny_tokenizer().size, "hidden": 48, "layers": 2, "heads": 6,
         "kv_heads": 2, "head_dim": 8, "intermediate": 64, "max_positions": 512, "canvas_width": 8,
+        "verifier": "ar", "draft_after": 4_096,
     }  # fmt: skip
     return ModelConfig(**{**shape, **changes})  # type: ignore[arg-type]
 

@@ -1,6 +1,6 @@
 /**
  * What travels between this client and the server, and the questions as the server wants them. Names
- * are those of the protocol (lsp/connection/README.md).
+ * are those of the protocol (lsp/protocol.md).
  */
 
 import * as vscode from 'vscode';

@@ -1,1 +1,0 @@
-"""The page about runs, and the check against accepted figures."""

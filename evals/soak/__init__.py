@@ -1,1 +1,0 @@
-"""Hours of work and mischief against the real processes: does it hold? See ``README.md``."""

@@ -1,0 +1,1 @@
+"""Decoding: texts from a cached prompt."""

@@ -1,0 +1,333 @@
+"""Next edits by rewriting a region whose old text is the draft (format redraft-3).
+
+One pass scores the old text: it gives the probability of no edit, and of each place where a change
+may begin. The likeliest beginnings, and edits by rule, are then written or scored side by side
+until they join the old text again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..decoding.copies import continuation
+from ..decoding.denoise import Denoised, Run
+from ..decoding.plan import Brief, Draft
+from ..decoding.prices import worth
+from ..decoding.probabilities import confidence, decode
+from ..records import LEAST_LOG, Quality
+from ..runtime.backend import FloatArray
+from .branches import CONFIRM, Branch, OldText, pack, take
+
+#: Probability of "no edit" from which the model writes nothing, where that may be the answer.
+QUIET = 0.5
+#: A beginning this much less likely than the best one, in nats, is not written.
+FAR = 5.0
+#: Log-probability below which a branch is given up.
+HOPELESS = -6.0
+#: Rows of one pass. From 33 rows on attention runs through other kernels, with other last bits.
+WIDEST = 32
+#: Beginnings taken from one place at most.
+_EACH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SearchBudget:
+    """Limits of a search for next edits."""
+
+    beginnings: int  # that the model writes on from
+    rules: int  # edits by rule that are scored, the likeliest first
+    deadline_ms: float  # after which only the best unfinished branch goes on
+
+
+SEARCH: dict[Quality, SearchBudget] = {
+    "low": SearchBudget(beginnings=1, rules=2, deadline_ms=200.0),
+    "medium": SearchBudget(beginnings=3, rules=2, deadline_ms=400.0),
+    "high": SearchBudget(beginnings=6, rules=8, deadline_ms=1_500.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleText:
+    """An edit by rule as the region's tokens after it."""
+
+    tokens: tuple[int, ...]  # without END
+    prior: float  # probability that exactly this is the next edit
+    family: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A place where the text may leave the old one."""
+
+    at: int  # old tokens copied before
+    token: int
+    log: float  # log-probability of copying them
+    own: float  # log-probability of ``token`` there
+
+    @property
+    def total(self) -> float:
+        return self.log + self.own
+
+
+@dataclass(slots=True)
+class _Scored:
+    """The old text as the model sees it."""
+
+    copied: list[float]  # copied[i]: log-probability that the first i tokens stay
+    starts: list[_Start]
+    rules: dict[int, float]  # log-probability of the first own token of a rule, by its index
+
+
+def rewrite(
+    run: Run,
+    text: Seq[int],
+    rules: Seq[RuleText],
+    brief: Brief,
+    budget: SearchBudget,
+    late: Callable[[], bool],
+) -> Denoised:
+    """Return the region rewritten, best first; unchanged alone where no edit is likelier.
+
+    1. Score the region as it is.
+    2. Write on from the best beginnings, and score the rules' texts, side by side.
+    3. Rank by log-probability of the copied and the changed part.
+
+    Args:
+        run: passes over a sequence that holds the prompt without its last token.
+        text: the prompt's last token, and the tokens of the region as it is, without END.
+        late: whether the deadline has passed.
+    """
+    base, end = len(run.sequence.tokens), brief.config.end_token
+    last, region = text[0], text[1:]
+    ends = frozenset(i for i in set(region) if b"\n" in brief.vocab_bytes[i])
+    old = OldText((*region, end), ends)
+    usable = [(each, _first_difference(old.tokens, (*each.tokens, end))) for each in rules]
+    scored = _score(run, last, old, usable, budget)  # 1.
+    unchanged = scored.copied[-1]
+    is_quiet = brief.limits.min_tokens == 0 and unchanged >= math.log(QUIET)
+    branches = [
+        _of_rule(old, each, at, scored, index)
+        for index, (each, at) in enumerate(usable[: budget.rules])
+        if index in scored.rules and (each.prior >= QUIET or not is_quiet)
+    ]
+    for start in _likeliest(scored.starts, budget) if not is_quiet else ():
+        branch = Branch(old, start.at, start.log, [], [])
+        branch.append(start.token, start.own)
+        branches.append(branch)
+    _write(run, branches, brief, base, late)  # 2.
+    run.sequence.truncate(base)  # no later prompt continues a branch
+    drafts = _ranked(branches, unchanged, brief)  # 3.
+    drafts.append(_unchanged(old, unchanged, brief))
+    return Denoised(tuple(drafts), run.passes, run.prefilled, run.tally.counts())
+
+
+# --- scoring the old text -------------------------------------------------------------------------
+
+
+def _score(
+    run: Run,
+    last: int,
+    old: OldText,
+    rules: Seq[tuple[RuleText, int]],
+    budget: SearchBudget,
+) -> _Scored:
+    """Score the old text in chunks, up to where no later beginning can be among the best."""
+    found = _Scored([0.0], [], {})
+    rows = [last, *old.tokens[:-1]]
+    furthest = max((at for _, at in rules), default=0)
+    for begin in range(0, len(rows), WIDEST):
+        chunk = rows[begin : begin + WIDEST]
+        out = run.verify(chunk, logits=True)
+        assert out.logits is not None
+        for row in range(len(chunk)):
+            at = begin + row
+            logits = out.logits[row]
+            norm = float(logits[int(out.token[row])]) - _log(float(out.confidence[row]))
+            for index, (rule, place) in enumerate(rules):
+                if place == at:
+                    text = (*rule.tokens, old.tokens[-1])
+                    found.rules[index] = float(logits[text[at]]) - norm
+            stays = float(logits[old.tokens[at]]) - norm
+            copied = found.copied[-1]
+            least = _nth_best(found.starts, budget.beginnings) - FAR
+            if copied + _log(-math.expm1(min(stays, -1e-9))) >= least:
+                found.starts += _others(logits, norm, at, old.tokens[at], copied, least)
+            found.copied.append(copied + min(stays, 0.0))
+        is_over = found.copied[-1] < _nth_best(found.starts, budget.beginnings) - FAR
+        if is_over and begin + WIDEST > furthest:
+            break
+    return found
+
+
+def _others(
+    logits: FloatArray, norm: float, at: int, old: int, copied: float, least: float
+) -> Iterator[_Start]:
+    """Yield the likeliest tokens besides ``old``, as long as they are likelier than ``least``."""
+    left = logits.copy()
+    left[old] = -np.inf
+    for _ in range(_EACH):
+        token = int(np.argmax(left))
+        own = float(left[token]) - norm
+        if copied + own < least:
+            return
+        yield _Start(at, token, copied, own)
+        left[token] = -np.inf
+
+
+def _nth_best(starts: Seq[_Start], n: int) -> float:
+    """Return the log-probability of the ``n``-th best start, very low where there are fewer."""
+    best = sorted((each.total for each in starts), reverse=True)
+    return best[n - 1] if 0 < n <= len(best) else LEAST_LOG
+
+
+def _likeliest(starts: Seq[_Start], budget: SearchBudget) -> list[_Start]:
+    """Return the starts to write on from, best first."""
+    best = sorted(starts, key=lambda each: -each.total)[: budget.beginnings]
+    return [each for each in best if each.total >= max(best[0].total - FAR, HOPELESS)]
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def _of_rule(old: OldText, rule: RuleText, at: int, scored: _Scored, index: int) -> Branch:
+    """Return a branch whose tokens are those of ``rule`` up to CONFIRM tokens behind its change."""
+    new = (*rule.tokens, old.tokens[-1])
+    tail = 0
+    while tail < min(len(new), len(old.tokens)) - at and new[-1 - tail] == old.tokens[-1 - tail]:
+        tail += 1
+    stop = min(len(new), len(new) - tail + CONFIRM)
+    joined = len(old.tokens) - (len(new) - stop)
+    branch = Branch(
+        old,
+        at,
+        scored.copied[at],
+        [],
+        [],
+        known=new[at:stop],
+        family=rule.family,
+        prior=rule.prior,
+        joined=joined if stop < len(new) else None,
+    )
+    branch.append(new[at], scored.rules[index])
+    return branch
+
+
+def _write(
+    run: Run, branches: Seq[Branch], brief: Brief, base: int, late: Callable[[], bool]
+) -> None:
+    """Write all ``branches`` to their ends, or to where they are hopeless or too late."""
+    scored = len(run.sequence.tokens)
+    while going := _going(branches, late()):
+        drafts = [_draft(each, brief, WIDEST // len(going)) for each in going]
+        needed = sum(
+            len(each.tokens) - len(each.rows) + len(draft)
+            for each, draft in zip(going, drafts, strict=True)
+        )
+        if len(run.sequence.tokens) + needed + 1 > run.sequence.capacity:
+            run.sequence.truncate(scored)
+            for each in branches:
+                each.rows.clear()
+            if sum(len(each.tokens) for each in going) + scored + 1 > run.sequence.capacity:
+                return
+            drafts = [()] * len(going)
+        cached = len(run.sequence.tokens) - base
+        packed = pack(going, drafts, cached)
+        out = run.branch(packed.tokens, packed.depths, packed.sees, base)
+        take(packed, out, cached)
+
+
+def _going(branches: Seq[Branch], is_late: bool) -> list[Branch]:
+    """Return the branches that are written on in the next pass."""
+    open_ = [each for each in branches if each.finish is None]
+    open_ = [each for each in open_ if each.known is not None or each.total >= HOPELESS]
+    done = max((each.total for each in branches if each.finish), default=LEAST_LOG)
+    open_ = [each for each in open_ if each.known is not None or each.total > done - FAR]
+    if not is_late or not open_:
+        return open_
+    best = max(open_, key=lambda each: each.total)
+    return [best] if best.total > done else []
+
+
+def _draft(branch: Branch, brief: Brief, room: int) -> tuple[int, ...]:
+    """Return the tokens that probably follow, as many as are worth a row."""
+    unread = len(branch.tokens) - len(branch.rows)
+    room = max(room - unread, 0)
+    wanted = branch.wanted()
+    if branch.known is not None or wanted:
+        return tuple(wanted[:room])
+    written = np.asarray([*branch.old.tokens[: branch.start], *branch.tokens], np.int64)
+    behind = np.asarray(branch.old.tokens[branch.start : -1], np.int64)
+    copy = continuation(np.concatenate([brief.source, behind]), written, brief.config.text_ids)
+    found = brief.odds.of_copy(copy)[:room]
+    if brief.prices is not None:
+        found = found[: worth([each.chance for each in found], brief.prices)]
+    return tuple(each.token for each in found)
+
+
+def _first_difference(old: Seq[int], new: Seq[int]) -> int:
+    """Return how many tokens two texts share at their beginning."""
+    return next(
+        (at for at, (one, two) in enumerate(zip(old, new, strict=False)) if one != two),
+        min(len(old), len(new)),
+    )
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def _ranked(branches: Seq[Branch], unchanged: float, brief: Brief) -> list[Draft]:
+    """Return the finished rewrites, each text once, best first."""
+    found: dict[str, Draft] = {}
+    for branch in sorted(branches, key=lambda each: -each.total):
+        if branch.finish not in ("end", "joined"):
+            continue
+        draft = _draft_of(branch, unchanged, brief)
+        same = found.get(draft.text)
+        if same is None:
+            found[draft.text] = draft
+        elif same.source != draft.source:
+            rule = same if same.family else draft
+            sure = replace(same.confidence, repeat=rule.confidence.repeat)
+            found[draft.text] = replace(same, source="both", family=rule.family, confidence=sure)
+    return sorted(found.values(), key=lambda each: -each.confidence.total)
+
+
+def _draft_of(branch: Branch, unchanged: float, brief: Brief) -> Draft:
+    sure = confidence([math.exp(log) for log in branch.logs])
+    sure = replace(
+        sure,
+        total=max(branch.total, LEAST_LOG),
+        place=max(branch.log + branch.logs[0], LEAST_LOG),
+        nothing=max(unchanged, LEAST_LOG),
+        repeat=branch.prior if branch.known is not None else None,
+        logs=(),  # of the branch alone, not of the whole answer
+    )
+    return Draft(
+        text=_text(branch.text_tokens(), brief),
+        token_ids=tuple(branch.tokens),
+        confidence=sure,
+        steps=branch.passes,
+        repaired=0,
+        finish="end",
+        source="repeat" if branch.known is not None else "model",
+        family=branch.family,
+    )
+
+
+def _unchanged(old: OldText, log: float, brief: Brief) -> Draft:
+    """Return the region as it is: the answer "no edit"."""
+    sure = replace(confidence([math.exp(log)]), nothing=max(log, LEAST_LOG), logs=())
+    return Draft(_text(old.tokens[:-1], brief), (old.tokens[-1],), sure, 1, 0, "end")
+
+
+def _text(tokens: Seq[int], brief: Brief) -> str:
+    return decode(b"".join(brief.vocab_bytes[token] for token in tokens))
+
+
+def _log(probability: float) -> float:
+    return math.log(max(probability, 1e-30))

@@ -1,0 +1,74 @@
+"""The processor and the memory of this machine, and a small graph to try them with."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import subprocess
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import psutil
+
+#: A graph that multiplies the uint8 matrix "a" by the int8 matrix "b". Stored as bytes so that a
+#: start does not import onnx.
+PROBE = (
+    b'\x08\x0b:>\n\x18\n\x01a\n\x01b\x12\x01c"\rMatMulInteger\x12\x01pZ\t\n\x01a\x12\x04\n\x02\x08'
+    b"\x02Z\t\n\x01b\x12\x04\n\x02\x08\x03b\t\n\x01c\x12\x04\n\x02\x08\x06B\x04\n\x00\x10\x17"
+)
+
+
+def default_threads() -> int:
+    """Return the number of physical cores this process may use."""
+    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
+    return max(1, min(physical, allowed))
+
+
+def memory_of(provider: str) -> int:
+    """Return the bytes of memory for weights on a provider.
+
+    On CUDA that is the memory of the largest GPU, as the driver's tool reports it, else the
+    machine's.
+    """
+    if provider == "CUDA":
+        asked = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+        with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
+            said = subprocess.run(asked, capture_output=True, text=True, timeout=5, check=True)
+            return max(int(line) << 20 for line in said.stdout.split())
+    return psutil.virtual_memory().total
+
+
+def processor() -> str:
+    """Return the name of the processor, where the system knows it, and its number of cores."""
+    name = platform.processor()
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    return f"{name or platform.machine()} x{os.cpu_count()}"
+
+
+def int8_is_exact(runtime: ModuleType) -> bool:
+    """Return whether this processor multiplies unsigned by signed bytes without saturating.
+
+    Without VNNI, x86 adds pairs of products in 16 bits: 2 · 255 · 127 overflows, and the variant
+    int8 would give wrong results.
+    """
+    session = open_probe(runtime, "CPUExecutionProvider")
+    # Large enough for the kernel that the model uses, not the one for single vectors.
+    left, right = np.full((8, 64), 255, np.uint8), np.full((64, 32), 127, np.int8)
+    (product,) = session.run(None, {"a": left, "b": right})
+    return bool(np.all(product == 64 * 255 * 127))
+
+
+def open_probe(runtime: ModuleType, provider: str) -> Any:
+    """Return a session of :data:`PROBE` on a provider, by onnxruntime's name for it."""
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4  # Redraft reports a failure itself
+    options.intra_op_num_threads = 1
+    return runtime.InferenceSession(PROBE, options, providers=[provider])

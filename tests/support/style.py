@@ -1,0 +1,142 @@
+"""Rules of style that ruff does not check, and the places that break them."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGES = ("model", "lsp", "server", "evals")
+MAX_LINES = 400
+MAX_FILES = 16
+
+#: First words of docstrings that ruff takes for verbs or nouns.
+FIRST_WORDS = frozenset(
+    "Are Because But By Can Did Do Does For Has How If In Is Of On One Once So That What When Where"
+    " Whether Which Who Whom Whose Why With".split()
+)
+
+#: Words that hide the actor or the object of a sentence.
+_REFUSED = (
+    r"who(?:m)?ever",
+    r"(?:some|any|every|no)body",
+    r"told",
+    r"tells",
+    r"(?:its|their|his|her|one's) own",
+    r"comes? of",
+    r"stands? for",
+    r"knows? nothing",
+    r"that which",
+)
+REFUSED_WORDS = re.compile(rf"\b(?:{'|'.join(_REFUSED)})\b", re.IGNORECASE)
+
+_DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def python_files(root: Path = ROOT) -> list[Path]:
+    """Return the Python files of the packages and of the tests, sorted."""
+    folders = (root / name for name in (*PACKAGES, "tests"))
+    found = (path for folder in folders for path in folder.rglob("*.py"))
+    return sorted(path for path in found if path.parent != root / "tests" / "samples")
+
+
+def pages(root: Path = ROOT) -> list[Path]:
+    """Return the Markdown pages, sorted."""
+    tops = ("*.md", *(f"{name}/**/*.md" for name in (*PACKAGES, "tests", "editor-clients")))
+    found = (path for top in tops for path in root.glob(top))
+    return sorted(path for path in found if "node_modules" not in path.parts)
+
+
+def docstrings(tree: ast.Module) -> Iterator[str]:
+    """Yield the docstrings of a module, its classes and its functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED):
+            text = ast.get_docstring(node)
+            if text:
+                yield text
+
+
+def _help_texts(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg in ("help", "short_help", "epilog"):
+            for part in ast.walk(node.value):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.value
+
+
+def _comments(source: str) -> Iterator[str]:
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+
+
+def refused_words(path: Path) -> list[str]:
+    """Return the refused words in a page, or in the docstrings, comments and help texts of code."""
+    source = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        texts = [re.sub(r"```.*?```|`[^`]*`", "", source, flags=re.DOTALL)]
+    else:
+        tree = ast.parse(source)
+        texts = [*docstrings(tree), *_help_texts(tree), *_comments(source)]
+    joined = (re.sub(r"[\s#]+", " ", text) for text in texts)
+    return [match[0] for text in joined for match in REFUSED_WORDS.finditer(text)]
+
+
+def first_words(path: Path) -> list[str]:
+    """Return the refused words with which docstrings of a file begin."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    words = (re.match(r"\w+", text) for text in docstrings(tree))
+    return [word[0] for word in words if word and word[0] in FIRST_WORDS]
+
+
+def too_long(path: Path) -> list[str]:
+    """Return the number of lines of a file that has too many."""
+    lines = path.read_text(encoding="utf-8").count("\n")
+    return [f"{lines} lines"] if lines > MAX_LINES else []
+
+
+def repeated_class_names(root: Path = ROOT) -> dict[str, list[str]]:
+    """Return the public class names that stand in several modules, each with its modules."""
+    modules: dict[str, list[str]] = {}
+    for path in python_files(root):
+        where = path.relative_to(root)
+        if where.parts[0] == "tests":
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                modules.setdefault(node.name, []).append(where.as_posix())
+    return {name: sorted(found) for name, found in modules.items() if len(found) > 1}
+
+
+def full_folders(root: Path = ROOT) -> dict[str, list[str]]:
+    """Return the folders with too many Python files; ``tests`` itself is flat and left out."""
+    counts: dict[str, int] = {}
+    for path in python_files(root):
+        folder = path.parent.relative_to(root).as_posix()
+        counts[folder] = counts.get(folder, 0) + (path.name != "__init__.py")
+    full = {folder: count for folder, count in counts.items() if count > MAX_FILES}
+    full.pop("tests", None)
+    return {folder: [f"{count} files"] for folder, count in full.items()}
+
+
+def _by_file(
+    check: Callable[[Path], list[str]], files: list[Path], root: Path
+) -> dict[str, list[str]]:
+    found = ((path.relative_to(root).as_posix(), check(path)) for path in files)
+    return {name: broken for name, broken in found if broken}
+
+
+def violations(root: Path = ROOT) -> dict[str, dict[str, list[str]]]:
+    """Return every violation: check, then file, folder or class name, then details."""
+    files = python_files(root)
+    return {
+        "first_words": _by_file(first_words, files, root),
+        "refused_words": _by_file(refused_words, [*files, *pages(root)], root),
+        "long_files": _by_file(too_long, files, root),
+        "full_folders": full_folders(root),
+        "class_names": repeated_class_names(root),
+    }

@@ -1,0 +1,242 @@
+"""An editor without a screen: documents with their history, a session, a recorder and a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from redraft.lsp.editor.documents import ContentChange, Document
+from redraft.lsp.editor.history import PAUSE_S, Happening
+from redraft.lsp.editor.positions import Position, Range
+from redraft.lsp.recording.folder import Recordings
+from redraft.lsp.recording.recorder import Recorder, Workplace
+from redraft.lsp.session.decisions import Ask, Decision, Show
+from redraft.lsp.session.door import Session
+from redraft.lsp.session.exploring import Lot, lot_of
+from redraft.lsp.session.mentions import OpenText
+from redraft.lsp.session.outcomes import Settled
+from redraft.lsp.session.questions import PlainContext, Query
+from redraft.lsp.settings import LspSettings
+from redraft.model.edits.abstained import Abstained
+
+from support.predictor import infill, rewrite
+
+FOLDER = "file:///w/"
+URI = FOLDER + "a.py"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def ms(self) -> int:
+        return round(1000 * self.now)
+
+
+class Shelf(PlainContext):
+    """The texts of the open documents, and the files that define a name."""
+
+    def __init__(self) -> None:
+        self.opened: dict[str, Document] = {}
+        self.defined: dict[str, set[str]] = {}
+
+    def documents(self) -> Sequence[OpenText]:
+        return [
+            OpenText(uri, uri.removeprefix(FOLDER), "python", each.revision, self._text_of(each))
+            for uri, each in self.opened.items()
+        ]
+
+    def definers(self, name: str, _language: str) -> Collection[str]:
+        return self.defined.get(name, set())
+
+    @staticmethod
+    def _text_of(document: Document) -> Callable[[], str]:
+        return lambda: document.text
+
+
+class Workbench:
+    """A user at work: a document to type in, others beside it, and a clock to turn.
+
+    Args:
+        text: of the first document; None: none is open yet.
+        folder: for recordings; None: there is no recorder.
+        on: begin to record at once.
+        settings: of the session and the recorder.
+    """
+
+    def __init__(
+        self,
+        text: str | None = "def f():\n    ",
+        folder: Path | None = None,
+        on: bool = True,
+        **settings: object,
+    ) -> None:
+        self.clock = Clock()
+        self.outcomes: list[str] = []
+        self.shelf = Shelf()
+        self.documents = self.shelf.opened
+        self.session = Session(LspSettings(**settings), self.clock, self._note, self.shelf)  # type: ignore[arg-type]
+        self.history = self.session.history
+        if folder is not None:
+            self._record(folder, on)
+        self.text, self.cursor, self.revision = text or "", len(text or ""), 0
+        if text is not None:
+            self.document = self.open(text)
+
+    def _record(self, folder: Path, on: bool) -> None:
+        self.recordings = Recordings(folder)
+        workplace = Workplace(
+            lambda: list(self.documents.values()),
+            path_of,
+            lambda: FOLDER.rstrip("/"),
+            lambda: self.session.settings,
+            self._lot,
+        )
+        self.recorder = Recorder(self.recordings, workplace, "redraft test", self.clock.ms)
+        if on:
+            self.recordings.turn_on()
+
+    def _lot(self, _query: Query) -> Lot:
+        return lot_of(self.session.settings.threshold, False, "")
+
+    def _note(self, settled: Settled) -> None:
+        self.outcomes.append(settled.outcome)
+
+    # --- documents -------------------------------------------------------------------------
+
+    def open(self, text: str, name: str = "a.py") -> Document:
+        """Open a document without typing in it."""
+        uri = name if ":" in name else FOLDER + name
+        document = self.documents[uri] = Document(uri, text, 1, "python")
+        self.session.opened(uri, path_of(document), document.lines)
+        if hasattr(self, "recorder"):
+            self.recorder.opened(document)
+        return document
+
+    def change(self, *changes: ContentChange, uri: str = URI, accepted: bool = False) -> Happening:
+        """Change a document behind the session's back and return the history's verdict."""
+        document = self.documents[uri]
+        if recorded := hasattr(self, "recorder"):
+            self.clock.now += 0.2
+            self.recorder.before_change()
+        splices = document.apply(changes, (document.version or 0) + 1)
+        happening = self.history.changed(uri, splices, accepted=accepted)
+        if recorded:
+            self.recorder.changed(document, splices, happening)
+        return happening
+
+    def put(self, line: int, start: int, end: int, text: str, uri: str = URI) -> Happening:
+        """Replace the characters [start, end) of a line in one change."""
+        return self.change(change(text, line, start, end), uri=uri)
+
+    def type_at(self, line: int, column: int, text: str, uri: str = URI) -> None:
+        """Type ``text`` key by key."""
+        for character in text:
+            self.put(line, column, column, character, uri)
+            line, column = (line + 1, 0) if character == "\n" else (line, column + 1)
+            self.clock.now += 0.1
+
+    def delete_lines(self, first: int, last: int, uri: str = URI) -> Happening:
+        return self.change(ContentChange("", Range(Position(first, 0), Position(last, 0))), uri=uri)
+
+    def pause(self, seconds: float = PAUSE_S + 0.1) -> None:
+        self.clock.now += seconds
+
+    def diffs(self) -> list[str]:
+        return [edit.diff for edit in self.history.edits()]
+
+    def files(self) -> list[Path]:
+        """Return the recordings that are kept."""
+        return [kept.path for kept in self.recordings.kept()]
+
+    # --- questions -------------------------------------------------------------------------
+
+    def becomes_elsewhere(self, document: Document, text: str) -> None:
+        splices = document.apply([ContentChange(text)], None)
+        self.session.changed(document.uri, splices, lambda: document.text)
+
+    def query(self, **fields: object) -> Query:
+        here = Query(URI, "a.py", "python", self.text, self.cursor, self.revision)
+        return replace(here, **fields)  # type: ignore[arg-type]
+
+    def consider(self, **fields: object) -> Decision:
+        return self.session.consider(self.query(**fields))
+
+    def ask(self, **fields: object) -> Ask:
+        decision = self.consider(**fields)
+        assert isinstance(decision, Ask), decision
+        return decision
+
+    def answer(
+        self, *texts: str, confidence: float = 0.9, took_ms: float = 0.0
+    ) -> Show | Abstained:
+        ask = self.ask(invoked=True)
+        prediction = infill(ask.request, *texts, confidence=confidence)
+        return self.session.settle(ask, prediction, self.revision, took_ms)
+
+    # --- next edits ------------------------------------------------------------------------
+
+    def consider_edit(self, **fields: object) -> Decision:
+        return self.session.consider_edit(self.query(**fields))
+
+    def ask_edit(self, **fields: object) -> Ask:
+        decision = self.consider_edit(**fields)
+        assert isinstance(decision, Ask), decision
+        return self.session.complete(decision)
+
+    def edit(
+        self, old: str, new: str, confidence: float = 0.9, **fields: object
+    ) -> Show | Abstained:
+        """Answer a question asked now: the first ``old`` becomes ``new``."""
+        ask = self.ask_edit(**fields)
+        prediction = rewrite(ask.request, old, new, confidence=confidence)
+        return self.session.settle(ask, prediction, self.revision, 0.0, lambda: self.text)
+
+    def swap(self, old: str, new: str) -> None:
+        """Change the first ``old`` into ``new`` and stay there."""
+        at = self.text.index(old)
+        self.becomes(self.text.replace(old, new, 1), at + len(new))
+
+    def accept(self, show: Decision) -> None:
+        assert isinstance(show, Show), show
+        self.becomes(show.suggestion.result, show.suggestion.landing)
+
+    # --- typing ----------------------------------------------------------------------------
+
+    def becomes(self, text: str, cursor: int | None = None) -> None:
+        self.text, self.cursor = text, len(text) if cursor is None else cursor
+        self.revision += 1
+        splices = self.document.apply([ContentChange(text)], None)
+        self.session.changed(URI, splices, lambda: self.text)
+
+    def type(self, text: str) -> None:
+        before, after = self.text[: self.cursor], self.text[self.cursor :]
+        self.becomes(before + text + after, self.cursor + len(text))
+
+    def erase(self, count: int) -> None:
+        before, after = self.text[: self.cursor - count], self.text[self.cursor :]
+        self.becomes(before + after, self.cursor - count)
+
+
+def path_of(document: Document) -> str:
+    return document.uri.removeprefix(FOLDER)
+
+
+def change(text: str, line: int, start: int, end: int | None = None) -> ContentChange:
+    """Return the change that puts ``text`` in place of the characters [start, end) of a line."""
+    last = start if end is None else end
+    return ContentChange(text, Range(Position(line, start), Position(line, last)))
+
+
+def shown(decision: Decision) -> str:
+    assert isinstance(decision, Show), decision
+    return decision.text
+
+
+def reason(decision: Decision) -> str:
+    assert isinstance(decision, Abstained), decision
+    return decision.reason

@@ -1,0 +1,295 @@
+"""Bodies, connections and models at their limits: a clear error each, and the server stays up."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import threading
+from typing import Any
+
+import aiohttp
+import pytest
+from redraft.model.errors import ModelNotReady, SettingsError
+from redraft.server.app import create_app
+from redraft.server.http.bodies import LARGE_BODY
+from redraft.server.http.listen import listening
+from redraft.server.settings import Settings
+from redraft.server.wires import openai
+from redraft.server.wires.prompts.markers import Middle, Unknown, recognise
+from redraft.server.wires.prompts.regions import MAX_RELATED
+from support.edit_prompts import mercury_as_cursortab, mercury_body, zeta2_as_zed
+from support.predictor import ScriptedPredictor
+from support.served import eventually, send, served
+
+EDIT = mercury_body(mercury_as_cursortab([], ["a<|cursor|>"], []))
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_huge_body_is_refused_with_the_limit(chunked: bool) -> None:
+    async def pieces() -> Any:
+        for _ in range(8):
+            yield b" " * 1_000
+
+    async def run() -> tuple[int, dict[str, Any]]:
+        settings = Settings(max_body_bytes=4_000, shutdown_s=0.1)
+        async with served(ScriptedPredictor(), settings) as (_, client):
+            data = pieces() if chunked else b" " * 8_000
+            async with client.post("/v1/completions", data=data) as answer:
+                return answer.status, (await answer.json())["error"]
+
+    status, error = asyncio.run(run())
+    assert status == 413
+    assert "4000 bytes" in error["message"]
+
+
+def test_a_small_body_that_unpacks_huge_is_refused() -> None:
+    bomb = gzip.compress(b" " * 1_000_000)
+    status, _, _ = send(
+        "/v1/completions",
+        bomb,
+        headers={"Content-Encoding": "gzip"},
+        settings=Settings(max_body_bytes=100_000, shutdown_s=0.1),
+    )
+    assert status == 413
+
+
+def test_a_body_that_does_not_unpack_is_the_clients_fault() -> None:
+    status, _, error = send(
+        "/v1/completions", b"no gzip at all", headers={"Content-Encoding": "gzip"}
+    )
+    assert (status, error["code"]) == (400, "invalid_body")
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/health", "/v1/completions", "/v1/models"])
+def test_a_client_is_told_that_a_body_nobody_could_read_ends_its_connection(path: str) -> None:
+    async def run() -> None:
+        async with served(ScriptedPredictor()) as (_, client):
+            for _ in range(3):
+                packed = {"Content-Encoding": "gzip"}
+                async with client.post(path, data=b"no gzip at all", headers=packed) as answer:
+                    assert 400 <= answer.status < 500
+                    assert answer.headers["Connection"] == "close"
+                async with client.get("/health") as answer:
+                    assert answer.status == 200
+
+    asyncio.run(run())
+
+
+def test_one_line_of_five_megabytes_is_taken() -> None:
+    predictor = ScriptedPredictor()
+    send("/v1/completions", {"prompt": "x" * 5_000_000, "suffix": ""}, predictor=predictor)
+    assert predictor.requests[0].cursor == 5_000_000
+
+
+def test_a_stalled_body_is_given_up() -> None:
+    async def run() -> bytes:
+        settings = Settings(body_timeout_s=0.2, shutdown_s=0.1)
+        async with served(ScriptedPredictor(), settings) as (url, _):
+            host, port = url.removeprefix("http://").split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(
+                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+            )
+            answer = await asyncio.wait_for(reader.readuntil(b"}}"), 20)
+            writer.close()
+            return answer
+
+    answer = asyncio.run(run())
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"body_timeout" in answer
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x00\xff\x00\xff\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\x16\x03\x01\x02\x00",
+    ],
+)
+def test_bytes_that_are_not_http_leave_the_server_well(garbage: bytes) -> None:
+    async def run() -> None:
+        async with served(ScriptedPredictor()) as (url, client):
+            host, port = url.removeprefix("http://").split(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.write(garbage)
+            await writer.drain()
+            writer.close()
+            async with client.get("/health") as health:
+                assert health.status == 200
+
+    asyncio.run(run())
+
+
+def test_a_fault_of_ours_is_a_500_that_shows_no_inside() -> None:
+    predictor = ScriptedPredictor([ZeroDivisionError("the secret text of the user")])
+    status, _, error = send("/v1/completions", {"prompt": "a", "suffix": "b"}, predictor=predictor)
+    assert status == 500
+    assert error["code"] == "internal_error"
+    assert "secret" not in json.dumps(error)
+
+
+def test_a_model_that_is_not_ready_is_a_503_to_try_again() -> None:
+    predictor = ScriptedPredictor([ModelNotReady("The weights are loading (40 %).")])
+    status, headers, error = send(
+        "/v1/completions", {"prompt": "a", "suffix": "b"}, predictor=predictor
+    )
+    assert status == 503
+    assert error["code"] == "model_not_ready"
+    assert int(headers["Retry-After"]) >= 1
+
+
+def test_a_full_queue_answers_429_and_recovers() -> None:
+    async def run() -> None:
+        predictor = ScriptedPredictor(hold=True)
+        settings = Settings(queue_length=2, shutdown_s=0.1)
+        body = {"prompt": "a", "suffix": "b"}
+        async with served(predictor, settings) as (_, client):
+            waiting = [
+                asyncio.create_task(client.post("/v1/completions", json={**body, "prompt": prompt}))
+                for prompt in ("first", "second")
+            ]
+            await eventually(lambda: predictor.running == 2)
+            for path in ("/v1/completions", "/v1/fim/completions"):
+                async with client.post(path, json=body) as answer:
+                    assert answer.status == 429
+                    assert int(answer.headers["Retry-After"]) >= 1
+                    assert (await answer.json())["error"]["code"] == "overloaded"
+            async with client.get("/health") as health:
+                assert health.status == 200
+            for one in waiting:
+                one.cancel()
+            await eventually(lambda: predictor.running == 0)
+            predictor.hold = False
+            async with client.post("/v1/completions", json=body) as answer:
+                assert answer.status == 200
+            async with client.get("/metrics") as answer:
+                assert "redraft_predictions_refused_total 2.0" in await answer.text()
+
+    asyncio.run(run())
+
+
+def test_others_are_answered_while_a_large_body_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, go_on = threading.Event(), threading.Event()
+
+    def slowly(prompt: str) -> Middle:
+        reading.set()
+        assert go_on.wait(20), "nobody else was answered meanwhile"
+        return Middle(prompt, "")
+
+    monkeypatch.setattr(openai, "recognise", slowly)
+
+    async def run() -> int:
+        async with served(ScriptedPredictor()) as (_, client):
+            body = {"prompt": "x" * LARGE_BODY}
+            large = asyncio.create_task(client.post("/v1/completions", json=body))
+            await eventually(reading.is_set)
+            async with client.get("/health") as health:
+                assert health.status == 200
+            go_on.set()
+            return (await large).status
+
+    assert asyncio.run(run()) == 200
+
+
+@pytest.mark.parametrize(
+    ("head", "one", "tail"),
+    [
+        (
+            "",
+            "<|file_sep|>{}.py\nx\n",
+            "<|file_sep|>a.py\n<|fim_prefix|>P<|fim_suffix|>S<|fim_middle|>",
+        ),
+        (
+            "<[fim-suffix]>\nz\n<[fim-prefix]>",
+            "<filename>{}.py\nx\n",
+            "<filename>a.py\n<<<<<<< CURRENT\nx<|user_cursor|>\n=======\n<[fim-middle]>",
+        ),
+    ],
+)
+def test_of_thousands_of_files_in_a_prompt_the_most_useful_are_read(
+    head: str, one: str, tail: str
+) -> None:
+    prompt = head + "<|file_sep|>repository\n" * (not head)
+    prompt += "".join(one.format(i) for i in range(5_000)) + tail
+    meant = recognise(prompt)
+    assert not isinstance(meant, Unknown)
+    related = meant.related if isinstance(meant, Middle) else meant.excerpt.related
+    assert [file.path for file in related] == [f"{i}.py" for i in reversed(range(MAX_RELATED))]
+
+
+def test_a_port_in_use_is_named_with_the_way_out() -> None:
+    async def run() -> None:
+        async with served(ScriptedPredictor()) as (url, _):
+            port = int(url.rpartition(":")[2])
+            app = create_app(ScriptedPredictor(), Settings())
+            with pytest.raises(SettingsError, match=rf"{port}.*--port"):
+                async with listening(app, host="127.0.0.1", port=port, shutdown_s=0):
+                    raise AssertionError("it listened on a port in use")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/edit/completions", EDIT),
+        ("/v1/edit/completions", EDIT | {"stream": True, "diffusing": True}),
+        ("/v1/completions", {"prompt": zeta2_as_zed("", "a", "", 0)}),
+        ("/infill", {"input_prefix": "a", "t_max_predict_ms": 60_000}),
+        ("/api/generate", {"prompt": "a"}),
+    ],
+)
+def test_a_superseded_request_that_is_dropped_stops_computing(
+    path: str, body: dict[str, Any]
+) -> None:
+    async def run() -> ScriptedPredictor:
+        predictor = ScriptedPredictor(hold=True)
+        async with served(predictor) as (_, client):
+
+            async def ask() -> bytes:
+                async with client.post(path, json=body) as answer:
+                    return await answer.read()
+
+            asking = asyncio.create_task(ask())
+            await eventually(lambda: predictor.running == 1)
+            asking.cancel()
+            await eventually(lambda: predictor.running == 0)
+        return predictor
+
+    assert len(asyncio.run(run()).cancelled) == 1
+
+
+def test_a_client_session_that_sends_half_a_request_is_forgotten() -> None:
+    async def run() -> None:
+        predictor = ScriptedPredictor()
+        async with served(predictor) as (url, client):
+            host, port = url.removeprefix("http://").split(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.write(
+                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"
+            )
+            await writer.drain()
+            writer.close()
+            async with client.get("/health") as health:
+                assert health.status == 200
+        assert predictor.requests == []
+
+    asyncio.run(run())
+
+
+def test_an_aiohttp_client_can_be_reused_after_an_error() -> None:
+    async def run() -> list[int]:
+        async with served(ScriptedPredictor()) as (url, _):
+            connector = aiohttp.TCPConnector(limit=1)
+            async with aiohttp.ClientSession(base_url=url, connector=connector) as client:
+                found = []
+                for body in (b"{", json.dumps({"prompt": "a", "suffix": ""}).encode(), b"\xff"):
+                    async with client.post("/v1/completions", data=body) as answer:
+                        await answer.read()
+                        found.append(answer.status)
+                return found
+
+    assert asyncio.run(run()) == [400, 200, 400]
