@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from redraft.lsp.recording.folder import Recordings
-from support.lsp_client import insert_texts
+from support.lsp import insert_texts
 from support.lsp_process import LspProcess
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
