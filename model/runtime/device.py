@@ -1,11 +1,10 @@
-"""The installed onnxruntime, and where and in which variant a model runs on this machine.
+"""The provider and the variant that a model runs in on this machine.
 
 A provider is named as onnxruntime names it, without "ExecutionProvider" and in capitals: CPU, CUDA.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,79 +15,11 @@ from ..config import ModelConfig
 from ..errors import InstallError, SettingsError
 from ..network.quantize import HALF, check_variant
 from ..release import how_to_install
-from ..silence import import_silenced
+from .block_backend import open_backend
+from .installed import import_onnxruntime, offered
 from .machine import int8_is_exact, open_probe
+from .onnx_session import check_runs
 from .provider_check import PLAIN, first_line, how_it_differs
-
-#: Distributions of onnxruntime, each of which overwrites the files of the others.
-_BUILDS = (
-    "onnxruntime", "onnxruntime-gpu", "onnxruntime-windowsml", "onnxruntime-directml",
-    "onnxruntime-openvino",
-)  # fmt: skip
-
-#: The first version whose GroupQueryAttention looks in both directions.
-OLDEST_ONNXRUNTIME = (1, 30)
-
-
-def check_onnxruntime() -> str:
-    """Return the version of the one onnxruntime that is installed.
-
-    Raises:
-        InstallError: none is installed, or two that overwrite each other, or one that is too old.
-    """
-    found = {kind: version for kind in _BUILDS if (version := _installed_version(kind)) is not None}
-    if not found:
-        raise InstallError(
-            f"onnxruntime is not installed. Run {how_to_install('cpu')}, or with '.[gpu]' on a "
-            "machine with an NVIDIA GPU."
-        )
-    if len(found) > 1:
-        raise InstallError(
-            f"{' and '.join(found)} are installed together and overwrite each other's files. "
-            f"Run: pip uninstall -y {' '.join(found)}, then {how_to_install('cpu', 'gpu')}."
-        )
-    ((kind, version),) = found.items()
-    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
-    if numbers < OLDEST_ONNXRUNTIME:
-        oldest = ".".join(map(str, OLDEST_ONNXRUNTIME))
-        raise InstallError(
-            f"{kind} {version} is too old: bidirectional attention needs {oldest} or newer. "
-            f"Run: pip install -U '{kind}>={oldest}'."
-        )
-    return version
-
-
-def _installed_version(distribution: str) -> str | None:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def import_onnxruntime() -> ModuleType:
-    """Return onnxruntime, checked, and kept from reporting (``silence.py``).
-
-    Raises:
-        InstallError: see :func:`check_onnxruntime`, or its native library does not load.
-    """
-    check_onnxruntime()
-    try:
-        return import_silenced("onnxruntime")
-    except ImportError as error:
-        raise InstallError(
-            f"onnxruntime is installed but does not load: {error}. Reinstall it with: "
-            "pip install --force-reinstall onnxruntime (or onnxruntime-gpu)."
-        ) from error
-
-
-def offered(runtime: ModuleType) -> dict[str, str]:
-    """Return the name onnxruntime gives to each provider it has, by our name.
-
-    Azure's provider is left out: it calls a remote service and runs no graph here.
-    """
-    names = runtime.get_available_providers()
-    found = {name.removesuffix("ExecutionProvider").upper(): name for name in names}
-    return {ours: name for ours, name in found.items() if ours != "AZURE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,18 +97,6 @@ def _usual_variant(runtime: ModuleType, provider: str) -> str:
     return "int8" if provider == "CPU" and int8_is_exact(runtime) else "q8"
 
 
-def check_runs(variant: str, provider: str) -> None:
-    """Check that a provider can run a variant.
-
-    Raises:
-        SettingsError: the variant is unknown, or not for this provider.
-    """
-    check_variant(variant)
-    if (variant in HALF) != (provider == "CUDA"):
-        fitting = " or ".join(HALF) if provider == "CUDA" else "int8, q8, q4 or fp32"
-        raise SettingsError(f"The variant {variant} does not run on {provider}: choose {fitting}.")
-
-
 def check_provider(runtime: ModuleType, provider: str, variant: str, config: ModelConfig) -> None:
     """Check that a provider computes the results of the CPU.
 
@@ -196,7 +115,6 @@ def problem_of(runtime: ModuleType, provider: str, variant: str, config: ModelCo
     """Return why a provider cannot be used for a variant of a model, or "" where it can."""
     if provider == "CUDA" and (problem := cuda_problem(runtime)):
         return problem
-    from .block_backend import open_backend  # imports this module
 
     def opened(folder: Path) -> Any:
         return open_backend(folder, provider, 1)

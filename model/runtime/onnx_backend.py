@@ -16,12 +16,13 @@ from ..errors import WeightsError
 from ..network.quantize import HALF
 from ..network.rope import stretch
 from .backend import Sequence
-from .device import check_runs, import_onnxruntime
+from .installed import import_onnxruntime
 from .kv_memory import Pool, size_class
 from .machine import default_threads
 from .mapped_files import MappedFiles
 from .onnx_graphs import DATA_FILE, Graphs, described
 from .onnx_sequence import OnnxSequence
+from .onnx_session import check_runs
 
 #: Bytes of KV buffers kept for reuse after they were released.
 DEFAULT_KV_BYTES = 1 << 30

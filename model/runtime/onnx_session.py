@@ -6,11 +6,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..errors import InstallError, WeightsError
-from .device import offered
+from ..errors import InstallError, SettingsError, WeightsError
+from ..network.quantize import HALF, check_variant
+from .installed import offered
 
 #: Microseconds a thread waits for work before it sleeps.
 SPIN_US = 20
+
+
+def check_runs(variant: str, provider: str) -> None:
+    """Check that a provider can run a variant.
+
+    Raises:
+        SettingsError: the variant is unknown, or not for this provider.
+    """
+    check_variant(variant)
+    if (variant in HALF) != (provider == "CUDA"):
+        fitting = " or ".join(HALF) if provider == "CUDA" else "int8, q8, q4 or fp32"
+        raise SettingsError(f"The variant {variant} does not run on {provider}: choose {fitting}.")
 
 
 def open_session(runtime: Any, path: Path, provider: str, threads: int) -> Any:

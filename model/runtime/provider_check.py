@@ -16,15 +16,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..config import ON_MASKS, ModelConfig
-
-if TYPE_CHECKING:
-    from .onnx_backend import OnnxBackend
+from .block_backend import open_backend
+from .onnx_backend import OnnxBackend
 
 #: Largest difference from the CPU's logits, as a part of their spread.
 CLOSE: Mapping[str, float] = MappingProxyType(
@@ -51,7 +50,6 @@ def how_it_differs(opened: Callable[[Path], OnnxBackend], variant: str, config: 
         config: configuration of the model that is to run there in ``variant``.
     """
     from ..network.onnx_files import materialise  # brings onnx along
-    from .block_backend import open_backend
 
     network = network_like(config)
     weights = _weights(network)
@@ -107,21 +105,23 @@ def _weights(config: ModelConfig) -> dict[str, Array]:
             shapes[f"{stem}.lora_a"] = (config.mask_rank, *inputs)
             shapes[f"{stem}.lora_b"] = (outputs, config.mask_rank)
     drawn = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-    return {
-        name: np.ones_like(values) if "norm" in name else values / (1 if "embed" in name else 8)
-        for name, values in drawn.items()
-    }
+    for name, values in drawn.items():
+        if "norm" in name:
+            values[:] = 1
+        elif "embed" not in name:
+            values /= 8
+    return drawn
 
 
 def _logits(backend: OnnxBackend) -> list[Array]:
     """Return the logits of each way to read some tokens behind others."""
     try:
-        return [np.maximum(logits, _LOWEST) for logits in _read(backend)]
+        return [np.maximum(each, _LOWEST) for each in _read(backend) if each is not None]
     finally:
         backend.close()
 
 
-def _read(backend: OnnxBackend) -> Iterator[Array]:
+def _read(backend: OnnxBackend) -> Iterator[Array | None]:
     config, sees = backend.config, np.tril(np.ones((_ROWS, _ROWS), np.bool_))
     tokens = np.random.default_rng(1).choice(config.text_ids, _CACHED + _ROWS)
     before, row, places = tokens[:_CACHED], tokens[_CACHED:], np.arange(_ROWS)
@@ -133,7 +133,7 @@ def _read(backend: OnnxBackend) -> Iterator[Array]:
         if config.adapter == "masks":
             masked = sequence.judge(row, places, sees, _ROWS - _MASKS, logits=True)
             yield masked.causal.logits
-            yield masked.masks.logit
+            yield masked.masks.logit if masked.masks else None
         else:
             yield sequence.branch(row, places, sees, _CACHED).logits
         sequence.truncate(_CACHED)

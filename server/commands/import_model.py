@@ -33,7 +33,8 @@ def memory_for(variants: Sequence[str] | None) -> tuple[int, bool]:
     """Bytes of memory where these variants run, or where this machine runs best where none is
     named; and whether that is CUDA."""
     from redraft.model.network.quantize import HALF
-    from redraft.model.runtime.device import cuda_problem, import_onnxruntime
+    from redraft.model.runtime.device import cuda_problem
+    from redraft.model.runtime.installed import import_onnxruntime
     from redraft.model.runtime.machine import memory_of
 
     named = set(variants or ())

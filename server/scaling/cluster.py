@@ -21,7 +21,7 @@ from redraft.model.silence import import_silenced
 from ..engine_process.host import load_engine
 from ..engine_process.rendezvous import DEFAULT_ENGINE
 from ..settings import Settings
-from .replica import Count, Replica, process_name
+from .replica import Replica, process_name
 
 #: Of the application and of its one deployment in the cluster.
 NAME = "redraft"
@@ -61,7 +61,7 @@ class ReplicaActor:
         if key is not None:
             chosen = chosen.with_options(api_key=key)
         predictor = load_engine(engine)(chosen)
-        self._replica = Replica(chosen, predictor, _name_here(), _counting())
+        self._replica = Replica(chosen, predictor, _name_here())
         await self._replica.start()
 
     async def __call__(self, request: Any) -> Any:
@@ -174,22 +174,3 @@ def _name_here() -> str:
         return str(import_silenced("ray.serve").get_replica_context().replica_id.unique_id)
     except Exception:  # outside of a cluster; of no class of its own
         return process_name()
-
-
-def _counting() -> Count:
-    """Counts what this replica answers in Ray's own metrics, which name the replica with each."""
-    metrics = import_silenced("ray.serve.metrics")
-    tags = ("route", "status")
-    answers = metrics.Counter("redraft_answers", "Answers by route and status.", tag_keys=tags)
-    seconds = metrics.Histogram(
-        "redraft_answer_seconds",
-        "Time until an answer began.",
-        boundaries=[0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0],
-        tag_keys=("route",),
-    )
-
-    def count(route: str, status: int, took_s: float) -> None:
-        answers.inc(tags={"route": route, "status": str(status)})
-        seconds.observe(took_s, tags={"route": route})
-
-    return count

@@ -11,8 +11,7 @@ import asyncio
 import importlib
 import os
 import tempfile
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -33,21 +32,17 @@ REPLICA_HEADER = "x-redraft-replica"
 #: Of one connection alone, not of what it carries (RFC 9110, 7.6.1).
 _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "content-length", "te"))
 
-#: Told of each answer: route, status, seconds.
-Count = Callable[[str, int, float], None]
-
 
 class Replica:
     """Takes requests once its model is ready.
 
     Args:
         name: of this replica.
-        count: hears of each answer.
     """
 
-    def __init__(self, settings: Settings, predictor: Predictor, name: str, count: Count) -> None:
+    def __init__(self, settings: Settings, predictor: Predictor, name: str) -> None:
         self._settings, self._predictor = settings, predictor
-        self._name, self._count = name, count
+        self._name = name
         self._stack = AsyncExitStack()
         self._inside: aiohttp.ClientSession | None = None
 
@@ -91,7 +86,7 @@ class Replica:
         or giving the answer up, stops the computation."""
         assert self._inside is not None
         responses = importlib.import_module("starlette.responses")
-        began, path = time.monotonic(), request.url.path
+        path = request.url.path
         query = f"?{request.url.query}" if request.url.query else ""
         answer = await self._inside.request(
             request.method,
@@ -100,7 +95,6 @@ class Replica:
             headers=_passed_on(request.headers.items()),
             allow_redirects=False,
         )
-        self._count(path, answer.status, time.monotonic() - began)
         headers = _passed_on(answer.headers.items())
         return responses.StreamingResponse(
             _pieces(answer), answer.status, {**headers, REPLICA_HEADER: self._name}
