@@ -31,44 +31,30 @@ from redraft.model.runtime.prefix_cache import (
 )
 from support.onnx_models import BASE, some_tokens, some_window, store
 
-# --- the decision
+LARGE = Held(900, 1_000, 16_896, stretch=2.0)
 
 
-def test_nothing_cached_starts_afresh() -> None:
-    assert decide([], 100) == Fresh()
-    assert decide([Held(common=0, length=50, capacity=2_048)], 100) == Fresh()
-
-
-def test_the_longest_common_prefix_wins() -> None:
-    held = [Held(10, 20, 2_048), Held(90, 100, 2_048), Held(40, 41, 2_048)]
-    assert decide(held, 200) == Continue(1)
-
-
-def test_of_equal_prefixes_the_one_that_loses_least_is_cut() -> None:
-    assert decide([Held(80, 300, 2_048), Held(80, 90, 2_048)], 200) == Continue(1)
-
-
-def test_a_long_tail_is_kept_and_its_prefix_copied() -> None:
-    held = [Held(common=500, length=500 + LONG_TAIL + 1, capacity=2_048)]
-    assert decide(held, 600) == Fork(0, replace=False)
-    held = [Held(common=500, length=500 + LONG_TAIL, capacity=2_048)]
-    assert decide(held, 600) == Continue(0)
-
-
-def test_a_short_prefix_is_not_worth_a_copy() -> None:
-    held = [Held(common=SHORT_PREFIX - 1, length=1_000, capacity=2_048)]
-    assert decide(held, 600) == Fresh()
-
-
-def test_a_prompt_that_outgrows_its_buffer_moves() -> None:
-    assert decide([Held(2_000, 2_010, 2_048)], 2_100) == Fork(0, replace=True)
-
-
-def test_a_sequence_rotated_otherwise_than_a_fresh_one_is_not_continued() -> None:
-    large = Held(900, 1_000, 16_896, stretch=2.0)
-    assert decide([large], 1_100, stretch=1.0) == Fresh()
-    assert decide([large, Held(100, 120, 2_304, stretch=1.0)], 1_100, stretch=1.0) == Continue(1)
-    assert decide([large], 16_000, stretch=2.0) == Continue(0)
+@pytest.mark.parametrize(
+    ("held", "length", "stretch", "expected"),
+    [
+        ([], 100, 1.0, Fresh()),
+        ([Held(common=0, length=50, capacity=2_048)], 100, 1.0, Fresh()),
+        # The longest common prefix; of equal ones the sequence that loses least.
+        ([Held(10, 20, 2_048), Held(90, 100, 2_048), Held(40, 41, 2_048)], 200, 1.0, Continue(1)),
+        ([Held(80, 300, 2_048), Held(80, 90, 2_048)], 200, 1.0, Continue(1)),
+        # A long tail is kept, and its prefix copied. A short prefix is not worth a copy.
+        ([Held(500, 500 + LONG_TAIL + 1, 2_048)], 600, 1.0, Fork(0, replace=False)),
+        ([Held(500, 500 + LONG_TAIL, 2_048)], 600, 1.0, Continue(0)),
+        ([Held(SHORT_PREFIX - 1, 1_000, 2_048)], 600, 1.0, Fresh()),
+        ([Held(2_000, 2_010, 2_048)], 2_100, 1.0, Fork(0, replace=True)),  # outgrows its buffer
+        # A sequence with other rotations than a fresh one is not continued.
+        ([LARGE], 1_100, 1.0, Fresh()),
+        ([LARGE, Held(100, 120, 2_304, stretch=1.0)], 1_100, 1.0, Continue(1)),
+        ([LARGE], 16_000, 2.0, Continue(0)),
+    ],
+)
+def test_the_decision(held: list[Held], length: int, stretch: float, expected: object) -> None:
+    assert decide(held, length, stretch=stretch) == expected
 
 
 def test_a_second_oversized_sequence_displaces_the_first_and_nothing_else() -> None:
@@ -100,9 +86,6 @@ def test_common_prefix_counts_equal_leading_tokens(left: list[int], right: list[
     count = common_prefix(left, right)
     assert left[:count] == right[:count]
     assert count == min(len(left), len(right)) or left[count] != right[count]
-
-
-# --- the buffers, on a backend that only keeps books
 
 
 @dataclass(eq=True)
@@ -324,9 +307,6 @@ def test_giving_back_twice_is_harmless() -> None:
     lease.release()
     cache.clear()
     assert backend.live == []
-
-
-# --- on the real backend
 
 
 @pytest.mark.parametrize("variant", ["fp32", "q8"])

@@ -43,9 +43,6 @@ def by_name(scenario: Scenario) -> str:
     return scenario.id
 
 
-# --- the scenarios --------------------------------------------------------------------------------
-
-
 def test_there_is_one_of_each_kind_in_each_language() -> None:
     assert len(ALL) == len({each.id for each in ALL}) == 120
     kinds = Counter(each.kind for each in ALL)
@@ -92,8 +89,6 @@ def applied(edit: RecentEdit, text: str) -> str:
     return "\n".join([*was[: edit.line], *new, *was[edit.line + len(old) :]])
 
 
-# --- reading --------------------------------------------------------------------------------------
-
 DATA = {
     "kind": "rename",
     "path": "a.py",
@@ -126,9 +121,6 @@ def test_a_text_that_is_not_there_once_is_named() -> None:
         read_scenario(DATA | {"history": [["total", "count"]]})
     with pytest.raises(ValueError, match="'gone' occurs 0 times"):
         read_scenario(DATA | {"next": [["gone", "here"]]})
-
-
-# --- judging --------------------------------------------------------------------------------------
 
 
 def said(scenario: Scenario, old: str, new: str, source: Source = "model") -> Prediction:
@@ -189,9 +181,6 @@ def test_the_tables_score_all_and_tell_each_kind_and_language() -> None:
     }
     assert [row.label for row in languages.rows] == ["python"]
     assert [row.label for row in kinds.rows] == ["rename", "q"], "the quiet ones come last"
-
-
-# --- the rules alone, and the command -------------------------------------------------------------
 
 
 def test_rules_alone_repeat_a_recent_edit_as_sure_as_their_odds() -> None:

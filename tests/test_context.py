@@ -40,9 +40,6 @@ def rendered(seen: View, gathered: Gathered, task: Task = "next_edit") -> tuple[
     return render(request, tiny_tokenizer(), tiny_config(), 40_000).tokens
 
 
-# --- what is chosen -----------------------------------------------------------------------------
-
-
 def test_definitions_of_what_the_cursor_is_near_are_shown_with_reason_and_cost() -> None:
     found = Context(indexer_of(FILES)).gather(view())
     (piece,) = [each for each in found.pieces if each.name == "Cart"]
@@ -127,17 +124,12 @@ def test_the_place_in_the_document_before_is_shown_for_a_while() -> None:
     (piece,) = context.gather(view(now_s=15.0, opened=opened)).pieces
     assert (piece.kind, piece.path) == ("viewed", "shop/cart.py")
     assert "def total_price(cart, discount):" in piece.text
-    later = view(now_s=15.0 + 3_600, opened=opened, uri="file:///again.py")
-    assert context.gather(later).pieces == ()
-
-
-def test_a_document_that_was_closed_is_no_longer_looked_at() -> None:
-    context = Context(indexer_of(FILES), kinds=frozenset({"viewed"}))
-    opened = tuple(OpenFile(path, "python", 1, str) for path in FILES)
-    other = View("file:///cart.py", "shop/cart.py", "python", CART, 0, now_s=10.0, opened=opened)
-    context.gather(other)
-    left = tuple(each for each in opened if each.path != "shop/cart.py")
-    assert context.gather(view(now_s=15.0, opened=left)).pieces == ()
+    left = tuple(each for each in opened if each.path != "shop/cart.py")  # it was closed
+    for later in (
+        view(now_s=15.0 + 3_600, opened=opened, uri="file:///again.py"),
+        view(now_s=15.0, opened=left, uri="file:///third.py"),
+    ):
+        assert context.gather(later).pieces == ()
 
 
 def test_diagnostics_in_the_region_are_shown_but_not_those_of_the_line_being_typed() -> None:
@@ -173,9 +165,6 @@ def test_a_large_file_is_parsed_in_the_background_and_served_by_lines_until_then
     indexer.later(lambda rest: done.append(None))
     indexer.stop(60.0)
     assert context.syntax(seen) is not None
-
-
-# --- the budget ---------------------------------------------------------------------------------
 
 
 def test_what_has_no_room_is_named_with_the_reason() -> None:
@@ -221,9 +210,6 @@ def test_the_prompt_drops_none_of_the_pieces(budget: int) -> None:
     # The tiny vocabulary takes about two and a half times the tokens that budgets count in.
     cut = render(request, tiny_tokenizer(), tiny_config(), int(2.5 * budget)).cut
     assert "related" not in cut
-
-
-# --- staying put --------------------------------------------------------------------------------
 
 
 @PATIENT
@@ -320,14 +306,6 @@ def test_a_text_given_up_for_memory_is_chosen_once_it_was_read_again() -> None:
     assert context.gather(seen).pieces == ()
     indexer.index.put_text("shop/cart.py", CART)
     assert "Cart" in names(context.gather(typed(seen, "x\n")).pieces)
-
-
-def test_closing_a_document_forgets_its_choices() -> None:
-    context, seen = Context(indexer_of(FILES)), view()
-    first = context.gather(seen)
-    context.closed(seen.uri)
-    assert context.gather(seen) == first
-    context.closed("file:///never-seen.py")
 
 
 def test_both_tasks_begin_their_prompts_with_the_same_excerpts() -> None:

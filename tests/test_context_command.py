@@ -20,7 +20,7 @@ from redraft.server.commands.show_context import (
 )
 from redraft.server.settings import Settings
 from support.command import call, is_one_red_line
-from support.shop import CART, FILES, MAIN, indexer_of, view
+from support.shop import FILES, MAIN, indexer_of, view
 from support.tiny import tiny_config, tiny_tokenizer
 
 
@@ -156,8 +156,3 @@ def test_a_workspace_is_measured(workspace: Path, capsys: pytest.CaptureFixture[
     assert '"files": 3' in figures.read_text()
     with pytest.raises(SettingsError, match="neither a folder nor a file"):
         command.measure_workspace(workspace / "nowhere", None)
-
-
-def test_the_samples_are_as_the_tests_expect() -> None:
-    assert MAIN.split("\n")[LINE].strip() == "return cart"
-    assert "class Cart" in CART

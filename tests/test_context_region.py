@@ -3,8 +3,6 @@ that follow edits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -42,19 +40,8 @@ def at_line(line: int, lines: list[str]) -> Page:
     return Page.of("\n".join(lines), sum(len(each) + 1 for each in lines[:line]))
 
 
-def kept(
-    region: Region, line: int, fresh: Callable[[], Region], tokens: float, text: str = "x"
-) -> Region:
-    """What becomes of a region with the cursor in a line of a hundred alike."""
-    page = at_line(line, [text] * 100)
-    return keep(region, page, fresh, tokens, cost_of(region, page))
-
-
 def followed(region: Region, before: str, after: str) -> Region | None:
     return follow(region, Page.of(before, 0).followed(after, 0)[1])
-
-
-# --- choosing -----------------------------------------------------------------------------------
 
 
 def test_a_function_that_fits_is_taken_whole() -> None:
@@ -120,50 +107,39 @@ def test_the_region_always_holds_the_cursor_and_keeps_its_budget(
     assert spent <= tokens or found.lines == (line, line + 1)
 
 
-# --- keeping ------------------------------------------------------------------------------------
+WORDS = "a rather long line of code with many words"
 
 
-def never() -> Region:
-    raise AssertionError("a new region is not needed")
+@pytest.mark.parametrize(
+    ("region", "line", "fresh", "tokens", "text"),
+    [
+        *((Region(20, 60, "", 40), line, None, 350, "x") for line in (24, 40, 55)),
+        (Region(20, 60, "", 59), 59, None, 350, "x"),  # typing at the edge
+        # A cursor that comes near the edge moves it where that shows more.
+        (Region(20, 60, "", 40), 58, Region(35, 75, "", 58), 350, "x"),
+        (Region(0, 100, "", 50), 0, None, 5_000, "x"),  # the ends of the file are no edges
+        (Region(0, 100, "", 50), 99, None, 5_000, "x"),
+        (Region(20, 60, "", 40), 40, Region(30, 50, "", 40), 350, WORDS),  # grew too long
+        (Region(20, 60, "", 40), 80, Region(70, 90, "", 80), 350, "x"),  # elsewhere
+    ],
+)
+def test_a_region_is_kept_or_chosen_anew(
+    region: Region, line: int, fresh: Region | None, tokens: float, text: str
+) -> None:
+    page = at_line(line, [text] * 100)
+
+    def choose_anew() -> Region:
+        assert fresh is not None, "a new region is not needed"
+        return fresh
+
+    found = keep(region, page, choose_anew, tokens, cost_of(region, page))
+    assert found is (fresh or region)
 
 
-def test_a_cursor_in_the_middle_keeps_the_region() -> None:
-    region = Region(20, 60, "", 40)
-    for line in range(24, 56):
-        assert kept(region, line, never, 350) is region
-
-
-def test_typing_at_the_edge_keeps_the_region() -> None:
-    region = Region(20, 60, "", 59)
-    assert kept(region, 59, never, 350) is region
-
-
-def test_a_cursor_near_the_edge_moves_it_if_that_shows_more() -> None:
-    region = Region(20, 60, "", 40)
-    further = Region(35, 75, "", 58)
-    assert kept(region, 58, lambda: further, 350) is further
+def test_a_region_that_shows_hardly_more_is_not_moved_to() -> None:
+    region, page = Region(20, 60, "", 40), at_line(58, ["x"] * 100)
     hardly = Region(21, 62, "", 58)
-    assert kept(region, 58, lambda: hardly, 350) is region
-
-
-def test_the_ends_of_the_file_are_no_edges() -> None:
-    region = Region(0, 100, "", 50)
-    assert kept(region, 0, never, 5_000) is region
-    assert kept(region, 99, never, 5_000) is region
-
-
-def test_a_region_that_grew_too_long_is_chosen_anew() -> None:
-    fresh = Region(30, 50, "", 40)
-    text = "a rather long line of code with many words"
-    assert kept(Region(20, 60, "", 40), 40, lambda: fresh, 350, text) is fresh
-
-
-def test_a_cursor_elsewhere_gets_a_new_region() -> None:
-    fresh = Region(70, 90, "", 80)
-    assert kept(Region(20, 60, "", 40), 80, lambda: fresh, 350) is fresh
-
-
-# --- following ----------------------------------------------------------------------------------
+    assert keep(region, page, lambda: hardly, 350, cost_of(region, page)) is region
 
 
 ADDED = st.lists(st.sampled_from(["new", "", "    more"]), max_size=5)
@@ -214,9 +190,6 @@ def test_a_change_over_its_edge_loses_it() -> None:
     text = "\n".join(f"line {number}" for number in range(60))
     after = text[: text.index("line 18")] + text[text.index("line 23") :]
     assert followed(Region(20, 40, "", 30), text, after) is None
-
-
-# --- trees that follow edits ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -278,9 +251,6 @@ def test_ends_are_common_to_all_lists_of_lines() -> None:
     assert common_ends(["a", "b", "c", "d"], ["a", "x", "c", "d"], ["a", "b", "d"]) == (1, 1)
     assert common_ends(("a", "a"), ("a", "a", "a")) == (2, 0)
     assert common_tail(b"xabc", b"yabc", most=2) == 2
-
-
-# --- pages --------------------------------------------------------------------------------------
 
 
 TEXTS = st.lists(st.sampled_from(["", "a", "bb", "ccc"]), min_size=1, max_size=8).map("\n".join)

@@ -183,8 +183,6 @@ def test_what_cannot_be_done_is_said(options: tuple[str, ...], says: str) -> Non
         redraft(*options)
 
 
-# --- asking and judging ---------------------------------------------------------------------------
-
 GAP = Problem(
     "i", "g", "solution.py", "python", "line", "def f(x):\n", "    return y\n", "    y = x\n",
     "\nassert f(3) == 3\n",
@@ -264,9 +262,6 @@ def test_plans_by_name() -> None:
     with pytest.raises(SettingsError, match="not trained to write autoregressively"):
         check_plan(PLANS["autoregressive"], tiny_config(verifier="none"))
     check_plan(PLANS["autoregressive"], tiny_config())
-
-
-# --- which model ----------------------------------------------------------------------------------
 
 
 def quiet(progress: Progress) -> None:

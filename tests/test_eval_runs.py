@@ -36,34 +36,35 @@ def test_a_run_is_taken_up_where_a_kill_left_it(tmp_path: Path) -> None:
     assert list(read_run(path).episodes) == ["a", "b", "c"]
 
 
-def test_a_torn_first_line_is_no_run_yet(tmp_path: Path) -> None:
+@pytest.mark.parametrize("torn", ["", '{"run": {"pl'])
+def test_resume_begins_a_run_that_is_not_there_or_torn_in_its_first_line(
+    tmp_path: Path, torn: str
+) -> None:
     path = tmp_path / "run.jsonl"
-    path.write_text('{"run": {"pl')
+    if torn:
+        path.write_text(torn)
     with open_run(path, MADE, {}, resume=True) as run:
+        assert run.episodes == {}
         run.add({"id": "a", "group": "a"})
     assert list(read_run(path).episodes) == ["a"]
 
 
-def test_resume_begins_a_run_that_is_not_there(tmp_path: Path) -> None:
-    with open_run(tmp_path / "run.jsonl", MADE, {}, resume=True) as run:
-        assert run.episodes == {}
-
-
-def test_a_run_made_otherwise_is_not_mixed_in(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("settings", "resume", "said"),
+    [
+        (MADE | {"plan": "low"}, True, "made with plan = 'medium', not 'low'"),
+        (MADE | {"threshold": 0.5}, True, r"made with threshold = None, not 0\.5"),
+        (MADE, False, "is there already"),
+    ],
+)
+def test_a_run_made_otherwise_is_neither_mixed_in_nor_overwritten(
+    tmp_path: Path, settings: dict[str, object], resume: bool, said: str
+) -> None:
     path = begin(tmp_path / "run.jsonl", "a")
     before = path.read_bytes()
-    with pytest.raises(SettingsError, match="made with plan = 'medium', not 'low'"):
-        open_run(path, {**MADE, "plan": "low"}, {}, resume=True)
-    with pytest.raises(SettingsError, match=r"made with threshold = None, not 0\.5"):
-        open_run(path, {**MADE, "threshold": 0.5}, {}, resume=True)
+    with pytest.raises(SettingsError, match=said):
+        open_run(path, settings, {}, resume=resume)
     assert path.read_bytes() == before
-
-
-def test_a_run_is_not_overwritten_unasked(tmp_path: Path) -> None:
-    path = begin(tmp_path / "run.jsonl", "a")
-    with pytest.raises(SettingsError, match="is there already"):
-        open_run(path, MADE, {}, resume=False)
-    assert list(read_run(path).episodes) == ["a"]
 
 
 @pytest.mark.parametrize(

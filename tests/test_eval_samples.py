@@ -16,6 +16,7 @@ from redraft.evals.figures.samples import CommitChange, fingerprint, in_turn, re
 from redraft.evals.sandbox.sandbox import run_program
 from redraft.lsp.editor.history import SHOWN_EDITS
 from redraft.model.edits.hunks import recent_edit
+from redraft.model.engine.validate import check_request
 from redraft.model.errors import SettingsError
 from redraft.model.prompt.render import window
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
@@ -72,9 +73,6 @@ def test_a_fingerprint_changes_with_any_text() -> None:
     assert fingerprint(one) == fingerprint(list(reversed(one))) != fingerprint(other)
 
 
-# --- gaps -----------------------------------------------------------------------------------------
-
-
 def test_gaps_are_taken_out_of_what_the_commit_wrote() -> None:
     for number in range(40):
         found = {gap.kind: gap for gap in gaps_of(change(number))}
@@ -92,32 +90,6 @@ def test_gaps_are_taken_out_of_what_the_commit_wrote() -> None:
             if kind == "tail":
                 assert NEW[first].endswith(gap.middle) and gap.middle != NEW[first]
             assert gap.test == ""
-
-
-def test_gaps_of_human_eval_keep_prompt_and_suffix_as_they_are(tmp_path: Path) -> None:
-    path = tmp_path / "HumanEval-SingleLineInfilling.jsonl.gz"
-    record = {
-        "task_id": "SingleLineInfilling/HumanEval/7/L3", "entry_point": "f",
-        "prompt": "def f(x):\n", "suffix": "    return x\n", "canonical_solution": "    x += 1\n",
-        "test": "def check(f):\n    assert f(1) == 2\n",
-    }  # fmt: skip
-    path.write_bytes(gzip.compress(json.dumps(record).encode() + b"\n"))
-    (gap,) = human_eval(path)
-    assert (gap.id, gap.group, gap.kind) == (
-        record["task_id"],
-        "HumanEval/7",
-        "SingleLineInfilling",
-    )
-    assert (gap.prefix, gap.suffix, gap.middle) == (
-        record["prompt"], record["suffix"], record["canonical_solution"],
-    )  # fmt: skip
-    assert gap.program("    x += 1\n") == (
-        "def f(x):\n    x += 1\n    return x\n\ndef check(f):\n    assert f(1) == 2\n\ncheck(f)\n"
-    )
-    for nonsense in (b"not gzip", b"", gzip.compress(b"{}"), gzip.compress(b"{}")[:-9]):
-        path.write_bytes(nonsense)
-        with pytest.raises(SettingsError, match="is not a file of HumanEval-Infilling"):
-            human_eval(path)
 
 
 #: A problem of each official file, cut out of one program: prompt, middle, suffix.
@@ -145,8 +117,17 @@ def test_every_official_file_is_read_and_its_truth_passes(
     path.write_bytes(gzip.compress(data) if packed else data)
     (gap,) = human_eval(path)
     assert (gap.id, gap.group, gap.kind) == (name, "HumanEval/7", name.partition("/")[0])
+    assert (gap.prefix, gap.middle, gap.suffix) == OFFICIAL[name]
     assert run_program(gap.program(gap.middle)).passed
     assert not run_program(gap.program("")).passed
+
+
+def test_what_is_no_file_of_human_eval_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "HumanEval-SingleLineInfilling.jsonl.gz"
+    for nonsense in (b"not gzip", b"", gzip.compress(b"{}"), gzip.compress(b"{}")[:-9]):
+        path.write_bytes(nonsense)
+        with pytest.raises(SettingsError, match="is not a file of HumanEval-Infilling"):
+            human_eval(path)
 
 
 def test_gaps_of_held_out_files_may_be_anywhere_in_them() -> None:
@@ -157,9 +138,6 @@ def test_gaps_of_held_out_files_may_be_anywhere_in_them() -> None:
     assert {gap.language for gap in found} == {"python", "go"}
     assert {gap.kind for gap in found} == {"line", "tail", "lines"}
     assert all(gap.filled(gap.middle) == text for gap in found)
-
-
-# --- moments --------------------------------------------------------------------------------------
 
 
 def some_steps(count: int = 120) -> list[CommitMoment]:
@@ -204,14 +182,14 @@ def test_a_commit_of_one_hunk_has_no_moment() -> None:
 def test_no_range_is_revealed_and_the_history_is_sent() -> None:
     step = some_steps(1)[0]
     request = ask_for(step, EditAsking(PLANS["medium"], 512, 64, 0)).request
+    assert isinstance(request, EditRequest)
+    check_request(request)
     assert (request.task, request.edits) == ("next_edit", step.edits)
     assert (request.text, request.cursor) == (step.text, step.cursor)
     assert (request.min_tokens, request.max_tokens, request.context_tokens) == (1, 64, 512)
     line = step.text.count("\n", 0, step.cursor)
     assert request.region is not None and request.region[0] <= line < request.region[1]
 
-
-# --- judging edits --------------------------------------------------------------------------------
 
 TEXT = "a = 1\nb = 2\nc = 3\n"
 
@@ -307,12 +285,3 @@ def test_ranges_meet_where_they_share_a_line_or_a_place(
     a: tuple[int, int], b: tuple[int, int], meets: bool
 ) -> None:
     assert overlap(a, b) == overlap(b, a) == meets
-
-
-def test_a_request_is_one_that_the_engine_takes() -> None:
-    from redraft.model.engine.validate import check_request
-
-    for step in some_steps(3):
-        request = ask_for(step, EditAsking(PLANS["medium"], 1_024, 128, 0)).request
-        assert isinstance(request, EditRequest)
-        check_request(request)

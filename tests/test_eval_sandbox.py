@@ -192,9 +192,6 @@ def test_a_bubblewrap_that_fails_is_not_used(
         bubblewrap.cache_clear()
 
 
-# --- attacks --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "program",
     [

@@ -29,7 +29,8 @@ def test_a_share_has_wilsons_interval(hits: int, n: int, low: float, high: float
     assert (found.low, found.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
 
 
-def test_nothing_seen_is_not_measured() -> None:
+def test_a_ratio_is_one_of_sums_and_of_nothing_is_not_measured() -> None:
+    assert ratio([10.0, 1.0], [1.0, 10.0]).value == 1.0
     assert not share(0, 0).measured
     assert not ratio([]).measured
     assert not ratio([1.0], [0.0]).measured
@@ -43,10 +44,6 @@ def test_a_mean_is_bootstrapped_the_same_way_every_time() -> None:
     spread = 2 * 1.96 * math.sqrt(sum((v - sum(values) / 100) ** 2 for v in values)) / 100
     assert found.high is not None and found.low is not None
     assert found.high - found.low == pytest.approx(spread, rel=0.1)
-
-
-def test_a_ratio_of_sums_is_not_the_mean_of_ratios() -> None:
-    assert ratio([10.0, 1.0], [1.0, 10.0]).value == 1.0
 
 
 def test_what_stands_or_falls_together_widens_the_interval() -> None:
@@ -69,22 +66,19 @@ def test_exact_match_ignores_trailing_whitespace_alone() -> None:
     assert exact("    return x\n\n", "    return x")
     assert not exact("return x", "    return x")
     assert not exact("return  x", "return x")
-
-
-def test_the_first_line_may_be_right_where_the_rest_is_not() -> None:
     assert first_line_exact("    x = 1\n    y = 2\n", "    x = 1\n")
     assert not first_line_exact("    x = 2\n", "    x = 1\n")
 
 
-def test_lengths_fall_into_classes() -> None:
-    found = [length_class(n) for n in (1, 4, 5, 16, 64, 65, 500)]
-    assert found == [
-        "1-4 tokens", "1-4 tokens", "5-8 tokens", "9-16 tokens", "33-64 tokens", "65+ tokens",
-        "65+ tokens",
-    ]  # fmt: skip
+def test_lengths_fall_into_classes_in_the_order_of_their_numbers() -> None:
+    assert {n: length_class(n) for n in (4, 5, 16, 64, 500)} == {
+        4: "1-4 tokens", 5: "5-8 tokens", 16: "9-16 tokens", 64: "33-64 tokens", 500: "65+ tokens",
+    }  # fmt: skip
+    found = [{"id": str(n), "group": n, "tokens": n, "steps": 1} for n in (70, 9, 1, 33)]
+    table = parted("", METRICS[1:], found, lambda each: length_class(each["tokens"]), 0)
+    labels = [row.label for row in table.rows]
+    assert labels == ["1-4 tokens", "9-16 tokens", "33-64 tokens", "65+ tokens"]
 
-
-# --- tables ---------------------------------------------------------------------------------------
 
 METRICS = (
     Metric("right", "share", "right"),
@@ -116,16 +110,6 @@ def test_episodes_without_a_field_do_not_count_for_it() -> None:
     assert row.n == 5
     assert (row.figures["right"].n, row.figures["right"].value) == (4, 0.5)
     assert row.figures["tokens/step"].value == 25 / 17
-
-
-def test_classes_of_length_stand_in_the_order_of_their_numbers() -> None:
-    found = [{"id": str(n), "group": n, "tokens": n, "steps": 1} for n in (70, 9, 1, 33)]
-    table = parted("", METRICS[1:], found, lambda each: length_class(each["tokens"]), 0)
-    labels = [row.label for row in table.rows]
-    assert labels == ["1-4 tokens", "9-16 tokens", "33-64 tokens", "65+ tokens"]
-
-
-# --- two runs -------------------------------------------------------------------------------------
 
 
 def run_of(passed: list[bool], benchmark: str = "infill", sample: str = "s") -> RunFile:

@@ -1,40 +1,27 @@
-"""Tables of evaluations: their intervals, and their look in a terminal of 80 columns."""
+"""Intervals in tables of evaluations."""
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy as np
 import pytest
-from redraft.evals.benchmarks import infill, next_edit
+from redraft.evals.benchmarks import infill
 from redraft.evals.figures.intervals import draws, ratio
 from redraft.evals.figures.resampling import Cell, Resampling, figures
-from redraft.evals.figures.tables import Metric, Table, overall, parted
-from redraft.evals.replay import tables as replay
-from redraft.server.commands import console, eval_tables
-from redraft.server.commands.eval_tables import Sheet, show_sheet
-from rich.console import Console
+from redraft.evals.figures.tables import Metric, overall
 
 RIGHT = Metric("right", "share", "right")
 
 
-def episode(number: int, **more: Any) -> dict[str, Any]:
-    """A gap of one of twelve problems, as ``redraft eval infill`` writes it."""
-    rng = random.Random(number)
-    right = rng.random() < 0.3
-    return {
-        "id": str(number), "group": f"problem{number % 12}", "language": "python",
-        "kind": "next_edit", "shown": number % 4 != 0, "passed": right, "exact": right,
-        "first_line": right, "parse_ok": True, "ended": True,
-        "tokens": 1_234, "steps": 321, "denoise_ms": 12_345.6, "total_ms": 23_456.7,
-        "confidence": rng.random(), "answer_tokens": 7,
-    } | more  # fmt: skip
+def episode(number: int) -> dict[str, Any]:
+    """Return one of three gaps of a problem, of which two are right."""
+    return {"id": str(number), "group": str(number // 3), "passed": number % 3 > 0}
 
 
 def test_no_interval_of_a_share_is_a_point() -> None:
     """Two of three in each group: every draw of groups says the same."""
-    some = [episode(i, group=str(i // 3), passed=i % 3 > 0) for i in range(36)]
+    some = [episode(i) for i in range(36)]
     (row,) = overall("infill", infill.METRICS, some, seed=0).rows
     found = row.figures["pass@1"]
     assert found.value == pytest.approx(2 / 3)
@@ -61,18 +48,22 @@ def test_resampling_in_blocks_draws_every_group_as_often_as_another() -> None:
     assert abs(weights.mean(axis=0) - 1).max() < 0.15
 
 
-def test_few_groups_are_not_resampled_but_their_episodes() -> None:
-    episodes = [{"right": i % 2 == 0} for i in range(100)]
-    draws = Resampling(["the only session"] * 100)
+@pytest.mark.parametrize(
+    ("groups", "right", "low", "high"),
+    [
+        (["the only session"] * 100, 2, (0.35, 0.45), (0.55, 0.65)),  # by episode
+        (range(100), 101, (-0.001, 0.001), (0.036, 0.038)),  # a share of none
+    ],
+)
+def test_shares_of_few_groups_and_of_none_have_intervals(
+    groups: Any, right: int, low: tuple[float, float], high: tuple[float, float]
+) -> None:
+    episodes = [{"right": i % right == right - 1} for i in range(100)]
+    draws = Resampling(groups)
     (found,) = figures(episodes, [Cell(RIGHT, np.ones(100, np.bool_))], draws)
-    assert draws.by_episode and found.low is not None and found.high is not None
-    assert 0.35 < found.low < 0.45 and 0.55 < found.high < 0.65
-
-
-def test_a_share_of_none_still_has_an_interval() -> None:
-    episodes = [{"right": False} for _ in range(100)]
-    (found,) = figures(episodes, [Cell(RIGHT, np.ones(100, np.bool_))], Resampling(range(100)))
-    assert found.value == 0.0 and found.high == pytest.approx(0.037, abs=0.001)
+    assert draws.by_episode == (len(set(groups)) == 1)
+    assert found.low is not None and low[0] <= found.low <= low[1]
+    assert found.high is not None and high[0] <= found.high <= high[1]
 
 
 def test_members_and_episodes_without_the_field_are_told_apart() -> None:
@@ -82,45 +73,3 @@ def test_members_and_episodes_without_the_field_are_told_apart() -> None:
     most, few = figures(episodes, [Cell(RIGHT, members), Cell(RIGHT, members, least=3)], draws)
     assert (most.value, most.n) == (0.5, 2)
     assert (few.value, few.n) == (None, 2)
-
-
-@pytest.fixture
-def narrow(monkeypatch: pytest.MonkeyPatch) -> Console:
-    terminal = Console(width=80, force_terminal=True, color_system=None, record=True, quiet=False)
-    for module in (console, eval_tables):
-        monkeypatch.setattr(module, "out", terminal)
-    return terminal
-
-
-def told(narrow: Console, table: Table) -> str:
-    show_sheet(eval_tables._drawn(table))
-    return narrow.export_text()
-
-
-@pytest.mark.parametrize(
-    "metrics",
-    [infill.METRICS, next_edit.METRICS, replay.METRICS],
-    ids=["infill", "edits", "replay"],
-)
-def test_a_wide_table_breaks_no_word_at_eighty_columns(narrow: Console, metrics: Any) -> None:
-    some = [
-        episode(i, kind="next_edit" if i % 2 else "ghost text", **dict.fromkeys(fields(metrics), 1))
-        for i in range(120)
-    ]
-    text = told(narrow, parted("by kind", metrics, some, lambda each: str(each["kind"]), 0))
-    assert max(map(len, text.splitlines())) <= 80
-    assert "next_edit" in text and "ghost text" in text
-    for metric in metrics:
-        assert metric.heading in text  # in one piece
-    assert "…" not in text
-
-
-def fields(metrics: Any) -> set[str]:
-    return {name for metric in metrics for name in (metric.field, metric.by) if name}
-
-
-def test_a_table_that_fits_stays_a_table(narrow: Console) -> None:
-    sheet = Sheet("few figures", ("", "n", "exact ↑"))
-    sheet.add_row("python", "120", "29.3% [24.5%, 34.7%]")
-    show_sheet(sheet)
-    assert "python   120   29.3% [24.5%, 34.7%]" in narrow.export_text()

@@ -131,9 +131,6 @@ def test_a_format_needs_its_tokens() -> None:
     assert native_format(QWEN, ["zeta-2"]) == "fim-qwen"  # its vocabulary is not Zeta's
 
 
-# ------------------------------------------------------------------------------ what clients send
-
-
 def test_what_is_written_for_sweep_is_what_our_own_wire_reads() -> None:
     excerpt, _ = read_sweep(spelled("sweep", rendered("sweep", REQUEST)))
     at = TEXT.count("\n", 0, CURSOR)
@@ -150,9 +147,6 @@ def test_what_is_written_for_zeta_is_what_our_own_wire_reads(name: str) -> None:
     first = sum(len(line) + 1 for line in LINES[: prompt.region[0]])
     assert excerpt.cursor == CURSOR - first
     assert [edit.accepted for edit in excerpt.edits] == [True, False]
-
-
-# ------------------------------------------------------------------------------ room
 
 
 @pytest.mark.parametrize("name", list(FORMATS))
@@ -226,20 +220,24 @@ def test_v2_is_given_the_beginning_of_its_answer(text: str, expected: str) -> No
     assert spelled("sweep-v2", prompt).rpartition("updated/a.py")[2].partition("\n")[2] == expected
 
 
-def test_v2_goes_on_from_what_it_was_given() -> None:
-    request = EditRequest("next_edit", "a.py", "return a\nx = 1\n", 6)
-    found = read("sweep-v2", request, " b\nx = 1\n")
-    assert made(request, found) == "return b\nx = 1\n"
-    assert found is not None and found.written == (0, 3)  # what was given is not counted
-    assert read("sweep-v2", request, " a\nx = 1\n") is None
-
-
-def test_v2_may_not_only_put_lines_in_above_the_cursor() -> None:
-    request = EditRequest("next_edit", "a.py", "a = 1\nb = 2\n", 8)
-    assert read("sweep-v2", request, "a = 1\nnew = 0\nb = 2\n") is None
-    assert read("sweep-v2", request, "a = 1\nnew = 0\nb = 3\n") is not None
-    empty = EditRequest("next_edit", "a.py", "a = 1\n\nb = 2\n", 6)
-    assert read("sweep-v2", empty, "a = 1\nnew = 0\n\nb = 2\n") is not None
+@pytest.mark.parametrize(
+    ("text", "cursor", "answer", "expected"),
+    [
+        ("return a\nx = 1\n", 6, " b\nx = 1\n", "return b\nx = 1\n"),  # goes on
+        ("return a\nx = 1\n", 6, " a\nx = 1\n", None),
+        ("a = 1\nb = 2\n", 8, "a = 1\nnew = 0\nb = 2\n", None),  # only above the cursor
+        ("a = 1\nb = 2\n", 8, "a = 1\nnew = 0\nb = 3\n", "a = 1\nnew = 0\nb = 3\n"),
+        ("a = 1\n\nb = 2\n", 6, "a = 1\nnew = 0\n\nb = 2\n", "a = 1\nnew = 0\n\nb = 2\n"),
+    ],
+)
+def test_v2_goes_on_from_what_it_was_given_and_not_only_above_the_cursor(
+    text: str, cursor: int, answer: str, expected: str | None
+) -> None:
+    request = EditRequest("next_edit", "a.py", text, cursor)
+    found = read("sweep-v2", request, answer)
+    assert (None if found is None else made(request, found)) == expected
+    if answer == " b\nx = 1\n":
+        assert found is not None and found.written == (0, 3)  # what was given is not counted
 
 
 def test_v2_shows_three_hundred_lines_of_a_large_file() -> None:
@@ -271,8 +269,6 @@ def test_what_a_format_says_it_can_is_what_it_does(name: str) -> None:
     prompt = rendered(name, replace(REQUEST, task="infill"))
     assert takes_grammars(name) == (not prompt.room and not prompt.in_place)
 
-
-# ------------------------------------------------------------------------------ Zeta's region
 
 #: Ten tokens by Zed's count. 350 are 26 such lines around the cursor's, and nine more.
 LINE = "    value = compute(width, 1)    #"[:30]
@@ -337,9 +333,6 @@ def test_excerpts_of_one_file_stand_behind_its_name_once(name: str, expected: st
     assert expected in spelled(name, rendered(name, request))
 
 
-# ------------------------------------------------------------------------------ the newest edit
-
-
 def test_the_window_before_the_newest_edit_is_as_it_was() -> None:
     lines = as_it_was(REQUEST, 10, 14)
     assert lines == ["", "    def __init__(self, width):", *LINES[12:14]]
@@ -357,9 +350,6 @@ def test_a_window_beside_an_insertion_moves_with_it(
         "next_edit", "a", "a\nb\nc\nnew\nd\ne", 0, edits=(RecentEdit("a", 2, " c\n+new\n"),)
     )
     assert as_it_was(request, *region) == expected
-
-
-# ------------------------------------------------------------------------------ answers
 
 
 def read(name: str, request: EditRequest, answer: str, ended: bool = True) -> Read | None:
@@ -395,12 +385,9 @@ def test_the_same_region_or_an_empty_answer_is_no_edit(name: str) -> None:
         assert read(name, REQUEST, answer) is None
 
 
-def test_zeta_says_that_there_is_nothing_to_do() -> None:
+def test_zeta_says_that_there_is_nothing_to_do_and_its_cursor_is_left_out() -> None:
     assert read("zeta-2", REQUEST, "NO_EDITS\n") is None
     assert read("zeta-2.1", REQUEST, "<|marker_2|><|marker_2|>") is None
-
-
-def test_the_cursor_that_zeta_writes_is_left_out() -> None:
     new = region_text("zeta-2").replace("= height", "= height  # m<|user_cursor|>")
     assert made(REQUEST, read("zeta-2", REQUEST, new)) == TEXT.replace("= height", "= height  # m")
 
@@ -411,19 +398,15 @@ def test_an_answer_that_broke_off_changes_nothing(name: str) -> None:
         read(name, REQUEST, "<|marker_1|>" + region_text(name)[:50], ended=False)
 
 
-def test_lines_are_put_in_and_taken_out_at_the_end_of_a_region() -> None:
+@pytest.mark.parametrize("lines", ["one\ntwo\nthree\nfour", "one\ntwo", "two\nthree"])
+def test_lines_are_put_in_and_taken_out_at_the_end_of_a_region(lines: str) -> None:
     request = EditRequest("next_edit", "a", "one\ntwo\nthree", 0)
-    assert (
-        made(request, read("sweep", request, "one\ntwo\nthree\nfour\n")) == "one\ntwo\nthree\nfour"
-    )
-    assert made(request, read("sweep", request, "one\ntwo\n")) == "one\ntwo"
-    assert made(request, read("sweep", request, "two\nthree\n")) == "two\nthree"
+    assert made(request, read("sweep", request, f"{lines}\n")) == lines
 
 
-def blocks_of(name: str = "zeta-2.1") -> list[str]:
-    text = region_text(name)
-    offsets = marker_offsets(text)
-    return [text[a:b] for a, b in pairwise(offsets)]
+def blocks_of() -> list[str]:
+    text = region_text("zeta-2.1")
+    return [text[a:b] for a, b in pairwise(marker_offsets(text))]
 
 
 def test_numbered_markers_say_which_blocks_are_written_anew() -> None:
@@ -436,12 +419,8 @@ def test_numbered_markers_say_which_blocks_are_written_anew() -> None:
     assert made(REQUEST, found) == TEXT.replace(region_text("zeta-2.1"), expected)
     assert found is not None and found.written is not None
     assert answer[slice(*found.written)] == "    # end\n"
-
-
-def test_markers_between_the_first_and_the_last_are_no_text() -> None:
-    blocks = blocks_of()
-    answer = f"<|marker_1|>{blocks[0]}<|marker_2|>x = 1\n{blocks[1]}<|marker_3|>"
-    assert made(REQUEST, read("zeta-2.1", REQUEST, answer)).count("x = 1\n") == 1
+    between = f"<|marker_1|>{blocks[0]}<|marker_2|>x = 1\n{blocks[1]}<|marker_3|>"
+    assert made(REQUEST, read("zeta-2.1", REQUEST, between)).count("x = 1\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -462,29 +441,19 @@ def test_blocks_begin_behind_an_empty_line_and_have_six_to_sixteen_lines() -> No
     assert marker_offsets("x\n") == [0, 2]
 
 
-# ------------------------------------------------------------------------------ at the cursor
+def filled(max_lines: int | None, text: str, cursor: int, answer: str) -> str | None:
+    request = EditRequest("infill", "a.py", text, cursor, max_lines=max_lines)
+    found = read("sweep", request, answer)
+    assert found is None or (found.start, found.end) == (cursor, cursor)
+    return None if found is None else found.text
 
 
-def test_a_rewriting_model_fills_in_at_the_cursor() -> None:
+def test_a_rewriting_model_fills_in_at_the_cursor_alone() -> None:
     text = "def area(w, h):\n    return \n\n\nprint(area(1, 2))\n"
-    request = EditRequest("infill", "a.py", text, text.index("return ") + 7)
-    found = read("sweep", request, text.replace("return ", "return w * h"))
-    assert found is not None
-    assert (found.start, found.end, found.text) == (request.cursor, request.cursor, "w * h")
-
-
-def test_what_a_rewriting_model_changes_elsewhere_is_no_infill() -> None:
-    text = "def area(w, h):\n    return \n"
-    request = EditRequest("infill", "a.py", text, text.index("return ") + 7)
-    assert read("sweep", request, "def area(a, b):\n    return a * b\n") is None
-    assert read("sweep", request, text) is None
-
-
-def test_an_infill_keeps_to_the_lines_it_may_have() -> None:
-    text = "a = [\n]\n"
-    request = EditRequest("infill", "a.py", text, 5, max_lines=1)
-    found = read("sweep", request, "a = [\n    1,\n    2,\n]\n")
-    assert found is not None and found.text == ""
-    request = replace(request, max_lines=2)
-    found = read("sweep", request, "a = [\n    1,\n    2,\n]\n")
-    assert found is not None and found.text == "\n    1,"
+    at = text.index("return ") + 7
+    assert filled(None, text, at, text.replace("return ", "return w * h")) == "w * h"
+    assert filled(None, text, at, text.replace("(w, h)", "(a)")) is None
+    assert filled(None, text, at, text) is None
+    longer = "a = [\n    1,\n    2,\n]\n"
+    assert filled(1, "a = [\n]\n", 5, longer) == ""  # keeps to the lines that it may have
+    assert filled(2, "a = [\n]\n", 5, longer) == "\n    1,"

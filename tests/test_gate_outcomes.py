@@ -169,39 +169,29 @@ def test_a_policy_shows_the_first_candidate_that_is_sure_enough(commits: Path) -
     assert told["brier"] == pytest.approx(0.9**2)
 
 
-def test_the_area_counts_ties_half() -> None:
+def test_measures_by_hand() -> None:
     assert area([0.9, 0.8, 0.1], [True, True, False]) == 1.0
     assert area([0.1, 0.9], [True, False]) == 0.0
-    assert area([0.5, 0.5], [True, False]) == 0.5
+    assert area([0.5, 0.5], [True, False]) == 0.5  # ties count half
     assert area([0.5, 0.5, 0.2, 0.7], [True, False, False, True]) == 0.875
     assert area([0.5], [True]) is None
-
-
-def test_the_calibration_error_by_hand() -> None:
     scores, right = [0.2] * 10 + [0.8] * 10, [True] * 2 + [False] * 8 + [True] * 6 + [False] * 4
     assert calibration_error(scores, right, bins=2) == pytest.approx(0.1)
-
-
-def test_the_area_of_risks_by_hand() -> None:
-    assert risk_coverage([0.9, 0.8, 0.1], [True, False, True]) == pytest.approx(
-        (0 + 1 / 2 + 1 / 3) / 3
-    )
+    third = risk_coverage([0.9, 0.8, 0.1], [True, False, True])
+    assert third == pytest.approx((0 + 1 / 2 + 1 / 3) / 3)
     assert risk_coverage([0.9, 0.8, 0.1], [True, True, False]) == pytest.approx(1 / 9)
     assert least_risk_coverage([False, True, True]) == pytest.approx(1 / 9)
     assert risk_coverage([0.5, 0.5], [True, False]) == 0.5  # in whatever order
     assert risk_coverage([], []) is None
+    low, high = reliability([0.8, 0.1, 0.9, 0.3], [True, False, True, True], bins=2)
+    assert (low.said, low.true, low.n) == (pytest.approx(0.2), 0.5, 2)
+    assert (high.said, high.true, high.n) == (pytest.approx(0.85), 1.0, 2)
 
 
 def test_few_candidates_miss_their_chances_by_chance() -> None:
     few, many = [0.1, 0.3, 0.5, 0.7, 0.9] * 6, [0.1, 0.3, 0.5, 0.7, 0.9] * 600
     assert error_by_chance(few) > 0.08 > 0.02 > error_by_chance(many)
     assert error_by_chance([]) == 0.0
-
-
-def test_said_and_true_by_hand() -> None:
-    low, high = reliability([0.8, 0.1, 0.9, 0.3], [True, False, True, True], bins=2)
-    assert (low.said, low.true, low.n) == (pytest.approx(0.2), 0.5, 2)
-    assert (high.said, high.true, high.n) == (pytest.approx(0.85), 1.0, 2)
 
 
 def test_a_gate_for_a_session_is_fitted_on_the_others_alone(commits: Path) -> None:
@@ -253,9 +243,6 @@ def test_a_gate_fitted_on_outcomes_tells_right_from_wrong(commits: Path) -> None
         )
         assert right > threshold("low") > wrong
     assert fit_gate(samples, "again").heads == fit_gate(samples, "again").heads
-
-
-# --- on disk ------------------------------------------------------------------------------------
 
 
 def test_the_shipped_gate_can_be_read_and_says_what_it_was_fitted_on() -> None:
@@ -314,9 +301,6 @@ def test_what_nobody_told_counts_as_average() -> None:
     row = dict(zip(("one", *head.features), head.row(bare), strict=True))
     assert row["errors"] == row["unknown"] == row["rested"] == 0.0
     assert row["mean"] != 0.0
-
-
-# --- the commands --------------------------------------------------------------------------------
 
 
 def test_of_a_run_one_task_alone_may_count(commits: Path) -> None:

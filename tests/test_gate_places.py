@@ -12,16 +12,11 @@ from redraft.evals.gate.places import begun_gaps, position_of
 from redraft.model.decoding.probabilities import line_logs
 from redraft.model.edits.begun import lines_around
 from redraft.model.edits.gate_features import read
-from redraft.model.edits.hunks import apply_history, hunks_of
 from redraft.model.edits.replacement import Replacement
-from redraft.model.proposals.propose import propose
 from redraft.model.records import Candidate, Confidence, EditRequest
 from support.gates import PLAIN
 
 SURE = Confidence(0.9, 0.8, 0.95, total=-0.5)
-
-
-# --- places --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -85,9 +80,6 @@ def test_bodies_are_cut_out_whole_and_a_new_file_has_nothing_below() -> None:
     [inside] = [each for each in found if "new file" not in each.kind]
     assert lines_around(new.text, new.cursor)[1] == 0
     assert inside.filled(inside.middle) == GO
-
-
-# --- what is kept --------------------------------------------------------------------------------
 
 
 def test_kept_is_what_stands_there_by_half_wherever_it_is_indented() -> None:
@@ -154,9 +146,6 @@ def test_of_a_line_half_typed_the_rest_is_wanted() -> None:
     assert edited == {True, False}
 
 
-# --- what the gate reads -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["place", "not_nothing"])
 def test_certainty_is_not_read_as_missing(name: str) -> None:
     def told(log: float | None) -> float | None:
@@ -184,31 +173,6 @@ def test_the_log_probability_of_each_line_takes_its_break_along() -> None:
     assert line_logs(tokens, [-1.0, -2.0, -3.0, -4.0, -5.0], 0) == (-3.0, -12.0)
     assert line_logs([b"ab", b"c"], [-1.0, -2.0], 1) == (-3.0,)
     assert line_logs([b"\n", b"x"], [-1.0, -2.0], 0) == (-3.0,)
-
-
-# --- imports of the standard library -------------------------------------------------------------
-
-
-def family_of_import(language: str, before: str, after: str) -> set[str]:
-    old, lines = before.split("\n"), after.split("\n")
-    hunks = hunks_of(old, lines)
-    edits = apply_history("a", old, hunks, len(hunks))[1]
-    found = propose(edits, lines, 0, len(lines), hunks[0].first, (), language)
-    return {each.family for each in found if any("import" in line for line in each.lines)}
-
-
-@pytest.mark.parametrize(
-    ("language", "before", "written", "expected"),
-    [
-        ("python", "x = 1\n", "y = re.sub('a', 'b', x)\n", {"standard"}),
-        ("python", "x = 1\n", "y = np.zeros(3)\n", {"imported"}),
-        ("python", "import re\nx = 1\n", "y = re.sub('a', 'b', x)\n", set()),
-    ],
-)
-def test_an_import_of_the_standard_library_is_a_family_of_its_own(
-    language: str, before: str, written: str, expected: set[str]
-) -> None:
-    assert family_of_import(language, before, before + written) == expected
 
 
 def test_an_import_of_the_standard_library_is_shown_however_unsure_the_model_is() -> None:

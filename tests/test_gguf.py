@@ -84,8 +84,7 @@ def test_other_architectures_keep_their_row_order_and_biases(tmp_path: Path) -> 
 
 def test_an_untied_head_is_read(tmp_path: Path) -> None:
     head = random(VOCAB, HIDDEN, seed=3)
-    write_llama(tmp_path / "a.gguf", extra={"output.weight": head})
-    fields, weights = read_checkpoint(tmp_path / "a.gguf")
+    fields, weights = read_checkpoint(written(tmp_path, extra={"output.weight": head}))
     assert not fields["tied"]
     np.testing.assert_array_equal(weights["head.weight"], head)
 
@@ -260,13 +259,10 @@ def test_a_file_cut_anywhere_is_refused(file: Path, tmp_path: Path) -> None:
         b"GGUF" + struct.pack("<IQQQ1sI", 3, 0, 1, 1, b"k", 77),
     ],
 )
-def test_what_is_no_gguf_file_is_refused(tmp_path: Path, head: bytes) -> None:
+def test_what_is_no_gguf_file_or_missing_is_named(tmp_path: Path, head: bytes) -> None:
     path = tmp_path / "bad.gguf"
     path.write_bytes(head)
     with pytest.raises(WeightsError, match=r"bad\.gguf is not a GGUF file"):
         GGUFFile(path)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match=r"nowhere\.gguf"):
         GGUFFile(tmp_path / "nowhere.gguf")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 from redraft.lsp.editor.documents import ContentChange
-from redraft.lsp.editor.history import (
-    SHOWN_EDITS,
-)
+from redraft.lsp.editor.history import SHOWN_EDITS
 from redraft.lsp.editor.positions import Position, Range
 from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
 from redraft.model.training.commits import FileChange
@@ -14,11 +12,13 @@ from support.histories import CODE, lines, rebuilt
 from support.workbench import URI, Workbench
 from unidiff import PatchSet
 
-# --- one edit ------------------------------------------------------------------------------------
+
+@pytest.fixture
+def desk() -> Workbench:
+    return Workbench(CODE)
 
 
-def test_typing_a_word_is_one_edit_with_three_lines_of_context() -> None:
-    desk = Workbench(CODE)
+def test_typing_a_word_is_one_edit_with_three_lines_of_context(desk: Workbench) -> None:
     desk.type_at(10, 8, "_of_all")
     desk.pause()
     [edit] = desk.history.edits()
@@ -30,8 +30,7 @@ def test_typing_a_word_is_one_edit_with_three_lines_of_context() -> None:
     )
 
 
-def test_an_edit_in_progress_is_kept_apart_until_the_burst_ends() -> None:
-    desk = Workbench(CODE)
+def test_an_edit_in_progress_is_kept_apart_until_the_burst_ends(desk: Workbench) -> None:
     desk.type_at(10, 0, "total_")
     assert desk.history.edits() == ()
     assert "+total_value_10" in str(desk.history.in_progress(URI)[0])
@@ -40,8 +39,7 @@ def test_an_edit_in_progress_is_kept_apart_until_the_burst_ends() -> None:
     assert desk.history.in_progress(URI) == []
 
 
-def test_typing_does_not_rewrite_the_history() -> None:
-    desk = Workbench(CODE)
+def test_typing_does_not_rewrite_the_history(desk: Workbench) -> None:
     desk.type_at(10, 0, "x")
     desk.pause()
     before = desk.diffs()
@@ -51,8 +49,9 @@ def test_typing_does_not_rewrite_the_history() -> None:
 
 
 @pytest.mark.parametrize(("line", "edits"), [(18, 1), (19, 2)])
-def test_edits_within_eight_lines_and_a_second_are_one(line: int, edits: int) -> None:
-    desk = Workbench(CODE)
+def test_edits_within_eight_lines_and_a_second_are_one(
+    desk: Workbench, line: int, edits: int
+) -> None:
     desk.put(9, 0, 0, "x")
     desk.put(line, 0, 0, "y")
     desk.history.flush(URI)
@@ -60,8 +59,7 @@ def test_edits_within_eight_lines_and_a_second_are_one(line: int, edits: int) ->
     assert len(desk.history._edits) == edits
 
 
-def test_edits_a_pause_apart_are_two_unless_they_touch() -> None:
-    desk = Workbench(CODE)
+def test_edits_a_pause_apart_are_two_unless_they_touch(desk: Workbench) -> None:
     desk.put(10, 0, 0, "x")
     desk.pause()
     desk.put(13, 0, 0, "y")
@@ -74,8 +72,7 @@ def test_edits_a_pause_apart_are_two_unless_they_touch() -> None:
     assert "+yvalue_13" not in "".join(desk.diffs())
 
 
-def test_writing_on_after_a_pause_stays_one_edit() -> None:
-    desk = Workbench(CODE)
+def test_writing_on_after_a_pause_stays_one_edit(desk: Workbench) -> None:
     desk.type_at(10, 0, "def f():\n")
     desk.pause(20)
     desk.type_at(11, 0, "    return 1\n")
@@ -96,8 +93,7 @@ def test_an_edit_looks_as_in_training() -> None:
     assert desk.history.edits() == tuple(map(last_burst, expected))
 
 
-def test_a_long_edit_is_shown_as_it_ended() -> None:
-    desk = Workbench(CODE)
+def test_a_long_edit_is_shown_as_it_ended(desk: Workbench) -> None:
     for number in range(12):
         desk.type_at(10 + number, 0, f"line_{number}\n")
     desk.pause()
@@ -106,8 +102,7 @@ def test_a_long_edit_is_shown_as_it_ended() -> None:
     assert rebuilt(desk) == lines(desk)
 
 
-def test_hunks_are_unified_diffs_that_unidiff_reads() -> None:
-    desk = Workbench(CODE)
+def test_hunks_are_unified_diffs_that_unidiff_reads(desk: Workbench) -> None:
     desk.put(0, 0, 0, "first\n")
     desk.pause()
     desk.delete_lines(40, 42)
@@ -119,8 +114,7 @@ def test_hunks_are_unified_diffs_that_unidiff_reads() -> None:
     assert (other.path, other.added, other.removed) == ("a.py", 0, 2)
 
 
-def test_only_the_last_edits_are_shown() -> None:
-    desk = Workbench(CODE)
+def test_only_the_last_edits_are_shown(desk: Workbench) -> None:
     for line in range(0, 60, 6):
         desk.put(line, 0, 0, f"#{line} ")
         desk.pause()
@@ -128,11 +122,7 @@ def test_only_the_last_edits_are_shown() -> None:
     assert "+#54 " in desk.diffs()[-1]
 
 
-# --- what takes itself back ----------------------------------------------------------------------
-
-
-def test_what_is_typed_and_deleted_leaves_no_trace() -> None:
-    desk = Workbench(CODE)
+def test_what_is_typed_and_deleted_leaves_no_trace(desk: Workbench) -> None:
     desk.type_at(10, 0, "abc")
     for column in (3, 2, 1):
         desk.put(10, column - 1, column, "")
@@ -141,8 +131,7 @@ def test_what_is_typed_and_deleted_leaves_no_trace() -> None:
     assert desk.history.patches(URI) == []
 
 
-def test_undo_and_redo_collapse() -> None:
-    desk = Workbench(CODE)
+def test_undo_and_redo_collapse(desk: Workbench) -> None:
     desk.type_at(10, 0, "abc")
     desk.pause()
     assert desk.put(10, 0, 3, "") == "undo"
@@ -157,8 +146,7 @@ def test_undo_and_redo_collapse() -> None:
     assert len(desk.diffs()) == 1
 
 
-def test_undoing_edit_after_edit_is_undoing_all_along() -> None:
-    desk = Workbench(CODE)
+def test_undoing_edit_after_edit_is_undoing_all_along(desk: Workbench) -> None:
     desk.type_at(10, 0, "abc")
     desk.pause()
     desk.type_at(40, 0, "def")
@@ -170,8 +158,7 @@ def test_undoing_edit_after_edit_is_undoing_all_along() -> None:
     assert rebuilt(desk) == lines(desk) == CODE.split("\n")
 
 
-def test_going_back_to_a_state_on_the_way_is_undoing() -> None:
-    desk = Workbench(CODE)
+def test_going_back_to_a_state_on_the_way_is_undoing(desk: Workbench) -> None:
     desk.type_at(10, 0, "abc")
     desk.pause()
     desk.type_at(10, 3, "def")
@@ -182,15 +169,15 @@ def test_going_back_to_a_state_on_the_way_is_undoing() -> None:
     assert "+abcvalue_10" in diff
 
 
-def test_deleting_one_character_is_typing() -> None:
-    desk = Workbench(CODE)
+def test_deleting_one_character_is_typing(desk: Workbench) -> None:
     desk.type_at(10, 0, "abc")
     assert desk.put(10, 2, 3, "") == "edit"
 
 
 @pytest.mark.parametrize("written", ["    ", "\t\t", "()", '""', "\n    "])
-def test_one_key_that_leads_back_to_an_earlier_text_is_no_undo(written: str) -> None:
-    desk = Workbench(CODE)
+def test_one_key_that_leads_back_to_an_earlier_text_is_no_undo(
+    desk: Workbench, written: str
+) -> None:
     assert desk.put(10, 0, 0, written) == "edit"  # Tab, a bracket, or Enter
     end = Position(11, 4) if "\n" in written else Position(10, len(written))
     backspace = ContentChange("", Range(Position(10, 0), end))
@@ -199,8 +186,7 @@ def test_one_key_that_leads_back_to_an_earlier_text_is_no_undo(written: str) -> 
     assert rebuilt(desk) == lines(desk)
 
 
-def test_one_key_after_two_edits_is_no_undo() -> None:
-    desk = Workbench(CODE)
+def test_one_key_after_two_edits_is_no_undo(desk: Workbench) -> None:
     desk.put(10, 0, 0, "    ")
     desk.pause()
     desk.put(40, 0, 0, "    ")
@@ -213,8 +199,7 @@ def test_one_key_after_two_edits_is_no_undo() -> None:
     assert rebuilt(desk) == lines(desk)
 
 
-def test_an_undo_is_over_with_the_next_edit() -> None:
-    desk = Workbench(CODE)
+def test_an_undo_is_over_with_the_next_edit(desk: Workbench) -> None:
     desk.type_at(10, 0, "abc")
     desk.put(10, 0, 3, "")
     assert desk.history.happened(URI) == "undo"
@@ -222,11 +207,7 @@ def test_an_undo_is_over_with_the_next_edit() -> None:
     assert desk.history.happened(URI) == "edit"
 
 
-# --- accepted ------------------------------------------------------------------------------------
-
-
-def test_an_accepted_suggestion_is_an_edit_of_its_own_and_marked() -> None:
-    desk = Workbench(CODE)
+def test_an_accepted_suggestion_is_an_edit_of_its_own_and_marked(desk: Workbench) -> None:
     desk.type_at(10, 0, "abc")
     change = ContentChange("x = 1\n" * 30, Range(Position(11, 0), Position(11, 0)))
     assert desk.change(change, accepted=True) == "accepted"  # however long, no bulk change
@@ -236,8 +217,7 @@ def test_an_accepted_suggestion_is_an_edit_of_its_own_and_marked() -> None:
     assert rebuilt(desk) == lines(desk)
 
 
-def test_an_acceptance_reported_late_is_marked() -> None:
-    desk = Workbench(CODE)
+def test_an_acceptance_reported_late_is_marked(desk: Workbench) -> None:
     desk.put(10, 0, 0, "abc")
     desk.history.mark_accepted(URI)
     desk.pause()
@@ -249,11 +229,7 @@ def test_an_acceptance_reported_late_is_marked() -> None:
     assert [edit.accepted for edit in desk.history.edits()] == [True, True]
 
 
-# --- what stays out ------------------------------------------------------------------------------
-
-
-def test_a_paste_stays_out_and_starts_a_new_snapshot() -> None:
-    desk = Workbench(CODE)
+def test_a_paste_stays_out_and_starts_a_new_snapshot(desk: Workbench) -> None:
     desk.type_at(10, 0, "abc")
     desk.pause(5)
     assert desk.put(30, 0, 0, "pasted = True\n" * 8) == "bulk"
@@ -262,24 +238,18 @@ def test_a_paste_stays_out_and_starts_a_new_snapshot() -> None:
     assert desk.history.patches(URI) == []
 
 
-def test_a_checkout_stays_out() -> None:
-    desk = Workbench(CODE)
-    assert desk.change(ContentChange("another = 1\n" * 40)) == "bulk"
+SPACES = [ContentChange(" ", Range(Position(n, 0), Position(n, 0))) for n in (50, 30, 10)]
+
+
+@pytest.mark.parametrize("changes", [[ContentChange("another = 1\n" * 40)], SPACES])
+def test_a_checkout_and_a_formatter_stay_out(desk: Workbench, changes: list[ContentChange]) -> None:
+    assert desk.change(*changes) == "bulk"
     desk.pause()
     assert desk.diffs() == []
     assert rebuilt(desk) == lines(desk)
 
 
-def test_a_formatter_that_touches_many_places_stays_out() -> None:
-    desk = Workbench(CODE)
-    places = [ContentChange(" ", Range(Position(n, 0), Position(n, 0))) for n in (50, 30, 10)]
-    assert desk.change(*places) == "bulk"
-    desk.pause()
-    assert desk.diffs() == []
-
-
-def test_an_agent_that_writes_line_by_line_stays_out() -> None:
-    desk = Workbench(CODE)
+def test_an_agent_that_writes_line_by_line_stays_out(desk: Workbench) -> None:
     for number in range(20):
         desk.put(10 + number, 0, 0, f"generated_line_{number} = {number}\n")
         desk.clock.now += 0.05
@@ -288,8 +258,7 @@ def test_an_agent_that_writes_line_by_line_stays_out() -> None:
     assert rebuilt(desk) == lines(desk)
 
 
-def test_a_small_change_of_the_whole_text_is_an_edit() -> None:
-    desk = Workbench(CODE)
+def test_a_small_change_of_the_whole_text_is_an_edit(desk: Workbench) -> None:
     assert desk.change(ContentChange(CODE.replace("compute(7)", "measure(7)"))) == "edit"
     desk.pause()
     assert "+value_7 = measure(7)" in desk.diffs()[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 
 import pytest
@@ -10,11 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from redraft.lsp.editor import history_hunks as hunks_module
 from redraft.lsp.editor.documents import ContentChange
-from redraft.lsp.editor.history import (
-    MAX_AGE_S,
-    MAX_CHARACTERS,
-    MAX_EDITS,
-)
+from redraft.lsp.editor.history import MAX_AGE_S, MAX_CHARACTERS, MAX_EDITS
 from redraft.lsp.editor.positions import Position, Range
 from redraft.model.edits.hunks import Hunk as CommitHunk
 from redraft.model.edits.hunks import hunks_of
@@ -22,9 +17,6 @@ from support.histories import CODE, lines, places, rebuilt
 from support.workbench import URI, Workbench
 
 OTHER = "file:///w/b.py"
-
-
-# --- several documents ---------------------------------------------------------------------------
 
 
 def test_documents_share_one_history_in_order_of_time() -> None:
@@ -60,9 +52,6 @@ def test_a_renamed_file_takes_its_edits_along() -> None:
     assert [edit.path for edit in desk.history.edits()] == ["new.py"]
 
 
-# --- what was just done --------------------------------------------------------------------------
-
-
 def test_what_was_just_done_is_where_it_is_by_now() -> None:
     desk = Workbench(CODE)
     desk.put(30, 0, 0, "abc")
@@ -74,9 +63,6 @@ def test_what_was_just_done_is_where_it_is_by_now() -> None:
     desk.pause(61)
     desk.history.edits()
     assert desk.history.just_done(URI) == []
-
-
-# --- bounds --------------------------------------------------------------------------------------
 
 
 def test_the_history_is_bounded_in_count_characters_and_age() -> None:
@@ -128,9 +114,6 @@ def test_a_large_document_costs_two_lists_of_its_lines() -> None:
     assert document.lines[77] is desk.documents[URI].lines[77]
 
 
-# --- the invariant -------------------------------------------------------------------------------
-
-
 pieces = st.sampled_from(["", "a", "\n", "b\n", "x\ny\nz", "\r\n", "c" * 60, "d\n" * 9])
 
 
@@ -167,23 +150,3 @@ def test_the_snapshot_with_the_history_and_the_edit_in_progress_is_the_text(
             desk.change(ContentChange(str(rest[0])), uri=uri)
         for each in (URI, OTHER):
             assert rebuilt(desk, each) == lines(desk, each)
-
-
-def test_a_thousand_random_keystrokes_keep_the_history_true() -> None:
-    rng = random.Random(7)
-    desk = Workbench(CODE)
-    line, column = 10, 0
-    for _ in range(1000):
-        if rng.random() < 0.05:
-            line, column = rng.randrange(len(lines(desk))), 0
-        if rng.random() < 0.2 and column:
-            desk.put(line, column - 1, column, "")
-            column -= 1
-        else:
-            character = rng.choice("abc \n")
-            desk.put(line, column, column, character)
-            line, column = (line + 1, 0) if character == "\n" else (line, column + 1)
-        desk.clock.now += rng.choice((0.1, 0.1, 0.1, 1.5))
-        if rng.random() < 0.1:
-            desk.history.edits()
-        assert rebuilt(desk) == lines(desk)

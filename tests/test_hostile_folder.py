@@ -273,8 +273,6 @@ def test_the_number_of_patterns_is_bounded(
     assert "1000 simple patterns" in caplog.text
 
 
-# --- one door -----------------------------------------------------------------------------------
-
 #: Modules that look at the disk because a folder was opened, and how they may.
 READERS = (
     "context/workspace.py",
@@ -296,17 +294,10 @@ def test_files_of_a_folder_are_opened_by_one_function(name: str) -> None:
     assert not re.findall(r"\bopen\(|\.read_text\(|\.read_bytes\(|os\.open\b", source)
 
 
-# --- folders that are none ----------------------------------------------------------------------
-
-
 class Desk:
     def __init__(self, *uris: str) -> None:
         self.context = ClientContext(
-            lambda: (),
-            lambda: uris,
-            LspSettings,
-            lambda: 1_000.0,
-            background=False,
+            lambda: (), lambda: uris, LspSettings, lambda: 1_000.0, background=False
         )
         self.context.start()
         self.context.catch_up()

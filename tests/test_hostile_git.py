@@ -281,9 +281,6 @@ def test_no_more_is_taken_from_git_than_was_asked_for(tmp_path: Path) -> None:
     assert len(said.output) == 3
 
 
-# --- one door -----------------------------------------------------------------------------------
-
-
 def other_doors(source: str) -> list[str]:
     """Texts that name git as a program, in a module that starts programs."""
     tree = ast.parse(source)

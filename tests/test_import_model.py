@@ -28,14 +28,7 @@ from redraft.model.weights.import_model import import_model
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from support.reference import Reference
-from support.tiny_hf import (
-    LAYOUTS,
-    TEXT,
-    Layout,
-    reference_logits,
-    torch,
-    write_hf,
-)
+from support.tiny_hf import LAYOUTS, TEXT, Layout, reference_logits, torch, write_hf
 from typer.testing import CliRunner
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
@@ -145,9 +138,6 @@ def reference_predictions(
     return reference_logits(published.model, layout, masked)[ahead : ahead + len(tokens)]
 
 
-# ------------------------------------------------------------------------------ storing
-
-
 @pytest.mark.parametrize("variant", ["q8", "int8", "fp16", "q4", "q4f16"])
 def test_quantised_variants_stay_near_the_reference(
     published: Published, variant: str, tmp_path: Path
@@ -245,9 +235,6 @@ def backend_of(name: str, folder: Path) -> tuple[Any, ModelConfig]:
     config, tensors, _ = read_hf_checkpoint(folder / "hf")
     materialise(config, tensors, tensors, "fp32", folder / "fp32")
     return block_backend.open_backend(folder / "fp32", threads=1), config
-
-
-# ------------------------------------------------------------------------------ registering
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,6 @@ from support.tiny_hf import (
     transformers,
     write_hf,
 )
-
-# ------------------------------------------------------------------------------ reading
 
 
 def test_shards_and_bfloat16_read_the_same(tmp_path: Path) -> None:
@@ -135,9 +134,6 @@ def test_an_index_reaches_no_files_elsewhere(tmp_path: Path) -> None:
         read_hf_checkpoint(tmp_path / "hf")
 
 
-# ------------------------------------------------------------------------------ vocabularies
-
-
 def test_text_forges_no_mark_of_another_vocabulary(tmp_path: Path) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["Dream"])
     tokenizer = Tokenizer.from_file(tmp_path / "hf" / "tokenizer.json")
@@ -181,52 +177,39 @@ def test_reserved_tokens_become_marks_where_no_name_fits() -> None:
     assert not {0, 2} & set(found.values())
 
 
-def test_a_vocabulary_with_too_few_marks_is_refused(tmp_path: Path) -> None:
-    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
-    path = tmp_path / "hf" / "tokenizer.json"
-    data = json.loads(path.read_text())
+def few_marks(data: dict[str, Any]) -> None:
     data["added_tokens"] = data["added_tokens"][:3]
-    path.write_text(json.dumps(data))
-    with pytest.raises(WeightsError, match="needs as marks"):
-        read_hf_checkpoint(tmp_path / "hf")
 
 
-def test_a_tokenizer_of_more_tokens_than_the_embedding_is_refused(tmp_path: Path) -> None:
-    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
-    path = tmp_path / "hf" / "tokenizer.json"
-    data = json.loads(path.read_text())
+def more_tokens(data: dict[str, Any]) -> None:
     last = data["added_tokens"][-1]
     data["added_tokens"] += [{**last, "id": 286 + i, "content": f"<x{i}>"} for i in range(38)]
-    path.write_text(json.dumps(data))
-    with pytest.raises(WeightsError, match="324 tokens, the embedding has 320"):
-        read_hf_checkpoint(tmp_path / "hf")
+
+
+def far_beyond(data: dict[str, Any]) -> None:
+    data["model"]["vocab"]["zzzz"] = 10**9
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("spoil", "said"),
     [
-        ({"vocab": [1]}, "invalid type"),
-        ("BPE", "not laid out as a tokenizer"),
+        (few_marks, "needs as marks"),
+        (more_tokens, "324 tokens, the embedding has 320.*download them again"),
+        (lambda data: data["model"].update(vocab=[1]), "invalid type"),
+        (lambda data: data.update(model="BPE"), "not laid out as a tokenizer"),
+        (far_beyond, r"up to 1,000,000,000 and has \d+ of them"),
+        (lambda data: data.update(pre_tokenizer=None, decoder=None), "byte-level"),
     ],
 )
-def test_a_tokenizer_that_is_none_is_refused(changes: Any, said: str, tmp_path: Path) -> None:
+def test_a_tokenizer_that_cannot_be_used_is_refused(
+    spoil: Callable[[dict[str, Any]], None], said: str, tmp_path: Path
+) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
     path = tmp_path / "hf" / "tokenizer.json"
     data = json.loads(path.read_text())
-    if isinstance(changes, dict):
-        changes = data["model"] | changes
-    path.write_text(json.dumps(data | {"model": changes}))
-    with pytest.raises(WeightsError, match=said):
-        read_hf_checkpoint(tmp_path / "hf")
-
-
-def test_a_token_far_beyond_the_others_is_refused(tmp_path: Path) -> None:
-    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
-    path = tmp_path / "hf" / "tokenizer.json"
-    data = json.loads(path.read_text())
-    data["model"]["vocab"]["zzzz"] = 10**9
+    spoil(data)
     path.write_text(json.dumps(data))
-    with pytest.raises(WeightsError, match=r"up to 1,000,000,000 and has \d+ of them"):
+    with pytest.raises(WeightsError, match=said):
         read_hf_checkpoint(tmp_path / "hf")
 
 
@@ -240,57 +223,38 @@ def test_integers_are_refused_before_any_is_read(tmp_path: Path) -> None:
         read_hf_checkpoint(tmp_path / "hf")
 
 
-def test_sentencepiece_is_refused(tmp_path: Path) -> None:
-    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
-    path = tmp_path / "hf" / "tokenizer.json"
-    data = json.loads(path.read_text())
-    data["pre_tokenizer"] = data["decoder"] = None
-    path.write_text(json.dumps(data))
-    with pytest.raises(WeightsError, match="byte-level"):
-        read_hf_checkpoint(tmp_path / "hf")
+LLAMA3 = {
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 256, "rope_theta": 5e5,
+}  # fmt: skip
+LINEAR = {"rope_scaling": {"type": "linear", "factor": 4.0}, "rope_theta": 1e5}
 
 
-# ------------------------------------------------------------------------------ positions
-
-
-def test_llama3_positions_equal_the_reference() -> None:
-    scaling = {
-        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 256, "rope_theta": 5e5,
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    "positions",
+    [
+        {"hidden_size": 256, "rope_parameters": LLAMA3},
+        # As DeepSeek-Coder was trained: from the first position on.
+        {"hidden_size": 64, **LINEAR},
+    ],
+)
+def test_scaled_positions_equal_the_reference(positions: dict[str, Any]) -> None:
     hf = {
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256,
-        "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 96,
-        "vocab_size": 320, "max_position_embeddings": 2048, "rope_parameters": scaling,
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_attention_heads": 4,
+        "num_hidden_layers": 2, "intermediate_size": 96, "vocab_size": 320,
+        "max_position_embeddings": 2048, **positions,
     }  # fmt: skip
     config = ModelConfig(**architecture(hf, family_of(hf, {}), None))
     cos, sin = rope_tables(config, 300)
-    table = transformers.models.llama.modeling_llama.LlamaRotaryEmbedding(
-        transformers.LlamaConfig(**hf)
-    )
-    their_cos, their_sin = table(torch.zeros(1), torch.arange(300)[None])
-    assert np.abs(cos - their_cos[0, :, :32].numpy()).max() < 1e-4
-    assert np.abs(sin - their_sin[0, :, :32].numpy()).max() < 1e-4
-    plain, _ = rope_tables(replace(config, rope_llama3=()), 300)
+    rotary = transformers.models.llama.modeling_llama.LlamaRotaryEmbedding
+    theirs = rotary(transformers.LlamaConfig(**hf))(torch.zeros(1), torch.arange(300)[None])
+    half = config.head_dim // 2
+    for ours, other in zip((cos, sin), theirs, strict=True):
+        assert np.abs(ours - other[0, :, :half].numpy()).max() < 1e-4
+    assert config.max_positions == 2048
+    plain, _ = rope_tables(replace(config, rope_llama3=(), rope_divisors=()), 300)
     assert np.abs(plain - cos).max() > 0.1
     assert ModelConfig.from_dict(json.loads(config.to_json())) == config
-
-
-def test_linear_positions_equal_the_reference() -> None:
-    """As DeepSeek-Coder was trained: from the first position on."""
-    scaling = {"type": "linear", "factor": 4.0}
-    hf = {
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
-        "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 96,
-        "vocab_size": 320, "max_position_embeddings": 2048, "rope_scaling": scaling,
-        "rope_theta": 1e5,
-    }  # fmt: skip
-    config = ModelConfig(**architecture(hf, family_of(hf, {}), None))
-    cos, _ = rope_tables(config, 300)
-    rotary = transformers.models.llama.modeling_llama.LlamaRotaryEmbedding
-    theirs, _ = rotary(transformers.LlamaConfig(**hf))(torch.zeros(1), torch.arange(300)[None])
-    assert config.max_positions == 2048
-    assert np.abs(cos - theirs[0, :, :8].numpy()).max() < 1e-4
 
 
 def test_older_configurations_are_written_as_they_were() -> None:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from redraft.lsp.context.importable import Asker, Importer
 from redraft.lsp.context.indexer import fill
 from redraft.lsp.context.symbol_index import Index
-from redraft.model.edits.hunks import apply_history, hunks_of
-from redraft.model.proposals import imported
-from redraft.model.proposals.example import Example, read
-from redraft.model.proposals.imported import names_used
-from redraft.model.proposals.propose import propose
 from redraft.model.records import Importable
 from redraft.model.text.syntax import language_of
 from support.lsp import lsp_client
@@ -62,6 +56,36 @@ APART = {"api/a.ts": API, "api/package.json": '{"name": "api"}'}
 ESM = '{"type": "module"}'
 #: Files, the path and the text of the document, names of which nothing is to be told.
 SILENT: list[tuple[dict[str, str], str, str, str]] = [
+    (PYTHON | {"src/shop/b.py": "class Money: ...\n"}, "src/shop/cart.py", "", "Money"),
+    (PYTHON, "src/shop/dates.py", "class Money: ...\n", "Money"),  # it is its own
+    (PYTHON, "src/shop/cart.py", "from shop.dates import *\n", "Money"),
+    (PYTHON, "src/shop/cart.py", "", "pay"),  # a method
+    (PYTHON, "src/shop/cart.py", "", "_Hidden"),
+    (PYTHON, "src/shop/cart.py", "", "Fixture"),  # of tests
+    (PYTHON, "tests/test_y.py", "", "OnlyHere"),  # of a test itself
+    (PYTHON, "src/shop/cart.py", "", "Circle"),  # would go round in a circle
+    (PYTHON | {"src/shop/b.py": "def print(): ...\n"}, "src/shop/cart.py", "", "print"),
+    (PYTHON | {"a.py": "if x:\n    class Late: ...\n"}, "b.py", "", "Late"),
+    (SCRIPT, "web/b.ts", "", "Hidden"),  # not exported
+    (SCRIPT, "web/b.ts", "", "makeOld"),  # exported in another way
+    (SCRIPT, "web/b.ts", "import x from '@/x'\n", "fooBar"),  # by names of its own
+    (SCRIPT, "packages/two/b.ts", "", "InOne"),  # of another package
+    (SCRIPT, "web/b.js", "import x from './x.js'\nimport y from './y'\n", "fooBar"),
+    (GO, "cmd/run/main.go", "package main\n", "money.hidden"),
+    (GO, "pkg/money/more.go", "package money\n", "money.Parse"),  # the same package
+    (GO, "cmd/run/main.go", "package main\n", "deep.Dig"),  # internal to another
+    (GO, "cmd/run/main.go", "package main\n", "far.Go"),  # of another module
+    ({k: v for k, v in GO.items() if k != "go.mod"}, "cmd/m.go", "", "money.Parse"),
+    (RUST, "src/a/open.rs", "", "Purse"),  # private
+    (RUST, "src/money.rs", "", "Shut"),  # in a private module
+    (RUST, "other/src/money.rs", "", "Open"),  # of another crate
+    ({"__init__.py": "class Root: ...\n"}, "a.py", "", "Root"),  # of what package?
+    ({"__init__.py": "", "b.py": "class Root: ...\n"}, "a.py", "", "Root"),
+    (PYTHON | {"src/shop/a(b.py": "class Odd: ...\n"}, "src/shop/cart.py", "", "Odd"),
+    (RUST | {"src/a(b/c.rs": "pub struct Odd;\n"}, "src/money.rs", "", "Odd"),
+    (JAVA, "src/main/java/com/shop/money/A.java", "package com.shop.money;\n", "Money"),
+    (JAVA, "src/main/java/com/shop/A.java", "package com.shop;\n", "Purse"),
+    (JAVA, "x/src/main/java/com/shop/A.java", "package com.shop;\n", "Money"),
     # the line does not define the name
     ({"wiring.py": "app.url_map = 1\n"}, "b.py", "", "url_map"),
     ({"wiring.py": 'REG["Widget"] = 1\n'}, "b.py", "", "Widget"),
@@ -152,82 +176,25 @@ def told(
             "Coin",
             "com.shop.money",
         ),
-        (
-            {"srv/go.mod": "module ex.com/srv\n", "srv/a.go": "package srv\n\nfunc Run() {}\n"},
-            "srv/cmd/m.go",
-            "package main\n",
-            "srv.Run",
-            "ex.com/srv",
-        ),
+        ({"srv/go.mod": "module ex.com/srv\n", "srv/a.go": "package srv\n\nfunc Run() {}\n"},
+         "srv/cmd/m.go", "package main\n", "srv.Run", "ex.com/srv"),
         ({"sub/b.py": "class Widget: ...\n"}, "sub/a.py", "import os\n", "Widget", "b"),
         ({"b.py": "class Event: ...\n"}, "a.py", "", "Event", "b"),
-        (
-            ROUND | {"shop/a.py": "class A: ...\n"},
-            "shop/__init__.py",
-            "from .b import x\n",
-            "A",
-            ".a",
-        ),
+        (ROUND | {"shop/a.py": "class A: ...\n"}, "shop/__init__.py", "from .b import x\n", "A",
+         ".a"),
         (SCRIPT, "web/b.ts", "import './style.css'\nimport x from './x.js'\n", "fooBar", "./a.js"),
         ({".storybook/x.ts": "export const theme = 1\n"}, "b.ts", "", "theme", "./.storybook/x"),
         ({"src/modules/a/x.ts": "export class X {}\n"}, "src/modules/b/y.ts", "", "X", "../a/x"),
-        (
-            JAVA,
-            "src/test/java/com/shop/ATest.java",
-            "package com.shop;\n",
-            "Money",
-            "com.shop.money",
-        ),
+        (JAVA, "src/test/java/com/shop/ATest.java", "package com.shop;\n", "Money",
+         "com.shop.money"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.usefixtures("spawn")
 def test_the_module_is_named_as_the_document_would_name_it(
     tmp_path: Path, files: dict[str, str], path: str, text: str, name: str, wanted: str
 ) -> None:
     (found,) = told(tmp_path, files, path, text, name).values()
     assert (found.name, found.module) == (name.partition(".")[0], wanted)
-
-
-@pytest.mark.parametrize(
-    ("files", "path", "text", "name"),
-    [
-        (PYTHON | {"src/shop/b.py": "class Money: ...\n"}, "src/shop/cart.py", "", "Money"),
-        (PYTHON, "src/shop/dates.py", "class Money: ...\n", "Money"),  # it is its own
-        (PYTHON, "src/shop/cart.py", "from shop.dates import *\n", "Money"),
-        (PYTHON, "src/shop/cart.py", "", "pay"),  # a method
-        (PYTHON, "src/shop/cart.py", "", "_Hidden"),
-        (PYTHON, "src/shop/cart.py", "", "Fixture"),  # of tests
-        (PYTHON, "tests/test_y.py", "", "OnlyHere"),  # of a test itself
-        (PYTHON, "src/shop/cart.py", "", "Circle"),  # would go round in a circle
-        (PYTHON | {"src/shop/b.py": "def print(): ...\n"}, "src/shop/cart.py", "", "print"),
-        (PYTHON | {"a.py": "if x:\n    class Late: ...\n"}, "b.py", "", "Late"),
-        (SCRIPT, "web/b.ts", "", "Hidden"),  # not exported
-        (SCRIPT, "web/b.ts", "", "makeOld"),  # exported in another way
-        (SCRIPT, "web/b.ts", "import x from '@/x'\n", "fooBar"),  # by names of its own
-        (SCRIPT, "packages/two/b.ts", "", "InOne"),  # of another package
-        (SCRIPT, "web/b.js", "import x from './x.js'\nimport y from './y'\n", "fooBar"),
-        (GO, "cmd/run/main.go", "package main\n", "money.hidden"),
-        (GO, "pkg/money/more.go", "package money\n", "money.Parse"),  # the same package
-        (GO, "cmd/run/main.go", "package main\n", "deep.Dig"),  # internal to another
-        (GO, "cmd/run/main.go", "package main\n", "far.Go"),  # of another module
-        ({k: v for k, v in GO.items() if k != "go.mod"}, "cmd/m.go", "", "money.Parse"),
-        (RUST, "src/a/open.rs", "", "Purse"),  # private
-        (RUST, "src/money.rs", "", "Shut"),  # in a private module
-        (RUST, "other/src/money.rs", "", "Open"),  # of another crate
-        ({"__init__.py": "class Root: ...\n"}, "a.py", "", "Root"),  # of what package?
-        ({"__init__.py": "", "b.py": "class Root: ...\n"}, "a.py", "", "Root"),
-        (PYTHON | {"src/shop/a(b.py": "class Odd: ...\n"}, "src/shop/cart.py", "", "Odd"),
-        (RUST | {"src/a(b/c.rs": "pub struct Odd;\n"}, "src/money.rs", "", "Odd"),
-        (JAVA, "src/main/java/com/shop/money/A.java", "package com.shop.money;\n", "Money"),
-        (JAVA, "src/main/java/com/shop/A.java", "package com.shop;\n", "Purse"),
-        (JAVA, "x/src/main/java/com/shop/A.java", "package com.shop;\n", "Money"),
-    ],
-)
-@pytest.mark.usefixtures("spawn")
-def test_where_there_is_a_choice_or_no_way_nothing_is_told(
-    tmp_path: Path, files: dict[str, str], path: str, text: str, name: str
-) -> None:
-    assert not told(tmp_path, files, path, text, name)
 
 
 @pytest.mark.parametrize(("files", "path", "text", "name"), SILENT)
@@ -286,189 +253,6 @@ def test_a_default_and_a_type_are_told_apart(tmp_path: Path) -> None:
     found = told(tmp_path, SCRIPT, "web/b.ts", "", "Widget", "Shape", "fooBar")
     assert found["Widget"].whole and not found["fooBar"].whole
     assert found["Shape"].is_type and not found["fooBar"].is_type
-
-
-def test_names_of_a_document_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked, first_used = [], imported.first_used
-
-    def counting(example: Example, lines: Sequence[str]) -> list[str]:
-        looked.append(lines)
-        return first_used(example, lines)
-
-    monkeypatch.setattr(imported, "first_used", counting)
-    known = (Importable("Money", "shop.dates"),)
-    assert len(changed("x = 1\n", "x = 1\ny = Money(json.loads(x))\n", "python", *known)) == 2
-    assert len(looked) == 1
-
-
-# --- in the document -----------------------------------------------------------------------------
-
-
-def changed(before: str, after: str, language: str, *known: Importable) -> list[str]:
-    old, lines = before.split("\n"), after.split("\n")
-    hunks = hunks_of(old, lines)
-    edits = apply_history("a", old, hunks, len(hunks))[1]
-    found = propose(edits, lines, 0, len(lines), hunks[0].first, (), language, (), known)
-    return [
-        "\n".join([*lines[: each.first], *each.lines, *lines[each.last :]])
-        for each in found
-        if each.family in ("imported", "standard", "workspace")
-    ]
-
-
-@pytest.mark.parametrize(
-    ("language", "before", "written", "known", "wanted"),
-    [
-        (
-            "python",
-            "import os\n\nfrom shop.cart import Cart\nfrom shop.user import User\n\nx = 1\n",
-            "class Purse(Money):\n",
-            Importable("Money", "shop.dates"),
-            ("from shop.user", "from shop.dates import Money\nfrom shop.user"),
-        ),
-        (
-            "python",
-            "from shop.dates import (\n    Day,\n    Week,\n)\n\nx = 1\n",
-            "y = Money()\n",
-            Importable("Money", "shop.dates"),
-            ("    Week", "    Money,\n    Week"),
-        ),
-        (
-            "python",
-            "from a import B\nfrom a import C\n\nx = 1\n",
-            "y = Money()\n",
-            Importable("Money", "a"),
-            ("import C\n", "import C\nfrom a import Money\n"),
-        ),
-        (
-            "typescript",
-            "import x from './x'\n\nlet x = 1\n",
-            "const y = <Widget />\n",
-            Importable("Widget", "./widget", whole=True),
-            ("import x from './x'\n", "import Widget from './widget'\nimport x from './x'\n"),
-        ),
-        (
-            "typescript",
-            "import type { A } from './x';\nimport { b } from './x';\n\nlet x = 1;\n",
-            "let y = makeOne();\n",
-            Importable("makeOne", "./x"),
-            ("{ b }", "{ b, makeOne }"),
-        ),
-        (
-            "go",
-            'package a\n\nimport (\n\t"fmt"\n\n\t"ex.com/m/b"\n)\n\nvar x = 1\n',
-            "var y = money.Parse()\n",
-            Importable("money", "ex.com/m/money", whole=True),
-            ('m/b"\n', 'm/b"\n\t"ex.com/m/money"\n'),
-        ),
-        (
-            "rust",
-            "use std::fs;\n\nuse crate::a::A;\nuse crate::z::Z;\n\nconst X: u8 = 1;\n",
-            "type Y = Money;\n",
-            Importable("Money", "crate::money"),
-            ("use crate::z", "use crate::money::Money;\nuse crate::z"),
-        ),
-        (
-            "java",
-            "package a;\n\nimport com.shop.Cart;\nimport com.shop.User;\n\nclass A {\n",
-            "    Money money;\n",
-            Importable("Money", "com.shop.money"),
-            ("User;\n", "User;\nimport com.shop.money.Money;\n"),
-        ),
-    ],
-)
-def test_it_comes_among_the_imports_of_its_kind(
-    language: str, before: str, written: str, known: Importable, wanted: tuple[str, str]
-) -> None:
-    after = before + written
-    assert changed(before, after, language, known) == [after.replace(*wanted, 1)]
-    assert not changed(before, after, language)
-
-
-MONEY = Importable("Money", "shop.dates")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "x = 1\nf(Money=1)\n",  # a keyword argument
-        "x = 1\ny = bank.Money()\n",  # an attribute
-        "x = 1\n# Money() is asked\n",
-        'x = 1\ny = "Money()"\n',
-        'x = 1\ny = """\nMoney()\n"""\n',
-        "x = 1\nMoney = f()\nMoney()\n",  # a local variable
-        "x = 1\nfor Money in x:\n    Money()\n",
-        "x = 1\ndef f(a: int, Money):\n    Money()\n",  # a parameter
-        "class Money: ...\nx = 1\nMoney()\n",
-        "from bank import Money\nx = 1\nMoney()\n",
-        "from bank import (\n    Money,\n)\nx = 1\nMoney()\n",
-        "import bank as Money\nx = 1\nMoney()\n",
-        "x = 1\nfrom bank import Money\n",
-    ],
-)
-def test_what_is_brought_in_or_only_looks_like_a_name_is_left_alone(text: str) -> None:
-    before = text[: text.index("x = 1\n")] + "x = 1\n"
-    assert not changed(before, text, "python", MONEY)
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        "const { Money, b } = x\nMoney()\n",
-        "const f = (Money, b) => Money(b)\n",
-        "function f(a, Money) { Money() }\n",
-        "export { Money } from './bank'\n",
-        "class A {\n  async Money(id: string) {\n  }\n}\n",
-        "const a = <h1>Money</h1>\n",
-        "const a = <h1>No Money today</h1>\n",
-        "const a = $Money(1)\n",
-    ],
-)
-def test_parameters_and_parts_of_an_object_are_local(written: str) -> None:
-    before = "import a from './a'\n"
-    money = Importable("Money", "./money")
-    assert not changed(before, before + written, "typescript", money)
-    assert changed(before, f"{before}f(Money, 1)\n", "typescript", money)
-
-
-@pytest.mark.parametrize("head", ["export {", "import type {"])
-def test_what_is_handed_on_or_of_types_alone_takes_no_name_that_is_called(head: str) -> None:
-    before = f"{head}\n  parse,\n}} from './util';\n\nlet x = 1;\n"
-    made = changed(
-        before, f"{before}x = format(1);\n", "typescript", Importable("format", "./util")
-    )
-    assert all("  format,\n" not in text for text in made)
-    plain = before.replace(head, "import {")
-    (made_plain,) = changed(
-        plain, f"{plain}x = format(1);\n", "typescript", Importable("format", "./util")
-    )
-    assert "  format,\n  parse,\n" in made_plain
-
-
-def test_a_public_use_takes_no_name() -> None:
-    before = "pub use crate::a::{\n    parse,\n};\n\nfn x() {}\n"
-    made = changed(
-        before, f"{before}fn y() {{ format(1); }}\n", "rust", Importable("format", "crate::a")
-    )
-    assert all("    format,\n" not in text for text in made)
-
-
-def test_a_name_of_a_library_that_the_workspace_defines_too_is_a_choice() -> None:
-    before, path = "import os\nx = 1\n", Importable("Path", "shop.path")
-    assert changed(before, f"{before}Path(x)\n", "python")
-    assert not changed(before, f"{before}Path(x)\n", "python", path)
-
-
-def test_what_is_looked_up_is_what_was_just_written() -> None:
-    old = ["import os", "x = Older()"]
-    hunks = hunks_of(old, [*old, "for a in Money(b=1, c=d.Inner):", "    # Word", "    a()"])
-    edits = apply_history("a", old, hunks, 1)[1]
-    assert names_used(read(edits, "python")) == ["Money"]
-    hunks = hunks_of([""], ["", "x := money.Parse(y)"])
-    assert names_used(read(apply_history("a", [""], hunks, 1)[1], "go")) == ["money.Parse"]
-
-
-# --- in an editor --------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("spawn")

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 from redraft.model.text.common import common_head
-from redraft.model.text.indentation import (
-    DEEPER,
-    NO_BODY,
-    NO_HEAD,
-    NO_LEVEL,
-    UNCLOSED,
-    misfit,
-)
+from redraft.model.text.indentation import DEEPER, NO_BODY, NO_HEAD, NO_LEVEL, UNCLOSED, misfit
 
 
 def of(text: str, ended: bool = True, language: str | None = "python") -> str:

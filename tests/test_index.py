@@ -59,9 +59,6 @@ def index_of(**texts: str) -> Index:
     return index
 
 
-# --- which files --------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("spawn")
 def test_git_says_which_files_there_are(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
@@ -155,9 +152,6 @@ def test_folders_are_read_from_uris(tmp_path: Path) -> None:
     assert folder_of("file://[") is None
 
 
-# --- what is remembered -------------------------------------------------------------------------
-
-
 def test_places_are_found_by_name_and_family() -> None:
     snapshot = index_of(
         a_py="x = 1\ndef total(items):\n    return 1\n", b_ts="export function total() {}\n"
@@ -224,14 +218,8 @@ def test_memory_of_an_entry_stays_small() -> None:
     assert entry.size < 3_000
     assert entry.definitions == 50
     assert len(make_entry("b.py", "python", "word_" * 3, (1, 1)).words) == 4
-
-
-def test_words_of_one_file_are_bounded() -> None:
     text = " ".join(f"word{number}" for number in range(2 * indexing.MOST_WORDS))
     assert len(make_entry("a.py", "python", text, (1, 1)).words) == 4 * indexing.MOST_WORDS
-
-
-# --- again --------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("spawn")
@@ -268,25 +256,14 @@ def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_what_is_gone_is_forgotten(tmp_path: Path) -> None:
-    write(tmp_path, a_py="def one(): pass\n", b_py="def two(): pass\n")
+def test_what_is_gone_or_turns_into_data_is_forgotten(tmp_path: Path) -> None:
+    write(tmp_path, a_py="def one(): pass\n", b_py="def two(): pass\n", c_py="x = 1\n")
     index = filled(tmp_path)
     (tmp_path / "b.py").unlink()
+    (tmp_path / "c.py").write_bytes(b"\0" * 100)
     fill(index, [tmp_path], allow, lambda done, total: None)
     assert [entry.path for entry in index.snapshot.entries] == ["a.py"]
     assert index.text("b.py") is None
-
-
-@pytest.mark.usefixtures("spawn")
-def test_a_file_that_turns_into_data_is_forgotten(tmp_path: Path) -> None:
-    write(tmp_path, a_py="def one(): pass\n")
-    index = filled(tmp_path)
-    (tmp_path / "a.py").write_bytes(b"\0" * 100)
-    fill(index, [tmp_path], allow, lambda done, total: None)
-    assert len(index.snapshot) == 0
-
-
-# --- the thread ---------------------------------------------------------------------------------
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

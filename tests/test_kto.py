@@ -39,21 +39,14 @@ def drawn(seed: int, count: int = 60) -> Outcomes:
     return Outcomes(rows, kept, rng.uniform(0.1, 1.0, count))
 
 
-# --- the chance ----------------------------------------------------------------------------------
-
-
-def test_without_a_prior_to_speak_of_the_chance_is_the_share() -> None:
-    seen = outcomes(np.ones((8, 1)), [1, 1, 0, 0, 0, 0, 0, 0])
-    found = fit_chance(seen, Prior(np.zeros(1), np.full(1, 1e6)))
+def test_without_a_prior_to_speak_of_the_chance_is_the_share_by_weight() -> None:
+    prior = Prior(np.zeros(1), np.full(1, 1e6))
+    found = fit_chance(outcomes(np.ones((8, 1)), [1, 1, 0, 0, 0, 0, 0, 0]), prior)
     assert sigmoid(found.weights)[0] == pytest.approx(0.25, abs=1e-4)
     # Curvature of n outcomes: n p (1 - p), here 8 * 0.25 * 0.75 = 1.5.
     assert found.variance[0] == pytest.approx(1 / 1.5, rel=1e-3)
-
-
-def test_outcomes_count_by_their_weights() -> None:
-    seen = outcomes(np.ones((2, 1)), [1, 0], [3.0, 1.0])
-    found = fit_chance(seen, Prior(np.zeros(1), np.full(1, 1e6)))
-    assert sigmoid(found.weights)[0] == pytest.approx(0.75, abs=1e-4)
+    weighted = fit_chance(outcomes(np.ones((2, 1)), [1, 0], [3.0, 1.0]), prior)
+    assert sigmoid(weighted.weights)[0] == pytest.approx(0.75, abs=1e-4)
 
 
 def test_without_outcomes_the_prior_stays() -> None:
@@ -76,9 +69,6 @@ def test_what_is_all_kept_leaves_the_weights_finite() -> None:
     found = fit_chance(groups({0.0: 1.0, 1.0: 1.0}), Prior(np.zeros(2), np.ones(2)))
     assert np.isfinite(found.weights).all()
     assert 0.9 < sigmoid(found.weights[:1])[0] < 1
-
-
-# --- KTO -----------------------------------------------------------------------------------------
 
 
 def test_the_loss_of_one_outcome_by_hand() -> None:

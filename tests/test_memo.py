@@ -14,22 +14,16 @@ from redraft.model.prompt import fitting, render
 from redraft.model.prompt.tokens import Tokenizer
 
 
-def test_a_value_is_computed_once() -> None:
-    memo: Memo[str, str] = Memo(10_000)
+def test_a_value_is_computed_once_and_nothing_is_one_too() -> None:
+    memo: Memo[str, str | None] = Memo(10_000)
     asked: list[str] = []
 
-    def double(key: str) -> str:
+    def double(key: str) -> str | None:
         asked.append(key)
-        return key * 2
+        return None if key == "b" else key * 2
 
-    assert [memo.get(key, double) for key in "aba"] == ["aa", "bb", "aa"]
+    assert [memo.get(key, double) for key in "abab"] == ["aa", None, "aa", None]
     assert asked == ["a", "b"]
-
-
-def test_nothing_is_a_value_too() -> None:
-    memo: Memo[str, str | None] = Memo(10_000)
-    assert memo.get("a", lambda key: None) is None
-    assert memo.get("a", lambda key: "never asked") is None
 
 
 def test_bytes_stay_bounded_whatever_the_keys() -> None:
@@ -80,9 +74,6 @@ def test_threads_do_not_disturb_each_other() -> None:
     assert not wrong
     assert memo.bytes_held <= 20_000
     assert memo.bytes_held == sum(size for _, size in memo._known.values())
-
-
-# --- whoever remembers texts ------------------------------------------------------------------
 
 
 class Letters(Tokenizer):

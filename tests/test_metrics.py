@@ -18,54 +18,35 @@ from redraft.evals.figures.metrics import (
     utility,
 )
 
-# --- delta chrF ----------------------------------------------------------------------------------
 
-
-def test_delta_chrf_of_the_expected_change_is_100() -> None:
-    assert delta_chrf("f(a)", ["f(a, b)"], "f(a, b)") == 100.0
-    assert delta_chrf("f(a)", ["f(a)"], "f(a)") == 100.0
-
-
-def test_delta_chrf_drops_white_space() -> None:
-    assert delta_chrf("f(a)", ["f(a, b)"], "f( a,\n b )") == 100.0
-
-
-def test_delta_chrf_of_another_character() -> None:
-    # O = ab, E = abc, A = abd.
-    # n = 1: dE = +c, dA = +d: nothing right, P = R = 0. n = 2: +bc, +bd: 0. n = 3: +abc, +abd: 0.
-    # n = 4, 5, 6: no text has so many characters, nothing to do: P = R = 1.
-    # P = R = 3/6 = 0.5; F = 5 * 0.5 * 0.5 / (4 * 0.5 + 0.5) = 0.5.
-    assert delta_chrf("ab", ["abc"], "abd") == pytest.approx(50.0)
-
-
-def test_delta_chrf_of_half_of_what_was_wanted() -> None:
-    # O = a, E = abc, A = ab.
-    # n = 1: dE = +b +c, dA = +b: TP 1, FP 0, FN 1: P = 1, R = 1/2.
-    # n = 2: dE = +ab +bc, dA = +ab: P = 1, R = 1/2.
-    # n = 3: dE = +abc, dA = nothing: P = 1 (nothing found), R = 0.
-    # n = 4, 5, 6: nothing to do: P = R = 1.
-    # P = 1; R = (1/2 + 1/2 + 0 + 3) / 6 = 2/3; F = 5 * 2/3 / (4 + 2/3) = 5/7.
-    assert delta_chrf("a", ["abc"], "ab") == pytest.approx(100 * 5 / 7)
-
-
-def test_delta_chrf_counts_what_goes_as_well_as_what_comes() -> None:
-    # O = abc, E = abd, A = ab.
-    # n = 1: dE = -c +d, dA = -c: TP 1 (the deletion), FP 0, FN 1: P = 1, R = 1/2.
-    # n = 2: dE = -bc +bd, dA = -bc: P = 1, R = 1/2.  n = 3: dE = -abc +abd, dA = -abc: the same.
-    # n = 4, 5, 6: nothing to do. P = 1; R = (3 * 1/2 + 3) / 6 = 3/4; F = 5 * 3/4 / (4 + 3/4).
-    assert delta_chrf("abc", ["abd"], "ab") == pytest.approx(100 * 3.75 / 4.75)
-
-
-def test_delta_chrf_of_too_much_costs_precision() -> None:
-    # O = a, E = ab, A = abb.
-    # n = 1: dE = +b, dA = +b +b: TP 1, FP 1: P = 1/2, R = 1.
-    # n = 2: dE = +ab, dA = +ab +bb: P = 1/2, R = 1.  n = 3: dA = +abb: P = 0, R = 1 (none wanted).
-    # n = 4, 5, 6: 1, 1. P = (1/2 + 1/2 + 0 + 3) / 6 = 2/3; R = 1; F = 5 * 2/3 / (4 * 2/3 + 1).
-    assert delta_chrf("a", ["ab"], "abb") == pytest.approx(100 * (10 / 3) / (11 / 3))
-
-
-def test_delta_chrf_takes_the_best_of_several_expected_texts() -> None:
-    assert delta_chrf("ab", ["xyz", "abc"], "abc") == 100.0
+@pytest.mark.parametrize(
+    ("base", "wanted", "found", "score"),
+    [
+        ("f(a)", ["f(a, b)"], "f(a, b)", 100),
+        ("f(a)", ["f(a)"], "f(a)", 100),
+        ("f(a)", ["f(a, b)"], "f( a,\n b )", 100),  # white space is dropped
+        ("ab", ["xyz", "abc"], "abc", 100),  # the best of several expected texts
+        # n = 1: dE = +c, dA = +d: nothing right, P = R = 0. n = 2: +bc, +bd: 0. n = 3: 0.
+        # n = 4, 5, 6: no text has so many characters, nothing to do: P = R = 1.
+        # P = R = 3/6 = 0.5; F = 5 * 0.5 * 0.5 / (4 * 0.5 + 0.5) = 0.5.
+        ("ab", ["abc"], "abd", 50),
+        # n = 1: dE = +b +c, dA = +b: TP 1, FP 0, FN 1: P = 1, R = 1/2.
+        # n = 2: dE = +ab +bc, dA = +ab: P = 1, R = 1/2.
+        # n = 3: dE = +abc, dA = nothing: P = 1 (nothing found), R = 0. n = 4, 5, 6: 1, 1.
+        # P = 1; R = (1/2 + 1/2 + 0 + 3) / 6 = 2/3; F = 5 * 2/3 / (4 + 2/3) = 5/7.
+        ("a", ["abc"], "ab", 100 * 5 / 7),
+        # n = 1: dE = -c +d, dA = -c: TP 1 (the deletion), FP 0, FN 1: P = 1, R = 1/2.
+        # n = 2: dE = -bc +bd, dA = -bc: P = 1, R = 1/2. n = 3: the same. n = 4, 5, 6: 1, 1.
+        # P = 1; R = (3 * 1/2 + 3) / 6 = 3/4; F = 5 * 3/4 / (4 + 3/4).
+        ("abc", ["abd"], "ab", 100 * 3.75 / 4.75),
+        # n = 1: dE = +b, dA = +b +b: TP 1, FP 1: P = 1/2, R = 1. n = 2: P = 1/2, R = 1.
+        # n = 3: dA = +abb: P = 0, R = 1 (none wanted). n = 4, 5, 6: 1, 1.
+        # P = (1/2 + 1/2 + 0 + 3) / 6 = 2/3; R = 1; F = 5 * 2/3 / (4 * 2/3 + 1).
+        ("a", ["ab"], "abb", 100 * (10 / 3) / (11 / 3)),
+    ],
+)
+def test_delta_chrf_by_hand(base: str, wanted: list[str], found: str, score: float) -> None:
+    assert delta_chrf(base, wanted, found) == pytest.approx(score)
 
 
 _TEXT = st.text("ab(", max_size=24)
@@ -99,35 +80,24 @@ def _plainly(base: str, wanted: str, found: str) -> float:
     return 100 * 5 * p * r / (4 * p + r) if p + r else 0.0
 
 
-# --- kept and recalled ---------------------------------------------------------------------------
-
-
-def test_a_suggestion_that_stays_whole_is_kept_whole() -> None:
-    # Written: ", b" = 3 characters, all there in the end; that is all that was done.
-    assert kept("f(a)\n", "f(a, b)\n", "f(a, b)\n") == Kept(right=3, suggested=3, done=3)
-
-
-def test_a_suggestion_of_which_half_stays() -> None:
-    # Written: "foo", "(", "bar", ")" = 8 characters. The user kept foo( ) = 5 and wrote "x" = 1.
-    found = kept("", "foo(bar)", "foo(x)")
-    assert found == Kept(right=5, suggested=8, done=6)
-    assert found.kept_rate == pytest.approx(5 / 8)
-
-
-def test_deleting_what_the_user_deletes_counts() -> None:
-    # Both delete "old" (3); the suggestion writes "new" (3), the user "other" (5).
-    assert kept("old\n", "new\n", "other\n") == Kept(right=3, suggested=6, done=8)
-
-
-def test_what_stood_there_before_is_not_kept_by_the_suggestion() -> None:
-    # "x" is written once more than before; what the user has in the end is the first one alone.
-    assert kept("x\n", "x\nx\n", "x\n") == Kept(right=0, suggested=2, done=0)
-
-
-def test_nothing_suggested_has_no_rate() -> None:
-    nothing = kept("a", "a", "a")
-    assert nothing == Kept(0, 0, 0)
-    assert nothing.kept_rate is None
+@pytest.mark.parametrize(
+    ("before", "suggested", "after", "expected"),
+    [
+        ("f(a)\n", "f(a, b)\n", "f(a, b)\n", Kept(right=3, suggested=3, done=3)),
+        # Written: "foo", "(", "bar", ")" = 8. The user kept foo( ) = 5 and wrote "x" = 1.
+        ("", "foo(bar)", "foo(x)", Kept(right=5, suggested=8, done=6)),
+        # Both delete "old" (3); the suggestion writes "new" (3), the user "other" (5).
+        ("old\n", "new\n", "other\n", Kept(right=3, suggested=6, done=8)),
+        # "x" is written once more than before. The user has the first one alone in the end.
+        ("x\n", "x\nx\n", "x\n", Kept(right=0, suggested=2, done=0)),
+        ("a", "a", "a", Kept(right=0, suggested=0, done=0)),
+    ],
+)
+def test_kept_by_hand(before: str, suggested: str, after: str, expected: Kept) -> None:
+    found = kept(before, suggested, after)
+    assert found == expected
+    rate = expected.right / expected.suggested if expected.suggested else None
+    assert found.kept_rate == rate
 
 
 def test_texts_that_differ_beyond_all_measure_are_not_compared() -> None:
@@ -135,31 +105,21 @@ def test_texts_that_differ_beyond_all_measure_are_not_compared() -> None:
     assert kept("", many, many[::-1]) is None
 
 
-# --- reversal ------------------------------------------------------------------------------------
-
-
-def test_putting_back_what_was_just_changed_is_a_reversal() -> None:
-    assert reversal_ratio("f(old)", "f(new)", "f(old)") == 1.0
-
-
-def test_deleting_half_of_what_was_typed_and_writing_as_much_elsewhere() -> None:
-    # The user wrote "cd". The suggestion makes "x" of "d": one of its two characters undoes.
-    assert reversal_ratio("ab", "abcd", "abcx") == 0.5
-
-
-def test_an_edit_elsewhere_undoes_nothing() -> None:
-    assert reversal_ratio("a\nb\nc", "ax\nb\nc", "ax\nb\ncx") == 0.0
-
-
-def test_going_on_from_the_last_edit_undoes_nothing() -> None:
-    assert reversal_ratio("f(", "f(a", "f(a, b") == 0.0
-
-
-def test_no_change_has_no_reversal_ratio() -> None:
-    assert reversal_ratio("a", "b", "b") is None
-
-
-# --- the rest ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("before", "typed", "suggested", "ratio"),
+    [
+        ("f(old)", "f(new)", "f(old)", 1.0),
+        # The user wrote "cd". The suggestion makes "x" of "d": one of its two characters undoes.
+        ("ab", "abcd", "abcx", 0.5),
+        ("a\nb\nc", "ax\nb\nc", "ax\nb\ncx", 0.0),  # elsewhere
+        ("f(", "f(a", "f(a, b", 0.0),  # goes on from the last edit
+        ("a", "b", "b", None),
+    ],
+)
+def test_reversal_ratio_by_hand(
+    before: str, typed: str, suggested: str, ratio: float | None
+) -> None:
+    assert reversal_ratio(before, typed, suggested) == ratio
 
 
 def test_syntax_errors_are_counted_against_the_text_before() -> None:
@@ -168,16 +128,10 @@ def test_syntax_errors_are_counted_against_the_text_before() -> None:
     assert errors_added("x", "y", "klingon") is None
 
 
-def test_keystrokes_saved_count_a_line_break_with_its_indentation_once() -> None:
+def test_keystrokes_utility_and_scores_by_hand() -> None:
     assert keystrokes_saved("", "if x:\n        return", jumps=False) == 12 - 1
     assert keystrokes_saved("old", "new", jumps=True) == 3 + 1 - 2
-
-
-def test_utility_is_worth_showing_from_one_in_four_on() -> None:
     assert utility(True) + 3 * utility(False) == 0.0
-
-
-def test_scores_of_showing_and_of_staying_quiet() -> None:
     assert harmonic_mean(0.5, 1.0) == pytest.approx(2 / 3)
     assert harmonic_mean(0.0, 0.0) == 0.0
     assert show_quiet_score(60.0, 0.5, 1.0) == pytest.approx(0.4)

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from redraft.model.edits.hunks import apply_history, hunks_of
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.rules import refuse_edit
 from redraft.model.edits.spans import Span
+from redraft.model.proposals import imported
+from redraft.model.proposals.example import Example, read
 from redraft.model.proposals.import_lines import Import, import_of, imports_in
+from redraft.model.proposals.imported import names_used
 from redraft.model.proposals.propose import Proposed, propose
+from redraft.model.records import Importable
 
 
 def proposed(
-    before: str, after: str, language: str, elsewhere: tuple[str, ...] = ()
+    before: str, after: str, language: str, elsewhere: tuple[str, ...] = (), *known: Importable
 ) -> dict[str, Proposed]:
     old, lines = before.split("\n"), after.split("\n")
     hunks = hunks_of(old, lines)
     edits = apply_history("a", old, hunks, len(hunks))[1]
-    found = propose(edits, lines, 0, len(lines), hunks[0].first, (), language, elsewhere)
+    found = propose(edits, lines, 0, len(lines), hunks[0].first, (), language, elsewhere, known)
     return {
         "\n".join([*lines[: each.first], *each.lines, *lines[each.last :]]): each
         for each in found
-        if each.family in ("imported", "standard")
+        if each.family in ("imported", "standard", "workspace")
     }
 
 
-# --- imported ----------------------------------------------------------------------------------
+def changed(before: str, after: str, language: str, *known: Importable) -> list[str]:
+    return [*proposed(before, after, language, (), *known)]
 
 
 @pytest.mark.parametrize(
@@ -47,65 +54,61 @@ def test_a_glob_opens_no_remark() -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "before", "written", "wanted"),
+    ("language", "before", "written", "known", "wanted"),
     [
-        (
-            "python",
-            '"""Doc."""\n\nimport os\nimport sys\n\nx = 1\n',
-            "y = json.loads(x)\n",
-            ("import os\n", "import json\nimport os\n"),
-        ),
-        (
-            "python",
-            "import os\nfrom typing import Any\n\nx = 1\n",
-            "def f() -> Iterator[int]: ...\n",
-            None,  # known from typing and from collections.abc
-        ),
-        (
-            "python",
-            "import os\nfrom pathlib import PurePath\n\nx = 1\n",
-            "y = Path(x)\n",
-            ("import PurePath\n", "import Path, PurePath\n"),
-        ),
-        ("python", '"""Doc."""\n\nx = 1\n', "y = re.sub(x)\n", ('"""\n\n', '"""\n\nimport re\n\n')),
-        (
-            "javascript",
-            "const path = require('path')\n\nlet x = 1\n",
-            "let y = fs.readFileSync(x)\n",
-            ("const path", "const fs = require('fs')\nconst path"),
-        ),
-        (
-            "typescript",
-            'import { join } from "node:path";\n\nlet x = 1;\n',
-            "let y = basename(x);\n",
-            ("{ join }", "{ basename, join }"),
-        ),
-        (
-            "go",
-            'package a\n\nimport (\n\t"fmt"\n\t"strings"\n\n\t"github.com/x/y"\n)\n\nvar x = 1\n',
-            "var y = os.Args\n",
-            ('\t"strings"', '\t"os"\n\t"strings"'),
-        ),
-        (
-            "rust",
-            "use std::fs;\nuse std::sync::Arc;\n\nconst X: u8 = 1;\n",
-            "type Y = Mutex<u8>;\n",
-            ("std::sync::Arc;", "std::sync::{Arc, Mutex};"),
-        ),
-        (
-            "java",
-            "import java.util.List;\nimport org.junit.Test;\n\nclass A {\n",
-            "    Map<String, Integer> counts;\n",
-            ("java.util.List;\n", "java.util.List;\nimport java.util.Map;\n"),
-        ),
+        ("python", '"""Doc."""\n\nimport os\nimport sys\n\nx = 1\n', "y = json.loads(x)\n", None,
+         ("import os\n", "import json\nimport os\n")),
+        # Iterator is known from typing and from collections.abc.
+        ("python", "import os\nfrom typing import Any\n\nx = 1\n",
+         "def f() -> Iterator[int]: ...\n", None, None),
+        ("python", "import os\nfrom pathlib import PurePath\n\nx = 1\n", "y = Path(x)\n", None,
+         ("import PurePath\n", "import Path, PurePath\n")),
+        ("python", '"""Doc."""\n\nx = 1\n', "y = re.sub(x)\n", None,
+         ('"""\n\n', '"""\n\nimport re\n\n')),
+        ("javascript", "const path = require('path')\n\nlet x = 1\n",
+         "let y = fs.readFileSync(x)\n", None,
+         ("const path", "const fs = require('fs')\nconst path")),
+        ("typescript", 'import { join } from "node:path";\n\nlet x = 1;\n',
+         "let y = basename(x);\n", None, ("{ join }", "{ basename, join }")),
+        ("go",
+         'package a\n\nimport (\n\t"fmt"\n\t"strings"\n\n\t"github.com/x/y"\n)\n\nvar x = 1\n',
+         "var y = os.Args\n", None, ('\t"strings"', '\t"os"\n\t"strings"')),
+        ("rust", "use std::fs;\nuse std::sync::Arc;\n\nconst X: u8 = 1;\n", "type Y = Mutex<u8>;\n",
+         None, ("std::sync::Arc;", "std::sync::{Arc, Mutex};")),
+        ("java", "import java.util.List;\nimport org.junit.Test;\n\nclass A {\n",
+         "    Map<String, Integer> counts;\n", None,
+         ("java.util.List;\n", "java.util.List;\nimport java.util.Map;\n")),
+        ("python", "import os\n\nfrom shop.cart import Cart\nfrom shop.user import User\n\nx = 1\n",
+         "class Purse(Money):\n", Importable("Money", "shop.dates"),
+         ("from shop.user", "from shop.dates import Money\nfrom shop.user")),
+        ("python", "from shop.dates import (\n    Day,\n    Week,\n)\n\nx = 1\n", "y = Money()\n",
+         Importable("Money", "shop.dates"), ("    Week", "    Money,\n    Week")),
+        ("python", "from a import B\nfrom a import C\n\nx = 1\n", "y = Money()\n",
+         Importable("Money", "a"), ("import C\n", "import C\nfrom a import Money\n")),
+        ("typescript", "import x from './x'\n\nlet x = 1\n", "const y = <Widget />\n",
+         Importable("Widget", "./widget", whole=True),
+         ("import x from './x'\n", "import Widget from './widget'\nimport x from './x'\n")),
+        ("typescript", "import type { A } from './x';\nimport { b } from './x';\n\nlet x = 1;\n",
+         "let y = makeOne();\n", Importable("makeOne", "./x"), ("{ b }", "{ b, makeOne }")),
+        ("go", 'package a\n\nimport (\n\t"fmt"\n\n\t"ex.com/m/b"\n)\n\nvar x = 1\n',
+         "var y = money.Parse()\n", Importable("money", "ex.com/m/money", whole=True),
+         ('m/b"\n', 'm/b"\n\t"ex.com/m/money"\n')),
+        ("rust", "use std::fs;\n\nuse crate::a::A;\nuse crate::z::Z;\n\nconst X: u8 = 1;\n",
+         "type Y = Money;\n", Importable("Money", "crate::money"),
+         ("use crate::z", "use crate::money::Money;\nuse crate::z")),
+        ("java", "package a;\n\nimport com.shop.Cart;\nimport com.shop.User;\n\nclass A {\n",
+         "    Money money;\n", Importable("Money", "com.shop.money"),
+         ("User;\n", "User;\nimport com.shop.money.Money;\n")),
     ],
-)
+)  # fmt: skip
 def test_a_name_first_used_is_imported_as_the_file_imports(
-    language: str, before: str, written: str, wanted: tuple[str, str] | None
-) -> None:
+    language: str, before: str, written: str, known: Importable | None,
+    wanted: tuple[str, str] | None,
+) -> None:  # fmt: skip
     after = before + written
-    found = [*proposed(before, after, language)]
+    found = changed(before, after, language, *filter(None, [known]))
     assert found == ([] if wanted is None else [after.replace(*wanted, 1)])
+    assert known is None or not changed(before, after, language)
 
 
 @pytest.mark.parametrize(
@@ -127,6 +130,18 @@ def test_what_is_no_use_of_the_name_imports_nothing(language: str, text: str) ->
 def test_a_name_that_stood_in_the_file_needs_no_import() -> None:
     before = "from a import *\njson.dumps(1)\n"
     assert not proposed(before, before + "json.loads(2)\n", "python")
+    before = "import re\nx = 1\n"
+    assert not proposed(before, before + "y = re.sub('a', 'b', x)\n", "python")
+
+
+@pytest.mark.parametrize(
+    ("written", "family"), [("re.sub('a', 'b', x)", "standard"), ("np.zeros(3)", "imported")]
+)
+def test_an_import_of_the_standard_library_is_a_family_of_its_own(
+    written: str, family: str
+) -> None:
+    found = proposed("x = 1\n", f"x = 1\ny = {written}\n", "python").values()
+    assert {each.family for each in found} == {family}
 
 
 def test_what_another_file_imports_is_known() -> None:
@@ -143,6 +158,112 @@ def test_imports_are_read_as_they_are_written() -> None:
         ("a.b", ("c", "d"), "from", 1),
         ("numpy", ("np",), "all", 2),
     ]
+
+
+def test_names_of_a_document_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, first_used = [], imported.first_used
+
+    def counting(example: Example, lines: Sequence[str]) -> list[str]:
+        looked.append(lines)
+        return first_used(example, lines)
+
+    monkeypatch.setattr(imported, "first_used", counting)
+    known = (Importable("Money", "shop.dates"),)
+    assert len(changed("x = 1\n", "x = 1\ny = Money(json.loads(x))\n", "python", *known)) == 2
+    assert len(looked) == 1
+
+
+MONEY = Importable("Money", "shop.dates")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 1\nf(Money=1)\n",  # a keyword argument
+        "x = 1\ny = bank.Money()\n",  # an attribute
+        "x = 1\n# Money() is asked\n",
+        'x = 1\ny = "Money()"\n',
+        'x = 1\ny = """\nMoney()\n"""\n',
+        "x = 1\nMoney = f()\nMoney()\n",  # a local variable
+        "x = 1\nfor Money in x:\n    Money()\n",
+        "x = 1\ndef f(a: int, Money):\n    Money()\n",  # a parameter
+        "class Money: ...\nx = 1\nMoney()\n",
+        "from bank import Money\nx = 1\nMoney()\n",
+        "from bank import (\n    Money,\n)\nx = 1\nMoney()\n",
+        "import bank as Money\nx = 1\nMoney()\n",
+        "x = 1\nfrom bank import Money\n",
+    ],
+)
+def test_what_is_brought_in_or_only_looks_like_a_name_is_left_alone(text: str) -> None:
+    before = text[: text.index("x = 1\n")] + "x = 1\n"
+    assert not changed(before, text, "python", MONEY)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "const { Money, b } = x\nMoney()\n",
+        "const f = (Money, b) => Money(b)\n",
+        "function f(a, Money) { Money() }\n",
+        "export { Money } from './bank'\n",
+        "class A {\n  async Money(id: string) {\n  }\n}\n",
+        "const a = <h1>Money</h1>\n",
+        "const a = <h1>No Money today</h1>\n",
+        "const a = $Money(1)\n",
+    ],
+)
+def test_parameters_and_parts_of_an_object_are_local(written: str) -> None:
+    before = "import a from './a'\n"
+    money = Importable("Money", "./money")
+    assert not changed(before, before + written, "typescript", money)
+    assert changed(before, f"{before}f(Money, 1)\n", "typescript", money)
+
+
+@pytest.mark.parametrize(
+    ("language", "before", "use", "module", "plain"),
+    [
+        ("typescript", "export {\n  parse,\n} from './util';\n", "x = format(1);", "./util", True),
+        (
+            "typescript",
+            "import type {\n  parse,\n} from './util';\n",
+            "x = format(1);",
+            "./util",
+            True,
+        ),
+        (
+            "rust",
+            "pub use crate::a::{\n    parse,\n};\n",
+            "fn y() { format(1); }",
+            "crate::a",
+            False,
+        ),
+    ],
+)
+def test_what_is_handed_on_or_of_types_alone_takes_no_name_that_is_called(
+    language: str, before: str, use: str, module: str, plain: bool
+) -> None:
+    known = Importable("format", module)
+    made = changed(before, f"{before}\n{use}\n", language, known)
+    assert all("format,\n" not in text for text in made)
+    if plain:
+        before = f"import {before[before.index('{') :]}"
+        (taken,) = changed(before, f"{before}\n{use}\n", language, known)
+        assert "  format,\n  parse,\n" in taken
+
+
+def test_a_name_of_a_library_that_the_workspace_defines_too_is_a_choice() -> None:
+    before, path = "import os\nx = 1\n", Importable("Path", "shop.path")
+    assert changed(before, f"{before}Path(x)\n", "python")
+    assert not changed(before, f"{before}Path(x)\n", "python", path)
+
+
+def test_what_is_looked_up_is_what_was_just_written() -> None:
+    old = ["import os", "x = Older()"]
+    hunks = hunks_of(old, [*old, "for a in Money(b=1, c=d.Inner):", "    # Word", "    a()"])
+    edits = apply_history("a", old, hunks, 1)[1]
+    assert names_used(read(edits, "python")) == ["Money"]
+    hunks = hunks_of([""], ["", "x := money.Parse(y)"])
+    assert names_used(read(apply_history("a", [""], hunks, 1)[1], "go")) == ["money.Parse"]
 
 
 STATIC = "import static org.junit.Assert.*;"
@@ -205,9 +326,6 @@ def test_a_place_among_many_imports_is_found_in_one_go() -> None:
     found = import_of(Import("a301", ("a301",), "whole"), have, lines, "python")
     assert found is not None and found.first == 151 and found.lines == ("import a301",)
     assert Counted.asked <= 3 * len(lines)
-
-
-# --- however far --------------------------------------------------------------------------------
 
 
 def test_an_import_of_what_was_just_written_is_never_too_far() -> None:

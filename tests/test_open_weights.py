@@ -53,9 +53,6 @@ def infill(**more: Any) -> EditRequest:
     return EditRequest("infill", "a.py", TEXT, CURSOR, max_tokens=24, **more)
 
 
-# ------------------------------------------------------------------------------ from left to right
-
-
 @pytest.mark.parametrize("name", ["Llama", "Qwen2", "Qwen3"])
 def test_autoregressive_weights_write_what_the_reference_writes(
     name: str, cache: Path, tmp_path: Path
@@ -99,32 +96,30 @@ def greedy(reference: Any, layout: Layout, model: Model, prompt: Prompt, count: 
     return b"".join(vocab[i] for i in written).decode("utf-8", "replace")
 
 
-def test_weights_that_fill_in_say_so_when_asked_for_an_edit(cache: Path, tmp_path: Path) -> None:
-    write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
-    import_model(tmp_path / "mine", variants=("fp32",))
-    model = loaded("mine")
-    try:
-        request = EditRequest("next_edit", "a.py", TEXT, CURSOR)
-        found = answer(model, request, time.monotonic)
-    finally:
-        model.backend.close()
-    assert found.candidates == () and "trained to fill in text" in found.reason
-
-
-@pytest.mark.parametrize("task", ["next_edit", "infill"])
-def test_a_next_edit_specialist_answers_in_its_own_format(
-    task: Any, cache: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "prompt_format", "task"),
+    [
+        ("mine", "fim-qwen", "next_edit"),
+        ("sweep-next-edit-tiny", "sweep", "next_edit"),
+        ("sweep-next-edit-tiny", "sweep", "infill"),
+    ],
+)
+def test_weights_answer_in_their_own_format_or_say_why_not(
+    name: str, prompt_format: str, task: Any, cache: Path, tmp_path: Path
 ) -> None:
-    write_hf(tmp_path / "sweep-next-edit-tiny", LAYOUTS["Qwen2"])
-    imported = import_model(tmp_path / "sweep-next-edit-tiny", variants=("fp32",))
-    assert imported.config.prompt_format == "sweep"
-    model = loaded("sweep-next-edit-tiny")
+    write_hf(tmp_path / name, LAYOUTS["Qwen2"])
+    imported = import_model(tmp_path / name, variants=("fp32",))
+    assert imported.config.prompt_format == prompt_format
+    model = loaded(name)
     try:
         found = answer(model, EditRequest(task, "a.py", TEXT, CURSOR), time.monotonic)
     finally:
         model.backend.close()
-    assert found.stats.denoise_steps > 0  # it was asked; random weights say nothing of use
-    assert found.reason or found.candidates
+    if name == "mine":
+        assert found.candidates == () and "trained to fill in text" in found.reason
+    else:  # it was asked; random weights say nothing of use
+        assert found.stats.denoise_steps > 0
+        assert found.reason or found.candidates
 
 
 def test_the_format_can_be_named(cache: Path, tmp_path: Path) -> None:
@@ -146,9 +141,6 @@ def test_any_special_token_ends_an_answer() -> None:
     assert token[:, 0].tolist() == [config.end_token, 40]
     assert logits.argmax(axis=1).tolist() == [config.end_token, 40]
     assert logits[0, config.end_token] == 3.0 and logits[0, 5] < -1e8
-
-
-# ------------------------------------------------------------------------------ canvas and judge
 
 
 def nemotron(folder: Path, adapter: bool) -> Any:
@@ -223,9 +215,6 @@ def test_canvases_draft_and_the_judge_decides(cache: Path, tmp_path: Path) -> No
     assert {count.source for count in found.stats.drafts} <= {"copy", "canvas"}
 
 
-# ------------------------------------------------------------------------------ a growing canvas
-
-
 def test_a_canvas_in_place_sees_what_stands_behind_as_the_reference_does(tmp_path: Path) -> None:
     layout = LAYOUTS["DreamOn"]
     reference = write_hf(tmp_path / "hf", layout)
@@ -259,9 +248,6 @@ def test_dreamon_answers_in_place(cache: Path, tmp_path: Path) -> None:
     assert found.candidates == again.candidates
     assert found.stats.denoise_steps > 0 and found.stats.canvas_tokens <= 24
     assert "fill in text" in other.reason
-
-
-# ------------------------------------------------------------------------------ GGUF
 
 
 @pytest.mark.parametrize("quant", ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q8_0"])
@@ -325,9 +311,6 @@ def test_a_gguf_file_cut_short_is_refused_before_anything_is_written(
     assert not list(cache.rglob("*.onnx"))
 
 
-# ------------------------------------------------------------------------------ what is refused
-
-
 def test_weights_larger_than_memory_are_refused_before_anything_is_written(
     cache: Path, tmp_path: Path
 ) -> None:
@@ -351,28 +334,6 @@ def test_the_variant_is_what_fits_where_it_is_to_run(cache: Path, tmp_path: Path
     assert import_model(tmp_path / "mine", gpu=True).prebuilt == ("fp16", "q4")
 
 
-def quantised(folder: Path) -> None:
-    _config(folder, {"quantization_config": {"quant_method": "bitsandbytes"}})
-
-
-def of_another_family(folder: Path) -> None:
-    _config(folder, {"architectures": ["GraniteMoeForCausalLM"], "model_type": "granitemoe"})
-
-
-def of_more_tokens(folder: Path) -> None:
-    path = folder / "tokenizer.json"
-    data = json.loads(path.read_text())
-    last = data["added_tokens"][-1]
-    data["added_tokens"] += [{**last, "id": 286 + i, "content": f"<x{i}>"} for i in range(38)]
-    path.write_text(json.dumps(data))
-
-
-def without_bytes(folder: Path) -> None:
-    path = folder / "tokenizer.json"
-    data = json.loads(path.read_text()) | {"pre_tokenizer": None, "decoder": None}
-    path.write_text(json.dumps(data))
-
-
 def short_of_a_shard(folder: Path) -> None:
     sorted(folder.glob("model-*.safetensors"))[1].unlink()
 
@@ -387,8 +348,9 @@ def not_finite(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[:-4] + np.float32(np.nan).tobytes())
 
 
-def _config(folder: Path, changes: dict[str, Any]) -> None:
+def quantised(folder: Path) -> None:
     path = folder / "config.json"
+    changes = {"quantization_config": {"quant_method": "bitsandbytes"}}
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
@@ -396,9 +358,6 @@ def _config(folder: Path, changes: dict[str, Any]) -> None:
     ("spoil", "said"),
     [
         (quantised, r"quantised \(bitsandbytes\).*Download the original"),
-        (of_another_family, "mixture of experts.*Known are"),
-        (of_more_tokens, "tokens, the embedding has.*download them again"),
-        (without_bytes, "byte-level"),
         (short_of_a_shard, r"model-0000.*safetensors"),
         (cut_short, "not a whole safetensors file.*again"),
         (not_finite, "not finite.*again"),
@@ -424,17 +383,14 @@ def test_weights_that_turn_out_spoilt_leave_what_had_their_name(
     with pytest.raises(WeightsError, match="not finite"):
         import_model(tmp_path / "mine")
     assert provide.info("mine").version == before.version
-    model = loaded("mine")
-    model.backend.close()
+    loaded("mine").backend.close()
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"arch": "mamba"}, "'mamba'; known are llama"),
         ({"numbers": {"split.count": 3}}, "one of 3 parts.*llama-gguf-split --merge"),
         ({"pre": "tekken"}, "'tekken'.*import the original's folder"),
-        ({"leave_out": "blk.1.ffn_up.weight"}, "no tensor"),
         ({"extra": {"blk.0.ffn_gate_inp.weight": np.ones((8, 64), np.float32)}}, "does not run"),
         ({"types": [3] * 16 + [1] * 40}, "one type for each token"),
         (

@@ -28,6 +28,7 @@ from typer.testing import CliRunner
 
 TEXT = "def area(r):\n    return \n"
 AT = TEXT.index("return ") + len("return ")
+CIRCLE = "3.14 * r * r"
 
 
 @pytest.mark.parametrize(
@@ -109,12 +110,16 @@ def told(own: RecordedMoments) -> list[tuple[str, bool, float]]:
     return [(each.candidate.text, each.kept, each.weight) for each in own.samples["infill"]]
 
 
-def test_what_is_accepted_and_stays_was_right(work: Work) -> None:
-    made = work.suggest("r * r")
-    work.settle(made, "accepted")
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_is_accepted_is_right_where_it_stays_until_rest(work: Work, kept: bool) -> None:
+    work.settle(work.suggest("r * r"), "accepted")
     work.change(change("r * r", 1, 11), accepted=True)
+    if not kept:
+        for at in range(16, 11, -1):
+            work.change(ContentChange("", Range(Position(1, at - 1), Position(1, at))))
+        work.type_at(1, 11, "None")
     own = work.rest()
-    assert told(own) == [("r * r", True, 1.0)]
+    assert told(own) == [("r * r", kept, 1.0)]
     assert (own.shown, own.hidden, own.weights) == (1, 0, "fake fp32 w1")
 
 
@@ -128,26 +133,13 @@ def test_the_outcome_counts_for_the_candidate_that_was_shown(work: Work) -> None
     assert own.shown == 1
 
 
-def test_what_is_accepted_and_gone_at_rest_was_a_mistake(work: Work) -> None:
-    made = work.suggest("r * r")
-    work.settle(made, "accepted")
-    work.change(change("r * r", 1, 11), accepted=True)
-    for at in range(16, 11, -1):
-        work.change(ContentChange("", Range(Position(1, at - 1), Position(1, at))))
-    work.type_at(1, 11, "None")
-    assert told(work.rest()) == [("r * r", False, 1.0)]
-
-
-def test_what_was_hidden_counts_by_what_was_written_instead(work: Work) -> None:
-    work.suggest("3.14 * r * r", sure=0.1)
-    work.type_at(1, 11, "3.14 * r * r")
-    assert told(work.rest()) == [("3.14 * r * r", True, 0.3)]
-
-
-def test_what_was_hidden_and_not_written_counts_a_little(work: Work) -> None:
-    work.suggest("0", sure=0.1)
-    work.type_at(1, 11, "3.14 * r * r")
-    assert told(work.rest()) == [("0", False, 0.1)]
+@pytest.mark.parametrize(("text", "kept", "weight"), [(CIRCLE, True, 0.3), ("0", False, 0.1)])
+def test_what_was_hidden_counts_by_what_was_written_instead(
+    work: Work, text: str, kept: bool, weight: float
+) -> None:
+    work.suggest(text, sure=0.1)
+    work.type_at(1, 11, CIRCLE)
+    assert told(work.rest()) == [(text, kept, weight)]
 
 
 def test_what_another_hand_writes_says_nothing(work: Work) -> None:
@@ -209,9 +201,6 @@ def test_a_recording_is_searched_for_sources_once(
         work.settle(work.suggest("r * r", id_=f"redraft-{number}"), "rejected")
     assert work.rest().count == 3
     assert len(searched) == 1
-
-
-# --- the commands --------------------------------------------------------------------------------
 
 
 def run(*arguments: str) -> str:
@@ -282,9 +271,6 @@ def test_deleting_recordings_deletes_what_was_learned(at_home: Work) -> None:
     result = CliRunner().invoke(app, ["record", "delete", "--all", "--yes"])
     assert "What was learned from them is deleted too" in " ".join(result.output.split())
     assert not at_home.recordings.learned.exists()
-
-
-# --- in a running server -------------------------------------------------------------------------
 
 
 class Fit:

@@ -60,14 +60,10 @@ def test_rows_are_within_half_a_step(outputs: int, inputs: int, seed: int) -> No
     assert np.all(np.abs(values.T * scales[:, None] - matrix) <= 0.5001 * scales[:, None])
 
 
-def test_the_largest_value_is_kept_exactly_enough() -> None:
-    matrix = np.array([[1.0, -3.0, 0.5]], np.float32)
-    values, scales = quantize_rows(matrix)
+def test_the_largest_value_is_kept_exactly_enough_and_zeros_stay_zero() -> None:
+    values, scales = quantize_rows(np.array([[1.0, -3.0, 0.5]], np.float32))
     assert values[1, 0] == -127
     assert scales[0] == pytest.approx(3.0 / 127)
-
-
-def test_zero_rows_stay_zero() -> None:
     matrix = np.zeros((2, 32), np.float32)
     values, scales = quantize_blocks(matrix, 32)
     assert np.all(values == 128) and np.all(np.isfinite(scales)) and np.all(scales > 0)
@@ -88,16 +84,19 @@ def test_half_precision_halves_the_bytes() -> None:
     assert stored.encode({"a": random_matrix(8, 40, 0)})["m"].nbytes == 8 * 40 * 2
 
 
-def test_a_missing_weight_is_named() -> None:
-    with pytest.raises(WeightsError, match=r"blocks\.7\.attn\.q\.weight.*redraft model pull"):
-        Stored("m", ("blocks.7.attn.q.weight",), "plain", (4, 4), F32).encode({})
-
-
-def test_weights_of_another_shape_are_refused() -> None:
-    stored = Stored("m", ("a",), "plain", (4, 8), F32)
-    for shape in ((4, 9), (5, 8)):
-        with pytest.raises(WeightsError, match="shapes"):
-            stored.encode({"a": np.zeros(shape, np.float32)})
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ({}, r"blocks\.7\.attn\.q\.weight.*redraft model pull"),
+        ({"blocks.7.attn.q.weight": np.zeros((4, 9), np.float32)}, "shapes"),
+        ({"blocks.7.attn.q.weight": np.zeros((5, 8), np.float32)}, "shapes"),
+    ],
+)
+def test_a_weight_that_is_missing_or_of_another_shape_is_refused(
+    weights: dict[str, np.ndarray], said: str
+) -> None:
+    with pytest.raises(WeightsError, match=said):
+        Stored("m", ("blocks.7.attn.q.weight",), "plain", (4, 8), F32).encode(weights)
 
 
 def test_an_unknown_variant_is_refused_with_the_choices() -> None:

@@ -25,15 +25,13 @@ from support.workbench import URI, Workbench, change
 
 
 def test_nothing_is_recorded_until_it_is_turned_on(tmp_path: Path) -> None:
-    scene = Workbench(None, tmp_path / "r", on=False)
-    scene.open("x = 1\n")
+    scene = Workbench("x = 1\n", tmp_path / "r", on=False)
     scene.type_at(0, 5, "abc")
     assert not (tmp_path / "r").exists()
 
 
 def test_turned_on_midway_it_begins_with_the_text_as_it_was(tmp_path: Path) -> None:
-    scene = Workbench(None, tmp_path, on=False)
-    scene.open("x = 1\n")
+    scene = Workbench("x = 1\n", tmp_path, on=False)
     scene.type_at(0, 5, "23")
     scene.recordings.turn_on()
     scene.type_at(0, 7, "45")
@@ -45,8 +43,7 @@ def test_turned_on_midway_it_begins_with_the_text_as_it_was(tmp_path: Path) -> N
 
 
 def test_turned_off_by_another_process_it_ends_with_the_next_change(tmp_path: Path) -> None:
-    scene = Workbench(None, tmp_path)
-    scene.open("x\n")
+    scene = Workbench("x\n", tmp_path)
     scene.type_at(0, 1, "ab")
     Recordings(tmp_path).turn_off()
     scene.type_at(0, 3, "cd")
@@ -58,8 +55,7 @@ def test_turned_off_by_another_process_it_ends_with_the_next_change(tmp_path: Pa
 
 
 def test_a_recording_that_is_deleted_meanwhile_begins_anew(tmp_path: Path) -> None:
-    scene = Workbench(None, tmp_path)
-    scene.open("x\n")
+    scene = Workbench("x\n", tmp_path)
     scene.type_at(0, 1, "ab")
     assert scene.recordings.delete(scene.files()) == [] or sys.platform == "win32"
     scene.type_at(0, 3, "cd")
@@ -68,38 +64,34 @@ def test_a_recording_that_is_deleted_meanwhile_begins_anew(tmp_path: Path) -> No
     assert len(changes_in(file)) == (2 if sys.platform != "win32" else 4)
 
 
-# --- what is in it ---
+OTHERS = "\n".join(f"line_{n} = {n}" for n in range(20))  # put in by a checkout
 
 
 def test_changes_carry_their_source(tmp_path: Path) -> None:
-    scene = Workbench(None, tmp_path)
-    scene.open("a = 1\nb = 2\n")
+    scene = Workbench("a = 1\nb = 2\n", tmp_path)
     scene.type_at(0, 5, "0")
-    scene.clock.now += 5
-    scene.change(change("pasted_text_of_some_length_and_more = 3\n", 2, 0))
-    scene.clock.now += 5
-    scene.change(change("+ total", 1, 5), accepted=True)
-    scene.clock.now += 5
-    scene.change(ContentChange("", Range(Position(1, 5), Position(1, 12))))
-    scene.clock.now += 5
-    scene.change(change("\n".join(f"line_{n} = {n}" for n in range(20)), 3, 0))
-    scene.clock.now += 5
-    scene.change(ContentChange("w = 0\n" * 30))
+    for each in (
+        change("pasted_text_of_some_length_and_more = 3\n", 2, 0),
+        change("+ total", 1, 5),
+        ContentChange("", Range(Position(1, 5), Position(1, 12))),
+        change(OTHERS, 3, 0),
+        ContentChange("w = 0\n" * 30),
+    ):
+        scene.clock.now += 5
+        scene.change(each, accepted=each.text == "+ total")
+    assert sources(scene) == ["user", "paste", "suggestion", "undo", "paste", "external"]
+
+
+def sources(scene: Workbench) -> list[str]:
     [file] = scene.files()
-    sources = [change.source for change in changes_in(file)]
-    assert sources == ["user", "paste", "suggestion", "undo", "paste", "external"]
+    return [change.source for change in changes_in(file)]
 
 
 def test_what_happens_while_the_editor_is_left_is_no_paste(tmp_path: Path) -> None:
-    scene = Workbench(None, tmp_path)
-    scene.open("a = 1\n")
+    scene = Workbench("a = 1\n", tmp_path)
     scene.recorder.focused("")
-    scene.change(change("\n".join(f"line_{n} = {n}" for n in range(20)), 1, 0))
-    [file] = scene.files()
-    assert [change.source for change in changes_in(file)] == ["external"]
-
-
-OTHERS = "\n".join(f"line_{n} = {n}" for n in range(20))  # put in by a checkout
+    scene.change(change(OTHERS, 1, 0))
+    assert sources(scene) == ["external"]
 
 
 def at_work(
@@ -120,37 +112,22 @@ def at_work(
 
 
 @pytest.mark.parametrize(
-    ("reason", "moved_s", "expected"),
+    ("reason", "moved_s", "to", "expected"),
     [
-        ("checkout: moving from main to other", 1.0, "git"),
-        ("rebase (finish): returning to refs/heads/main", 1.0, "git"),
-        ("checkout: moving from main to other", 20.0, "paste"),
-        ("commit: leaves the files alone", 1.0, "paste"),
+        ("checkout: moving from main to other", 1.0, "c1", "git"),
+        ("rebase (finish): returning to refs/heads/main", 1.0, "c1", "git"),
+        ("checkout: moving from main to other", 20.0, "c1", "paste"),
+        ("commit: leaves the files alone", 1.0, "c1", "paste"),
+        ("checkout: moving from main to new", 1.0, "c0", "paste"),  # checkout -b
+        ("reset: moving to HEAD", 1.0, "c0", "git"),  # a stash
     ],
 )
 def test_a_bulk_change_right_after_head_moved_is_gits(
-    tmp_path: Path, reason: str, moved_s: float, expected: str
+    tmp_path: Path, reason: str, moved_s: float, to: str, expected: str
 ) -> None:
-    scene, uri = at_work(tmp_path, reason, moved_s)
+    scene, uri = at_work(tmp_path, reason, moved_s, to)
     scene.change(change(OTHERS, 1, 0), uri=uri)
-    [file] = scene.files()
-    assert [change.source for change in changes_in(file)] == [expected]
-
-
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [
-        ("checkout: moving from main to new", "paste"),  # checkout -b
-        ("reset: moving to HEAD", "git"),  # a stash
-    ],
-)
-def test_a_branch_that_begins_at_the_same_commit_leaves_the_files_alone(
-    tmp_path: Path, reason: str, expected: str
-) -> None:
-    scene, uri = at_work(tmp_path, reason, to="c0")
-    scene.change(change(OTHERS, 1, 0), uri=uri)
-    [file] = scene.files()
-    assert [change.source for change in changes_in(file)] == [expected]
+    assert sources(scene) == [expected]
 
 
 def test_a_git_file_that_names_no_path_is_no_repository(tmp_path: Path) -> None:
@@ -163,8 +140,7 @@ def test_after_a_checkout_typing_is_still_the_users(tmp_path: Path) -> None:
     scene.type_at(0, 5, "0", uri)
     scene.recorder.focused("")
     scene.change(ContentChange("2", Range(Position(0, 4), Position(0, 6))), uri=uri)
-    [file] = scene.files()
-    assert [change.source for change in changes_in(file)] == ["user", "git"]
+    assert sources(scene) == ["user", "git"]
 
 
 def test_a_worktree_has_a_head_of_its_own(tmp_path: Path) -> None:
@@ -175,13 +151,11 @@ def test_a_worktree_has_a_head_of_its_own(tmp_path: Path) -> None:
     uri = (worktree / "a.py").as_uri()
     scene.open("a = 1\n", uri)
     scene.change(change(OTHERS, 1, 0), uri=uri)
-    [file] = scene.files()
-    assert [change.source for change in changes_in(file)] == ["git"]
+    assert sources(scene) == ["git"]
 
 
 def test_typed_text_alone_is_taken_for_the_users(tmp_path: Path) -> None:
-    scene = Workbench(None, tmp_path)
-    scene.open("a = 1\n")
+    scene = Workbench("a = 1\n", tmp_path)
     scene.type_at(0, 5, "23")
     scene.clock.now += 5
     scene.change(
@@ -251,9 +225,6 @@ def random_place(rng: random.Random, document: Document) -> Position:
     return Position(line, rng.randrange(longest + 3))
 
 
-# --- what never is ---
-
-
 def test_secret_files_are_not_recorded(tmp_path: Path) -> None:
     scene = Workbench(None, tmp_path)
     scene.open("KEY=hunter2\n", ".env")
@@ -267,8 +238,7 @@ def test_secret_files_are_not_recorded(tmp_path: Path) -> None:
 
 
 def test_a_file_that_becomes_secret_is_recorded_no_longer(tmp_path: Path) -> None:
-    scene = Workbench(None, tmp_path)
-    scene.open("x\n")
+    scene = Workbench("x\n", tmp_path)
     scene.session.settings = LspSettings(secret_globs=("a.py",))
     scene.recorder.exclusions_changed()
     scene.type_at(0, 1, "hunter2")
@@ -285,13 +255,9 @@ def test_binary_and_huge_files_are_not_recorded(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows keeps a user's folders to that user")
 def test_nobody_else_can_read_a_recording(tmp_path: Path) -> None:
-    scene = Workbench(None, tmp_path / "r")
-    scene.open("x\n")
+    scene = Workbench("x\n", tmp_path / "r")
     assert (tmp_path / "r").stat().st_mode & 0o077 == 0
     assert scene.files()[0].stat().st_mode & 0o077 == 0
-
-
-# --- limits, failures ---
 
 
 def test_a_full_file_is_followed_by_one_that_stands_alone(tmp_path: Path) -> None:
@@ -405,8 +371,7 @@ def test_what_has_a_recordings_name_and_is_no_file_is_left_alone(tmp_path: Path)
 def test_a_file_that_only_has_the_switchs_name_is_no_switch(tmp_path: Path) -> None:
     theirs = tmp_path / "on.json"
     theirs.write_text('{"lights": true}')
-    scene = Workbench(None, tmp_path, on=False)
-    scene.open("x\n")
+    scene = Workbench("x\n", tmp_path, on=False)
     assert not scene.recordings.is_on()
     with pytest.raises(SettingsError, match="would be overwritten"):
         scene.recordings.turn_on()
@@ -426,8 +391,7 @@ def test_a_file_that_cannot_take_its_header_does_not_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RecordingFile, "write", no_room)
-    scene = Workbench(None, tmp_path)
-    scene.open("x\n")
+    scene = Workbench("x\n", tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["on.json"]
     assert "No space left" in scene.recorder.status()["problem"]
 
@@ -485,8 +449,7 @@ def test_a_full_disk_ends_the_recording_and_nothing_else(
 
 
 def test_a_torn_last_line_is_dropped_and_any_other_is_refused(tmp_path: Path) -> None:
-    scene = Workbench(None, tmp_path)
-    scene.open("x\n")
+    scene = Workbench("x\n", tmp_path)
     scene.type_at(0, 1, "abcd")
     [file] = scene.files()
     whole = file.read_bytes()

@@ -115,9 +115,6 @@ def test_an_acceptance_that_is_reported_late_is_told_late(tmp_path: Path) -> Non
     assert (change.source, change.reason) == ("suggestion", "inlineSuggestion.accept")
 
 
-# --- kill -9 ---
-
-
 @pytest.mark.usefixtures("spawn")
 def test_a_kill_loses_at_most_the_last_event(tmp_path: Path) -> None:
     rng = random.Random(5)

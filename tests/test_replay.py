@@ -54,9 +54,6 @@ def a_function(rest: str = WANTED[3:], pause_s: float = 3.0) -> Typist:
     return typist
 
 
-# --- when it is asked ----------------------------------------------------------------------------
-
-
 def test_the_server_is_asked_at_the_end_of_every_edit() -> None:
     outcomes: list[MomentResult] = []
     requests: list[EditRequest] = []
@@ -113,9 +110,6 @@ def test_a_selection_is_no_place_for_suggestions() -> None:
     typist.leaves()
     shown = lines(typist.script(), says("!"))
     assert "selected" in shown[-1]["reason"]
-
-
-# --- what is shown -------------------------------------------------------------------------------
 
 
 def test_what_the_user_goes_on_to_type_would_have_been_accepted() -> None:
@@ -196,9 +190,6 @@ def test_what_somebody_else_wrote_is_no_acceptance() -> None:
     assert first["reached"] is True
 
 
-# --- time ----------------------------------------------------------------------------------------
-
-
 def test_an_answer_that_comes_too_late_is_not_shown() -> None:
     script = a_function("x = 1", pause_s=1.5).script()
     first, _ = lines(script, says(WANTED[3:]), latency_ms=1_600.0)
@@ -250,9 +241,6 @@ def test_a_model_that_is_gone_ends_the_replay() -> None:
 
     with pytest.raises(EngineGone, match="does not answer"):
         lines(a_function().script(), ask)
-
-
-# --- episodes ------------------------------------------------------------------------------------
 
 
 def test_the_same_suggestion_shown_again_is_one_episode() -> None:

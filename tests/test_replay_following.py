@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from redraft.evals.replay.followed_text import DocumentChange, Followed, PlacedEdit
@@ -21,9 +22,6 @@ def put(
 
 def typing(at: int, text: str) -> list[DocumentChange]:
     return [put(at + i, char) for i, char in enumerate(text)]
-
-
-# --- following -----------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 10_000))
@@ -63,78 +61,47 @@ def test_edits_of_one_change_count_in_the_text_before_it() -> None:
     assert followed.now == step.apply("abc") == "xyzb"
 
 
-# --- matching ------------------------------------------------------------------------------------
+AGAIN = [put(2, "x") for _ in range(50)]
+LINE = typing(0, "return value or None")
+ELSEWHERE = [put(0, "# top\n"), *typing(8, "a"), put(12, "end"), *typing(9, ", b")]
 
 
-def test_typing_the_suggestion_out_is_exact() -> None:
-    assert match("f()\n", 2, 2, "a, b", typing(2, "a, b")) == YES
-
-
-def test_going_past_the_suggestion_is_exact_as_well() -> None:
-    assert match("f()\n", 2, 2, "a", typing(2, "a, b")) == YES
-
-
-def test_edits_elsewhere_meanwhile_do_not_matter() -> None:
-    steps = [put(0, "# top\n"), *typing(8, "a"), put(12, "end"), *typing(9, ", b")]
-    assert match("f()\nx\n", 2, 2, "a, b", steps) == YES
-
-
-def test_reaching_the_same_text_by_another_way_is_exact() -> None:
-    # Suggested: old -> new. The user writes a new line above and deletes the old one.
-    steps = [put(0, "f(new)\n"), put(7, "", removed=7)]
-    assert match("f(old)\n", 2, 5, "new", steps) == YES
-
-
-def test_replacing_more_than_the_suggestion_by_the_same_is_exact() -> None:
-    assert match("a = old + 1\n", 4, 7, "new", [put(0, "a = new", removed=7)]) == YES
-
-
-def test_other_white_space_matches_but_is_not_exact() -> None:
-    assert match("f()\n", 2, 2, "a, b", typing(2, "a,b")) == Match(False, True, True)
-
-
-def test_ten_characters_that_agree_are_a_prefix() -> None:
-    steps = typing(0, "return value or None")
-    assert match("\n", 0, 0, "return value", steps[:11]) == Match(False, False, True)
-    assert match("\n", 0, 0, "return what()", steps) == Match(False, False, False)
-
-
-def test_a_short_suggestion_has_to_be_exact() -> None:
-    assert match("\n", 0, 0, "retur", typing(0, "retu")) == NO
-
-
-def test_a_match_after_fifty_changes_comes_too_late() -> None:
-    elsewhere = [put(2, "x") for _ in range(50)]
-    assert match("\n\n", 0, 0, "a", [*elsewhere, put(0, "a")]) == NO
-    assert match("\n\n", 0, 0, "a", [*elsewhere[:49], put(0, "a")]) == YES
-
-
-def test_what_was_pasted_says_nothing() -> None:
-    assert match("f()\n", 2, 2, "a, b", [put(2, "a, b", typed=False)]) == UNKNOWN
-
-
-def test_a_paste_elsewhere_does_not_matter() -> None:
-    steps = [put(5, "pasted", typed=False), *typing(2, "a")]
-    assert match("f()\nx\n", 2, 2, "a", steps) == YES
-
-
-def test_who_wrote_something_else_there_before_a_paste_did_not_accept() -> None:
-    assert match("f()\n", 2, 2, "a, b", [put(2, "x"), put(3, "y", typed=False)]) == NO
-    assert match("f()\n", 2, 2, "a, b", [put(2, "a"), put(3, "y", typed=False)]) == UNKNOWN
-    assert match("f()\n", 2, 2, "a, b", [put(2, "x")], told=False) == NO
-
-
-def test_what_was_typed_before_a_paste_still_counts() -> None:
-    steps = [*typing(0, "return val"), put(10, "ue", typed=False)]
-    assert match("\n", 0, 0, "return value", steps) == Match(None, None, True)
+@pytest.mark.parametrize(
+    ("text", "start", "end", "suggested", "steps", "expected"),
+    [
+        ("f()\n", 2, 2, "a, b", typing(2, "a, b"), YES),
+        ("f()\n", 2, 2, "a", typing(2, "a, b"), YES),  # further than the suggestion
+        ("f()\nx\n", 2, 2, "a, b", ELSEWHERE, YES),
+        # A new line is written above, and the old one deleted.
+        ("f(old)\n", 2, 5, "new", [put(0, "f(new)\n"), put(7, "", removed=7)], YES),
+        ("a = old + 1\n", 4, 7, "new", [put(0, "a = new", removed=7)], YES),  # more replaced
+        ("f()\n", 2, 2, "a, b", typing(2, "a,b"), Match(False, True, True)),  # white space
+        ("\n", 0, 0, "return value", LINE[:11], Match(False, False, True)),  # ten characters
+        ("\n", 0, 0, "return what()", LINE, Match(False, False, False)),
+        ("\n", 0, 0, "retur", typing(0, "retu"), NO),  # too short for a prefix
+        ("\n\n", 0, 0, "a", [*AGAIN, put(0, "a")], NO),  # too late
+        ("\n\n", 0, 0, "a", [*AGAIN[:49], put(0, "a")], YES),
+        ("f()\n", 2, 2, "a, b", [put(2, "a, b", typed=False)], UNKNOWN),  # pasted
+        ("f()\nx\n", 2, 2, "a", [put(5, "pasted", typed=False), *typing(2, "a")], YES),
+        ("f()\n", 2, 2, "a, b", [put(2, "x"), put(3, "y", typed=False)], NO),
+        ("f()\n", 2, 2, "a, b", [put(2, "a"), put(3, "y", typed=False)], UNKNOWN),
+        (
+            *("\n", 0, 0, "return value"),
+            [*typing(0, "return val"), put(10, "ue", typed=False)],
+            Match(None, None, True),
+        ),
+    ],
+)
+def test_a_suggestion_is_matched_with_what_was_typed(
+    text: str, start: int, end: int, suggested: str, steps: list[DocumentChange], expected: Match
+) -> None:
+    assert match(text, start, end, suggested, steps) == expected
 
 
 def test_the_end_of_a_recording_cannot_tell() -> None:
     assert match("\n", 0, 0, "a", [], told=False) == UNKNOWN
     assert match("\n", 0, 0, "a", [], told=True) == NO
-
-
-# --- at rest -------------------------------------------------------------------------------------
+    assert match("f()\n", 2, 2, "a, b", [put(2, "x")], told=False) == NO
 
 
 def test_a_document_rests_after_ten_quiet_seconds_or_five_minutes() -> None:
@@ -161,21 +128,21 @@ def test_a_suggestion_is_compared_with_all_that_the_user_did() -> None:
     assert 0 < found.delta_chrf < 100
 
 
-def test_a_suggestion_that_the_user_made_is_perfect() -> None:
-    assert compare("f(a)\n", 3, 3, ", b", [put(3, ", b")]) == Comparison(3, 3, 3, 100.0)
+PERFECT = Comparison(3, 3, 3, 100.0)
 
 
-def test_text_from_elsewhere_in_the_same_line_makes_no_truth() -> None:
-    steps = [put(3, ", b"), put(0, "x = ", typed=False)]
-    assert compare("f(a)\n", 3, 3, ", b", steps) is None
-
-
-def test_text_from_elsewhere_in_other_lines_is_left_out() -> None:
-    steps = [put(4, "  # pasted", typed=False), put(3, ", b")]
-    assert compare("f(a)\ng\nh\n", 3, 3, ", b", steps) is None
-    steps = [put(7, "pasted\n", typed=False), put(3, ", b")]
-    assert compare("f(a)\ng\nh\n", 3, 3, ", b", steps) == Comparison(3, 3, 3, 100.0)
-
-
-def test_what_is_appended_at_the_very_end_counts() -> None:
-    assert compare("a\n", 2, 2, "b\n", [put(2, "b\n")]) == Comparison(2, 2, 2, 100.0)
+@pytest.mark.parametrize(
+    ("text", "at", "new", "steps", "expected"),
+    [
+        ("f(a)\n", 3, ", b", [put(3, ", b")], PERFECT),
+        # Text from elsewhere in the same line makes no truth. In other lines it is left out.
+        ("f(a)\n", 3, ", b", [put(3, ", b"), put(0, "x = ", typed=False)], None),
+        ("f(a)\ng\nh\n", 3, ", b", [put(4, "  # pasted", typed=False), put(3, ", b")], None),
+        ("f(a)\ng\nh\n", 3, ", b", [put(7, "pasted\n", typed=False), put(3, ", b")], PERFECT),
+        ("a\n", 2, "b\n", [put(2, "b\n")], Comparison(2, 2, 2, 100.0)),  # at the very end
+    ],
+)
+def test_text_from_elsewhere_is_left_out_or_makes_no_truth(
+    text: str, at: int, new: str, steps: list[DocumentChange], expected: Comparison | None
+) -> None:
+    assert compare(text, at, at, new, steps) == expected

@@ -18,8 +18,6 @@ from redraft.evals.replay.simulated_time import run
 from redraft.model.records import EditRequest, RecentEdit
 from support.typist import Typist
 
-# --- scripts -------------------------------------------------------------------------------------
-
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
@@ -116,9 +114,6 @@ def test_an_empty_stream_has_no_moments() -> None:
     assert script_of(Typist().stream(), "empty").moments == ()
 
 
-# --- simulated time ------------------------------------------------------------------------------
-
-
 def test_hours_pass_in_no_time() -> None:
     async def wait() -> float:
         await asyncio.sleep(3_600)
@@ -131,9 +126,16 @@ def test_hours_pass_in_no_time() -> None:
     assert time.monotonic() - began < 60
 
 
-def test_timers_are_due_after_years_as_well() -> None:
+def test_timers_come_in_their_order_after_years_as_well() -> None:
+    order: list[str] = []
+
+    async def after(seconds: float, name: str) -> None:
+        await asyncio.sleep(seconds)
+        order.append(name)
+
     async def wait() -> None:
         loop = asyncio.get_running_loop()
+        await asyncio.gather(after(2, "late"), after(0.5, "soon"), after(0, "now"))
         await asyncio.sleep(1e9)
         due = loop.create_future()
         loop.call_at(loop.time(), due.set_result, None)
@@ -141,19 +143,6 @@ def test_timers_are_due_after_years_as_well() -> None:
         await asyncio.sleep(0.02)
 
     run(wait())
-
-
-def test_timers_come_in_their_order() -> None:
-    order: list[str] = []
-
-    async def after(seconds: float, name: str) -> None:
-        await asyncio.sleep(seconds)
-        order.append(name)
-
-    async def all_() -> None:
-        await asyncio.gather(after(2, "late"), after(0.5, "soon"), after(0, "now"))
-
-    run(all_())
     assert order == ["now", "soon", "late"]
 
 
@@ -167,9 +156,6 @@ def test_threads_are_waited_for() -> None:
     assert run(work())
 
 
-# --- baselines -----------------------------------------------------------------------------------
-
-
 def edit(diff: str) -> RecentEdit:
     return RecentEdit("a.py", 0, diff)
 
@@ -178,31 +164,27 @@ def request(text: str, cursor: int, diff: str) -> EditRequest:
     return EditRequest("next_edit", "a.py", text, cursor, edits=(edit(diff),))
 
 
-def test_a_substitution_is_what_changed_by_whole_words() -> None:
-    assert substitution(edit("-  foo = bar_old(1)\n+  foo = bar_new(1)\n")) == (
-        "bar_old",
-        "bar_new",
-    )
-    assert substitution(edit(" x\n-f(a)\n+f(a, b)\n")) == ("a", "a, b")
+@pytest.mark.parametrize(
+    ("diff", "expected"),
+    [
+        ("-  foo = bar_old(1)\n+  foo = bar_new(1)\n", ("bar_old", "bar_new")),
+        (" x\n-f(a)\n+f(a, b)\n", ("a", "a, b")),
+        (" x = 1\n+y = 2\n", ("", "")),  # whole new lines
+    ],
+)
+def test_a_substitution_is_what_changed_by_whole_words(
+    diff: str, expected: tuple[str, str]
+) -> None:
+    assert substitution(edit(diff)) == expected
 
 
-def test_whole_new_lines_are_no_substitution() -> None:
-    assert substitution(edit(" x = 1\n+y = 2\n")) == ("", "")
-
-
-def test_the_last_substitution_is_made_at_the_next_place() -> None:
+def test_the_last_substitution_is_made_at_the_next_place_or_from_the_top() -> None:
     text = "new(1)\nold(2)\nolder(3)\nold(4)\n"
     (found,) = copy_last_edit(request(text, 15, "-old(1)\n+new(1)\n")).candidates
     assert (found.start, found.end, found.text) == (text.index("old(4)"), 26, "new")
-
-
-def test_after_the_last_place_it_begins_at_the_top() -> None:
     text = "old(0)\nnew(1)\n"
     (found,) = copy_last_edit(request(text, len(text), "-old(1)\n+new(1)\n")).candidates
     assert found.start == 0
-
-
-def test_where_it_was_made_already_it_is_not_made_again() -> None:
     assert not copy_last_edit(request("f(a, b)\n", 3, "-f(a)\n+f(a, b)\n")).candidates
 
 
@@ -210,9 +192,6 @@ def test_policies_have_no_ghost_text() -> None:
     asked = EditRequest("infill", "a.py", "old\n", 0, edits=(edit("-old\n+new\n"),))
     for name in ("none", "copy-last-edit"):
         assert not Policy(name).ask(asked).candidates
-
-
-# --- intervals -----------------------------------------------------------------------------------
 
 
 def test_a_quantile_lies_within_its_interval_and_resamples_groups() -> None:

@@ -123,18 +123,14 @@ def test_scores_do_not_depend_on_chunks(backend: Any) -> None:
     assert np.allclose(whole.confidence[100:], rest.confidence, atol=2e-3)
 
 
-def test_judging_and_not_judging_leave_the_same_cache(backend: Any) -> None:
-    scored = backend.new_sequence(200)
-    scored.verify(TOKENS)
-    assert_same(scored, fresh(backend, TOKENS))
-
-
-def test_a_row_judged_for_nobody_changes_nothing(
+def test_judging_and_not_judging_leave_the_same_cache(
     backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CUDA judges one row in every chunk."""
     expected = fresh(backend, TOKENS)
-    monkeypatch.setattr(Graphs, "idle_rows", 1)
+    scored = backend.new_sequence(200)
+    scored.verify(TOKENS)
+    assert_same(scored, expected)
+    monkeypatch.setattr(Graphs, "idle_rows", 1)  # CUDA judges one row in every chunk
     assert_same(fresh(backend, TOKENS), expected)
 
 
@@ -210,9 +206,6 @@ def test_int8_does_not_depend_on_which_tokens_share_a_chunk(folders: dict[str, P
     assert np.abs(left - right).max() < 1e-4 * np.abs(left).max()
 
 
-# --- long contexts
-
-
 def test_a_fork_into_another_rotation_starts_empty(tmp_path: Path) -> None:
     config = dataclasses.replace(BASE, max_positions=2_048)
     backend = runtime.OnnxBackend(store(config, "fp32", tmp_path), threads=1)
@@ -225,23 +218,19 @@ def test_a_fork_into_another_rotation_starts_empty(tmp_path: Path) -> None:
     assert_same(longer, expected)
 
 
-@pytest.mark.parametrize("scaling", ["linear", "ntk", "yarn"])
+@pytest.mark.parametrize("scaling", ["linear", "ntk", "yarn", "none"])
 def test_positions_past_the_trained_ones_are_scaled(scaling: str) -> None:
     config = dataclasses.replace(BASE, max_positions=64, rope_scaling=scaling)
+    assert stretch(config, 64) == 1.0
+    assert stretch(config, 256) == (1.0 if scaling == "none" else 4.0)
     cos, sin = rope_tables(config, 256)
     assert cos.shape == sin.shape == (256, config.head_dim // 2)
-    assert stretch(config, 256) == 4.0
+    if scaling == "none":
+        assert np.array_equal(cos[:64], rope_tables(config, 64)[0])
+        return
     slowest = np.arccos(np.clip(cos[100, -1] / np.hypot(cos[100, -1], sin[100, -1]), -1, 1))
     unscaled = 100 * config.rope_base ** (-(config.head_dim - 2) / config.head_dim)
     assert slowest == pytest.approx(unscaled / 4, rel=0.05)
-
-
-def test_nothing_is_scaled_within_the_trained_positions_or_where_it_is_off() -> None:
-    config = dataclasses.replace(BASE, max_positions=64)
-    assert stretch(config, 64) == 1.0
-    off = dataclasses.replace(config, rope_scaling="none")
-    assert stretch(off, 4_096) == 1.0
-    assert np.array_equal(rope_tables(off, 256)[0][:64], rope_tables(config, 64)[0])
 
 
 def test_the_largest_size_class_shares_the_scaling_of_a_full_context() -> None:

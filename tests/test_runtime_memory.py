@@ -24,9 +24,6 @@ runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
 
-# --- memory
-
-
 def test_size_classes_hold_what_is_asked_and_no_more_than_needed() -> None:
     found = [size_class(n) for n in (1, 1_280, 1_281, 2_048, 32_768 + 600)]
     assert found == [1_280, 1_280, 2_304, 2_304, 34_816]
@@ -114,9 +111,6 @@ def test_device_buffers_copy_the_tokens_kept(dtype: Callable[[], object]) -> Non
         assert np.array_equal(old.numpy()[:, :, :40], new.numpy()[:, :, :40])
 
 
-# --- the embedding
-
-
 @pytest.mark.parametrize("name", ["fp32", "q8", "int8", "fp16"])
 def test_tokens_are_read_as_the_head_holds_them(folders: dict[str, Path], name: str) -> None:
     backend = runtime.OnnxBackend(folders[name], provider="CPU", threads=1)
@@ -147,9 +141,6 @@ def test_a_folder_that_lacks_a_part_is_refused_with_what_to_do(tmp_path: Path, c
         runtime.OnnxBackend(tmp_path, threads=1)
 
 
-# --- folders and installations
-
-
 def test_writer_and_runner_of_folders_agree() -> None:
     """The runner repeats three constants so that serving does not import onnx."""
     from redraft.model.network import onnx_files, onnx_interface, onnx_nodes
@@ -173,15 +164,16 @@ def test_a_changed_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
         runtime.OnnxBackend(tmp_path)
 
 
-def test_a_truncated_data_file_without_manifest_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_data_file_and_a_missing_folder_are_refused(tmp_path: Path) -> None:
     store(BASE, "fp32", tmp_path)
     data = (tmp_path / "weights.bin").read_bytes()
     (tmp_path / "weights.bin").write_bytes(data[: len(data) // 2])
-    with pytest.raises(WeightsError, match="redraft model pull"):
-        runtime.OnnxBackend(tmp_path)
+    for folder in (tmp_path, tmp_path / "nothing"):
+        with pytest.raises(WeightsError, match="redraft model pull"):
+            runtime.OnnxBackend(folder)
 
 
-@pytest.mark.parametrize("way", ["overwritten", "truncated"])
+@pytest.mark.parametrize("way", ["overwritten", "truncated", "replaced"])
 def test_weights_that_are_written_to_while_they_are_in_use_are_noticed(
     tmp_path: Path, way: str
 ) -> None:
@@ -189,18 +181,14 @@ def test_weights_that_are_written_to_while_they_are_in_use_are_noticed(
     file = tmp_path / "weights.bin"
     backend = runtime.OnnxBackend(tmp_path, threads=1)
     assert backend.changed() == ""
-    with file.open("r+b") as opened:
-        opened.write(b"\1" * 64) if way == "overwritten" else opened.truncate(4_096)
-    assert "weights.bin was written to" in backend.changed()
-    backend.close()
-
-
-def test_weights_that_others_were_put_in_the_place_of_stay_as_they_were(tmp_path: Path) -> None:
-    store(BASE, "fp32", tmp_path)
-    backend = runtime.OnnxBackend(tmp_path, threads=1)
-    (tmp_path / "new").write_bytes(b"other weights")
-    (tmp_path / "new").replace(tmp_path / "weights.bin")
-    assert backend.changed() == ""
+    if way == "replaced":  # what is in use stays as it was
+        (tmp_path / "new").write_bytes(b"other weights")
+        (tmp_path / "new").replace(file)
+        assert backend.changed() == ""
+    else:
+        with file.open("r+b") as opened:
+            opened.write(b"\1" * 64) if way == "overwritten" else opened.truncate(4_096)
+        assert "weights.bin was written to" in backend.changed()
     backend.close()
 
 
@@ -210,11 +198,6 @@ def test_a_folder_of_another_layout_is_refused(tmp_path: Path, content: str) -> 
     (tmp_path / "graphs.json").write_text(content)
     with pytest.raises(WeightsError, match=r"layout.*redraft model pull"):
         runtime.OnnxBackend(tmp_path)
-
-
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WeightsError, match="redraft model pull"):
-        runtime.OnnxBackend(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,6 @@ def test_a_later_list_of_own_patterns_takes_the_place_of_the_earlier_one() -> No
     assert not refuse_file("a.py", settings)
 
 
-# --- texts ------------------------------------------------------------------------------------
-
-
 def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
@@ -187,10 +184,7 @@ def test_a_key_is_loaded():
         ("docs.md", "So:\n-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----\n"),
         ("cert.txt", f"-----BEGIN CERTIFICATE-----\n{KEY}-----END CERTIFICATE-----\n"),
         ("public.txt", BLOCK.replace("RSA PRIVATE", "PUBLIC")),
-        (
-            "tokens.py",
-            f'PATTERN = re.compile(r"ghp_[A-Za-z0-9]{{36}}")\nX = "{TOKEN}"\n',
-        ),
+        ("tokens.py", f'PATTERN = re.compile(r"ghp_[A-Za-z0-9]{{36}}")\nX = "{TOKEN}"\n'),
         ("config.yaml", f"title: a long page about many other things\nexample: {TOKEN}\n"),
         (
             "cluster.yaml",
@@ -211,9 +205,6 @@ def test_no_text_takes_long_to_judge() -> None:
     for unit in (*units, "LS0tLS1CRUdJTi", "SG.aaaaaaaaaaaaaaaaaaaaa"):
         secret_in(unit * (200_000 // len(unit)), "a.txt")
         secret_in(unit * (4_000 // len(unit)), "a.txt")
-
-
-# --- where they must not turn up --------------------------------------------------------------
 
 
 def ways_in(tmp_path: Path) -> dict[str, Callable[[str, str], bool]]:

@@ -55,9 +55,6 @@ def texts_at_close(stream: Stream) -> dict[str, str]:
     return found
 
 
-# --- typing ---
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_a_commit_of_few_edits_is_typed_to_its_end(tmp_path: Path, seed: int) -> None:
     after = renamed(3)
@@ -166,8 +163,6 @@ def test_lines_are_left_at_natural_places() -> None:
     assert 23 not in by_place  # after a blank
     assert natural_cuts("   ") == ([], [])
 
-
-# --- git ---
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -55,9 +55,6 @@ def typing(*edits: tuple[int, int, int, str], text: str = "") -> list[dict[str, 
     return lines
 
 
-# --- reading ---
-
-
 def test_a_foreign_recording_is_read_with_all_it_says() -> None:
     stream = read_stream(FOREIGN)
     assert stream.header.root == "file:///c%3A/code/shop"
@@ -144,9 +141,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_stream(tmp_path / "missing.jsonl")
 
 
-# --- round trip ---
-
-
 @dataclass
 class Editor:
     """Random documents, and the recording of what is done with them."""
@@ -218,9 +212,6 @@ def test_a_language_server_sees_the_same_changes(tmp_path: Path, seed: int) -> N
         assert server.source == documents.text(0)
 
 
-# --- edit events ---
-
-
 def test_changes_near_each_other_are_one_edit_event(tmp_path: Path) -> None:
     text = "line\n" * 40
     lines = typing(
@@ -248,9 +239,6 @@ def test_another_document_begins_another_edit_event() -> None:
     assert [event.document for event in events] == [0, 0, 0, 1]
     assert [event.is_typed for event in events] == [True, False, True, True]
     assert events[0].ended_ms - events[0].began_ms == 150
-
-
-# --- who wrote what ---
 
 
 def test_sources_that_are_not_stated_are_inferred(tmp_path: Path) -> None:

@@ -15,8 +15,6 @@ from safetensors.numpy import save_file
 from support.models_on_disk import LINEAR, MASK_TOKEN, RANK, World, merged
 from support.tiny_gguf import HIDDEN, random
 
-# ------------------------------------------------------------------------------ merging
-
 
 def test_a_canvas_adapter_changes_the_canvas_alone(world: World) -> None:
     base, context, canvas = merged(world, adapter="canvas")

@@ -1,4 +1,4 @@
-"""A Hugging Face hub on loopback that serves one file and misbehaves on demand."""
+"""A Hugging Face hub on loopback that serves files and misbehaves on demand."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ class Hub:
     asked: list[tuple[str, str | None]] = field(default_factory=list)  # method, Range
     done: threading.Event = field(default_factory=threading.Event)
 
+    def answer(self, _method: str, path: str) -> tuple[bytes | None, dict[str, str]]:
+        """Return what stands at ``path``, if anything, and its headers."""
+        headers = {"ETag": f'"{self.etag}"', "X-Repo-Commit": "a" * 40}
+        return (self.content if path == self.path else None), headers
+
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -42,15 +47,15 @@ class Handler(BaseHTTPRequestHandler):
             hub.done.wait(20)
             self.close_connection = True
             return
-        if hub.status or self.path != hub.path:
+        content, headers = hub.answer(self.command, self.path.partition("?")[0])
+        if hub.status or content is None:
             self._send(hub.status or 404, b"")
             return
-        start, status, headers = 0, 200, {"ETag": f'"{hub.etag}"', "X-Repo-Commit": "a" * 40}
+        start, status = 0, 200
         if asked := self.headers.get("Range"):
             start, status = int(asked.removeprefix("bytes=").split("-")[0]), 206
-            last = len(hub.content) - 1
-            headers["Content-Range"] = f"bytes {start}-{last}/{len(hub.content)}"
-        self._send(status, hub.content[start:], headers)
+            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        self._send(status, content[start:], headers)
 
     def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -60,7 +65,8 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command == "HEAD":
             return
-        cut = self.hub.cut_after.pop(0) if self.hub.cut_after else None
+        cuts = self.hub.cut_after
+        cut = cuts.pop(0) if cuts and len(body) > cuts[0] else None
         self.wfile.write(body[:cut])
         if cut is not None:
             self.close_connection = True

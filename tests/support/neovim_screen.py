@@ -172,53 +172,5 @@ class Screen:
         )
 
 
-class Film:
-    """What a screen showed over time. A row is kept once for as long as it stays the same."""
-
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-        self._now: list[str] = []
-        self._since: list[float] = []
-        self._shots: list[tuple[float, float, str]] = []  # from and to in seconds, and what
-        self._end_s = 0.0
-
-    def take(self, at_s: float) -> None:
-        """What is on the screen so long after the beginning."""
-        drawn, self._end_s = self._screen.drawn(), at_s
-        if len(drawn) != len(self._now):
-            self._cut(at_s)
-            self._now, self._since = drawn, [at_s] * len(drawn)
-        for number, part in enumerate(drawn):
-            if part != self._now[number]:
-                self._shots.append((self._since[number], at_s, self._now[number]))
-                self._now[number], self._since[number] = part, at_s
-
-    def _cut(self, at_s: float) -> None:
-        self._shots += [
-            (since, at_s, part) for since, part in zip(self._since, self._now, strict=True)
-        ]
-
-    def svg(self) -> str:
-        """It moves, again and again; where SVGs do not move, its end is seen."""
-        still = "\n".join(self._now)
-        self._cut(self._end_s)
-        length = self._end_s + 2.0  # the last one stays for a moment
-        parts = [
-            self._screen.head(),
-            f'<rect width="0" height="0"><animate id="film" attributeName="x" from="0" to="0" '
-            f'dur="{length:.2f}s" begin="0s;film.end"/></rect>',
-            f'<g>{still}<set attributeName="display" to="none" begin="0s"/></g>',
-        ]
-        for since, until, part in sorted(self._shots):
-            if not part:
-                continue
-            until = length if until == self._end_s else until
-            parts.append(
-                f'<g visibility="hidden">{part}<set attributeName="visibility" to="visible" '
-                f'begin="film.begin+{since:.2f}s" dur="{until - since:.2f}s"/></g>'
-            )
-        return "\n".join([*parts, "</g></svg>", ""])
-
-
 def _hex(colour: int) -> str:
     return f"#{colour:06x}"

@@ -1,11 +1,11 @@
-"""Pictures of the real thing: Neovim, the client, the server and the model that is installed.
+"""Pictures of Neovim with the client, the server and the installed model.
 
-    python tests/neovim_show.py OUT          both: ``neovim-ghost.svg`` and ``neovim-edit.svg``
-    python tests/neovim_show.py OUT edit     one of them
+    python editor-clients/neovim/tools/pictures.py OUT         ghost text and edit
+    python editor-clients/neovim/tools/pictures.py OUT edit    one of them
 
-Types as a person does, waits until something is shown, and draws the screen's own cells and
-colours. The weights are those of ``redraft model pull`` (``REDRAFT_CACHE_DIR`` says where). Nothing
-is scripted: a picture shows what the model wrote there, not how often it is right.
+Types a scene, waits until a suggestion is shown, and draws the cells and colours of the screen. The
+weights are those of ``redraft model pull``. A picture shows one answer of the model. It does not
+show how often the model is right.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.neovim import Neovim
+ROOT = Path(__file__).parents[3]
+sys.path.insert(0, str(ROOT / "tests"))
 
-#: What a person would have in their configuration, beside the plugin.
+from support.neovim import Neovim  # noqa: E402
+
+#: The configuration of a user, in addition to the plugin.
 INIT = """
 vim.o.termguicolors, vim.o.number, vim.o.ruler, vim.o.showmode = true, true, false, false
 vim.o.laststatus = 2
@@ -34,7 +37,7 @@ vim.lsp.config("redraft", { init_options = { eagerness = "high" } })
 
 @dataclass(frozen=True)
 class Scene:
-    """A file, what is typed into it, and what has to be shown then."""
+    """A file, the keys typed into it, and the suggestion to show."""
 
     file: str
     text: str
@@ -90,10 +93,10 @@ def report(orders):
 
 
 def picture(scene: Scene, folder: Path, command: list[str], wait_s: float) -> str:
-    """The screen once the scene shows what it is about.
+    """Return the screen as soon as it shows the suggestion of the scene.
 
     Raises:
-        SystemExit: nothing of that kind came within ``wait_s``; says why.
+        SystemExit: No such suggestion came within ``wait_s``.
     """
     project = folder / "project"
     (project / ".git").mkdir(parents=True)
@@ -119,16 +122,22 @@ def picture(scene: Scene, folder: Path, command: list[str], wait_s: float) -> st
         editor.close()
 
 
+def find_redraft(parser: argparse.ArgumentParser) -> str:
+    """Return the path of the command ``redraft``, or end with an error."""
+    found = shutil.which("redraft") or shutil.which("redraft", path=Path(sys.executable).parent)
+    if found is None:
+        parser.error("no redraft on the PATH; install this checkout first")
+    return found
+
+
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("scene", nargs="?", choices=list(SCENES), help="both where none is named")
     parser.add_argument("--wait", type=float, default=40.0, help="seconds for the model")
     given = parser.parse_args()
-    redraft = shutil.which("redraft") or shutil.which("redraft", path=Path(sys.executable).parent)
-    if redraft is None:
-        parser.error("no redraft on the PATH; install this checkout first")
+    redraft = find_redraft(parser)
     given.out.mkdir(parents=True, exist_ok=True)
     for name in [given.scene] if given.scene else SCENES:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,14 +1,12 @@
-"""What a key costs in Neovim: from the key to the screen that shows it, in a file of 10,000 lines,
-against the same Neovim without the client.
+"""Measurement of the time from a key to the screen in Neovim, with the client and without it.
 
-    python tests/neovim_bench.py [--keys 200] [--lines 10000] [--json FILE]
+    python editor-clients/neovim/tools/bench.py [--keys 200] [--lines 10000] [--json FILE]
 
-Three Neovims run side by side: without the client, without it once more, and with it. They get the
-same keys in turns, so that a busy machine and the measuring itself slow all of them alike. What a
-person would feel is the difference; how much of a difference chance makes is what the two bare ones
-show. A scripted model answers at once: asking and drawing are measured, and no model. Beside it:
-Neovim's own clock and processor time, the empty round trip that every measured key contains, and
-how long the ghost text takes that a key brings.
+Three Neovims run side by side on a file of 10,000 lines: two without the client and one with it.
+They get the same keys in turns, so that load slows all of them alike. The difference between the
+two bare ones is due to chance. A scripted model answers at once, so only requests and drawing are
+measured. The table also shows the clock and the processor time of Neovim, the empty round trip that
+each measured key contains, and the time until ghost text is shown.
 """
 
 from __future__ import annotations
@@ -30,6 +28,9 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 from rich.progress import track
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "tests"))
+
 from support.neovim import Neovim, server_command
 
 #: From the moment Neovim reads a key to the end of drawing what it did, by Neovim's own clock.
@@ -58,7 +59,7 @@ Times = dict[str, list[float]]
 
 
 class Typist:
-    """Types into one Neovim, a key at a time, and keeps what each took, in milliseconds."""
+    """A typist in one Neovim, with the time that each key takes in milliseconds."""
 
     def __init__(self, editor: Neovim, ghost: str) -> None:
         self.editor, self._ghost = editor, ghost
@@ -76,7 +77,7 @@ class Typist:
         return sum(self._process.cpu_times()[:2])
 
     def press(self, number: int) -> None:
-        """One key, until the screen shows it and what it brings."""
+        """Press one key and wait until the screen shows it and its suggestion."""
         screen, key = self.editor.screen, "abcdefghij"[number % 10]
         fresh = len(self._typed) > 50
         self._typed = f"# {key}" if fresh else self._typed + key
@@ -101,7 +102,7 @@ class Typist:
 
 
 def take_times(lines: int, keys: int) -> dict[str, Times]:
-    """What the same keys took in each of the three."""
+    """Return the times of the same keys in each of the three."""
     text = "".join(f"value_{i} = compute({i}, 'some text', value_{i - 1})\n" for i in range(lines))
     settings = {"delay_ms": 0, "eagerness": "high", "prefetch": False}
     typists: dict[str, Typist] = {}
@@ -137,8 +138,11 @@ def quantiles(times_ms: list[float]) -> dict[str, float]:
 
 
 def more(times: Times, other: Times, draws: int = 2_000) -> dict[str, list[float]]:
-    """How much longer a key takes in ``times`` than in ``other``: the difference of the medians and
-    of the 95th percentiles, each with the 95 % interval over keys drawn again (pairs together)."""
+    """Return how much longer a key takes in ``times`` than in ``other``.
+
+    These are the differences of the medians and of the 95th percentiles, each with the 95 %
+    interval over pairs of keys drawn again.
+    """
     pairs = list(zip(times[KEY], other[KEY], strict=True))
 
     def differences(drawn: list[tuple[float, float]]) -> tuple[float, float]:
@@ -168,7 +172,7 @@ def report(taken: dict[str, Times]) -> dict[str, dict[str, float] | dict[str, li
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--keys", type=int, default=200)
     parser.add_argument("--lines", type=int, default=10_000)

@@ -1,29 +1,26 @@
-"""A film of the real thing: a minute in Neovim with the client, the server and the default model.
+"""A film of a minute in Neovim with the client, the server and the default model.
 
-    python tests/neovim_film.py OUT.svg
+    python editor-clients/neovim/tools/film.py OUT.svg
 
-Nothing is scripted but the keys: they are typed at a person's pace, and where a person would wait
-for a suggestion they wait for it, as long as it takes. What comes is what the model wrote. The film
-is an SVG that moves by itself; where SVGs do not move, its last scene is seen.
+Only the keys are scripted. They are typed at the pace of a person, and each wait lasts until a
+suggestion is shown. The film is an animated SVG. Viewers that do not animate show its last scene.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
-import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
-from neovim_show import INIT
+from pictures import INIT, find_redraft
 from support.filmed_file import FILE, TEXT
 from support.neovim import Neovim, pieces
-from support.neovim_screen import Film
+from support.neovim_screen import Screen
 
-#: What is typed; None waits for a suggestion, a number of seconds is a pause.
+#: The keys. None waits for a suggestion, and a number is a pause in seconds.
 KEYS: tuple[str | float | None, ...] = (
     1.5,
     *("8Gw", 0.6, "cw", "net_total", None, "<Esc>", None, 1.5),
@@ -34,6 +31,54 @@ KEYS: tuple[str | float | None, ...] = (
 _KEY_S, _FRAME_S = 0.13, 0.05
 _LONGEST_S = 60.0
 _LOADING_S = 300.0  # before the film begins
+
+
+class Film:
+    """A screen over time. A row that stays the same is kept once."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._now: list[str] = []
+        self._since: list[float] = []
+        self._shots: list[tuple[float, float, str]] = []  # start, end, row
+        self._end_s = 0.0
+
+    def take(self, at_s: float) -> None:
+        """Add the screen as it is ``at_s`` seconds after the beginning."""
+        drawn, self._end_s = self._screen.drawn(), at_s
+        if len(drawn) != len(self._now):
+            self._cut(at_s)
+            self._now, self._since = drawn, [at_s] * len(drawn)
+        for number, part in enumerate(drawn):
+            if part != self._now[number]:
+                self._shots.append((self._since[number], at_s, self._now[number]))
+                self._now[number], self._since[number] = part, at_s
+
+    def _cut(self, at_s: float) -> None:
+        self._shots += [
+            (since, at_s, part) for since, part in zip(self._since, self._now, strict=True)
+        ]
+
+    def svg(self) -> str:
+        """Return an SVG that repeats the film. Without animation it shows the end."""
+        still = "\n".join(self._now)
+        self._cut(self._end_s)
+        length = self._end_s + 2.0  # the last one stays for a moment
+        parts = [
+            self._screen.head(),
+            f'<rect width="0" height="0"><animate id="film" attributeName="x" from="0" to="0" '
+            f'dur="{length:.2f}s" begin="0s;film.end"/></rect>',
+            f'<g>{still}<set attributeName="display" to="none" begin="0s"/></g>',
+        ]
+        for since, until, part in sorted(self._shots):
+            if not part:
+                continue
+            until = length if until == self._end_s else until
+            parts.append(
+                f'<g visibility="hidden">{part}<set attributeName="visibility" to="visible" '
+                f'begin="film.begin+{since:.2f}s" dur="{until - since:.2f}s"/></g>'
+            )
+        return "\n".join([*parts, "</g></svg>", ""])
 
 
 def play(editor: Neovim, wait_s: float) -> None:
@@ -52,7 +97,7 @@ def play(editor: Neovim, wait_s: float) -> None:
 
 
 def shoot(command: list[str], wait_s: float) -> str:
-    """The film as an SVG."""
+    """Return the film as an SVG."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "project"
         (project / ".git").mkdir(parents=True)
@@ -84,16 +129,13 @@ def shoot(command: list[str], wait_s: float) -> str:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--model", help="another than the default one")
     parser.add_argument("--wait", type=float, default=6.0, help="seconds for each suggestion")
     given = parser.parse_args()
-    redraft = shutil.which("redraft") or shutil.which("redraft", path=Path(sys.executable).parent)
-    if redraft is None:
-        parser.error("no redraft on the PATH; install this checkout first")
-    command = [redraft, "lsp", *(["--model", given.model] if given.model else [])]
+    command = [find_redraft(parser), "lsp", *(["--model", given.model] if given.model else [])]
     given.out.write_text(shoot(command, given.wait), encoding="utf-8")
 
 
