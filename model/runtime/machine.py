@@ -44,13 +44,14 @@ def memory_of(provider: str) -> int:
 
 def processor() -> str:
     """Return the name of the processor, where the system knows it, and its number of cores."""
-    name = platform.processor()
+    name = ""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
             if line.startswith("model name"):
                 name = line.partition(":")[2].strip()
                 break
-    return f"{name or platform.machine()} x{os.cpu_count()}"
+    # platform.processor() starts a process on Linux.
+    return f"{name or platform.processor() or platform.machine()} x{os.cpu_count()}"
 
 
 def int8_is_exact(runtime: ModuleType) -> bool:
