@@ -34,7 +34,7 @@ LEVELS = {
     "model": (
         "__init__ errors config silence memo reading release", "records", "text",
         "edits prompt network", "proposals weights",
-        "runtime", "decoding", "engine training",
+        "runtime", "decoding", "decode", "engine training",
     ),
     "lsp": ("settings", "editor", "context", "session", "recording", "connection"),
     "server": (

@@ -165,7 +165,8 @@ def room_for(request: EditRequest, config: ModelConfig) -> int:
     """Return the tokens needed behind the prompt: the answer, its last canvas while a causal pass
     judges it, and one more window; or all branches of next edits."""
     width = config.canvas_width + (not config.logit_shift)
-    branches = 2 * (request.max_tokens + WIDEST) if request.task == "next_edit" else 0
+    is_searched = request.task == "next_edit" and config.verifier == "ar"
+    branches = 2 * (request.max_tokens + WIDEST) if is_searched else 0
     judged = (width + 1) * (config.masks + 1)  # of one pass, with all masks there may be
     return max(request.max_tokens + 2 * width, request.max_tokens + judged, branches)
 

@@ -12,13 +12,12 @@ from typing import Protocol
 
 from ..config import ModelConfig
 from ..errors import SettingsError
-from ..prompts.redraft3 import NAME as REDRAFT_3
-from ..prompts.redraft3 import Redraft3
 from ..records import EditRequest
 from .answers import read_answer
-from .fim import STYLES, Fim
+from .fim import STYLES, Fim, InPlace
 from .foreign import Declined, Read
-from .in_place import InPlace
+from .redraft3 import NAME as REDRAFT_3
+from .redraft3 import Redraft3
 from .render import Prompt, render
 from .sweep import FILE, Sweep
 from .sweep_v2 import SweepV2

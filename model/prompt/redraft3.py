@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..config import ModelConfig
-from ..prompt.answers import read_infill
-from ..prompt.fitting import encode
-from ..prompt.foreign import Read, read_region, says_something
-from ..prompt.render import Prompt, far_parts, render, window
-from ..prompt.tokens import CURSOR, EDIT, REGION, Tokenizer
 from ..records import EditRequest
+from .answers import read_infill
+from .fitting import encode
+from .foreign import Read, read_region, says_something
+from .render import Prompt, far_parts, render, window
+from .tokens import CURSOR, EDIT, REGION, Tokenizer
 
 NAME = "redraft-3"
 #: Lines of a region above and below the cursor's: MARGIN at least, and fewer than MARGIN + STEP.

@@ -1,1 +1,0 @@
-"""Prompt formats: a request as tokens, and an answer as an edit."""
