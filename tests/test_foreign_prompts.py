@@ -149,6 +149,13 @@ def test_what_is_written_for_zeta_is_what_our_own_wire_reads(name: str) -> None:
     assert [edit.accepted for edit in excerpt.edits] == [True, False]
 
 
+@pytest.mark.parametrize(("name", "share"), [("fim-qwen", 0.3), ("in-place", 0.4)])
+def test_text_behind_the_cursor_takes_its_share_of_a_full_prompt(name: str, share: float) -> None:
+    request = EditRequest("infill", "a.py", "a = 1\n" * 1_000 + "b = 2\n" * 1_000, 6_000)
+    behind = spelled(name, rendered(name, request, 2_000)).count("b = 2\n") * len("b = 2\n")
+    assert behind / 2_000 == pytest.approx(share, abs=0.04)
+
+
 @pytest.mark.parametrize("name", list(FORMATS))
 def test_a_small_budget_leaves_far_parts_out_and_says_so(name: str) -> None:
     request = replace(

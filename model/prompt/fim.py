@@ -135,8 +135,8 @@ def _last_lines(tokenizer: Tokenizer, text: str, room: int) -> str:
 
 
 BEGIN = "<|beginoftext|>"
-#: Of the context: at most for what stands behind the gap.
-_SUFFIX = 0.4
+#: Largest share of the context for the text behind the gap.
+_BEHIND = 0.4
 
 
 class InPlace:
@@ -153,7 +153,7 @@ class InPlace:
             return Declined(f"{config.name} was trained to fill in text, not to predict edits.")
         before, after = request.text[: request.cursor], request.text[request.cursor :]
         room = budget - request.max_tokens - 3
-        behind = keep(tokenizer, after, max(int(room * _SUFFIX), 1), from_end=False)
+        behind = keep(tokenizer, after, max(int(room * _BEHIND), 1), from_end=False)
         above = keep(tokenizer, before, max(room - len(behind), 1), from_end=True)
         opens = next(
             (i for i in (tokenizer.special_id(BEGIN), tokenizer.begin) if i is not None),
