@@ -1,4 +1,4 @@
-"""What of the workspace reaches the model through the language server."""
+"""Parts of the workspace that the language server gives to the model."""
 
 from __future__ import annotations
 

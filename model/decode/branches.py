@@ -181,7 +181,7 @@ def take(packed: Packed, out: CausalOutput, cached: int) -> None:
         branch.rows += range(cached + at, cached + at + unread)
         at += unread - 1  # the row behind which the next token is chosen
         for place in range(len(draft) + 1):
-            token, log = int(out.token[at]), _log(float(out.confidence[at]))
+            token, log = int(out.token[at]), log_of(float(out.confidence[at]))
             if branch.known is not None:
                 best = float(out.logits[at, token])
                 token = branch.known[len(branch.tokens)]
@@ -193,5 +193,6 @@ def take(packed: Packed, out: CausalOutput, cached: int) -> None:
             at += 1
 
 
-def _log(probability: float) -> float:
+def log_of(probability: float) -> float:
+    """Return the natural logarithm, finite for 0."""
     return math.log(max(probability, 1e-30))

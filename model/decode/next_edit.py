@@ -21,7 +21,8 @@ from ..decoding.prices import worth
 from ..decoding.probabilities import confidence, decode
 from ..records import LEAST_LOG, Quality
 from ..runtime.backend import FloatArray
-from .branches import CONFIRM, Branch, OldText, pack, take
+from ..text.common import common_head, common_tail
+from .branches import CONFIRM, Branch, OldText, log_of, pack, take
 
 #: Probability of "no edit" from which the model writes nothing, where that may be the answer.
 QUIET = 0.5
@@ -106,7 +107,7 @@ def rewrite(
     last, region = text[0], text[1:]
     ends = frozenset(i for i in set(region) if b"\n" in brief.vocab_bytes[i])
     old = OldText((*region, end), ends)
-    usable = [(each, _first_difference(old.tokens, (*each.tokens, end))) for each in rules]
+    usable = [(each, common_head(old.tokens, (*each.tokens, end))) for each in rules]
     scored = _score(run, last, old, usable, budget)  # 1.
     unchanged = scored.copied[-1]
     is_quiet = brief.limits.min_tokens == 0 and unchanged >= math.log(QUIET)
@@ -147,17 +148,17 @@ def _score(
         for row in range(len(chunk)):
             at = begin + row
             logits = out.logits[row]
-            norm = float(logits[int(out.token[row])]) - _log(float(out.confidence[row]))
+            norm = float(logits[int(out.token[row])]) - log_of(float(out.confidence[row]))
             for index, (rule, place) in enumerate(rules):
                 if place == at:
                     text = (*rule.tokens, old.tokens[-1])
                     found.rules[index] = float(logits[text[at]]) - norm
-            stays = float(logits[old.tokens[at]]) - norm
+            stays = min(float(logits[old.tokens[at]]) - norm, 0.0)
             copied = found.copied[-1]
             least = _nth_best(found.starts, budget.beginnings) - FAR
-            if copied + _log(-math.expm1(min(stays, -1e-9))) >= least:
+            if copied + log_of(-math.expm1(stays)) >= least:
                 found.starts += _others(logits, norm, at, old.tokens[at], copied, least)
-            found.copied.append(copied + min(stays, 0.0))
+            found.copied.append(copied + stays)
         is_over = found.copied[-1] < _nth_best(found.starts, budget.beginnings) - FAR
         if is_over and begin + WIDEST > furthest:
             break
@@ -197,9 +198,7 @@ def _likeliest(starts: Seq[_Start], budget: SearchBudget) -> list[_Start]:
 def _of_rule(old: OldText, rule: RuleText, at: int, scored: _Scored, index: int) -> Branch:
     """Return a branch whose tokens are those of ``rule`` up to CONFIRM tokens behind its change."""
     new = (*rule.tokens, old.tokens[-1])
-    tail = 0
-    while tail < min(len(new), len(old.tokens)) - at and new[-1 - tail] == old.tokens[-1 - tail]:
-        tail += 1
+    tail = common_tail(new, old.tokens, most=min(len(new), len(old.tokens)) - at)
     stop = min(len(new), len(new) - tail + CONFIRM)
     joined = len(old.tokens) - (len(new) - stop)
     branch = Branch(
@@ -269,14 +268,6 @@ def _draft(branch: Branch, brief: Brief, room: int) -> tuple[int, ...]:
     return tuple(each.token for each in found)
 
 
-def _first_difference(old: Seq[int], new: Seq[int]) -> int:
-    """Return how many tokens two texts share at their beginning."""
-    return next(
-        (at for at, (one, two) in enumerate(zip(old, new, strict=False)) if one != two),
-        min(len(old), len(new)),
-    )
-
-
 # --- results --------------------------------------------------------------------------------------
 
 
@@ -327,7 +318,3 @@ def _unchanged(old: OldText, log: float, brief: Brief) -> Draft:
 
 def _text(tokens: Seq[int], brief: Brief) -> str:
     return decode(b"".join(brief.vocab_bytes[token] for token in tokens))
-
-
-def _log(probability: float) -> float:
-    return math.log(max(probability, 1e-30))

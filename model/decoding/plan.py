@@ -20,7 +20,7 @@ from .prices import PassPrices
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How boldly an answer is written."""
+    """Settings of decoding."""
 
     threshold: float  # probability from which a position is placed without waiting; inf: one token
     # a step

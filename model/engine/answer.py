@@ -34,16 +34,14 @@ from ..prompt.formats import format_of
 from ..prompt.grammars import WholeAnswer
 from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
-from ..proposals.propose import propose
 from ..records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
 from ..runtime.backend import CHUNK, Backend, Cancelled, SeesBehind, Sequence
 from ..runtime.prefix_cache import PrefixCache
-from ..text.syntax import language_of
 from .around import Around
 from .converse import chat_prompt, price_labels
 from .read import Reader
 from .recent import RecentAnswers
-from .regions import region_text, rule_texts
+from .regions import proposals, region_text, rule_texts
 
 Clock = Callable[[], float]  # seconds, monotonic
 
@@ -198,8 +196,12 @@ class _Writing:
     cancelled: Callable[[], bool]
     on_step: StepCallback | None
 
-    def late_after(self, ms: float) -> Callable[[], bool]:
-        """Whether more than ``ms`` have passed since this was asked."""
+    def late_after(self, usual_ms: float, plan: Plan) -> Callable[[], bool]:
+        """Return a function that tells whether the plan's deadline, or the usual one, has passed.
+
+        The time runs from this call.
+        """
+        ms = usual_ms if plan.deadline_ms is None else plan.deadline_ms
         until_s = self.clock() + ms / 1e3
         return lambda: self.clock() >= until_s
 
@@ -279,9 +281,7 @@ def _write(
         return grow(sequence, prompt.behind, brief, rng, on_step, cancelled)
     if prompt.rewrites and _looks_around(request, plan):
         search = SEARCH[request.quality]
-        late = writing.late_after(
-            search.deadline_ms if plan.deadline_ms is None else plan.deadline_ms
-        )
+        late = writing.late_after(search.deadline_ms, plan)
         top = prompt.region[0]
         region = model.tokenizer.encode(region_text(prompt, top, top, ()))
         rules = rule_texts(model.tokenizer, prompt, request, search.rules)
@@ -290,9 +290,7 @@ def _write(
     if isinstance(prompt.constraint, ValidRange) and _looks_around(request, plan):
         effort = effort_for(request.quality, request.candidates)
         field = _field(model, prompt, request, effort)
-        late = writing.late_after(
-            effort.deadline_ms if plan.deadline_ms is None else plan.deadline_ms
-        )
+        late = writing.late_after(effort.deadline_ms, plan)
         return write_edits(sequence, last, brief, field, effort, rng, on_step, cancelled, late)
     if _may_be_replaced(request, prompt, brief, writing):
         around = Around(format_of(model.backend.config.prompt_format), prompt, request)
@@ -318,12 +316,6 @@ def _looks_around(request: EditRequest, plan: Plan) -> bool:
 def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -> Field:
     """The region's lines, and what recent edits did that could be done to them too."""
     (top, bottom), lines, at = prompt.region, prompt.lines, prompt.line
-    language = request.language or language_of(request.path) or ""
-    elsewhere = [each.text for each in request.related]
-    told = request.diagnostics, language, elsewhere, request.importable
-    proposed = propose(
-        request.edits, lines, top, bottom, at, *told, effort.drafts, path=request.path
-    )
     assert isinstance(prompt.constraint, ValidRange)
 
     def tokens_of(new: Iterable[str]) -> tuple[int, ...]:
@@ -342,7 +334,7 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
                 each.chance,
                 each.family,
             )
-            for each in proposed
+            for each in proposals(prompt, request, effort.drafts)
         ),
     )
 

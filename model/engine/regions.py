@@ -7,21 +7,17 @@ from collections.abc import Iterable
 from ..decode.next_edit import RuleText
 from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
-from ..proposals.propose import propose
+from ..proposals.propose import Proposed, propose
 from ..records import EditRequest
 from ..text.syntax import language_of
 
 
-def rule_texts(
-    tokenizer: Tokenizer, prompt: Prompt, request: EditRequest, most: int
-) -> list[RuleText]:
-    """Return edits by rule as whole regions."""
-    top, bottom = prompt.region
-    proposed = propose(
+def proposals(prompt: Prompt, request: EditRequest, most: int) -> list[Proposed]:
+    """Return edits by rule of the prompt's region, the likeliest first."""
+    return propose(
         request.edits,
         prompt.lines,
-        top,
-        bottom,
+        *prompt.region,
         prompt.line,
         request.diagnostics,
         request.language or language_of(request.path) or "",
@@ -30,8 +26,18 @@ def rule_texts(
         most,
         path=request.path,
     )
+
+
+def rule_texts(
+    tokenizer: Tokenizer, prompt: Prompt, request: EditRequest, most: int
+) -> list[RuleText]:
+    """Return edits by rule as whole regions."""
+    top = prompt.region[0]
     old = region_text(prompt, top, top, ())
-    texts = ((each, region_text(prompt, each.first, each.last, each.lines)) for each in proposed)
+    texts = (
+        (each, region_text(prompt, each.first, each.last, each.lines))
+        for each in proposals(prompt, request, most)
+    )
     return [
         RuleText(tuple(tokenizer.encode(text)), each.chance, each.family)
         for each, text in texts

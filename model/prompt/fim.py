@@ -27,7 +27,7 @@ from .foreign import (
     title,
     tokens_of,
 )
-from .render import STEP, Prompt
+from .render import STEP, Prompt, is_above_a_line
 from .tokens import Tokenizer, unfinished_word
 
 #: prefix-suffix-middle, suffix-prefix-middle, and the suffix first with the prefix behind the mark
@@ -62,7 +62,16 @@ STYLES: dict[str, Style] = {
 }
 
 
-class Fim:
+class _Infill:
+    """Base of formats that answer with the text at the cursor."""
+
+    def read(self, prompt: Prompt, request: EditRequest, answer: str, ended: bool) -> Read | None:
+        """Return what to insert at the cursor."""
+        change = read_answer(prompt, request, answer, ended)
+        return None if change is None else Read(*change)
+
+
+class Fim(_Infill):
     """See the module. ``style`` None: weights without such marks, which see the prefix alone."""
 
     def __init__(self, style: Style | None) -> None:
@@ -86,14 +95,10 @@ class Fim:
         ]
         lines = request.text.split("\n")
         at = before.count("\n")
-        alone = before[-1:] in ("", "\n") and after[:1] not in ("", "\n", "\r") and not forced
+        alone = not forced and is_above_a_line(request)
         constraint = ForcedText(forced, tokenizer) if forced else None
         cut = "" if len(above) == len(before) else "left out lines above"
         return Prompt(tuple(tokens), lines, at, alone, forced, constraint=constraint, cut=cut)
-
-    def read(self, prompt: Prompt, request: EditRequest, answer: str, ended: bool) -> Read | None:
-        change = read_answer(prompt, request, answer, ended)
-        return None if change is None else Read(*change)
 
     def _related(self, request: EditRequest, tokenizer: Tokenizer, room: int) -> list[Piece]:
         """Other files, the most relevant of those that fit last; then the path of this one."""
@@ -139,7 +144,7 @@ BEGIN = "<|beginoftext|>"
 _BEHIND = 0.4
 
 
-class InPlace:
+class InPlace(_Infill):
     """Infill in place: the prefix, the canvas, and the suffix behind it.
 
     DreamOn was trained so (2602.01326): ``<|beginoftext|>`` prefix, masks, suffix END. It sees the
@@ -159,16 +164,11 @@ class InPlace:
             (i for i in (tokenizer.special_id(BEGIN), tokenizer.begin) if i is not None),
             config.end_token,
         )
-        alone = before[-1:] in ("", "\n") and after[:1] not in ("", "\n", "\r")
         return Prompt(
             (opens, *above),
             request.text.split("\n"),
             before.count("\n"),
-            alone,
+            is_above_a_line(request),
             behind=(*behind, config.end_token),
             in_place=True,
         )
-
-    def read(self, prompt: Prompt, request: EditRequest, answer: str, ended: bool) -> Read | None:
-        change = read_answer(prompt, request, answer, ended)
-        return None if change is None else Read(*change)

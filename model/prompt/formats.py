@@ -16,9 +16,8 @@ from ..records import EditRequest
 from .answers import read_answer
 from .fim import STYLES, Fim, InPlace
 from .foreign import Declined, Read
-from .redraft3 import NAME as REDRAFT_3
 from .redraft3 import Redraft3
-from .render import Prompt, render
+from .render import REDRAFT_3, Prompt, render
 from .sweep import FILE, Sweep
 from .sweep_v2 import SweepV2
 from .tokens import Tokenizer

@@ -26,7 +26,6 @@ from .foreign import Read, read_region, says_something
 from .render import Prompt, far_parts, render, window
 from .tokens import CURSOR, EDIT, REGION, Tokenizer
 
-NAME = "redraft-3"
 #: Lines of a region above and below the cursor's: MARGIN at least, and fewer than MARGIN + STEP.
 MARGIN, STEP = 3, 6
 #: Tokens of a region at most, and tokens that an edit may add to it.

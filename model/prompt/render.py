@@ -51,8 +51,9 @@ from .tokens import (
 )
 
 FORMAT = "redraft-2"  # its name in the configuration of weights
+REDRAFT_3 = "redraft-3"
 #: Formats whose infills are rendered alike.
-FORMATS = (FORMAT, "redraft-3")
+FORMATS = (FORMAT, REDRAFT_3)
 STEP = 16  # lines by which the window moves
 MARGIN = 12  # lines it keeps at least above and below the cursor
 _SHORT_LINE = 200  # characters
@@ -106,7 +107,7 @@ def render(
     at = request.text.count("\n", 0, request.cursor)
     forced, above = "", False
     if request.task == "infill":
-        above = _is_above_a_line(request)
+        above = is_above_a_line(request)
         first, last = window(at, len(lines))
         near, forced = _near_infill(request, lines, at, first, last, tokenizer, budget)
     else:
@@ -128,7 +129,8 @@ def render(
     return Prompt(tokens, lines, at, above, forced, (first, last), reveal, constraint, cut)
 
 
-def _is_above_a_line(request: EditRequest) -> bool:
+def is_above_a_line(request: EditRequest) -> bool:
+    """Return whether the cursor stands at the very start of a line that is not empty."""
     text, at = request.text, request.cursor
     before, after = text[max(0, at - 1) : at], text[at : at + 1]
     return before in ("", "\n") and after not in ("", "\n", "\r")

@@ -33,7 +33,7 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CanvasOutput:
-    """What one denoise step says about each of the B predictions.
+    """Output of one denoise step for each of the B predictions.
 
     Special tokens that are not permitted (``Sequence.permit``) are never predicted: every
     backend suppresses them.

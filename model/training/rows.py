@@ -80,7 +80,7 @@ class Kit:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One training example; the trainer appends END to the answer."""
+    """Training example; the trainer appends END to the answer."""
 
     task: Task
     kind: RowKind

@@ -103,7 +103,7 @@ def runtime_findings(settings: Settings) -> Iterator[Finding]:
 
 
 def _device_of(settings: Settings) -> Device:
-    """Return where the model would run; where there is none of that name, where any would."""
+    """Return the device for the model, or for any model if its name is unknown."""
     from redraft.model.engine.load import choose_device
     from redraft.model.runtime.device import choose
     from redraft.model.weights.default_model import resolve
