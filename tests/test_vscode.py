@@ -284,7 +284,7 @@ def test_a_rejected_edit_does_not_return(project: Open) -> None:
         w.go_to(5, 1)
         w.press("End")
         w.type("  # area")
-        w.await_status("you rejected this edit before")
+        w.await_reason("you rejected this edit before")
         assert w.hints() == ""
         w.picture("stays-away")
 

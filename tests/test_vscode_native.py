@@ -64,5 +64,5 @@ def test_an_edit_that_vscode_shows_is_rejected_by_key(native: Studio, tmp_path: 
         w.go_to(5, 1)
         w.press("End")
         w.type("  # area")
-        w.await_status("you rejected this edit before")
+        w.await_reason("you rejected this edit before")
         assert (w.evaluate(MARK), w.hints()) == ("", "")

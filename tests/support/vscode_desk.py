@@ -172,6 +172,21 @@ class Window:
     def await_status(self, text: str, timeout_s: float = PATIENCE_S) -> None:
         self.until(f"{STATUS}?.includes({json.dumps(text)})", timeout_s)
 
+    def await_reason(self, text: str) -> None:
+        """Open the list of the latest suggestions until a row says ``text``.
+
+        The status bar has room for one of two reasons, and the answers come in any order.
+        """
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            self.command("Redraft: Why Is Nothing Shown?")
+            with suppress(AssertionError):
+                self.until(f"{_ROWS}.some(row => row.includes({json.dumps(text)}))", 3.0)
+                self.press("Escape")
+                return
+            assert time.monotonic() < end, f"no reason {text!r} in {self.evaluate(_ROWS)}"
+            self.press("Escape")
+
     def await_ready(self) -> None:
         """Until the server runs and has its model. It may have said more since it said "ready":
         whoever waits for that word alone waits in vain on a slow machine."""
