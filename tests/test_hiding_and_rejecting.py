@@ -7,7 +7,7 @@ from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.model.edits.abstained import Abstained
 from support.next_edits import edited, shown_edit
 from support.predictor import infill, rewrite_lines
-from support.workbench import Workbench
+from support.workbench import Workbench, showing
 
 
 def kind(decision: Decision) -> str:
@@ -33,8 +33,7 @@ def test_a_hidden_next_edit_comes_back_where_the_user_returns_to_its_line() -> N
     desk = edited()
     first = shown_edit(desk)
     desk.session.dismissed(first.suggestion.id)
-    away = desk.consider_edit(cursor=len(desk.text))
-    assert isinstance(away, Show)
+    assert isinstance(desk.consider_edit(cursor=len(desk.text)), Show)
     back = desk.consider_edit()
     assert isinstance(back, Show) and back.text == first.text
 
@@ -57,8 +56,7 @@ def test_a_gesture_brings_a_hidden_suggestion_back() -> None:
 def test_what_is_hidden_twice_is_rejected() -> None:
     desk = edited()
     desk.session.dismissed(shown_edit(desk).suggestion.id)
-    again = desk.consider_edit(cursor=len(desk.text))
-    assert isinstance(again, Show)
+    again = showing(desk.consider_edit(cursor=len(desk.text)))
     desk.session.dismissed(again.suggestion.id)
     assert desk.outcomes == ["ignored", "rejected"]
     desk.clock.now += COOL_DOWN_S
@@ -67,8 +65,7 @@ def test_what_is_hidden_twice_is_rejected() -> None:
 
 def test_ghost_text_that_is_hidden_leaves_next_edits_alone_and_comes_back() -> None:
     desk = Workbench("def f():\n    \n\ndef g():\n    ")
-    shown = desk.answer("return 1")
-    assert isinstance(shown, Show)
+    shown = showing(desk.answer("return 1"))
     desk.session.dismissed(shown.suggestion.id)
     assert kind(desk.consider()) == "dismissed"
     assert kind(desk.consider_edit()) == "nothing_edited"
@@ -99,8 +96,7 @@ def test_after_a_rejection_the_next_place_is_asked_about_at_once() -> None:
     filler = "".join(f"value_{i} = compute({i})\n" for i in range(60))
     desk = Workbench(f"def area(r):\n    return r\n\nprint(area(1))\n{filler}print(area(2))\n")
     desk.swap("area(r)", "area(r, pi)")
-    shown = desk.edit("print(area(1))", "print(area(1, 3))")
-    assert isinstance(shown, Show)
+    shown = showing(desk.edit("print(area(1))", "print(area(1, 3))"))
     desk.session.rejected(shown.suggestion.id)
     following = desk.consider_edit()
     assert isinstance(following, Ask) and following.origin is not None

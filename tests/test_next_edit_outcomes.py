@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from redraft.lsp.session.answers_and_rejections import COOL_DOWN_S, REJECTIONS
+from redraft.lsp.session.answers_and_rejections import COOL_DOWN_S
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.next_edits import LIFETIME_S
 from support.next_edits import edited, shown_edit
 from support.predictor import rewrite
-from support.workbench import URI, Workbench, reason
+from support.workbench import URI, Workbench, reason, showing
 
 # --- after acceptance --------------------------------------------------------------------------
 
@@ -38,8 +38,7 @@ def test_the_edit_after_acceptance_is_computed_beforehand() -> None:
         made,
         accepted,
     )
-    again = desk.consider_edit()
-    assert isinstance(again, Show)
+    again = showing(desk.consider_edit())
     assert again.reason == "computed beforehand"
     assert "show(2, 3)" in again.suggestion.result
 
@@ -51,19 +50,21 @@ def test_what_was_computed_ahead_is_used_though_acceptance_was_quicker() -> None
     assert ask is not None
     desk.accept(first)
     desk.session.prefetched(ask, rewrite(ask.request, "show(2)", "show(2, 3)"))
-    again = desk.consider_edit()
-    assert isinstance(again, Show)
+    again = showing(desk.consider_edit())
     assert "show(2, 3)" in again.suggestion.result
 
 
-def test_what_was_computed_ahead_is_of_no_use_once_the_edit_was_turned_down() -> None:
+@pytest.mark.parametrize("first", ["computed", "rejected"])
+def test_what_was_computed_ahead_is_of_no_use_once_the_edit_was_turned_down(first: str) -> None:
     desk = edited()
-    first = shown_edit(desk)
-    ask = desk.session.follow_up(desk.query(), first.suggestion)
+    shown = shown_edit(desk)
+    ask = desk.session.follow_up(desk.query(), shown.suggestion)
     assert ask is not None
-    desk.session.rejected(first.suggestion.id)
+    if first == "rejected":
+        desk.session.rejected(shown.suggestion.id)
     desk.session.prefetched(ask, rewrite(ask.request, "show(2)", "show(2, 3)"))
-    desk.becomes(first.suggestion.result)
+    desk.session.rejected(shown.suggestion.id)
+    desk.becomes(shown.suggestion.result)
     assert isinstance(desk.consider_edit(invoked=True), Ask)
 
 
@@ -91,8 +92,7 @@ def test_edits_that_follow_each_other_are_one_chain() -> None:
     first = shown_edit(desk)
     prefetch(desk, first, "show(2)", "show(2, 3)")
     desk.accept(first)
-    second = desk.consider_edit()
-    assert isinstance(second, Show)
+    second = showing(desk.consider_edit())
     assert second.suggestion.id != first.suggestion.id
     assert second.suggestion.chain == first.suggestion.chain == first.suggestion.id
 
@@ -102,28 +102,13 @@ def test_an_edit_of_the_users_own_begins_another_chain() -> None:
     first = shown_edit(desk)
     desk.accept(first)
     desk.type("  # done")
-    second = desk.edit("show(2)", "show(2, 3)")
-    assert isinstance(second, Show)
+    second = showing(desk.edit("show(2)", "show(2, 3)"))
     assert second.suggestion.chain == second.suggestion.id
 
 
-def test_what_was_computed_beforehand_is_dropped_on_rejection() -> None:
-    desk = edited()
-    first = shown_edit(desk)
-    prefetch(desk, first, "show(2)", "show(2, 3)")
-    desk.session.rejected(first.suggestion.id)
-    desk.becomes(first.suggestion.result)
-    assert isinstance(desk.consider_edit(), Ask)
-
-
-def test_nothing_is_computed_beforehand_twice_or_where_it_is_switched_off() -> None:
-    desk = edited()
-    first = shown_edit(desk)
-    assert prefetch(desk, first, "show(2)", "show(2, 3)") is not None
-    assert prefetch(desk, first, "show(2, 3)", "show(2, 3, 4)") is not None
-    assert desk.session.follow_up(desk.query(), first.suggestion) is None
-    off = edited(prefetch=False)
-    assert prefetch(off, shown_edit(off), "show(2)", "show(2, 3)") is None
+def test_nothing_is_computed_beforehand_where_that_is_switched_off() -> None:
+    desk = edited(prefetch=False)
+    assert prefetch(desk, shown_edit(desk), "show(2)", "show(2, 3)") is None
 
 
 # --- what never comes back ---------------------------------------------------------------------
@@ -149,21 +134,6 @@ def test_the_same_edit_elsewhere_is_another_one() -> None:
     assert isinstance(desk.edit(below, "x = 1\na = g(1)"), Show)
 
 
-def test_only_the_last_rejections_are_remembered() -> None:
-    desk = Workbench("".join(f"value_{i} = compute({i})\n" for i in range(40)))
-    desk.swap("compute(0)", "compute(00)")
-    for number in range(REJECTIONS + 1):
-        show = desk.edit(f"value_{number} ", f"total_{number} ", invoked=True)
-        assert isinstance(show, Show), (number, show)
-        desk.session.rejected(show.suggestion.id)
-        desk.type("0")
-    assert isinstance(desk.edit("value_0 ", "total_0 ", invoked=True), Show)
-    again = desk.text + "\n"
-    ask = desk.ask_edit(invoked=True, text=again)
-    prediction = rewrite(ask.request, "value_5 ", "total_5 ")
-    assert "rejected" in reason(desk.session.settle(ask, prediction, desk.revision, 0))
-
-
 def test_after_a_rejection_nothing_is_offered_in_the_same_line_for_five_seconds() -> None:
     desk = edited()
     desk.session.rejected(shown_edit(desk).suggestion.id)
@@ -186,8 +156,7 @@ def test_the_next_edit_ends_the_cool_down() -> None:
 
 def test_rejected_ghost_text_does_not_come_back_either() -> None:
     desk = Workbench()
-    show = desk.answer("return x")
-    assert isinstance(show, Show)
+    show = showing(desk.answer("return x"))
     desk.session.rejected(show.suggestion.id)
     assert "you rejected this text here before" in reason(desk.consider())
 
@@ -271,8 +240,7 @@ def test_dismissal_and_indifference_are_told_apart() -> None:
     desk = edited()
     desk.session.ignored(shown_edit(desk).suggestion.id)
     assert desk.outcomes == ["ignored"]
-    show = desk.consider_edit()
-    assert isinstance(show, Show)
+    show = showing(desk.consider_edit())
     desk.session.rejected(show.suggestion.id)
     assert desk.outcomes == ["ignored", "rejected"]
 
@@ -290,8 +258,7 @@ def test_an_edit_that_was_shown_for_long_gives_way_to_a_newer_one() -> None:
 def test_a_long_accepted_edit_is_no_bulk_change() -> None:
     desk = edited()
     body = "".join(f"    step_{i}()\n" for i in range(30))
-    show = desk.edit("    show(2)\n", body)
-    assert isinstance(show, Show)
+    show = showing(desk.edit("    show(2)\n", body))
     desk.accept(show)
     assert isinstance(desk.consider_edit(), Ask)
 

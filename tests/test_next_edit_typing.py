@@ -18,7 +18,7 @@ from redraft.lsp.settings import LspSettings
 from redraft.model.edits.abstained import Abstained
 from redraft.model.records import EditRequest, Prediction, RecentEdit
 from support.predictor import READY, rewrite
-from support.workbench import URI, Workbench
+from support.workbench import URI, Workbench, asking, showing
 
 KEY_S = 0.2
 CODE = "def area(r):\n    return 3 * r\n\n\ndef show(r):\n    print(area(r))\n"
@@ -68,8 +68,7 @@ def test_once_the_keys_rest_the_question_is_asked_again_with_the_edit() -> None:
     desk = Typing()
     desk.keys(", pi")
     assert isinstance(desk.answered(), Abstained)
-    again = desk.consider_edit()
-    assert isinstance(again, Ask)
+    again = asking(desk.consider_edit())
     assert not again.unfinished
     assert again.not_before_s == desk.clock.now + REST_S
     desk.clock.now += REST_S
@@ -79,40 +78,22 @@ def test_once_the_keys_rest_the_question_is_asked_again_with_the_edit() -> None:
 def test_an_edit_found_without_the_line_being_typed_is_shown_at_once() -> None:
     desk = Typing()
     desk.keys(", pi")
-    show = desk.answered("3 * r", "pi * r")
-    assert isinstance(show, Show)
+    assert isinstance(desk.answered("3 * r", "pi * r"), Show)
     assert desk.session.history.in_progress(URI)
 
 
-def test_what_was_found_without_the_edit_says_nothing_about_it() -> None:
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"invoked": True},  # a gesture
+        {"cursor": CODE.index("print")},  # the line is left
+        {"cursor": CODE.index("):\n") + len(", p")},  # the cursor moves without a key
+    ],
+)
+def test_a_gesture_or_a_moved_cursor_finishes_the_line(fields: dict[str, Any]) -> None:
     desk = Typing()
     desk.keys(", pi")
-    desk.answered()
-    desk.clock.now += REST_S
-    desk.asked = desk.ask_edit()
-    assert isinstance(desk.answered("area(r))", "area(r, 3))"), Show)
-
-
-def test_a_gesture_shows_the_model_the_line_as_it_is() -> None:
-    desk = Typing()
-    desk.keys(", pi")
-    ask = desk.ask_edit(invoked=True)
-    assert not ask.unfinished
-    assert diffs(ask) == ["-def area(r):\n+def area(r, pi):"]
-
-
-def test_a_cursor_that_leaves_the_line_finishes_it() -> None:
-    desk = Typing()
-    desk.keys(", pi")
-    ask = desk.ask_edit(cursor=desk.text.index("print"))
-    assert diffs(ask) == ["-def area(r):\n+def area(r, pi):"]
-
-
-def test_a_cursor_that_moves_without_a_key_ends_the_edit() -> None:
-    desk = Typing()
-    desk.keys(", pi")
-    desk.cursor -= 1  # insert mode is left
-    ask = desk.ask_edit()
+    ask = desk.ask_edit(**fields)
     assert not ask.unfinished
     assert diffs(ask) == ["-def area(r):\n+def area(r, pi):"]
 
@@ -162,8 +143,7 @@ def test_a_key_that_nobody_asks_about_is_one_of_a_client_that_asks_at_pauses() -
 def test_what_is_computed_ahead_knows_the_line_being_typed() -> None:
     desk = Typing()
     desk.keys(", pi")
-    show = desk.answered("3 * r", "pi * r")
-    assert isinstance(show, Show)
+    show = showing(desk.answered("3 * r", "pi * r"))
     ahead = desk.session.follow_up(desk.query(), show.suggestion)
     assert ahead is not None
     assert [edit.diff.count("+") for edit in ahead.request.edits][-2:] == [1, 1]

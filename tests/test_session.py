@@ -6,12 +6,12 @@ import math
 
 import pytest
 from redraft.lsp.session.answers_and_rejections import CACHED_RESULTS
-from redraft.lsp.session.decisions import Ask, Show
-from redraft.lsp.session.outcomes import Debounce
+from redraft.lsp.session.decisions import Ask
+from redraft.lsp.session.outcomes import Debounce, Outcome
 from redraft.model.edits.abstained import Abstained
 from redraft.model.records import LEAST_LOG
 from support.predictor import infill
-from support.workbench import Workbench, reason, shown
+from support.workbench import Workbench, asking, reason, shown
 
 # --- what is asked -----------------------------------------------------------------------------
 
@@ -50,8 +50,7 @@ def test_a_gesture_asks_again_only_where_the_answer_may_have_been_given_up() -> 
 def test_one_line_is_asked_for_where_code_follows_the_cursor(after: str, expected: int) -> None:
     desk = Workbench("x = f(")
     query = desk.query(text="x = f(" + after)
-    decision = desk.session.consider(query)
-    assert isinstance(decision, Ask)
+    decision = asking(desk.session.consider(query))
     assert decision.request.max_lines == expected
 
 
@@ -89,38 +88,26 @@ def test_the_debounce_makes_up_for_the_models_latency() -> None:
 # --- debounce ----------------------------------------------------------------------------------
 
 
-def test_rejections_lengthen_and_acceptances_shorten_the_debounce() -> None:
+@pytest.mark.parametrize(
+    ("outcomes", "latency_ms", "now_s", "expected"),
+    [
+        (["rejected"] * 2, 0, 0, 225),
+        (["rejected"] * 2 + ["accepted"], 0, 0, 180),
+        (["rejected"], 0, 300, 100 * 1.5**0.5),  # it fades over ten minutes
+        (["rejected"], 0, 600, 100),
+        (["rejected"] + ["ignored"] * 10, 0, 0, 100),  # the last ten count
+        (["accepted"] * 10, 0, 0, 50),
+        (["accepted"] * 10, 400, 0, 0),
+        (["rejected"] * 10, 0, 0, 3000),
+    ],
+)
+def test_rejections_lengthen_and_acceptances_shorten_the_debounce(
+    outcomes: list[Outcome], latency_ms: float, now_s: float, expected: float
+) -> None:
     debounce = Debounce()
-    debounce.note("rejected", 0)
-    debounce.note("rejected", 0)
-    assert debounce.delay_ms(100, 0, 0) == pytest.approx(225)
-    debounce.note("accepted", 0)
-    assert debounce.delay_ms(100, 0, 0) == pytest.approx(180)
-
-
-def test_an_outcome_fades_over_ten_minutes() -> None:
-    debounce = Debounce()
-    debounce.note("rejected", 0)
-    assert debounce.delay_ms(100, 0, 300) == pytest.approx(100 * 1.5**0.5)
-    assert debounce.delay_ms(100, 0, 600) == pytest.approx(100)
-
-
-def test_only_the_last_ten_outcomes_count() -> None:
-    debounce = Debounce()
-    debounce.note("rejected", 0)
-    for _ in range(10):
-        debounce.note("ignored", 0)
-    assert debounce.delay_ms(100, 0, 0) == pytest.approx(100)
-
-
-def test_the_debounce_stays_between_its_bounds() -> None:
-    eager, weary = Debounce(), Debounce()
-    for _ in range(10):
-        eager.note("accepted", 0)
-        weary.note("rejected", 0)
-    assert eager.delay_ms(100, 0, 0) == 50
-    assert weary.delay_ms(100, 0, 0) == 3000
-    assert eager.delay_ms(100, 400, 0) == 0
+    for outcome in outcomes:
+        debounce.note(outcome, 0)
+    assert debounce.delay_ms(100, latency_ms, now_s) == pytest.approx(expected)
 
 
 # --- what still holds --------------------------------------------------------------------------
@@ -128,11 +115,23 @@ def test_the_debounce_stays_between_its_bounds() -> None:
 
 def test_typing_the_suggestion_shrinks_it_and_asks_nothing() -> None:
     desk = Workbench()
-    assert shown(desk.answer("return x")) == "return x"
-    desk.type("ret")
-    assert shown(desk.consider()) == "urn x"
-    desk.type("urn")
-    assert shown(desk.consider()) == " x"
+    first = desk.answer("return x")
+    assert shown(first) == "return x"
+    for typed, rest in (("ret", "urn x"), ("urn", " x")):
+        desk.type(typed)
+        again = desk.consider()
+        assert shown(again) == rest
+        assert again.suggestion.id == first.suggestion.id
+    assert desk.outcomes == []
+
+
+@pytest.mark.parametrize("text", ["def f():\n    p", "def f():\n    ab", "def g():\n    a"])
+def test_a_suggestion_that_was_typed_or_contradicted_is_not_shown(text: str) -> None:
+    desk = Workbench()
+    desk.answer("ab")
+    assert isinstance(desk.consider(cursor=0), Ask)
+    desk.becomes(text)
+    assert isinstance(desk.consider(), Ask)
 
 
 def test_deleting_what_was_typed_of_it_grows_it_back() -> None:
@@ -143,38 +142,6 @@ def test_deleting_what_was_typed_of_it_grows_it_back() -> None:
     assert shown(desk.consider()) == "eturn x"
     desk.erase(1)
     assert shown(desk.consider()) == "return x"
-
-
-def test_type_through_keeps_the_suggestions_identity() -> None:
-    desk = Workbench()
-    first = desk.answer("return x")
-    desk.type("r")
-    second = desk.consider()
-    assert isinstance(first, Show)
-    assert isinstance(second, Show)
-    assert first.suggestion.id == second.suggestion.id
-    assert desk.outcomes == []
-
-
-def test_typing_something_else_asks_anew() -> None:
-    desk = Workbench()
-    desk.answer("return x")
-    desk.type("p")
-    assert isinstance(desk.consider(), Ask)
-
-
-def test_nothing_is_left_to_show_when_all_was_typed() -> None:
-    desk = Workbench()
-    desk.answer("ab")
-    desk.type("ab")
-    assert isinstance(desk.consider(), Ask)
-
-
-def test_a_suggestion_does_not_hold_where_the_text_before_it_differs() -> None:
-    desk = Workbench()
-    desk.answer("return x")
-    desk.becomes(desk.text.replace("f()", "g()") + "ret")
-    assert isinstance(desk.consider(), Ask)
 
 
 def test_an_answer_overtaken_by_a_keystroke_serves_if_the_keystroke_confirms_it() -> None:
@@ -208,60 +175,12 @@ def test_the_cache_holds_the_last_results_only() -> None:
     assert isinstance(desk.session.consider(first), Ask)
 
 
-def test_another_cursor_in_the_same_text_is_another_question() -> None:
-    desk = Workbench()
-    desk.answer("return x")
-    assert isinstance(desk.consider(cursor=0), Ask)
-
-
 # --- never -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "path",
-    [".env", "app/.env.local", "keys/server.PEM", "id_rsa", "poetry.lock", "web/package-lock.json"],
-)
-def test_secret_and_lock_files_never_reach_the_model(path: str) -> None:
-    decision = Workbench().consider(path=path, invoked=True)
-    assert "secret_globs" in reason(decision)
-
-
-@pytest.mark.parametrize("path", ["env.py", "monkey.py", "keyboard/layout.keymap", "src/blocks.rs"])
-def test_names_that_only_resemble_secrets_are_served(path: str) -> None:
-    assert isinstance(Workbench().consider(path=path), Ask)
-
-
-def test_a_large_file_says_how_large() -> None:
-    desk = Workbench("x = 1\n" * 50, max_file_chars=100)
-    assert reason(desk.consider()) == "the file is too large: 300 characters, at most 100"
-
-
-def test_minified_text_is_left_alone() -> None:
-    assert "line is too long" in reason(Workbench("a=1;" * 5000).consider())
-    dense = ("a" * 900 + "\n") * 20
-    assert "minified" in reason(Workbench(dense).consider())
-
-
-def test_a_binary_file_is_not_read() -> None:
-    assert "line 2 contains a NUL" in reason(Workbench("a = 1\nb\0c\n").consider(invoked=True))
 
 
 def test_a_long_line_elsewhere_does_no_harm() -> None:
     desk = Workbench("data = '" + "x" * 9000 + "'\n" + "y = 1\n" * 500)
     assert isinstance(desk.consider(), Ask)
-
-
-def test_a_selection_gets_no_suggestion() -> None:
-    assert "text is selected" in reason(Workbench().consider(selected=3))
-
-
-def test_switched_off_says_so() -> None:
-    assert "enabled" in reason(Workbench(enabled=False).consider())
-    assert "python" in reason(Workbench(disabled_languages=("python",)).consider())
-
-
-def test_a_document_out_of_step_gets_nothing_and_the_reason() -> None:
-    assert "a change was lost" in reason(Workbench().consider(out_of_step="a change was lost"))
 
 
 def test_a_paste_is_no_moment_to_suggest_unless_asked_to() -> None:
@@ -271,12 +190,6 @@ def test_a_paste_is_no_moment_to_suggest_unless_asked_to() -> None:
     assert isinstance(desk.consider(invoked=True), Ask)
     desk.clock.now += 1.6
     assert isinstance(desk.consider(), Ask)
-
-
-def test_many_lines_at_once_are_a_bulk_change() -> None:
-    desk = Workbench()
-    desk.type("\n" * 8)
-    assert reason(desk.consider()) == "a large change was just made, such as a paste"
 
 
 def test_nothing_is_asked_while_undoing_unless_asked_to() -> None:

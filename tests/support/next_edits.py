@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redraft.lsp.session.decisions import Show
 
-from support.workbench import Workbench
+from support.workbench import Workbench, showing
 
 CODE = (
     "def area(r):\n    return 3.14 * r * r\n\n\ndef show(r):\n    print(area(r))\n"
@@ -20,6 +20,4 @@ def edited(**settings: object) -> Workbench:
 
 
 def shown_edit(desk: Workbench) -> Show:
-    show = desk.edit("print(area(r))", "print(area(r, 3))")
-    assert isinstance(show, Show), show
-    return show
+    return showing(desk.edit("print(area(r))", "print(area(r, 3))"))

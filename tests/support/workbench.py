@@ -167,9 +167,7 @@ class Workbench:
         return self.session.consider(self.query(**fields))
 
     def ask(self, **fields: object) -> Ask:
-        decision = self.consider(**fields)
-        assert isinstance(decision, Ask), decision
-        return decision
+        return asking(self.consider(**fields))
 
     def answer(
         self, *texts: str, confidence: float = 0.9, took_ms: float = 0.0
@@ -184,9 +182,7 @@ class Workbench:
         return self.session.consider_edit(self.query(**fields))
 
     def ask_edit(self, **fields: object) -> Ask:
-        decision = self.consider_edit(**fields)
-        assert isinstance(decision, Ask), decision
-        return self.session.complete(decision)
+        return self.session.complete(asking(self.consider_edit(**fields)))
 
     def edit(
         self, old: str, new: str, confidence: float = 0.9, **fields: object
@@ -201,9 +197,9 @@ class Workbench:
         at = self.text.index(old)
         self.becomes(self.text.replace(old, new, 1), at + len(new))
 
-    def accept(self, show: Decision) -> None:
-        assert isinstance(show, Show), show
-        self.becomes(show.suggestion.result, show.suggestion.landing)
+    def accept(self, decision: Decision) -> None:
+        made = showing(decision).suggestion
+        self.becomes(made.result, made.landing)
 
     # --- typing ----------------------------------------------------------------------------
 
@@ -232,9 +228,18 @@ def change(text: str, line: int, start: int, end: int | None = None) -> ContentC
     return ContentChange(text, Range(Position(line, start), Position(line, last)))
 
 
-def shown(decision: Decision) -> str:
+def asking(decision: Decision) -> Ask:
+    assert isinstance(decision, Ask), decision
+    return decision
+
+
+def showing(decision: Decision) -> Show:
     assert isinstance(decision, Show), decision
-    return decision.text
+    return decision
+
+
+def shown(decision: Decision) -> str:
+    return showing(decision).text
 
 
 def reason(decision: Decision) -> str:
