@@ -316,12 +316,9 @@ def test_decisions_are_probabilities_of_labels() -> None:
     assert body["usage"]["output_tokens"] == 3
 
 
-def test_the_document_names_exactly_the_routes_there_are() -> None:
-    async def run() -> Any:
-        async with served(chatting("x")) as (_, client), client.get("/openapi.json") as answer:
-            return await answer.json()
-
-    document = asyncio.run(run())
+async def test_the_document_names_exactly_the_routes_there_are() -> None:
+    async with served(chatting("x")) as (_, client), client.get("/openapi.json") as answer:
+        document = await answer.json()
     app = create_app(chatting("x"), Settings())
     served_here = {
         (route.resource.canonical, route.method.lower())

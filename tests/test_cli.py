@@ -9,7 +9,6 @@ import re
 import socket
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
@@ -52,7 +51,7 @@ def test_help_names_every_command() -> None:
     assert all(command in out for command in ("list", "pull", "info", "export"))
 
 
-def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None:
+async def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None:
     code = (
         "import sys, redraft.server.commands.main\n"
         "heavy = {'torch', 'numpy', 'onnxruntime', 'aiohttp', 'pygls', 'pydantic'}\n"
@@ -66,16 +65,11 @@ def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None:
         "redraft.model.weights.provide\n"
         "assert 'torch' not in sys.modules\n"
     )
-
-    async def run() -> tuple[int | None, bytes]:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", code, stderr=asyncio.subprocess.PIPE
-        )
-        _, err = await process.communicate()
-        return process.returncode, err
-
-    returncode, err = asyncio.run(run())
-    assert returncode == 0, err.decode()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stderr=asyncio.subprocess.PIPE
+    )
+    _, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
 
 
 @pytest.mark.parametrize(
@@ -148,31 +142,27 @@ def test_serve_names_a_port_in_use_and_the_way_out() -> None:
 
 
 @pytest.mark.parametrize("chosen", ["", "a-token-that-an-editor-knows"])
-def test_the_language_server_says_which_port_it_got_and_its_token(chosen: str) -> None:
-    async def run() -> tuple[str, dict[str, Any], bytes]:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", RUN, "lsp", "--tcp", "127.0.0.1:0",
-            stderr=asyncio.subprocess.PIPE, env={**os.environ, "REDRAFT_LSP_TOKEN": chosen},
-        )  # fmt: skip
-        try:
-            assert process.stderr is not None
-            async with asyncio.timeout(60):
-                said = (await process.stderr.readline()).decode()
-                told = json.loads(await process.stderr.readline())["listening"]
-                reader, writer = await asyncio.open_connection(told["host"], told["port"])
-                body = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}'
-                token = told.get("token", chosen).encode()
-                writer.write(b"Redraft-Token: %b\nContent-Length: %d\n\n" % (token, len(body)))
-                writer.write(body)
-                await reader.readuntil(b"\r\n\r\n")
-                answer = await reader.readuntil(b"capabilities")
-            writer.close()
-        finally:
-            process.kill()
-            await process.wait()
-        return said, told, answer
-
-    said, told, answer = asyncio.run(run())
+async def test_the_language_server_says_which_port_it_got_and_its_token(chosen: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", RUN, "lsp", "--tcp", "127.0.0.1:0",
+        stderr=asyncio.subprocess.PIPE, env={**os.environ, "REDRAFT_LSP_TOKEN": chosen},
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        async with asyncio.timeout(60):
+            said = (await process.stderr.readline()).decode()
+            told = json.loads(await process.stderr.readline())["listening"]
+            reader, writer = await asyncio.open_connection(told["host"], told["port"])
+            body = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}'
+            token = told.get("token", chosen).encode()
+            writer.write(b"Redraft-Token: %b\nContent-Length: %d\n\n" % (token, len(body)))
+            writer.write(body)
+            await reader.readuntil(b"\r\n\r\n")
+            answer = await reader.readuntil(b"capabilities")
+        writer.close()
+    finally:
+        process.kill()
+        await process.wait()
     assert said.startswith(f"the language server listens at 127.0.0.1:{told['port']}")
     assert told["port"] > 0
     assert b'"result"' in answer

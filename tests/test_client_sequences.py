@@ -8,7 +8,6 @@ kept.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from pathlib import Path
@@ -112,22 +111,18 @@ def test_a_client_gets_what_it_asks_for_and_no_popup(
 
 
 @pytest.mark.parametrize("name", OVER_HTTP)
-def test_a_client_over_http_gets_what_it_asks_for(name: str) -> None:
+async def test_a_client_over_http_gets_what_it_asks_for(name: str) -> None:
     told = sequence(name)
 
     def answer(request: EditRequest) -> Answer:
         return WRITTEN if request.task == "infill" else rewrite(request, *told["edit"])
 
     predictor = ScriptedPredictor([answer])
-
-    async def run() -> None:
-        async with served(predictor, None) as (_, client):
-            for number, step in enumerate(told["steps"]):
-                async with client.post(step["post"], json=step["body"]) as answer:
-                    assert answer.status == 200, await answer.text()
-                    assert_holds(await answer.json(), step["result"], f"step {number}")
-
-    asyncio.run(run())
+    async with served(predictor, None) as (_, client):
+        for number, step in enumerate(told["steps"]):
+            async with client.post(step["post"], json=step["body"]) as answer:
+                assert answer.status == 200, await answer.text()
+                assert_holds(await answer.json(), step["result"], f"step {number}")
 
 
 def test_every_client_that_is_documented_is_replayed_and_says_where_it_is_from() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,7 +29,7 @@ EDIT = EditRequest("infill", "a.py", "x = ", 4)
 TALK = EditRequest("chat", "", "", 0, conversation=Conversation((Message("user", "hello"),)))
 
 
-def test_conversations_go_to_their_own_model_which_is_loaded_when_somebody_talks() -> None:
+async def test_conversations_go_to_their_own_model_which_is_loaded_when_somebody_talks() -> None:
     opened: list[ScriptedPredictor] = []
 
     def open_chat() -> ScriptedPredictor:
@@ -39,54 +38,44 @@ def test_conversations_go_to_their_own_model_which_is_loaded_when_somebody_talks
         opened[-1].statuses = [loading, loading, CHATTY]
         return opened[-1]
 
-    async def run() -> None:
-        edits = ScriptedPredictor()
-        both = Companion(edits, "talker", 9000, ("tools",), open_chat)
-        status = await both.status()
-        assert (status.chat_model, status.longest_tokens) == ("talker", 9000)
-        assert status.chat_abilities == ("tools",) and "next_edit" in status.abilities
-        assert (await both.predict(EDIT)).candidates[0].text == "return a + b"
-        assert opened == []
-        for _ in range(2):
-            assert (await both.predict(TALK)).candidates[0].text == "hi"
-        assert len(opened) == 1 and edits.requests == [EDIT]
-        await both.close()
-        assert edits.closed and opened[0].closed
-
-    asyncio.run(run())
+    edits = ScriptedPredictor()
+    both = Companion(edits, "talker", 9000, ("tools",), open_chat)
+    status = await both.status()
+    assert (status.chat_model, status.longest_tokens) == ("talker", 9000)
+    assert status.chat_abilities == ("tools",) and "next_edit" in status.abilities
+    assert (await both.predict(EDIT)).candidates[0].text == "return a + b"
+    assert opened == []
+    for _ in range(2):
+        assert (await both.predict(TALK)).candidates[0].text == "hi"
+    assert len(opened) == 1 and edits.requests == [EDIT]
+    await both.close()
+    assert edits.closed and opened[0].closed
 
 
-def test_the_model_for_conversations_is_given_back_when_nobody_talks() -> None:
+async def test_the_model_for_conversations_is_given_back_when_nobody_talks() -> None:
     opened: list[ScriptedPredictor] = []
 
     def open_chat() -> ScriptedPredictor:
         opened.append(chatting("hi"))
         return opened[-1]
 
-    async def run() -> None:
-        both = Companion(ScriptedPredictor(), "talker", 9000, (), open_chat, idle_s=0.01)
-        await both.predict(TALK)
-        await eventually(lambda: opened[0].closed)
-        await both.predict(TALK)
-        assert len(opened) == 2
-        await both.close()
-
-    asyncio.run(run())
+    both = Companion(ScriptedPredictor(), "talker", 9000, (), open_chat, idle_s=0.01)
+    await both.predict(TALK)
+    await eventually(lambda: opened[0].closed)
+    await both.predict(TALK)
+    assert len(opened) == 2
+    await both.close()
 
 
-def test_a_model_for_conversations_that_cannot_be_loaded_leaves_edits_alone() -> None:
+async def test_a_model_for_conversations_that_cannot_be_loaded_leaves_edits_alone() -> None:
     failed = chatting("hi")
     failed.statuses = [replace(CHATTY, state="failed", message="no space")]
-
-    async def run() -> None:
-        both = Companion(ScriptedPredictor(), "talker", 9000, (), lambda: failed)
-        with pytest.raises(WeightsError, match="no space"):
-            await both.predict(TALK)
-        assert (await both.predict(EDIT)).candidates
-        await both.close()
-        assert failed.closed
-
-    asyncio.run(run())
+    both = Companion(ScriptedPredictor(), "talker", 9000, (), lambda: failed)
+    with pytest.raises(WeightsError, match="no space"):
+        await both.predict(TALK)
+    assert (await both.predict(EDIT)).candidates
+    await both.close()
+    assert failed.closed
 
 
 def test_a_conversation_crosses_the_wire_whole() -> None:
@@ -101,7 +90,9 @@ def test_a_conversation_crosses_the_wire_whole() -> None:
     assert request_from_json(body) == (request, False)
 
 
-def test_the_default_model_talks_through_its_companion(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_default_model_talks_through_its_companion(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     loaded: list[str] = []
 
     def no_weights(model: str, *how: object) -> Callable[[object], NoReturn]:
@@ -113,15 +104,11 @@ def test_the_default_model_talks_through_its_companion(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("redraft.model.engine.load.onnx_loader", no_weights)
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-
-    async def run() -> None:
-        engine = open_engine(Settings(model=DEFAULT_MODEL))
-        status = await engine.status()
-        assert (status.chat_model, status.longest_tokens) == (CHAT_MODEL, 32_768)
-        assert status.chat_abilities == ("grammar", "decide", "tools")
-        with pytest.raises(WeightsError, match=CHAT_MODEL):
-            await engine.predict(TALK)
-        await engine.close()
-
-    asyncio.run(run())
+    engine = open_engine(Settings(model=DEFAULT_MODEL))
+    status = await engine.status()
+    assert (status.chat_model, status.longest_tokens) == (CHAT_MODEL, 32_768)
+    assert status.chat_abilities == ("grammar", "decide", "tools")
+    with pytest.raises(WeightsError, match=CHAT_MODEL):
+        await engine.predict(TALK)
+    await engine.close()
     assert set(loaded) == {DEFAULT_MODEL, CHAT_MODEL}

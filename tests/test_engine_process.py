@@ -83,146 +83,115 @@ def kill(pid: int) -> None:
     psutil.Process(pid).kill()
 
 
-def test_a_second_client_joins_the_first_ones_engine(settings: Settings) -> None:
-    async def run() -> tuple[int, int]:
-        async with client(settings) as first, client(settings) as second:
-            return await pid_of(first), await pid_of(second)
-
-    first, second = asyncio.run(run())
-    assert first == second != os.getpid()
+async def test_a_second_client_joins_the_first_ones_engine(settings: Settings) -> None:
+    async with client(settings) as first, client(settings) as second:
+        one, other = await pid_of(first), await pid_of(second)
+    assert one == other != os.getpid()
 
 
-def test_racing_clients_start_one_engine(settings: Settings) -> None:
-    async def run() -> list[int]:
-        async with contextlib.AsyncExitStack() as stack:
-            clients = [await stack.enter_async_context(client(settings)) for _ in range(4)]
-            return await asyncio.gather(*(pid_of(one) for one in clients))
-
-    assert len(set(asyncio.run(run()))) == 1
+async def test_racing_clients_start_one_engine(settings: Settings) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(client(settings)) for _ in range(4)]
+        assert len(set(await asyncio.gather(*(pid_of(one) for one in clients)))) == 1
 
 
-def test_limits_for_clients_of_serve_do_not_bind_the_editors_engine(settings: Settings) -> None:
-    async def run() -> None:
-        narrow = settings.with_options(max_candidates=1, max_tokens=1, max_body_bytes=1_024)
-        async with client(narrow) as joined:
-            text = "x = 1\n" * 1_000
-            request = EditRequest("next_edit", "a.py", text, 0, candidates=3)
-            assert await joined.predict(request)
-
-    asyncio.run(run())
-
-
-def test_another_model_gets_an_engine_of_its_own(settings: Settings) -> None:
-    async def run() -> None:
-        other = settings.with_options(model="other-model")
-        async with client(settings) as first, client(other) as second:
-            first_pid, second_pid = await pid_of(first), await pid_of(second)
-            assert first_pid != second_pid
-            kill(second_pid)
-
-    asyncio.run(run())
+async def test_limits_for_clients_of_serve_do_not_bind_the_editors_engine(
+    settings: Settings,
+) -> None:
+    narrow = settings.with_options(max_candidates=1, max_tokens=1, max_body_bytes=1_024)
+    async with client(narrow) as joined:
+        text = "x = 1\n" * 1_000
+        request = EditRequest("next_edit", "a.py", text, 0, candidates=3)
+        assert await joined.predict(request)
 
 
-def test_an_engine_killed_between_requests_is_started_again(settings: Settings) -> None:
-    async def run() -> tuple[int, int]:
-        async with client(settings) as joined:
-            first = await pid_of(joined)
-            kill(first)
-            return first, await pid_of(joined)
+async def test_another_model_gets_an_engine_of_its_own(settings: Settings) -> None:
+    other = settings.with_options(model="other-model")
+    async with client(settings) as first, client(other) as second:
+        first_pid, second_pid = await pid_of(first), await pid_of(second)
+        assert first_pid != second_pid
+        kill(second_pid)
 
-    first, second = asyncio.run(run())
+
+async def test_an_engine_killed_between_requests_is_started_again(settings: Settings) -> None:
+    async with client(settings) as joined:
+        first = await pid_of(joined)
+        kill(first)
+        second = await pid_of(joined)
     assert first != second
     assert gone(first)
 
 
-def test_a_request_survives_the_kill_of_its_engine(settings: Settings, tmp_path: Path) -> None:
-    async def run() -> None:
-        notes = tmp_path / "notes"
-        async with client(settings) as joined:
-            asking = asyncio.create_task(pid_of(joined, "<hold once>"))
-            await eventually(lambda: notes.exists() and notes.read_text())
-            held_by = int(notes.read_text())
-            kill(held_by)
-            assert await asking != held_by
-
-    asyncio.run(run())
-
-
-def test_a_request_that_kills_every_engine_is_given_up_after_one_retry(settings: Settings) -> None:
-    async def run() -> None:
-        async with client(settings) as joined:
-            with pytest.raises(EngineGone, match="died twice"):
-                await pid_of(joined, "<crash>")
-            assert await pid_of(joined) > 0  # and the next request is served
-
-    asyncio.run(run())
+async def test_a_request_survives_the_kill_of_its_engine(
+    settings: Settings, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    async with client(settings) as joined:
+        asking = asyncio.create_task(pid_of(joined, "<hold once>"))
+        await eventually(lambda: notes.exists() and notes.read_text())
+        held_by = int(notes.read_text())
+        kill(held_by)
+        assert await asking != held_by
 
 
-def test_an_error_of_the_engine_is_no_reason_to_restart_it(settings: Settings) -> None:
-    async def run() -> None:
-        async with client(settings) as joined:
-            before = await pid_of(joined)
-            with pytest.raises(InvalidRequest, match="refused by the fake engine"):
-                await pid_of(joined, "<refuse>")
-            assert await pid_of(joined) == before
-
-    asyncio.run(run())
+async def test_a_request_that_kills_every_engine_is_given_up_after_one_retry(
+    settings: Settings,
+) -> None:
+    async with client(settings) as joined:
+        with pytest.raises(EngineGone, match="died twice"):
+            await pid_of(joined, "<crash>")
+        assert await pid_of(joined) > 0  # and the next request is served
 
 
-def test_an_idle_engine_leaves_and_takes_its_files_along(settings: Settings) -> None:
-    async def run() -> None:
-        brief = settings.with_options(idle_exit_s=0.3)
-        async with client(brief) as joined:
-            pid = await pid_of(joined)
-            meeting = Rendezvous.of(brief)
-            await eventually(lambda: gone(pid))
-            assert meeting.read() is None
-            assert meeting.socket is None or not meeting.socket.exists()
-            assert not meeting.is_taken()
-
-    asyncio.run(run())
+async def test_an_error_of_the_engine_is_no_reason_to_restart_it(settings: Settings) -> None:
+    async with client(settings) as joined:
+        before = await pid_of(joined)
+        with pytest.raises(InvalidRequest, match="refused by the fake engine"):
+            await pid_of(joined, "<refuse>")
+        assert await pid_of(joined) == before
 
 
-def test_a_joined_client_keeps_the_engine(settings: Settings) -> None:
-    async def run() -> None:
-        brief = settings.with_options(idle_exit_s=1.0, ping_s=0.1)
-        async with client(brief) as joined:
-            pid = await pid_of(joined)
-            await asyncio.sleep(2.5)
-            assert not gone(pid)
+async def test_an_idle_engine_leaves_and_takes_its_files_along(settings: Settings) -> None:
+    brief = settings.with_options(idle_exit_s=0.3)
+    async with client(brief) as joined:
+        pid = await pid_of(joined)
+        meeting = Rendezvous.of(brief)
+        await eventually(lambda: gone(pid))
+        assert meeting.read() is None
+        assert meeting.socket is None or not meeting.socket.exists()
+        assert not meeting.is_taken()
+
+
+async def test_a_joined_client_keeps_the_engine(settings: Settings) -> None:
+    brief = settings.with_options(idle_exit_s=1.0, ping_s=0.1)
+    async with client(brief) as joined:
+        pid = await pid_of(joined)
+        await asyncio.sleep(2.5)
+        assert not gone(pid)
+    await eventually(lambda: gone(pid))
+
+
+async def test_a_running_request_keeps_the_engine(settings: Settings, tmp_path: Path) -> None:
+    brief = settings.with_options(idle_exit_s=0.3)
+    notes = tmp_path / "notes"
+    async with client(brief) as joined:
+        asking = asyncio.create_task(pid_of(joined, "<hold>"))
+        await eventually(lambda: notes.exists() and notes.read_text())
+        pid = int(notes.read_text())
+        await asyncio.sleep(1.0)
+        assert not gone(pid)
+        asking.cancel()
         await eventually(lambda: gone(pid))
 
-    asyncio.run(run())
 
-
-def test_a_running_request_keeps_the_engine(settings: Settings, tmp_path: Path) -> None:
-    async def run() -> None:
-        brief = settings.with_options(idle_exit_s=0.3)
-        notes = tmp_path / "notes"
-        async with client(brief) as joined:
-            asking = asyncio.create_task(pid_of(joined, "<hold>"))
-            await eventually(lambda: notes.exists() and notes.read_text())
-            pid = int(notes.read_text())
-            await asyncio.sleep(1.0)
-            assert not gone(pid)
-            asking.cancel()
-            await eventually(lambda: gone(pid))
-
-    asyncio.run(run())
-
-
-def test_the_files_of_a_crashed_engine_are_no_obstacle(settings: Settings) -> None:
+async def test_the_files_of_a_crashed_engine_are_no_obstacle(settings: Settings) -> None:
     meeting = Rendezvous.of(settings)
     dead = Endpoint(str(meeting.folder / "engine.sock"), True, "t", 2**22 - 1, 1.0, "0.1.0")
     meeting.publish(dead)
     (meeting.folder / "engine.sock").write_text("stale")
     (meeting.folder / "engine.lock").write_text("stale")
-
-    async def run() -> int:
-        async with client(settings) as joined:
-            return await pid_of(joined)
-
-    assert asyncio.run(run()) > 0
+    async with client(settings) as joined:
+        assert (await pid_of(joined)) > 0
 
 
 @pytest.mark.parametrize("record", ["", "{", "[]", "null", '{"address": 1}'])
@@ -232,113 +201,88 @@ def test_a_damaged_record_is_no_obstacle(settings: Settings, record: str) -> Non
     assert meeting.read() is None
 
 
-def test_an_engine_of_an_older_release_is_replaced(settings: Settings) -> None:
-    async def run() -> None:
-        async with client(settings) as old, client(settings, release="999.0") as new:
-            before = await pid_of(old)
-            after = await pid_of(new)
-            assert after != before
-            await eventually(lambda: gone(before))
-            assert await pid_of(old) == after  # the older client follows
-            assert await pid_of(new) == after  # and nobody replaces it again
-
-    asyncio.run(run())
+async def test_an_engine_of_an_older_release_is_replaced(settings: Settings) -> None:
+    async with client(settings) as old, client(settings, release="999.0") as new:
+        before = await pid_of(old)
+        after = await pid_of(new)
+        assert after != before
+        await eventually(lambda: gone(before))
+        assert await pid_of(old) == after  # the older client follows
+        assert await pid_of(new) == after  # and nobody replaces it again
 
 
-def test_an_engine_of_a_newer_release_is_joined(settings: Settings) -> None:
-    async def run() -> None:
-        async with client(settings) as new, client(settings, release="0.0.1") as old:
-            assert await pid_of(new) == await pid_of(old)
-
-    asyncio.run(run())
+async def test_an_engine_of_a_newer_release_is_joined(settings: Settings) -> None:
+    async with client(settings) as new, client(settings, release="0.0.1") as old:
+        assert await pid_of(new) == await pid_of(old)
 
 
-def test_an_engine_that_cannot_start_says_why_and_is_not_tried_without_end(
+async def test_an_engine_that_cannot_start_says_why_and_is_not_tried_without_end(
     settings: Settings,
 ) -> None:
-    async def run() -> None:
-        slow = settings.with_options(backoff_s=30)
-        async with client(slow, engine="support.engines:broken_engine") as joined:
-            with pytest.raises(EngineGone, match="the fake engine cannot start"):
-                await joined.status()
-            with pytest.raises(EngineGone, match="next try"):
-                await joined.status()
-
-    asyncio.run(run())
+    slow = settings.with_options(backoff_s=30)
+    async with client(slow, engine="support.engines:broken_engine") as joined:
+        with pytest.raises(EngineGone, match="the fake engine cannot start"):
+            await joined.status()
+        with pytest.raises(EngineGone, match="next try"):
+            await joined.status()
 
 
-def test_an_engine_that_hangs_at_its_start_is_ended(settings: Settings) -> None:
-    async def run() -> None:
-        hasty = settings.with_options(start_timeout_s=4)
-        async with client(hasty, engine="support.engines:hanging_engine") as joined:
-            with pytest.raises(EngineGone, match="within 4 s"):
-                await joined.status()
-            await eventually(lambda: not Rendezvous.of(hasty).is_taken())
-
-    asyncio.run(run())
+async def test_an_engine_that_hangs_at_its_start_is_ended(settings: Settings) -> None:
+    hasty = settings.with_options(start_timeout_s=4)
+    async with client(hasty, engine="support.engines:hanging_engine") as joined:
+        with pytest.raises(EngineGone, match="within 4 s"):
+            await joined.status()
+        await eventually(lambda: not Rendezvous.of(hasty).is_taken())
 
 
-def test_a_missing_engine_is_named(settings: Settings) -> None:
-    async def run() -> None:
-        async with client(settings, engine="support.engines:nothing") as joined:
-            with pytest.raises(EngineGone, match=r"support\.engines:nothing"):
-                await joined.status()
-
-    asyncio.run(run())
+async def test_a_missing_engine_is_named(settings: Settings) -> None:
+    async with client(settings, engine="support.engines:nothing") as joined:
+        with pytest.raises(EngineGone, match=r"support\.engines:nothing"):
+            await joined.status()
 
 
-def test_cancelling_a_request_does_not_disturb_the_engine(
+async def test_cancelling_a_request_does_not_disturb_the_engine(
     settings: Settings, tmp_path: Path
 ) -> None:
-    async def run() -> None:
-        notes = tmp_path / "notes"
-        async with client(settings) as joined:
-            asking = asyncio.create_task(pid_of(joined, "<hold>"))
-            await eventually(lambda: notes.exists() and notes.read_text())
-            asking.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asking
-            assert await pid_of(joined) == int(notes.read_text())
-
-    asyncio.run(run())
+    notes = tmp_path / "notes"
+    async with client(settings) as joined:
+        asking = asyncio.create_task(pid_of(joined, "<hold>"))
+        await eventually(lambda: notes.exists() and notes.read_text())
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert await pid_of(joined) == int(notes.read_text())
 
 
 @posix
-def test_socket_and_token_are_for_this_user_alone(settings: Settings) -> None:
-    async def run() -> None:
-        async with client(settings) as joined:
-            await pid_of(joined)
-            meeting = Rendezvous.of(settings)
-            for file in meeting.folder.iterdir():
-                if file.suffix in (".json", ".sock"):
-                    assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, file
-            assert stat.S_IMODE(meeting.folder.stat().st_mode) == 0o700
-            endpoint = meeting.read()
-            assert endpoint is not None
-            for token in (None, "", endpoint.token[:-1] + "x"):
-                stranger = RemotePredictor(Path(endpoint.address), token)
-                with pytest.raises(Unauthorized):
-                    await stranger.status()
-                await stranger.close()
-
-    asyncio.run(run())
+async def test_socket_and_token_are_for_this_user_alone(settings: Settings) -> None:
+    async with client(settings) as joined:
+        await pid_of(joined)
+        meeting = Rendezvous.of(settings)
+        for file in meeting.folder.iterdir():
+            if file.suffix in (".json", ".sock"):
+                assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, file
+        assert stat.S_IMODE(meeting.folder.stat().st_mode) == 0o700
+        endpoint = meeting.read()
+        assert endpoint is not None
+        for token in (None, "", endpoint.token[:-1] + "x"):
+            stranger = RemotePredictor(Path(endpoint.address), token)
+            with pytest.raises(Unauthorized):
+                await stranger.status()
+            await stranger.close()
 
 
 @posix
-def test_a_path_too_long_for_a_socket_falls_back_to_loopback(
+async def test_a_path_too_long_for_a_socket_falls_back_to_loopback(
     settings: Settings, tmp_path: Path
 ) -> None:
     long = settings.with_options(runtime_dir=tmp_path / ("x" * 100))
-
-    async def run() -> None:
-        async with client(long) as joined:
-            pid = await pid_of(joined)
-            endpoint = Rendezvous.of(long).read()
-            assert endpoint is not None
-            assert endpoint.address.startswith("http://127.0.0.1:")
-            kill(pid)
-
-    asyncio.run(run())
+    async with client(long) as joined:
+        pid = await pid_of(joined)
+        endpoint = Rendezvous.of(long).read()
+        assert endpoint is not None
+        assert endpoint.address.startswith("http://127.0.0.1:")
+        kill(pid)
 
 
 @posix
@@ -349,27 +293,20 @@ def test_a_folder_that_is_a_link_is_not_trusted(settings: Settings, tmp_path: Pa
         Rendezvous.of(settings.with_options(runtime_dir=tmp_path / "link"))
 
 
-def test_the_engine_imports_nothing_from_the_users_project(
+async def test_the_engine_imports_nothing_from_the_users_project(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = tmp_path / "project"
     project.mkdir()
     (project / "json.py").write_text("raise SystemExit('the user\\'s json was imported')")
     monkeypatch.chdir(project)
-
-    async def run() -> int:
-        async with client(settings) as joined:
-            return await pid_of(joined)
-
-    assert asyncio.run(run()) > 0
+    async with client(settings) as joined:
+        assert (await pid_of(joined)) > 0
 
 
-def test_the_log_has_no_text_of_the_user(settings: Settings) -> None:
-    async def run() -> None:
-        async with client(settings) as joined:
-            await pid_of(joined, "my secret document")
-
-    asyncio.run(run())
+async def test_the_log_has_no_text_of_the_user(settings: Settings) -> None:
+    async with client(settings) as joined:
+        await pid_of(joined, "my secret document")
     log = Rendezvous.of(settings).log_file.read_text()
     assert "engine process" in log
     assert "secret" not in log
@@ -379,50 +316,39 @@ def test_the_log_has_no_text_of_the_user(settings: Settings) -> None:
 
 
 @posix
-def test_an_engine_that_hangs_is_ended_and_the_request_answered_by_another(
+async def test_an_engine_that_hangs_is_ended_and_the_request_answered_by_another(
     settings: Settings, tmp_path: Path
 ) -> None:
-    async def run() -> tuple[int, int]:
-        async with client(settings) as joined:
-            first = await pid_of(joined)
-            psutil.Process(first).suspend()
-            async with asyncio.timeout(20):
-                second = await pid_of(joined)
-            await eventually(lambda: gone(first))
-            return first, second
-
-    first, second = asyncio.run(run())
+    async with client(settings) as joined:
+        first = await pid_of(joined)
+        psutil.Process(first).suspend()
+        async with asyncio.timeout(20):
+            second = await pid_of(joined)
+        await eventually(lambda: gone(first))
     assert first != second
 
 
 @posix
-def test_an_engine_that_hangs_is_no_obstacle_to_the_next_editor(settings: Settings) -> None:
-    async def run() -> tuple[int, int]:
-        async with client(settings) as early, client(settings) as late:
-            first = await pid_of(early)
-            psutil.Process(first).suspend()
-            async with asyncio.timeout(20):
-                return first, await pid_of(late)
-
-    first, second = asyncio.run(run())
+async def test_an_engine_that_hangs_is_no_obstacle_to_the_next_editor(settings: Settings) -> None:
+    async with client(settings) as early, client(settings) as late:
+        first = await pid_of(early)
+        psutil.Process(first).suspend()
+        async with asyncio.timeout(20):
+            second = await pid_of(late)
     assert first != second
 
 
-def test_a_request_lost_with_its_engine_is_answered_once_the_next_one_is_ready(
+async def test_a_request_lost_with_its_engine_is_answered_once_the_next_one_is_ready(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_ENGINE_LOADS_S", "0.7")
-
-    async def run() -> tuple[int, int]:
-        async with client(settings, engine="support.engines:loading_engine") as joined:
-            with pytest.raises(ModelNotReady):  # nothing ever answered: the status says it loads
-                await pid_of(joined)
-            await asyncio.sleep(0.8)
-            first = await pid_of(joined)
-            kill(first)
-            return first, await pid_of(joined)
-
-    first, second = asyncio.run(run())
+    async with client(settings, engine="support.engines:loading_engine") as joined:
+        with pytest.raises(ModelNotReady):  # nothing ever answered: the status says it loads
+            await pid_of(joined)
+        await asyncio.sleep(0.8)
+        first = await pid_of(joined)
+        kill(first)
+        second = await pid_of(joined)
     assert first != second
 
 
@@ -440,57 +366,47 @@ async def until_answered(joined: EngineClient) -> int:
             await asyncio.sleep(0.05)
 
 
-def test_a_request_that_meets_a_start_is_told_so_and_the_start_goes_on(settings: Settings) -> None:
-    async def run() -> None:
-        async with client(settings, patience_s=0.0) as joined:
+async def test_a_request_that_meets_a_start_is_told_so_and_the_start_goes_on(
+    settings: Settings,
+) -> None:
+    async with client(settings, patience_s=0.0) as joined:
+        with pytest.raises(ModelNotReady, match="being started"):
+            await pid_of(joined)
+        status = await joined.status()
+        assert status.state == "loading" and "being started" in status.message
+        first = await until_answered(joined)
+        kill(first)
+        with pytest.raises(ModelNotReady, match="started again"):
+            await pid_of(joined)
+        assert await until_answered(joined) != first
+
+
+async def test_a_request_that_meets_an_engine_without_end_to_its_start_is_told_so(
+    settings: Settings,
+) -> None:
+    async with client(settings, engine="support.engines:hanging_engine", patience_s=0.1) as one:
+        for _ in range(3):
             with pytest.raises(ModelNotReady, match="being started"):
-                await pid_of(joined)
-            status = await joined.status()
-            assert status.state == "loading" and "being started" in status.message
-            first = await until_answered(joined)
-            kill(first)
-            with pytest.raises(ModelNotReady, match="started again"):
-                await pid_of(joined)
-            assert await until_answered(joined) != first
-
-    asyncio.run(run())
+                await pid_of(one)
 
 
-def test_a_request_that_meets_an_engine_without_end_to_its_start_is_told_so(
+async def test_an_engine_without_a_sign_of_life_costs_no_request_more_than_a_moment(
     settings: Settings,
 ) -> None:
-    async def run() -> None:
-        async with client(settings, engine="support.engines:hanging_engine", patience_s=0.1) as one:
-            for _ in range(3):
-                with pytest.raises(ModelNotReady, match="being started"):
-                    await pid_of(one)
-
-    asyncio.run(run())
-
-
-def test_an_engine_without_a_sign_of_life_costs_no_request_more_than_a_moment(
-    settings: Settings,
-) -> None:
-    async def run() -> None:
-        async with client(settings) as joined, client(settings) as other:
-            first = await pid_of(joined)
-            assert await pid_of(other) == first
-            with pytest.raises(ModelNotReady, match="no sign of life"):
-                await pid_of(joined, "<freeze>")
-            assert await until_answered(other) != first
-
-    asyncio.run(run())
+    async with client(settings) as joined, client(settings) as other:
+        first = await pid_of(joined)
+        assert await pid_of(other) == first
+        with pytest.raises(ModelNotReady, match="no sign of life"):
+            await pid_of(joined, "<freeze>")
+        assert await until_answered(other) != first
 
 
-def test_an_engine_that_has_too_much_to_do_is_left_alone(settings: Settings) -> None:
-    async def run() -> None:
-        async with client(settings) as joined:
-            first = await pid_of(joined)
-            with pytest.raises(ModelNotReady, match="no sign of life"):
-                await pid_of(joined, "<busy>")
-            assert await until_answered(joined) == first
-
-    asyncio.run(run())
+async def test_an_engine_that_has_too_much_to_do_is_left_alone(settings: Settings) -> None:
+    async with client(settings) as joined:
+        first = await pid_of(joined)
+        with pytest.raises(ModelNotReady, match="no sign of life"):
+            await pid_of(joined, "<busy>")
+        assert await until_answered(joined) == first
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there is the boot's time reckoned anew")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import pytest
 from pydantic import SecretStr
 from redraft.model.errors import SettingsError
@@ -48,21 +45,17 @@ def test_a_wrong_key_is_refused_everywhere_but_on_health(authorization: str | No
         assert answer_headers["WWW-Authenticate"].startswith("Bearer")
 
 
-def test_health_tells_strangers_nothing_but_the_state() -> None:
+async def test_health_tells_strangers_nothing_but_the_state() -> None:
     failed = ModelStatus("failed", "fake-1m", "CPU", None, "/home/jo/models/x is damaged.", 0)
-
-    async def run() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        settings = Settings(api_key=SecretStr("secret-key"), shutdown_s=0.1)
-        async with served(ScriptedPredictor(statuses=[failed]), settings) as (_, client):
-            stranger = await client.get("/health")
-            wrong = await client.get("/health", headers={"Authorization": "Bearer wrong"})
-            known = await client.get("/health", headers={"Authorization": "Bearer secret-key"})
-            assert {stranger.status, wrong.status, known.status} == {503}
-            return await stranger.json(), await wrong.json(), await known.json()
-
-    stranger, wrong, known = asyncio.run(run())
-    assert stranger == wrong == {"status": "failed", "progress": None}
-    assert known["message"] == failed.message
+    settings = Settings(api_key=SecretStr("secret-key"), shutdown_s=0.1)
+    async with served(ScriptedPredictor(statuses=[failed]), settings) as (_, client):
+        stranger = await client.get("/health")
+        wrong = await client.get("/health", headers={"Authorization": "Bearer wrong"})
+        known = await client.get("/health", headers={"Authorization": "Bearer secret-key"})
+        assert {stranger.status, wrong.status, known.status} == {503}
+        assert await stranger.json() == {"status": "failed", "progress": None}
+        assert await wrong.json() == {"status": "failed", "progress": None}
+        assert (await known.json())["message"] == failed.message
 
 
 def test_the_right_key_is_let_in() -> None:
@@ -78,15 +71,12 @@ def test_the_right_key_is_let_in() -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "[bad", "10.0.0.1"])
-def test_a_rebound_name_is_refused_without_a_key(host: str) -> None:
-    async def run() -> tuple[int, dict[str, Any]]:
-        async with (
-            served(ScriptedPredictor()) as (_, client),
-            client.get("/v1/models", headers={"Host": host}) as answer,
-        ):
-            return answer.status, (await answer.json())["error"]
-
-    status, error = asyncio.run(run())
+async def test_a_rebound_name_is_refused_without_a_key(host: str) -> None:
+    async with (
+        served(ScriptedPredictor()) as (_, client),
+        client.get("/v1/models", headers={"Host": host}) as answer,
+    ):
+        status, error = answer.status, (await answer.json())["error"]
     assert status == 403
     assert error["code"] == "forbidden"
 

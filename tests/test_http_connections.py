@@ -39,37 +39,31 @@ async def silent(port: int, said: bytes = b"") -> tuple[asyncio.StreamReader, as
 
 
 @pytest.mark.parametrize("said", [b"", b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nX"])
-def test_who_sends_no_whole_request_in_time_is_sent_away(said: bytes) -> None:
-    async def run() -> None:
-        async with limited(ScriptedPredictor(), ConnectionLimits(header_s=0.2)) as (port, client):
-            reader, writer = await silent(port, said)
-            assert await asyncio.wait_for(reader.read(), 10) == b""
+async def test_who_sends_no_whole_request_in_time_is_sent_away(said: bytes) -> None:
+    async with limited(ScriptedPredictor(), ConnectionLimits(header_s=0.2)) as (port, client):
+        reader, writer = await silent(port, said)
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
+        async with client.get("/health") as answer:
+            assert answer.status == 200
+
+
+async def test_silent_connections_take_nobodys_place() -> None:
+    predictor = ScriptedPredictor(hold=True)
+    async with limited(predictor, ConnectionLimits(connections=20)) as (port, client):
+        asking = asyncio.create_task(client.post("/v1/completions", json=BODY))
+        await eventually(lambda: predictor.running == 1)
+        others = [await silent(port) for _ in range(60)]
+        closed = [asyncio.create_task(reader.read()) for reader, _ in others]
+        await eventually(lambda: sum(one.done() for one in closed) >= 40)
+        async with client.get("/health") as answer:
+            assert answer.status == 200
+        assert predictor.running == 1, "who asks is never sent away"
+        asking.cancel()
+        for one in closed:
+            one.cancel()
+        for _, writer in others:
             writer.close()
-            async with client.get("/health") as answer:
-                assert answer.status == 200
-
-    asyncio.run(run())
-
-
-def test_silent_connections_take_nobodys_place() -> None:
-    async def run() -> None:
-        predictor = ScriptedPredictor(hold=True)
-        async with limited(predictor, ConnectionLimits(connections=20)) as (port, client):
-            asking = asyncio.create_task(client.post("/v1/completions", json=BODY))
-            await eventually(lambda: predictor.running == 1)
-            others = [await silent(port) for _ in range(60)]
-            closed = [asyncio.create_task(reader.read()) for reader, _ in others]
-            await eventually(lambda: sum(one.done() for one in closed) >= 40)
-            async with client.get("/health") as answer:
-                assert answer.status == 200
-            assert predictor.running == 1, "who asks is never sent away"
-            asking.cancel()
-            for one in closed:
-                one.cancel()
-            for _, writer in others:
-                writer.close()
-
-    asyncio.run(run())
 
 
 def test_the_longest_silent_go_first_and_the_busy_never() -> None:
@@ -89,7 +83,7 @@ def test_the_longest_silent_go_first_and_the_busy_never() -> None:
 
 
 @pytest.mark.parametrize("way", ["with its length", "in pieces", "packed"])
-def test_bodies_of_all_together_are_limited_before_they_are_read(way: str) -> None:
+async def test_bodies_of_all_together_are_limited_before_they_are_read(way: str) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         for _ in range(11):
             yield b" " * 500
@@ -99,38 +93,32 @@ def test_bodies_of_all_together_are_limited_before_they_are_read(way: str) -> No
             return {"data": gzip.compress(b" " * 5_500), "headers": {"Content-Encoding": "gzip"}}
         return {"data": pieces() if way == "in pieces" else b" " * 5_500}
 
-    async def run() -> None:
-        predictor = ScriptedPredictor(hold=True)
-        settings = Settings(max_body_bytes=6_000, max_bodies_bytes=10_000, shutdown_s=0.1)
-        async with served(predictor, settings) as (_, client):
-            body = {**BODY, "prompt": "x" * 5_000}
-            asking = asyncio.create_task(client.post("/v1/completions", json=body))
-            await eventually(lambda: predictor.running == 1)
+    predictor = ScriptedPredictor(hold=True)
+    settings = Settings(max_body_bytes=6_000, max_bodies_bytes=10_000, shutdown_s=0.1)
+    async with served(predictor, settings) as (_, client):
+        body = {**BODY, "prompt": "x" * 5_000}
+        asking = asyncio.create_task(client.post("/v1/completions", json=body))
+        await eventually(lambda: predictor.running == 1)
+        async with client.post("/v1/completions", **large()) as answer:  # type: ignore[arg-type]
+            assert answer.status == 429
+            assert int(answer.headers["Retry-After"]) >= 1
+            assert "limit of all is 10000" in (await answer.json())["error"]["message"]
+        asking.cancel()
+        await eventually(lambda: predictor.running == 0)
+        for _ in range(3):  # what was held is given back
             async with client.post("/v1/completions", **large()) as answer:  # type: ignore[arg-type]
-                assert answer.status == 429
-                assert int(answer.headers["Retry-After"]) >= 1
-                assert "limit of all is 10000" in (await answer.json())["error"]["message"]
-            asking.cancel()
-            await eventually(lambda: predictor.running == 0)
-            for _ in range(3):  # what was held is given back
-                async with client.post("/v1/completions", **large()) as answer:  # type: ignore[arg-type]
-                    assert answer.status == 400  # read, and no JSON
-
-    asyncio.run(run())
+                assert answer.status == 400  # read, and no JSON
 
 
-def test_many_small_bodies_in_pieces_are_taken_at_once() -> None:
+async def test_many_small_bodies_in_pieces_are_taken_at_once() -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b'{"prompt": "a", '
         yield b'"suffix": "b"}'
 
-    async def run() -> list[int]:
-        predictor = ScriptedPredictor(delay_s=0.05)
-        settings = Settings(max_body_bytes=6_000, max_bodies_bytes=10_000, shutdown_s=0.1)
-        async with served(predictor, settings) as (_, client):
-            answers = await asyncio.gather(
-                *(client.post("/v1/completions", data=pieces()) for _ in range(8))
-            )
-            return [answer.status for answer in answers]
-
-    assert asyncio.run(run()) == [200] * 8
+    predictor = ScriptedPredictor(delay_s=0.05)
+    settings = Settings(max_body_bytes=6_000, max_bodies_bytes=10_000, shutdown_s=0.1)
+    async with served(predictor, settings) as (_, client):
+        answers = await asyncio.gather(
+            *(client.post("/v1/completions", data=pieces()) for _ in range(8))
+        )
+        assert [answer.status for answer in answers] == [200] * 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -292,19 +291,15 @@ def test_a_missing_marker_is_refused_by_name(missing: str) -> None:
     assert body["error"]["param"] == "messages[0].content"
 
 
-def test_any_prefix_of_a_prompt_is_answered_or_refused() -> None:
+async def test_any_prefix_of_a_prompt_is_answered_or_refused() -> None:
     whole = mercury_as_cursortab(["x"], ["a<|cursor|>"], ["y"], HISTORY)
-
-    async def run() -> set[int]:
-        async with served(editing((1, 1, ["A"]))) as (_, client):
-            found = set()
-            for end in range(0, len(whole), 7):
-                async with client.post(PATH, json=mercury_body(whole[:end])) as answer:
-                    await answer.read()
-                    found.add(answer.status)
-            return found
-
-    assert asyncio.run(run()) == {200, 400}
+    async with served(editing((1, 1, ["A"]))) as (_, client):
+        found = set()
+        for end in range(0, len(whole), 7):
+            async with client.post(PATH, json=mercury_body(whole[:end])) as answer:
+                await answer.read()
+                found.add(answer.status)
+    assert found == {200, 400}
 
 
 @pytest.mark.parametrize(

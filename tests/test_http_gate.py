@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -128,15 +127,12 @@ def test_only_the_candidates_that_are_sure_enough_are_choices() -> None:
     assert mercury_applied(choice["message"]["content"]) == "second\nb"
 
 
-def test_a_stream_ends_with_none_and_the_reason() -> None:
-    async def run() -> str:
-        async with (
-            served(unsure()) as (_, client),
-            client.post(EDIT, json={**MERCURY, "stream": True}) as answer,
-        ):
-            return await answer.text()
-
-    text = asyncio.run(run())
+async def test_a_stream_ends_with_none_and_the_reason() -> None:
+    async with (
+        served(unsure()) as (_, client),
+        client.post(EDIT, json={**MERCURY, "stream": True}) as answer,
+    ):
+        text = await answer.text()
     assert '"content":"None"' in text
     assert "below_threshold" in text
 
@@ -146,15 +142,12 @@ def test_infill_is_not_gated() -> None:
     assert body["choices"][0]["text"] == "return a + b"
 
 
-def test_abstentions_are_counted_by_reason() -> None:
-    async def run() -> str:
-        async with served(unsure()) as (_, client):
-            for body in (MERCURY, MERCURY, {**MERCURY, "eagerness": "high"}):
-                await (await client.post(EDIT, json=body)).read()
-            long_line = mercury_body(mercury_as_cursortab([], ["x" * 5_000 + "<|cursor|>"], []))
-            await (await client.post(EDIT, json=long_line)).read()
-            return await (await client.get("/metrics")).text()
-
-    lines = asyncio.run(run()).split("\n")
+async def test_abstentions_are_counted_by_reason() -> None:
+    async with served(unsure()) as (_, client):
+        for body in (MERCURY, MERCURY, {**MERCURY, "eagerness": "high"}):
+            await (await client.post(EDIT, json=body)).read()
+        long_line = mercury_body(mercury_as_cursortab([], ["x" * 5_000 + "<|cursor|>"], []))
+        await (await client.post(EDIT, json=long_line)).read()
+        lines = (await (await client.get("/metrics")).text()).split("\n")
     assert 'redraft_abstentions_total{reason="below_threshold"} 2.0' in lines
     assert 'redraft_abstentions_total{reason="long_line"} 1.0' in lines

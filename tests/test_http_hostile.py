@@ -78,20 +78,17 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("path", POSTED)
-def test_a_broken_body_is_explained_in_the_shape_of_the_route(path: str) -> None:
-    async def run() -> None:
-        async with served(ScriptedPredictor()) as (_, client):
-            for body, says in BROKEN:
-                async with client.post(path, data=body) as answer:
-                    found = await answer.json()
-                    assert (answer.status, says in message(path, found)) == (400, True), found
-                if not path.startswith("/api/"):
-                    assert found["error"]["type"] == "invalid_request_error"
-                    assert found["error"]["code"] == "invalid_request"
-            async with client.get("/health") as health:
-                assert health.status == 200
-
-    asyncio.run(run())
+async def test_a_broken_body_is_explained_in_the_shape_of_the_route(path: str) -> None:
+    async with served(ScriptedPredictor()) as (_, client):
+        for body, says in BROKEN:
+            async with client.post(path, data=body) as answer:
+                found = await answer.json()
+                assert (answer.status, says in message(path, found)) == (400, True), found
+            if not path.startswith("/api/"):
+                assert found["error"]["type"] == "invalid_request_error"
+                assert found["error"]["code"] == "invalid_request"
+        async with client.get("/health") as health:
+            assert health.status == 200
 
 
 @pytest.mark.parametrize("path", POSTED)

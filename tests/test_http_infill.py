@@ -192,20 +192,16 @@ def test_an_error_before_the_first_piece_of_a_stream_keeps_its_status() -> None:
     assert body["error"]["code"] == "engine_gone"
 
 
-def test_an_error_within_a_stream_is_its_last_event() -> None:
+async def test_an_error_within_a_stream_is_its_last_event() -> None:
     failing = ScriptedPredictor([EngineGone("the engine is gone")], states=[(None,)] * 3)
-
-    async def run() -> list[str]:
-        async with (
-            served(failing) as (_, client),
-            client.post(
-                "/v1/fim/completions",
-                json={"prompt": "a", "suffix": "b", "stream": True, "diffusing": True},
-            ) as answer,
-        ):
-            return (await answer.text()).strip().split("\n\n")
-
-    blocks = asyncio.run(run())
+    async with (
+        served(failing) as (_, client),
+        client.post(
+            "/v1/fim/completions",
+            json={"prompt": "a", "suffix": "b", "stream": True, "diffusing": True},
+        ) as answer,
+    ):
+        blocks = (await answer.text()).strip().split("\n\n")
     assert len(blocks) == 4
     assert json.loads(blocks[-1].removeprefix("data: "))["error"]["code"] == "engine_gone"
 
@@ -267,51 +263,41 @@ def test_a_plain_prompt_is_a_file_that_ends_at_the_cursor() -> None:
     assert predictor.requests[0].cursor == len(predictor.requests[0].text)
 
 
-def test_models_lists_what_requests_may_name() -> None:
-    async def run() -> Any:
-        async with served(ScriptedPredictor()) as (_, client):
-            names = [m["id"] for m in (await (await client.get("/v1/models")).json())["data"]]
-            for name in names:
-                assert (await client.get(f"/v1/models/{name}")).status == 200
-                answer = await client.post(
-                    "/v1/completions", json={"model": name, "prompt": "a", "suffix": ""}
-                )
-                assert answer.status == 200
-            missing = await client.get("/v1/models/gpt-9")
-            return names, missing.status, await missing.json()
-
-    names, status, body = asyncio.run(run())
+async def test_models_lists_what_requests_may_name() -> None:
+    async with served(ScriptedPredictor()) as (_, client):
+        names = [m["id"] for m in (await (await client.get("/v1/models")).json())["data"]]
+        for name in names:
+            assert (await client.get(f"/v1/models/{name}")).status == 200
+            answer = await client.post(
+                "/v1/completions", json={"model": name, "prompt": "a", "suffix": ""}
+            )
+            assert answer.status == 200
+        missing = await client.get("/v1/models/gpt-9")
+        status, body = missing.status, await missing.json()
     assert names == ["fake-1m", "fake-1m-int8"]
     assert status == 404
     assert "fake-1m" in body["error"]["message"]
 
 
-def test_health_reports_progress_until_ready() -> None:
-    async def run() -> Any:
-        predictor = ScriptedPredictor(statuses=[ModelStatus("loading", "fake-1m", progress=0.4)])
-        async with served(predictor) as (_, client):
-            loading = await client.get("/health")
-            loading_body = await loading.json()
-            predictor.statuses[:] = [READY]
-            ready = await client.get("/health")
-            return loading.status, loading_body, ready.status, await ready.json()
-
-    status, body, status_ready, body_ready = asyncio.run(run())
-    assert (status, body["status"], body["progress"]) == (503, "loading", 0.4)
-    assert (status_ready, body_ready["status"]) == (200, "ready")
+async def test_health_reports_progress_until_ready() -> None:
+    predictor = ScriptedPredictor(statuses=[ModelStatus("loading", "fake-1m", progress=0.4)])
+    async with served(predictor) as (_, client):
+        loading = await client.get("/health")
+        body = await loading.json()
+        assert (loading.status, body["status"], body["progress"]) == (503, "loading", 0.4)
+        predictor.statuses[:] = [READY]
+        ready = await client.get("/health")
+        assert (ready.status, (await ready.json())["status"]) == (200, "ready")
 
 
-def test_metrics_count_requests_tokens_and_stages() -> None:
-    async def run() -> str:
-        async with served(ScriptedPredictor()) as (_, client):
-            await client.post("/v1/completions", json={"prompt": "a", "suffix": "b"})
-            await client.post("/v1/completions", data=b"{")
-            await client.get("/nowhere")
-            answer = await client.get("/metrics")
-            assert answer.headers["Content-Type"].startswith("text/plain")
-            return await answer.text()
-
-    text = asyncio.run(run())
+async def test_metrics_count_requests_tokens_and_stages() -> None:
+    async with served(ScriptedPredictor()) as (_, client):
+        await client.post("/v1/completions", json={"prompt": "a", "suffix": "b"})
+        await client.post("/v1/completions", data=b"{")
+        await client.get("/nowhere")
+        answer = await client.get("/metrics")
+        assert answer.headers["Content-Type"].startswith("text/plain")
+        text = await answer.text()
     assert 'redraft_http_requests_total{route="/v1/completions",status="200"} 1.0' in text
     assert 'redraft_http_requests_total{route="/v1/completions",status="400"} 1.0' in text
     assert 'redraft_http_requests_total{route="unknown",status="404"} 1.0' in text
@@ -320,21 +306,18 @@ def test_metrics_count_requests_tokens_and_stages() -> None:
     assert 'redraft_predictions_total{answer="candidates",task="infill"} 1.0' in text
 
 
-def test_a_dropped_connection_stops_the_computation() -> None:
-    async def run() -> ScriptedPredictor:
-        predictor = ScriptedPredictor(hold=True)
-        async with served(predictor) as (_, client):
-            for body in (
-                {"prompt": "a", "suffix": "b"},
-                {"prompt": "a", "suffix": "b", "stream": True, "diffusing": True},
-            ):
-                asking = asyncio.create_task(_read_all(client, "/v1/fim/completions", body))
-                await eventually(lambda: predictor.running == 1)
-                asking.cancel()
-                await eventually(lambda: predictor.running == 0)
-        return predictor
-
-    assert len(asyncio.run(run()).cancelled) == 2
+async def test_a_dropped_connection_stops_the_computation() -> None:
+    predictor = ScriptedPredictor(hold=True)
+    async with served(predictor) as (_, client):
+        for body in (
+            {"prompt": "a", "suffix": "b"},
+            {"prompt": "a", "suffix": "b", "stream": True, "diffusing": True},
+        ):
+            asking = asyncio.create_task(_read_all(client, "/v1/fim/completions", body))
+            await eventually(lambda: predictor.running == 1)
+            asking.cancel()
+            await eventually(lambda: predictor.running == 0)
+    assert len(predictor.cancelled) == 2
 
 
 async def _read_all(client: aiohttp.ClientSession, path: str, body: dict[str, Any]) -> bytes:
@@ -342,40 +325,34 @@ async def _read_all(client: aiohttp.ClientSession, path: str, body: dict[str, An
         return await answer.read()
 
 
-def test_shutdown_lets_a_running_request_finish() -> None:
+async def test_shutdown_lets_a_running_request_finish() -> None:
     async def gated(request: EditRequest) -> str:
         started.set()
         await gate.wait()
         return "x"
 
-    async def run() -> int:
-        app = create_app(ScriptedPredictor([gated]), Settings())
-        async with aiohttp.ClientSession() as client:
-            async with listening(app, host="127.0.0.1", port=0, shutdown_s=20) as url:
-                ask = {"prompt": "a", "suffix": "b"}
-                asking = asyncio.create_task(client.post(f"{url}/v1/completions", json=ask))
-                await started.wait()
-                asyncio.get_running_loop().call_later(0.2, gate.set)  # while it shuts down
-            return (await asking).status
-
     started, gate = asyncio.Event(), asyncio.Event()
-    assert asyncio.run(run()) == 200
+    app = create_app(ScriptedPredictor([gated]), Settings())
+    async with aiohttp.ClientSession() as client:
+        async with listening(app, host="127.0.0.1", port=0, shutdown_s=20) as url:
+            ask = {"prompt": "a", "suffix": "b"}
+            asking = asyncio.create_task(client.post(f"{url}/v1/completions", json=ask))
+            await started.wait()
+            asyncio.get_running_loop().call_later(0.2, gate.set)  # while it shuts down
+        assert (await asking).status == 200
 
 
-def test_shutdown_ends_what_does_not_finish() -> None:
-    async def run() -> ScriptedPredictor:
-        predictor = ScriptedPredictor(hold=True)
-        app = create_app(predictor, Settings())
-        async with aiohttp.ClientSession() as client:
-            async with listening(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url:
-                ask = {"prompt": "a", "suffix": "b"}
-                asking = asyncio.create_task(client.post(f"{url}/v1/completions", json=ask))
-                await eventually(lambda: predictor.running == 1)
-            with pytest.raises(aiohttp.ClientError):
-                await asking
-        return predictor
-
-    assert len(asyncio.run(run()).cancelled) == 1
+async def test_shutdown_ends_what_does_not_finish() -> None:
+    predictor = ScriptedPredictor(hold=True)
+    app = create_app(predictor, Settings())
+    async with aiohttp.ClientSession() as client:
+        async with listening(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url:
+            ask = {"prompt": "a", "suffix": "b"}
+            asking = asyncio.create_task(client.post(f"{url}/v1/completions", json=ask))
+            await eventually(lambda: predictor.running == 1)
+        with pytest.raises(aiohttp.ClientError):
+            await asking
+    assert len(predictor.cancelled) == 1
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/fim/completions"])

@@ -26,19 +26,16 @@ EDIT = mercury_body(mercury_as_cursortab([], ["a<|cursor|>"], []))
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_huge_body_is_refused_with_the_limit(chunked: bool) -> None:
+async def test_a_huge_body_is_refused_with_the_limit(chunked: bool) -> None:
     async def pieces() -> Any:
         for _ in range(8):
             yield b" " * 1_000
 
-    async def run() -> tuple[int, dict[str, Any]]:
-        settings = Settings(max_body_bytes=4_000, shutdown_s=0.1)
-        async with served(ScriptedPredictor(), settings) as (_, client):
-            data = pieces() if chunked else b" " * 8_000
-            async with client.post("/v1/completions", data=data) as answer:
-                return answer.status, (await answer.json())["error"]
-
-    status, error = asyncio.run(run())
+    settings = Settings(max_body_bytes=4_000, shutdown_s=0.1)
+    async with served(ScriptedPredictor(), settings) as (_, client):
+        data = pieces() if chunked else b" " * 8_000
+        async with client.post("/v1/completions", data=data) as answer:
+            status, error = answer.status, (await answer.json())["error"]
     assert status == 413
     assert "4000 bytes" in error["message"]
 
@@ -62,18 +59,17 @@ def test_a_body_that_does_not_unpack_is_the_clients_fault() -> None:
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/health", "/v1/completions", "/v1/models"])
-def test_a_client_is_told_that_a_body_nobody_could_read_ends_its_connection(path: str) -> None:
-    async def run() -> None:
-        async with served(ScriptedPredictor()) as (_, client):
-            for _ in range(3):
-                packed = {"Content-Encoding": "gzip"}
-                async with client.post(path, data=b"no gzip at all", headers=packed) as answer:
-                    assert 400 <= answer.status < 500
-                    assert answer.headers["Connection"] == "close"
-                async with client.get("/health") as answer:
-                    assert answer.status == 200
-
-    asyncio.run(run())
+async def test_a_client_is_told_that_a_body_nobody_could_read_ends_its_connection(
+    path: str,
+) -> None:
+    async with served(ScriptedPredictor()) as (_, client):
+        for _ in range(3):
+            packed = {"Content-Encoding": "gzip"}
+            async with client.post(path, data=b"no gzip at all", headers=packed) as answer:
+                assert 400 <= answer.status < 500
+                assert answer.headers["Connection"] == "close"
+            async with client.get("/health") as answer:
+                assert answer.status == 200
 
 
 def test_one_line_of_five_megabytes_is_taken() -> None:
@@ -82,20 +78,16 @@ def test_one_line_of_five_megabytes_is_taken() -> None:
     assert predictor.requests[0].cursor == 5_000_000
 
 
-def test_a_stalled_body_is_given_up() -> None:
-    async def run() -> bytes:
-        settings = Settings(body_timeout_s=0.2, shutdown_s=0.1)
-        async with served(ScriptedPredictor(), settings) as (url, _):
-            host, port = url.removeprefix("http://").split(":")
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(
-                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
-            )
-            answer = await asyncio.wait_for(reader.readuntil(b"}}"), 20)
-            writer.close()
-            return answer
-
-    answer = asyncio.run(run())
+async def test_a_stalled_body_is_given_up() -> None:
+    settings = Settings(body_timeout_s=0.2, shutdown_s=0.1)
+    async with served(ScriptedPredictor(), settings) as (url, _):
+        host, port = url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+        )
+        answer = await asyncio.wait_for(reader.readuntil(b"}}"), 20)
+        writer.close()
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"body_timeout" in answer
 
@@ -109,18 +101,15 @@ def test_a_stalled_body_is_given_up() -> None:
         b"\x16\x03\x01\x02\x00",
     ],
 )
-def test_bytes_that_are_not_http_leave_the_server_well(garbage: bytes) -> None:
-    async def run() -> None:
-        async with served(ScriptedPredictor()) as (url, client):
-            host, port = url.removeprefix("http://").split(":")
-            _, writer = await asyncio.open_connection(host, int(port))
-            writer.write(garbage)
-            await writer.drain()
-            writer.close()
-            async with client.get("/health") as health:
-                assert health.status == 200
-
-    asyncio.run(run())
+async def test_bytes_that_are_not_http_leave_the_server_well(garbage: bytes) -> None:
+    async with served(ScriptedPredictor()) as (url, client):
+        host, port = url.removeprefix("http://").split(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(garbage)
+        await writer.drain()
+        writer.close()
+        async with client.get("/health") as health:
+            assert health.status == 200
 
 
 def test_a_fault_of_ours_is_a_500_that_shows_no_inside() -> None:
@@ -141,37 +130,36 @@ def test_a_model_that_is_not_ready_is_a_503_to_try_again() -> None:
     assert int(headers["Retry-After"]) >= 1
 
 
-def test_a_full_queue_answers_429_and_recovers() -> None:
-    async def run() -> None:
-        predictor = ScriptedPredictor(hold=True)
-        settings = Settings(queue_length=2, shutdown_s=0.1)
-        body = {"prompt": "a", "suffix": "b"}
-        async with served(predictor, settings) as (_, client):
-            waiting = [
-                asyncio.create_task(client.post("/v1/completions", json={**body, "prompt": prompt}))
-                for prompt in ("first", "second")
-            ]
-            await eventually(lambda: predictor.running == 2)
-            for path in ("/v1/completions", "/v1/fim/completions"):
-                async with client.post(path, json=body) as answer:
-                    assert answer.status == 429
-                    assert int(answer.headers["Retry-After"]) >= 1
-                    assert (await answer.json())["error"]["code"] == "overloaded"
-            async with client.get("/health") as health:
-                assert health.status == 200
-            for one in waiting:
-                one.cancel()
-            await eventually(lambda: predictor.running == 0)
-            predictor.hold = False
-            async with client.post("/v1/completions", json=body) as answer:
-                assert answer.status == 200
-            async with client.get("/metrics") as answer:
-                assert "redraft_predictions_refused_total 2.0" in await answer.text()
-
-    asyncio.run(run())
+async def test_a_full_queue_answers_429_and_recovers() -> None:
+    predictor = ScriptedPredictor(hold=True)
+    settings = Settings(queue_length=2, shutdown_s=0.1)
+    body = {"prompt": "a", "suffix": "b"}
+    async with served(predictor, settings) as (_, client):
+        waiting = [
+            asyncio.create_task(client.post("/v1/completions", json={**body, "prompt": prompt}))
+            for prompt in ("first", "second")
+        ]
+        await eventually(lambda: predictor.running == 2)
+        for path in ("/v1/completions", "/v1/fim/completions"):
+            async with client.post(path, json=body) as answer:
+                assert answer.status == 429
+                assert int(answer.headers["Retry-After"]) >= 1
+                assert (await answer.json())["error"]["code"] == "overloaded"
+        async with client.get("/health") as health:
+            assert health.status == 200
+        for one in waiting:
+            one.cancel()
+        await eventually(lambda: predictor.running == 0)
+        predictor.hold = False
+        async with client.post("/v1/completions", json=body) as answer:
+            assert answer.status == 200
+        async with client.get("/metrics") as answer:
+            assert "redraft_predictions_refused_total 2.0" in await answer.text()
 
 
-def test_others_are_answered_while_a_large_body_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_others_are_answered_while_a_large_body_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     reading, go_on = threading.Event(), threading.Event()
 
     def slowly(prompt: str) -> Middle:
@@ -180,18 +168,14 @@ def test_others_are_answered_while_a_large_body_is_read(monkeypatch: pytest.Monk
         return Middle(prompt, "")
 
     monkeypatch.setattr(openai, "recognise", slowly)
-
-    async def run() -> int:
-        async with served(ScriptedPredictor()) as (_, client):
-            body = {"prompt": "x" * LARGE_BODY}
-            large = asyncio.create_task(client.post("/v1/completions", json=body))
-            await eventually(reading.is_set)
-            async with client.get("/health") as health:
-                assert health.status == 200
-            go_on.set()
-            return (await large).status
-
-    assert asyncio.run(run()) == 200
+    async with served(ScriptedPredictor()) as (_, client):
+        body = {"prompt": "x" * LARGE_BODY}
+        large = asyncio.create_task(client.post("/v1/completions", json=body))
+        await eventually(reading.is_set)
+        async with client.get("/health") as health:
+            assert health.status == 200
+        go_on.set()
+        assert (await large).status == 200
 
 
 @pytest.mark.parametrize(
@@ -220,16 +204,13 @@ def test_of_thousands_of_files_in_a_prompt_the_most_useful_are_read(
     assert [file.path for file in related] == [f"{i}.py" for i in reversed(range(MAX_RELATED))]
 
 
-def test_a_port_in_use_is_named_with_the_way_out() -> None:
-    async def run() -> None:
-        async with served(ScriptedPredictor()) as (url, _):
-            port = int(url.rpartition(":")[2])
-            app = create_app(ScriptedPredictor(), Settings())
-            with pytest.raises(SettingsError, match=rf"{port}.*--port"):
-                async with listening(app, host="127.0.0.1", port=port, shutdown_s=0):
-                    raise AssertionError("it listened on a port in use")
-
-    asyncio.run(run())
+async def test_a_port_in_use_is_named_with_the_way_out() -> None:
+    async with served(ScriptedPredictor()) as (url, _):
+        port = int(url.rpartition(":")[2])
+        app = create_app(ScriptedPredictor(), Settings())
+        with pytest.raises(SettingsError, match=rf"{port}.*--port"):
+            async with listening(app, host="127.0.0.1", port=port, shutdown_s=0):
+                raise AssertionError("it listened on a port in use")
 
 
 @pytest.mark.parametrize(
@@ -242,54 +223,45 @@ def test_a_port_in_use_is_named_with_the_way_out() -> None:
         ("/api/generate", {"prompt": "a"}),
     ],
 )
-def test_a_superseded_request_that_is_dropped_stops_computing(
+async def test_a_superseded_request_that_is_dropped_stops_computing(
     path: str, body: dict[str, Any]
 ) -> None:
-    async def run() -> ScriptedPredictor:
-        predictor = ScriptedPredictor(hold=True)
-        async with served(predictor) as (_, client):
+    predictor = ScriptedPredictor(hold=True)
+    async with served(predictor) as (_, client):
 
-            async def ask() -> bytes:
-                async with client.post(path, json=body) as answer:
-                    return await answer.read()
+        async def ask() -> bytes:
+            async with client.post(path, json=body) as answer:
+                return await answer.read()
 
-            asking = asyncio.create_task(ask())
-            await eventually(lambda: predictor.running == 1)
-            asking.cancel()
-            await eventually(lambda: predictor.running == 0)
-        return predictor
-
-    assert len(asyncio.run(run()).cancelled) == 1
+        asking = asyncio.create_task(ask())
+        await eventually(lambda: predictor.running == 1)
+        asking.cancel()
+        await eventually(lambda: predictor.running == 0)
+    assert len(predictor.cancelled) == 1
 
 
-def test_a_client_session_that_sends_half_a_request_is_forgotten() -> None:
-    async def run() -> None:
-        predictor = ScriptedPredictor()
-        async with served(predictor) as (url, client):
-            host, port = url.removeprefix("http://").split(":")
-            _, writer = await asyncio.open_connection(host, int(port))
-            writer.write(
-                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"
-            )
-            await writer.drain()
-            writer.close()
-            async with client.get("/health") as health:
-                assert health.status == 200
-        assert predictor.requests == []
-
-    asyncio.run(run())
+async def test_a_client_session_that_sends_half_a_request_is_forgotten() -> None:
+    predictor = ScriptedPredictor()
+    async with served(predictor) as (url, client):
+        host, port = url.removeprefix("http://").split(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"
+        )
+        await writer.drain()
+        writer.close()
+        async with client.get("/health") as health:
+            assert health.status == 200
+    assert predictor.requests == []
 
 
-def test_an_aiohttp_client_can_be_reused_after_an_error() -> None:
-    async def run() -> list[int]:
-        async with served(ScriptedPredictor()) as (url, _):
-            connector = aiohttp.TCPConnector(limit=1)
-            async with aiohttp.ClientSession(base_url=url, connector=connector) as client:
-                found = []
-                for body in (b"{", json.dumps({"prompt": "a", "suffix": ""}).encode(), b"\xff"):
-                    async with client.post("/v1/completions", data=body) as answer:
-                        await answer.read()
-                        found.append(answer.status)
-                return found
-
-    assert asyncio.run(run()) == [400, 200, 400]
+async def test_an_aiohttp_client_can_be_reused_after_an_error() -> None:
+    async with served(ScriptedPredictor()) as (url, _):
+        connector = aiohttp.TCPConnector(limit=1)
+        async with aiohttp.ClientSession(base_url=url, connector=connector) as client:
+            found = []
+            for body in (b"{", json.dumps({"prompt": "a", "suffix": ""}).encode(), b"\xff"):
+                async with client.post("/v1/completions", data=body) as answer:
+                    await answer.read()
+                    found.append(answer.status)
+    assert found == [400, 200, 400]

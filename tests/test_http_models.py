@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -48,22 +47,15 @@ def test_a_model_of_ours_that_is_not_loaded_is_an_error(path: str, body: dict[st
     assert predictor.requests == []
 
 
-def test_the_error_for_an_unknown_model_lists_what_models_lists() -> None:
+async def test_the_error_for_an_unknown_model_lists_what_models_lists() -> None:
     status = replace(CHATTY, chat_model="chatter-1b")
-
-    async def run() -> tuple[list[str], int, str]:
-        async with (
-            served(ScriptedPredictor(statuses=[status])) as (
-                _,
-                client,
-            ),
-            client.get("/v1/models") as listed,
-            client.get("/v1/models/nope") as refused,
-        ):
-            names = [each["id"] for each in (await listed.json())["data"]]
-            return names, refused.status, (await refused.json())["error"]["message"]
-
-    names, code, message = asyncio.run(run())
+    async with (
+        served(ScriptedPredictor(statuses=[status])) as (_, client),
+        client.get("/v1/models") as listed,
+        client.get("/v1/models/nope") as refused,
+    ):
+        names = [each["id"] for each in (await listed.json())["data"]]
+        code, message = refused.status, (await refused.json())["error"]["message"]
     assert code == 404
     assert f"The models are {', '.join(names)}." in message
     assert len(names) > 2, "the model for conversations, too"

@@ -94,15 +94,12 @@ def test_prompts_of_other_models_get_an_empty_response_and_the_reason() -> None:
     assert predictor.requests == []
 
 
-def test_it_streams_unless_told_otherwise() -> None:
-    async def run() -> tuple[str, str]:
-        async with (
-            served(ScriptedPredictor()) as (_, client),
-            client.post("/api/generate", json={"model": "m", "prompt": "a = "}) as answer,
-        ):
-            return answer.content_type, await answer.text()
-
-    kind, text = asyncio.run(run())
+async def test_it_streams_unless_told_otherwise() -> None:
+    async with (
+        served(ScriptedPredictor()) as (_, client),
+        client.post("/api/generate", json={"model": "m", "prompt": "a = "}) as answer,
+    ):
+        kind, text = answer.content_type, await answer.text()
     assert kind == "application/x-ndjson"
     [line] = text.splitlines()
     assert json.loads(line)["response"] == "return a + b"
@@ -141,16 +138,13 @@ def test_a_wrong_field_is_named(change: dict[str, Any], says: str) -> None:
     assert predictor.requests == []
 
 
-def test_tags_and_show_tell_of_the_model() -> None:
-    async def run() -> tuple[Any, Any]:
-        async with served(ScriptedPredictor()) as (_, client):
-            async with client.get("/api/tags") as answer:
-                tags = await answer.json()
-            name = tags["models"][0]["name"]
-            async with client.post("/api/show", json={"model": name}) as answer:
-                return tags, await answer.json()
-
-    tags, show = asyncio.run(run())
+async def test_tags_and_show_tell_of_the_model() -> None:
+    async with served(ScriptedPredictor()) as (_, client):
+        async with client.get("/api/tags") as answer:
+            tags = await answer.json()
+        name = tags["models"][0]["name"]
+        async with client.post("/api/show", json={"model": name}) as answer:
+            show = await answer.json()
     assert [one["name"] for one in tags["models"]] == ["fake-1m", "fake-1m-int8"]
     assert tags["models"][0]["details"]["quantization_level"] == "int8"
     assert show["capabilities"] == ["completion", "insert"]

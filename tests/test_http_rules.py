@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -138,14 +137,12 @@ def test_a_worse_candidate_that_keeps_the_rules_takes_its_place() -> None:
     assert said is None
 
 
-def test_refusals_are_counted() -> None:
-    async def run() -> str:
-        body = mercury_body(mercury_as_zed("", "<|cursor|>x = 1", ""))
-        async with served(rewritten(1, 1, "x  = 1")) as (_, client):
-            await (await client.post("/v1/edit/completions", json=body)).read()
-            return await (await client.get("/metrics")).text()
-
-    assert 'redraft_abstentions_total{reason="refused"} 1.0' in asyncio.run(run()).split("\n")
+async def test_refusals_are_counted() -> None:
+    body = mercury_body(mercury_as_zed("", "<|cursor|>x = 1", ""))
+    async with served(rewritten(1, 1, "x  = 1")) as (_, client):
+        await (await client.post("/v1/edit/completions", json=body)).read()
+        metrics = await (await client.get("/metrics")).text()
+    assert 'redraft_abstentions_total{reason="refused"} 1.0' in metrics.split("\n")
 
 
 # --- what the user did, told from hunks ----------------------------------------------------------

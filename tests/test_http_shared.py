@@ -56,25 +56,22 @@ async def sent(
     yield [asyncio.create_task(send()) for _ in range(times)]
 
 
-def test_three_of_the_same_over_http_are_computed_once() -> None:
-    async def run() -> tuple[list[dict[str, Any]], int, str]:
-        predictor = Gated()
-        async with served(predictor) as (_, client), sent(client, BODY, 3) as answers:
+async def test_three_of_the_same_over_http_are_computed_once() -> None:
+    predictor = Gated()
+    async with served(predictor) as (_, client), sent(client, BODY, 3) as answers:
 
-            async def shown() -> str:
-                async with client.get("/metrics") as answer:
-                    return await answer.text()
+        async def shown() -> str:
+            async with client.get("/metrics") as answer:
+                return await answer.text()
 
-            async with asyncio.timeout(20):
-                while "redraft_predictions_shared_total 2.0" not in await shown():
-                    await asyncio.sleep(0.01)
-            predictor.gate.set()
-            return await asyncio.gather(*answers), len(predictor.requests), await shown()
-
-    answers, computed, metrics = asyncio.run(run())
-    assert [answer["choices"][0]["text"] for answer in answers] == ["return a + b"] * 3
-    assert len({answer["id"] for answer in answers}) == 3
-    assert computed == 1
+        async with asyncio.timeout(20):
+            while "redraft_predictions_shared_total 2.0" not in await shown():
+                await asyncio.sleep(0.01)
+        predictor.gate.set()
+        found, metrics = await asyncio.gather(*answers), await shown()
+    assert [answer["choices"][0]["text"] for answer in found] == ["return a + b"] * 3
+    assert len({answer["id"] for answer in found}) == 3
+    assert len(predictor.requests) == 1
     assert 'redraft_predictions_total{answer="candidates",task="infill"} 1.0' in metrics
 
 
@@ -86,100 +83,80 @@ def test_three_of_the_same_over_http_are_computed_once() -> None:
         ({"temperature": 0.5}, 2),
     ],
 )
-def test_only_what_would_come_out_the_same_is_shared(change: dict[str, Any], computed: int) -> None:
-    async def run() -> int:
-        predictor = Gated()
-        request = EditRequest(task="infill", path="a.py", text="ab", cursor=1, **change)
-        tasks = await asked(service(predictor), request, request)
-        predictor.gate.set()
-        await asyncio.gather(*tasks)
-        return len(predictor.requests)
-
-    assert asyncio.run(run()) == computed
-
-
-def test_any_other_field_makes_another_question() -> None:
-    async def run() -> int:
-        predictor = Gated()
-        others = [
-            EditRequest(task="infill", path="a.py", text="ab", cursor=1, **change)
-            for change in ({"seed": 1}, {"max_tokens": 5}, {"language": "python"}, {"stop": ("x",)})
-        ]
-        tasks = await asked(service(predictor), REQUEST, *others)
-        predictor.gate.set()
-        await asyncio.gather(*tasks)
-        return len(predictor.requests)
-
-    assert asyncio.run(run()) == 5
+async def test_only_what_would_come_out_the_same_is_shared(
+    change: dict[str, Any], computed: int
+) -> None:
+    predictor = Gated()
+    request = EditRequest(task="infill", path="a.py", text="ab", cursor=1, **change)
+    tasks = await asked(service(predictor), request, request)
+    predictor.gate.set()
+    await asyncio.gather(*tasks)
+    assert len(predictor.requests) == computed
 
 
-def test_one_that_leaves_takes_nobodys_answer_along() -> None:
-    async def run() -> tuple[int, int]:
-        predictor = Gated()
-        first, second, third = await asked(service(predictor), REQUEST, REQUEST, REQUEST)
-        first.cancel()
-        third.cancel()
-        await asyncio.wait((first, third))
-        assert predictor.running == 1
-        predictor.gate.set()
-        assert (await second).candidates
-        return len(predictor.requests), len(predictor.cancelled)
-
-    assert asyncio.run(run()) == (1, 0)
+async def test_any_other_field_makes_another_question() -> None:
+    predictor = Gated()
+    others = [
+        EditRequest(task="infill", path="a.py", text="ab", cursor=1, **change)
+        for change in ({"seed": 1}, {"max_tokens": 5}, {"language": "python"}, {"stop": ("x",)})
+    ]
+    tasks = await asked(service(predictor), REQUEST, *others)
+    predictor.gate.set()
+    await asyncio.gather(*tasks)
+    assert len(predictor.requests) == 5
 
 
-def test_the_computation_ends_when_the_last_has_left_and_the_next_begins_anew() -> None:
-    async def run() -> None:
-        predictor = Gated()
-        one = service(predictor)
-        tasks = await asked(one, REQUEST, REQUEST)
-        for task in tasks:
-            task.cancel()
-        [again] = await asked(one, REQUEST)
-        await eventually(lambda: len(predictor.cancelled) == 1)
-        predictor.gate.set()
-        assert (await again).candidates
-        assert len(predictor.requests) == 2
-
-    asyncio.run(run())
+async def test_one_that_leaves_takes_nobodys_answer_along() -> None:
+    predictor = Gated()
+    first, second, third = await asked(service(predictor), REQUEST, REQUEST, REQUEST)
+    first.cancel()
+    third.cancel()
+    await asyncio.wait((first, third))
+    assert predictor.running == 1
+    predictor.gate.set()
+    assert (await second).candidates
+    assert (len(predictor.requests), len(predictor.cancelled)) == (1, 0)
 
 
-def test_a_failure_is_everybodys() -> None:
-    async def run() -> list[Any]:
-        predictor = Gated(EngineGone("gone"))
-        tasks = await asked(service(predictor), REQUEST, REQUEST)
-        predictor.gate.set()
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    assert [type(error) for error in asyncio.run(run())] == [EngineGone, EngineGone]
-
-
-def test_each_that_looks_sees_the_states() -> None:
-    async def run() -> list[list[int]]:
-        predictor, seen = Gated(), [[], []]  # type: ignore[var-annotated]
-        one = service(predictor)
-        tasks = [
-            asyncio.create_task(
-                one.predict(REQUEST, lambda state, each=each: each.append(state.step))
-            )
-            for each in seen
-        ]
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        predictor.gate.set()
-        await asyncio.gather(*tasks)
-        assert len(predictor.requests) == 1
-        return seen
-
-    assert asyncio.run(run()) == [[1, 2, 3], [1, 2, 3]]
+async def test_the_computation_ends_when_the_last_has_left_and_the_next_begins_anew() -> None:
+    predictor = Gated()
+    one = service(predictor)
+    tasks = await asked(one, REQUEST, REQUEST)
+    for task in tasks:
+        task.cancel()
+    [again] = await asked(one, REQUEST)
+    await eventually(lambda: len(predictor.cancelled) == 1)
+    predictor.gate.set()
+    assert (await again).candidates
+    assert len(predictor.requests) == 2
 
 
-def test_those_who_share_take_no_place_in_the_queue() -> None:
-    async def run() -> int:
-        predictor = Gated()
-        one = Service(predictor, Settings(queue_length=1), Metrics())
-        tasks = await asked(one, REQUEST, REQUEST, REQUEST)
-        predictor.gate.set()
-        return len(await asyncio.gather(*tasks))
+async def test_a_failure_is_everybodys() -> None:
+    predictor = Gated(EngineGone("gone"))
+    tasks = await asked(service(predictor), REQUEST, REQUEST)
+    predictor.gate.set()
+    errors = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(error) for error in errors] == [EngineGone, EngineGone]
 
-    assert asyncio.run(run()) == 3
+
+async def test_each_that_looks_sees_the_states() -> None:
+    predictor, seen = Gated(), [[], []]  # type: ignore[var-annotated]
+    one = service(predictor)
+    tasks = [
+        asyncio.create_task(one.predict(REQUEST, lambda state, each=each: each.append(state.step)))
+        for each in seen
+    ]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    predictor.gate.set()
+    await asyncio.gather(*tasks)
+    assert len(predictor.requests) == 1
+    assert seen == [[1, 2, 3], [1, 2, 3]]
+
+
+async def test_those_who_share_take_no_place_in_the_queue() -> None:
+    predictor = Gated()
+    one = Service(predictor, Settings(queue_length=1), Metrics())
+    tasks = await asked(one, REQUEST, REQUEST, REQUEST)
+    predictor.gate.set()
+    assert len(await asyncio.gather(*tasks)) == 3

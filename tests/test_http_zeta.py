@@ -3,7 +3,6 @@ answers put into the buffer as they do it."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
@@ -135,16 +134,13 @@ def test_the_name_of_the_formats_own_model_is_taken() -> None:
     assert answer(prompt, ScriptedPredictor(), model="zeta2")["model"] == "fake-1m"
 
 
-def test_a_stream_of_an_edit_comes_line_by_line() -> None:
-    async def run() -> str:
-        body = {"prompt": zeta2_as_zed("", "a", "", 0), "stream": True, "n": 1, "top_k": 50}
-        async with (
-            served(editing((1, 1, ["A"]))) as (_, client),
-            client.post("/v1/completions", json=body) as response,
-        ):
-            return await response.text()
-
-    *pieces, done, _ = asyncio.run(run()).split("\n\n")
+async def test_a_stream_of_an_edit_comes_line_by_line() -> None:
+    body = {"prompt": zeta2_as_zed("", "a", "", 0), "stream": True, "n": 1, "top_k": 50}
+    async with (
+        served(editing((1, 1, ["A"]))) as (_, client),
+        client.post("/v1/completions", json=body) as response,
+    ):
+        *pieces, done, _ = (await response.text()).split("\n\n")
     assert done == "data: [DONE]"
     choices = [json.loads(each.removeprefix("data: "))["choices"][0] for each in pieces]
     assert [each["text"] for each in choices] == ["A\n", ">>>>>>> UPDATED\n"]

@@ -138,69 +138,59 @@ async def _until_up(url: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BALANCERS)
-def test_a_session_stays_with_its_server_and_sessions_are_spread(name: str, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with three_servers(name, tmp_path) as servers:
-            first = {one: await servers.ask(one) for one in SESSIONS}
-            again = {one: await servers.ask(one) for one in reversed(SESSIONS)}
-            assert first == again
-            assert len(Counter(first.values())) == 3
-
-    asyncio.run(run())
+async def test_a_session_stays_with_its_server_and_sessions_are_spread(
+    name: str, tmp_path: Path
+) -> None:
+    async with three_servers(name, tmp_path) as servers:
+        first = {one: await servers.ask(one) for one in SESSIONS}
+        again = {one: await servers.ask(one) for one in reversed(SESSIONS)}
+        assert first == again
+        assert len(Counter(first.values())) == 3
 
 
 @pytest.mark.parametrize("name", BALANCERS)
 @pytest.mark.parametrize("how", ["stopped", "loading"])
-def test_without_one_server_its_sessions_move_and_no_others(
+async def test_without_one_server_its_sessions_move_and_no_others(
     name: str, how: str, tmp_path: Path
 ) -> None:
-    async def run() -> None:
-        async with three_servers(name, tmp_path) as servers:
-            first = {one: await servers.ask(one) for one in SESSIONS}
-            if how == "stopped":
-                await servers.stacks[1].aclose()
-            else:
-                servers.predictors[1].answers = [ModelNotReady("The model fake-1m is loading.")]
-                servers.predictors[1].statuses = [ModelStatus("loading", "fake-1m")]
-            after = {one: await servers.ask(one) for one in SESSIONS}
-            moved = {one for one in SESSIONS if first[one] != after[one]}
-            assert moved == {one for one in SESSIONS if first[one] == 1}
-
-    asyncio.run(run())
+    async with three_servers(name, tmp_path) as servers:
+        first = {one: await servers.ask(one) for one in SESSIONS}
+        if how == "stopped":
+            await servers.stacks[1].aclose()
+        else:
+            servers.predictors[1].answers = [ModelNotReady("The model fake-1m is loading.")]
+            servers.predictors[1].statuses = [ModelStatus("loading", "fake-1m")]
+        after = {one: await servers.ask(one) for one in SESSIONS}
+        moved = {one for one in SESSIONS if first[one] != after[one]}
+        assert moved == {one for one in SESSIONS if first[one] == 1}
 
 
 @pytest.mark.parametrize("name", BALANCERS)
-def test_a_client_that_goes_away_frees_its_server(name: str, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with three_servers(name, tmp_path) as servers:
-            for one in servers.predictors:
-                one.hold = True
-            asking = asyncio.create_task(servers.ask("editor-1"))
-            await eventually(lambda: sum(one.running for one in servers.predictors) == 1)
-            asking.cancel()
-            await eventually(lambda: sum(len(one.cancelled) for one in servers.predictors) == 1)
-
-    asyncio.run(run())
+async def test_a_client_that_goes_away_frees_its_server(name: str, tmp_path: Path) -> None:
+    async with three_servers(name, tmp_path) as servers:
+        for one in servers.predictors:
+            one.hold = True
+        asking = asyncio.create_task(servers.ask("editor-1"))
+        await eventually(lambda: sum(one.running for one in servers.predictors) == 1)
+        asking.cancel()
+        await eventually(lambda: sum(len(one.cancelled) for one in servers.predictors) == 1)
 
 
 @pytest.mark.parametrize("name", BALANCERS)
-def test_a_full_server_is_the_clients_to_wait_for(name: str, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with three_servers(name, tmp_path) as servers:
-            for one in servers.predictors:
-                one.answers = [Overloaded("3 requests wait already.", retry_after_s=7)]
-            body = {"prompt": "a", "suffix": "b"}
-            async with (
-                aiohttp.ClientSession() as client,
-                client.post(f"{servers.url}/v1/completions", json=body) as answer,
-            ):
-                assert (answer.status, answer.headers["Retry-After"]) == (429, "7")
-            assert sum(len(one.requests) for one in servers.predictors) == 1
-
-    asyncio.run(run())
+async def test_a_full_server_is_the_clients_to_wait_for(name: str, tmp_path: Path) -> None:
+    async with three_servers(name, tmp_path) as servers:
+        for one in servers.predictors:
+            one.answers = [Overloaded("3 requests wait already.", retry_after_s=7)]
+        body = {"prompt": "a", "suffix": "b"}
+        async with (
+            aiohttp.ClientSession() as client,
+            client.post(f"{servers.url}/v1/completions", json=body) as answer,
+        ):
+            assert (answer.status, answer.headers["Retry-After"]) == (429, "7")
+        assert sum(len(one.requests) for one in servers.predictors) == 1
 
 
-def test_every_connection_has_a_session_of_its_own_that_names_nobody() -> None:
+async def test_every_connection_has_a_session_of_its_own_that_names_nobody() -> None:
     seen: list[str] = []
 
     @web.middleware
@@ -210,16 +200,13 @@ def test_every_connection_has_a_session_of_its_own_that_names_nobody() -> None:
         seen.append(request.headers[SESSION_HEADER])
         return await handler(request)
 
-    async def run() -> None:
-        app = create_app(ScriptedPredictor(), Settings())
-        app.middlewares.append(note)
-        async with listening(app, host="127.0.0.1", shutdown_s=0.1) as url:
-            for remote in (RemotePredictor(url), RemotePredictor(url)):
-                await remote.predict(REQUEST)
-                await remote.status()
-                await remote.close()
-
-    asyncio.run(run())
+    app = create_app(ScriptedPredictor(), Settings())
+    app.middlewares.append(note)
+    async with listening(app, host="127.0.0.1", shutdown_s=0.1) as url:
+        for remote in (RemotePredictor(url), RemotePredictor(url)):
+            await remote.predict(REQUEST)
+            await remote.status()
+            await remote.close()
     first, again, other, _ = seen
     assert first == again != other
     assert re.fullmatch("[0-9a-f]{16}", first)

@@ -74,87 +74,77 @@ def replica_processes() -> list[psutil.Process]:
     return found
 
 
-def test_a_session_stays_with_its_replica_and_both_have_some(cluster: tuple[str, Settings]) -> None:
-    async def run() -> None:
-        async with aiohttp.ClientSession() as http:
-            first, again = await ask_all(http, cluster[0]), await ask_all(http, cluster[0])
-        assert {status for status, _, _ in first.values()} == {200}
-        assert first == again
-        assert len({replica for _, _, replica in first.values()}) == 2
-        assert len({text for _, text, _ in first.values()}) == 1, "replicas answer alike"
-
-    asyncio.run(run())
-
-
-def test_all_formats_and_errors_are_those_of_the_server(cluster: tuple[str, Settings]) -> None:
-    async def run() -> None:
-        async with aiohttp.ClientSession() as http:
-            async with http.get(f"{cluster[0]}/health") as got:
-                assert (got.status, (await got.json())["status"]) == (200, "ready")
-            status, said, _ = await ask(http, cluster[0], temperature="hot")
-            assert status == 400 and "must be a number" in said
-            for name, value in (("Host", "evil.example"), ("Origin", "https://evil.example")):
-                async with http.get(f"{cluster[0]}/v1/models", headers={name: value}) as got:
-                    assert got.status == 403, name
-            async with http.post(
-                f"{cluster[0]}/v1/completions", json={**BODY, "stream": True}
-            ) as got:
-                assert got.headers["Content-Type"].startswith("text/event-stream")
-                assert (await got.text()).rstrip().endswith("[DONE]")
-
-    asyncio.run(run())
-
-
-def test_a_killed_replica_costs_its_sessions_nothing_but_a_moment(
+async def test_a_session_stays_with_its_replica_and_both_have_some(
     cluster: tuple[str, Settings],
 ) -> None:
-    async def run() -> None:
-        url, _ = cluster
-        async with aiohttp.ClientSession() as http:
-            first = await ask_all(http, url)
-            victim = replica_processes()[0]
-            victim.kill()
-            until = time.monotonic() + AGAIN_S
-            while time.monotonic() < until:
-                after = await ask_all(http, url)
-                if all(status == 200 for status, _, _ in after.values()):
-                    break
-                await asyncio.sleep(0.2)
-            assert {text for _, text, _ in after.values()} == {first[SESSIONS[0]][1]}
-            moved = {one for one in SESSIONS if first[one][2] != after[one][2]}
-            assert moved and moved != set(SESSIONS), "only those of the dead one"
-            while time.monotonic() < until and len(replica_processes()) < 2:
-                await asyncio.sleep(0.2)
-            assert len(replica_processes()) == 2, "another takes its place"
-
-    asyncio.run(run())
+    async with aiohttp.ClientSession() as http:
+        first, again = await ask_all(http, cluster[0]), await ask_all(http, cluster[0])
+    assert {status for status, _, _ in first.values()} == {200}
+    assert first == again
+    assert len({replica for _, _, replica in first.values()}) == 2
+    assert len({text for _, text, _ in first.values()}) == 1, "replicas answer alike"
 
 
-def test_new_weights_come_in_without_a_failed_request(cluster: tuple[str, Settings]) -> None:
-    async def run() -> None:
-        url, settings = cluster
-        statuses: list[int] = []
-        async with aiohttp.ClientSession() as http:
+async def test_all_formats_and_errors_are_those_of_the_server(
+    cluster: tuple[str, Settings],
+) -> None:
+    async with aiohttp.ClientSession() as http:
+        async with http.get(f"{cluster[0]}/health") as got:
+            assert (got.status, (await got.json())["status"]) == (200, "ready")
+        status, said, _ = await ask(http, cluster[0], temperature="hot")
+        assert status == 400 and "must be a number" in said
+        for name, value in (("Host", "evil.example"), ("Origin", "https://evil.example")):
+            async with http.get(f"{cluster[0]}/v1/models", headers={name: value}) as got:
+                assert got.status == 403, name
+        async with http.post(f"{cluster[0]}/v1/completions", json={**BODY, "stream": True}) as got:
+            assert got.headers["Content-Type"].startswith("text/event-stream")
+            assert (await got.text()).rstrip().endswith("[DONE]")
 
-            async def model() -> str:
-                async with http.get(f"{url}/health") as got:
-                    return str((await got.json())["model"])
 
-            changing = asyncio.create_task(
-                asyncio.to_thread(
-                    deploy, settings.with_options(model="other"), Fleet("local", replicas=2)
-                )
+async def test_a_killed_replica_costs_its_sessions_nothing_but_a_moment(
+    cluster: tuple[str, Settings],
+) -> None:
+    url, _ = cluster
+    async with aiohttp.ClientSession() as http:
+        first = await ask_all(http, url)
+        victim = replica_processes()[0]
+        victim.kill()
+        until = time.monotonic() + AGAIN_S
+        while time.monotonic() < until:
+            after = await ask_all(http, url)
+            if all(status == 200 for status, _, _ in after.values()):
+                break
+            await asyncio.sleep(0.2)
+        assert {text for _, text, _ in after.values()} == {first[SESSIONS[0]][1]}
+        moved = {one for one in SESSIONS if first[one][2] != after[one][2]}
+        assert moved and moved != set(SESSIONS), "only those of the dead one"
+        while time.monotonic() < until and len(replica_processes()) < 2:
+            await asyncio.sleep(0.2)
+        assert len(replica_processes()) == 2, "another takes its place"
+
+
+async def test_new_weights_come_in_without_a_failed_request(cluster: tuple[str, Settings]) -> None:
+    url, settings = cluster
+    statuses: list[int] = []
+    async with aiohttp.ClientSession() as http:
+
+        async def model() -> str:
+            async with http.get(f"{url}/health") as got:
+                return str((await got.json())["model"])
+
+        changing = asyncio.create_task(
+            asyncio.to_thread(
+                deploy, settings.with_options(model="other"), Fleet("local", replicas=2)
             )
-            while not changing.done():
-                session = SESSIONS[len(statuses) % len(SESSIONS)]
-                statuses.append((await ask(http, url, session))[0])
-                await asyncio.sleep(0.05)
-            await changing
-            assert await model() == "other fp32"
-        assert set(statuses) == {200}
-        assert len(statuses) > 5
-
-    asyncio.run(run())
+        )
+        while not changing.done():
+            session = SESSIONS[len(statuses) % len(SESSIONS)]
+            statuses.append((await ask(http, url, session))[0])
+            await asyncio.sleep(0.05)
+        await changing
+        assert await model() == "other fp32"
+    assert set(statuses) == {200}
+    assert len(statuses) > 5
 
 
 @pytest.fixture(scope="module")
@@ -166,24 +156,23 @@ def slow(cluster: tuple[str, Settings]) -> tuple[str, Settings]:
     return url, narrow
 
 
-def test_where_all_are_full_it_is_said_with_when_to_come_back(slow: tuple[str, Settings]) -> None:
+async def test_where_all_are_full_it_is_said_with_when_to_come_back(
+    slow: tuple[str, Settings],
+) -> None:
     async def one(http: aiohttp.ClientSession, number: int) -> tuple[int, str]:
         body, session = {**BODY, "prompt": f"a{number} = "}, {SESSION_HEADER: f"{number}"}
         async with http.post(f"{slow[0]}/v1/completions", json=body, headers=session) as got:
             return got.status, got.headers.get("Retry-After", "")
 
-    async def run() -> None:
-        async with aiohttp.ClientSession() as http:
-            told = await asyncio.gather(*(one(http, number) for number in range(12)))
-            statuses = [status for status, _ in told]
-            assert statuses.count(200) >= 1 and set(statuses) == {200, 503}
-            assert all(int(after) >= 1 for status, after in told if status == 503)
-            assert (await one(http, 99))[0] == 200, "and then there is room again"
-
-    asyncio.run(run())
+    async with aiohttp.ClientSession() as http:
+        told = await asyncio.gather(*(one(http, number) for number in range(12)))
+        statuses = [status for status, _ in told]
+        assert statuses.count(200) >= 1 and set(statuses) == {200, 503}
+        assert all(int(after) >= 1 for status, after in told if status == 503)
+        assert (await one(http, 99))[0] == 200, "and then there is room again"
 
 
-def test_a_client_that_goes_away_stops_its_computation(slow: tuple[str, Settings]) -> None:
+async def test_a_client_that_goes_away_stops_its_computation(slow: tuple[str, Settings]) -> None:
     notes = Path(os.environ["REDRAFT_MODELS"]) / "notes"
 
     async def noted(what: str, more_than: int) -> None:
@@ -191,38 +180,31 @@ def test_a_client_that_goes_away_stops_its_computation(slow: tuple[str, Settings
             while notes.read_text().count(what) <= more_than:
                 await asyncio.sleep(0.05)
 
-    async def run() -> None:
-        asked, given_up = (notes.read_text().count(what) for what in ("asked", "given up"))
-        async with aiohttp.ClientSession() as http:
-            asking = asyncio.create_task(ask(http, slow[0], prompt="<hold>"))
-            await noted("asked", asked)
-            asking.cancel()
-            await noted("given up", given_up)
-            assert (await ask(http, slow[0]))[0] == 200, "its place is free"
-
-    asyncio.run(run())
+    asked, given_up = (notes.read_text().count(what) for what in ("asked", "given up"))
+    async with aiohttp.ClientSession() as http:
+        asking = asyncio.create_task(ask(http, slow[0], prompt="<hold>"))
+        await noted("asked", asked)
+        asking.cancel()
+        await noted("given up", given_up)
+        assert (await ask(http, slow[0]))[0] == 200, "its place is free"
 
 
-def test_more_replicas_come_while_there_is_more_to_do(slow: tuple[str, Settings]) -> None:
+async def test_more_replicas_come_while_there_is_more_to_do(slow: tuple[str, Settings]) -> None:
     url, settings = slow
     wide = settings.with_options(queue_length=16)
     deploy(wide, Fleet("local", replicas=1, most=2, engine="support.engines:slow_engine"))
+    seen: set[str] = set()
+    until = time.monotonic() + AGAIN_S
+    async with aiohttp.ClientSession() as http:
 
-    async def run() -> None:
-        seen: set[str] = set()
-        until = time.monotonic() + AGAIN_S
-        async with aiohttp.ClientSession() as http:
+        async def go_on(number: int) -> None:
+            while len(seen) < 2 and time.monotonic() < until:
+                status, _, name = await ask(http, url, f"{number}", prompt=f"a{number} = ")
+                if status == 200:
+                    seen.add(name)
 
-            async def go_on(number: int) -> None:
-                while len(seen) < 2 and time.monotonic() < until:
-                    status, _, name = await ask(http, url, f"{number}", prompt=f"a{number} = ")
-                    if status == 200:
-                        seen.add(name)
-
-            await asyncio.gather(*(go_on(number) for number in range(12)))
-        assert len(seen) == 2
-
-    asyncio.run(run())
+        await asyncio.gather(*(go_on(number) for number in range(12)))
+    assert len(seen) == 2
 
 
 def test_ray_reports_nothing_of_its_use(cluster: tuple[str, Settings]) -> None:

@@ -71,7 +71,7 @@ def test_every_promise_names_tests_that_exist() -> None:
     assert len(rows) > 20
     for file, name in re.findall(r"`(test_\w+\.py)::(test_\w+)`", security):
         source = (ROOT / "tests" / file).read_text(encoding="utf-8")
-        assert re.search(rf"^def {name}\(", source, re.MULTILINE), f"{file} has no {name}"
+        assert re.search(rf"^(async )?def {name}\(", source, re.MULTILINE), f"{file} has no {name}"
     for link in re.findall(r"\]\(([^)#:]+)[)#]", security):
         assert (ROOT / link).exists(), link
 
@@ -99,9 +99,7 @@ def defined(path: Path) -> set[str]:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         found |= {each.id for each in targets if isinstance(each, ast.Name)}
         if isinstance(node, ast.ClassDef):
-            methods = (
-                x for x in node.body if isinstance(x, ast.FunctionDef | ast.AsyncFunctionDef)
-            )
+            methods = (each for each in node.body if isinstance(each, FUNCTION))
             found |= {f"{node.name}.{method.name}" for method in methods}
     return found
 

@@ -257,17 +257,14 @@ def test_cancelling_here_stops_the_computation_there(steps: bool) -> None:
     through(predictor, use)
 
 
-def test_nobody_there_is_engine_gone() -> None:
-    async def run() -> None:
-        remote = RemotePredictor("http://127.0.0.1:1")
-        for call in (remote.predict(REQUEST), remote.status()):
-            with pytest.raises(errors.EngineGone, match=r"127\.0\.0\.1:1.*redraft serve --port 1"):
-                await call
-        await remote.close()
-        with pytest.raises(errors.EngineGone, match="closed"):
-            await remote.status()
-
-    asyncio.run(run())
+async def test_nobody_there_is_engine_gone() -> None:
+    remote = RemotePredictor("http://127.0.0.1:1")
+    for call in (remote.predict(REQUEST), remote.status()):
+        with pytest.raises(errors.EngineGone, match=r"127\.0\.0\.1:1.*redraft serve --port 1"):
+            await call
+    await remote.close()
+    with pytest.raises(errors.EngineGone, match="closed"):
+        await remote.status()
 
 
 @pytest.mark.parametrize(
@@ -281,26 +278,23 @@ def test_nobody_there_is_engine_gone() -> None:
         (302, ""),
     ],
 )
-def test_another_program_on_the_port_is_engine_gone(status: int, body: str) -> None:
+async def test_another_program_on_the_port_is_engine_gone(status: int, body: str) -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(status=status, text=body, headers={"Location": "http://example.org"})
 
-    async def run() -> None:
-        app = web.Application()
-        app.router.add_route("*", "/{any:.*}", answer)
-        async with listening(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url:
-            remote = RemotePredictor(url)
-            for on_step in (None, lambda state: None):
-                with pytest.raises(errors.EngineGone):
-                    await remote.predict(REQUEST, on_step)
+    app = web.Application()
+    app.router.add_route("*", "/{any:.*}", answer)
+    async with listening(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url:
+        remote = RemotePredictor(url)
+        for on_step in (None, lambda state: None):
             with pytest.raises(errors.EngineGone):
-                await remote.status()
-            await remote.close()
+                await remote.predict(REQUEST, on_step)
+        with pytest.raises(errors.EngineGone):
+            await remote.status()
+        await remote.close()
 
-    asyncio.run(run())
 
-
-def test_a_stream_that_breaks_off_is_engine_gone() -> None:
+async def test_a_stream_that_breaks_off_is_engine_gone() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -308,18 +302,15 @@ def test_a_stream_that_breaks_off_is_engine_gone() -> None:
         await response.write(json.dumps(state).encode() + b"\n")
         return response
 
-    async def run() -> None:
-        app = web.Application()
-        app.router.add_post("/redraft/v1/predict", answer)
-        async with listening(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url:
-            remote = RemotePredictor(url)
-            states: list[CanvasState] = []
-            with pytest.raises(errors.EngineGone, match="ended before"):
-                await remote.predict(REQUEST, states.append)
-            assert states == [CanvasState(1, (None,))]
-            await remote.close()
-
-    asyncio.run(run())
+    app = web.Application()
+    app.router.add_post("/redraft/v1/predict", answer)
+    async with listening(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url:
+        remote = RemotePredictor(url)
+        states: list[CanvasState] = []
+        with pytest.raises(errors.EngineGone, match="ended before"):
+            await remote.predict(REQUEST, states.append)
+        assert states == [CanvasState(1, (None,))]
+        await remote.close()
 
 
 @pytest.mark.parametrize(

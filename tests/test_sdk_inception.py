@@ -131,18 +131,15 @@ def test_an_answer_parsed_into_a_class(use: Callable[..., Any]) -> None:
     assert grammar is not None and json.loads(grammar.text)["required"] == ["name", "age"]
 
 
-def test_the_managed_stream() -> None:
-    async def run() -> tuple[list[str], Any]:
-        settings = Settings(api_key=SecretStr(KEY), shutdown_s=0.1)
-        async with (
-            served(chatting("Hello to you."), settings) as (url, _),
-            sdk.AsyncInception(base_url=url, api_key=KEY, max_retries=0) as client,
-            client.chat.completions.stream(**ASK) as stream,
-        ):
-            kinds = [event.type async for event in stream]
-            return kinds, stream.get_final_completion()
-
-    kinds, whole = asyncio.run(run())
+async def test_the_managed_stream() -> None:
+    settings = Settings(api_key=SecretStr(KEY), shutdown_s=0.1)
+    async with (
+        served(chatting("Hello to you."), settings) as (url, _),
+        sdk.AsyncInception(base_url=url, api_key=KEY, max_retries=0) as client,
+        client.chat.completions.stream(**ASK) as stream,
+    ):
+        kinds = [event.type async for event in stream]
+        whole = stream.get_final_completion()
     assert "content.delta" in kinds and "content.done" in kinds
     assert whole.choices[0].message.content == "Hello to you."
 
