@@ -222,7 +222,7 @@ class Candidate:
     finish: Finish
     source: Source = "model"
     facts: Facts | None = None  # None: nobody looked
-    family: str = ""  # of rules that proposed it, as model/proposals/ names them; "": none did
+    family: str = ""  # of rules that proposed it, as model/rules/ names them; "": none did
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redraft.model.proposals.diagnosed import undefined_name
+from redraft.model.rules.diagnostics import undefined_name
 
 
 def test_a_long_message_without_a_name_is_read_at_once() -> None:

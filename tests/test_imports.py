@@ -33,7 +33,7 @@ USES_TORCH = {
 LEVELS = {
     "model": (
         "__init__ errors config silence memo reading release", "records", "text",
-        "edits prompt network", "proposals weights",
+        "edits prompt network", "rules weights", "edits.verdict",
         "runtime", "decoding", "decode", "engine training",
     ),
     "lsp": ("settings", "editor", "context", "session", "recording", "connection"),

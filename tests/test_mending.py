@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from redraft.model.edits.replacement import Replacement
-from redraft.model.proposals.mending import SIMILAR, mending_first, mends
 from redraft.model.records import Candidate, Confidence, Diagnostic
+from redraft.model.rules.diagnostics import SIMILAR, mending_first, mends
 from support.candidates import asked
 
 TEXT = "import os\n\nx = acount + 1\ny = os.sep\n"

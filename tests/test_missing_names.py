@@ -9,12 +9,12 @@ from redraft.model.edits.hunks import apply_history, hunks_of
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.rules import refuse_edit
 from redraft.model.edits.spans import Span
-from redraft.model.proposals import imported
-from redraft.model.proposals.example import Example, read
-from redraft.model.proposals.import_lines import Import, import_of, imports_in
-from redraft.model.proposals.imported import names_used
-from redraft.model.proposals.propose import Proposed, propose
 from redraft.model.records import Importable
+from redraft.model.rules import imported
+from redraft.model.rules.example import Example, read
+from redraft.model.rules.import_lines import Import, import_of, imports_in
+from redraft.model.rules.imported import names_used
+from redraft.model.rules.propose import Proposed, propose
 
 
 def proposed(

@@ -7,10 +7,10 @@ import random
 import pytest
 from redraft.model.edits.hunks import apply_history, hunks_of
 from redraft.model.edits.origins import swapped
-from redraft.model.proposals.casing import changed_parts, parts_of, spellings
-from redraft.model.proposals.place_order import in_order, place_key
-from redraft.model.proposals.propose import Proposed, propose
 from redraft.model.records import Diagnostic, RecentEdit
+from redraft.model.rules.casing import changed_parts, parts_of, spellings
+from redraft.model.rules.place_order import in_order, place_key
+from redraft.model.rules.propose import Proposed, propose
 
 
 def history(before: str, after: str) -> tuple[RecentEdit, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from redraft.model.edits.hunks import apply_history, hunks_of
-from redraft.model.edits.rename_scopes import RenameScopes
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Show, judge, moment_of
-from redraft.model.proposals.propose import Proposed, propose
 from redraft.model.records import EditRequest, RecentEdit
+from redraft.model.rules.propose import Proposed, propose
+from redraft.model.rules.rename_scopes import RenameScopes
 from redraft.model.text.syntax import language_of
 
 SHOP = """\

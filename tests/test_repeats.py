@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.model.edits.repeats import Repeat, find_repeats
 from redraft.model.records import RecentEdit
+from redraft.model.rules.repeats import Repeat, find_repeats
 
 
 def edit(diff: str) -> RecentEdit:

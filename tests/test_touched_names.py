@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redraft.lsp.session.mentions import OpenText, find_places
 from redraft.lsp.session.touched_names import Touched, touched, written
-from redraft.model.proposals.definitions import defines
 from redraft.model.records import RecentEdit
+from redraft.model.rules.definitions import defines
 
 
 def names(*diffs: str) -> list[tuple[str, str]]:

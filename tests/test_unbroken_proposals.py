@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 from redraft.model.edits.hunks import apply_history, hunks_of
-from redraft.model.proposals import propose as propose_module
-from redraft.model.proposals.propose import propose
-from redraft.model.proposals.unbroken import Unbroken
+from redraft.model.rules import propose as propose_module
+from redraft.model.rules.propose import propose
+from redraft.model.rules.unbroken import Unbroken
 
 
 def proposed(before: str, after: str, language: str) -> dict[str, str]:

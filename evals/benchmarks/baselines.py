@@ -12,7 +12,6 @@ import re
 from dataclasses import dataclass
 
 from redraft.model.edits.hunks import lines_of
-from redraft.model.proposals.propose import Proposed, propose
 from redraft.model.records import (
     Candidate,
     Confidence,
@@ -21,6 +20,7 @@ from redraft.model.records import (
     Prediction,
     RecentEdit,
 )
+from redraft.model.rules.propose import Proposed, propose
 from redraft.model.text.common import common_ends
 from redraft.model.text.syntax import language_of
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from redraft.model.proposals.example import read
-from redraft.model.proposals.imported import names_used
 from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFile, Task
+from redraft.model.rules.example import read
+from redraft.model.rules.imported import names_used
 
 from ..context.excerpts import PieceKind
 from ..context.gather import BUDGET, KINDS, Context, Gathered, OpenFile, View

@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from redraft.model.edits.rename_scopes import RenameScopes
 from redraft.model.edits.replacement import Replacement
-from redraft.model.proposals import imported
-from redraft.model.proposals.code_lines import prose_rows
-from redraft.model.proposals.definitions import defines, defines_function
-from redraft.model.proposals.example import Example
-from redraft.model.proposals.place_order import place_key
 from redraft.model.records import RecentEdit
+from redraft.model.rules import imported
+from redraft.model.rules.code_lines import prose_rows
+from redraft.model.rules.definitions import defines, defines_function
+from redraft.model.rules.example import Example
+from redraft.model.rules.place_order import place_key
+from redraft.model.rules.rename_scopes import RenameScopes
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 

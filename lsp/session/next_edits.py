@@ -13,14 +13,14 @@ from itertools import chain
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.gate import threshold
 from redraft.model.edits.origins import Rename, one_origin_each, swapped
-from redraft.model.edits.rename_scopes import renames_of
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.rules import is_import
 from redraft.model.edits.verdict import Moment, first_shown, judge, too_unsure
 from redraft.model.edits.verdict import Show as Shown
-from redraft.model.proposals.code_lines import prose_rows
-from redraft.model.proposals.place_order import place_key
 from redraft.model.records import Candidate, Facts, Prediction
+from redraft.model.rules.code_lines import prose_rows
+from redraft.model.rules.place_order import place_key
+from redraft.model.rules.rename_scopes import renames_of
 from redraft.model.text.syntax import language_of
 
 from ..editor.documents import Splice

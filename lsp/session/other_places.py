@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from redraft.model.edits.gate import Eagerness
 from redraft.model.edits.spans import Span
-from redraft.model.proposals.example import read
 from redraft.model.records import Diagnostic, RecentEdit
+from redraft.model.rules.example import read
 
 from ..editor.history import SHOWN_EDITS
 from ..editor.history_hunks import if_accepted

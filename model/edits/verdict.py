@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ..records import EditRequest, Facts, Quality, RecentEdit, Task
+from ..rules.namesakes import namesake
+from ..rules.rename_scopes import RenameScopes
 from .abstained import Abstained
 from .fitting import fit
 from .gate import eagerness_of
 from .ghost_rules import refuse_completion, tidied
 from .just_done import just_done, last_line
-from .namesakes import namesake
-from .rename_scopes import RenameScopes
 from .replacement import Replacement
 from .reversal import undoes
 from .rules import refuse_edit, refuse_syntax, refuse_undefined

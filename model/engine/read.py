@@ -19,8 +19,8 @@ from ..errors import InvalidAnswer
 from ..prompt.foreign import Read
 from ..prompt.formats import Format
 from ..prompt.render import Prompt
-from ..proposals.mending import mending_first
 from ..records import LEAST_LOG, Candidate, Confidence, EditRequest, Source
+from ..rules.diagnostics import mending_first
 
 
 @dataclass(frozen=True, slots=True)

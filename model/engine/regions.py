@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from ..decode.next_edit import RuleText
 from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
-from ..proposals.propose import Proposed, propose
 from ..records import EditRequest
+from ..rules.propose import Proposed, propose
 from ..text.syntax import language_of
 
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from redraft.model.proposals.diagnosed import undefined_name
 from redraft.model.records import Diagnostic
+from redraft.model.rules.diagnostics import undefined_name
 from redraft.model.text.names import whole_name
 
 #: What clients call the file of reports.

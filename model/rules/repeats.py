@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ..edits.origins import root_of, swapped
 from ..records import RecentEdit
-from .edit_patterns import (
+from .patterns import (
     CONTEXTS,
     MOST_CHARS,
     BlockRule,
@@ -23,7 +24,6 @@ from .edit_patterns import (
     learn,
     rename,
 )
-from .origins import root_of, swapped
 from .rename_scopes import RenameScopes
 
 #: Lines looked at, at most.

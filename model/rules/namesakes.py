@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 
+from ..edits.just_done import is_same_file
+from ..edits.replacement import Replacement
 from ..records import RecentEdit
-from .edit_patterns import LinesChanged, changes_in
-from .just_done import is_same_file
-from .replacement import Replacement
+from .patterns import LinesChanged, changes_in
 
 _HEADER = re.compile(
     r"\s*(?:(?:export|default|pub(?:lic)?|private|protected|internal|static|final|abstract|sealed"

@@ -13,15 +13,15 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import PurePosixPath
 
+from ..edits.just_done import is_same_file
+from ..edits.origins import Rename, swaps
+from ..edits.replacement import Replacement
+from ..edits.rules import parsed
 from ..records import RecentEdit
 from ..text.names import whole_name
 from ..text.scopes import LANGUAGES, Bindings, Occurrence
 from ..text.syntax import Syntax, language_of
-from .edit_patterns import changes_in, learn_line, paired
-from .just_done import is_same_file
-from .origins import Rename, swaps
-from .replacement import Replacement
-from .rules import parsed
+from .patterns import changes_in, learn_line, paired
 
 _CONSTRUCTORS = ("__init__", "__new__", "constructor")
 

@@ -7,10 +7,11 @@ message that is not understood leads to no edit.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 
-from ..records import Diagnostic
+from ..edits.replacement import Replacement
+from ..records import Candidate, Diagnostic
 from ..text.names import whole_name
 from .definitions import defines_function
 from .example import Example, Found, words
@@ -53,7 +54,7 @@ def undefined_name(message: str) -> str | None:
     return next((match[1] for match in found if match is not None), None)
 
 
-def find(
+def find_fixes(
     diagnostics: Sequence[Diagnostic], example: Example, lines: Sequence[str], first: int, last: int
 ) -> Iterator[Found]:
     """Yield edits of the lines [first, last) that should repair what ``diagnostics`` report."""
@@ -148,3 +149,55 @@ def _is_known(name: str, lines: Sequence[str], at: int) -> bool:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
+
+
+# --- order of candidates ----------------------------------------------------------------------
+
+#: Nats by which an edit may be less likely than one that mends nothing, and still come first.
+SIMILAR = 1.0
+_QUOTED_TEXT = re.compile(r"['\"`‘“]([^'\"`’”]+)['\"`’”]")
+_IMPORT_LINE = re.compile(r"\s*(?:import|from|use|using)\b|.*\brequire\(|\t\"[\w./-]+\"$")
+
+
+def mending_first(
+    text: str,
+    diagnostics: Sequence[Diagnostic],
+    candidates: Sequence[Candidate],
+    rank: Callable[[Candidate], float],
+) -> list[Candidate]:
+    """Return the candidates in order.
+
+    Args:
+        text: of the document.
+        rank: how good a candidate is; a logarithm.
+    """
+    if not diagnostics or len(candidates) < 2:
+        return list(candidates)
+
+    def key(each: Candidate) -> float:
+        edit = Replacement(text, each.start, each.end, each.text)
+        return -rank(each) - SIMILAR * any(mends(edit, told) for told in diagnostics)
+
+    return sorted(candidates, key=key)
+
+
+def mends(edit: Replacement, told: Diagnostic) -> bool:
+    """Return whether an edit removes a reported name from its line, or imports it."""
+    start, end, new = edit.whole_lines()
+    before, old = edit.text.count("\n", 0, start), edit.text[start:end]
+    lines = edit.text.split("\n")
+    if told.line >= len(lines):
+        return False
+    name = undefined_name(told.message)
+    if name is not None and name in words(new) and name not in words(old):
+        added = [line for line in new.split("\n") if name in words(line)]
+        return all(map(_IMPORT_LINE.match, added))
+    reported = {name} if name is not None else _quoted(told.message, lines[told.line])
+    covers = before <= told.line < before + max(1, old.count("\n") + (not old.endswith("\n")))
+    return covers and bool(reported) and bool(old) and reported.isdisjoint(words(new))
+
+
+def _quoted(message: str, line: str) -> set[str]:
+    """Return the names that a message quotes and that stand in the line."""
+    said = {word for found in _QUOTED_TEXT.finditer(message) for word in words(found[1])}
+    return said & {*words(line)}

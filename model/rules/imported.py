@@ -14,13 +14,13 @@ from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 
-from ..edits.edit_patterns import MOST_CHARS
 from ..edits.gate_features import STANDARD
 from ..text.names import places_of
 from .code_lines import code_of, quoted_rows
 from .definitions import NEAR_CHARS, is_defined_at
 from .example import NAME, Example, Found, readable
 from .import_lines import MOST_ROWS, Import, import_of, imports_in, is_standard
+from .patterns import MOST_CHARS
 
 _ALIKE = {
     "typescript": "javascript",
@@ -207,6 +207,6 @@ def brings_all(module: str, lines: Sequence[str]) -> bool:
 @lru_cache(None)
 def _table(language: str) -> Mapping[str, str]:
     """Return the modules from which the names of a language are imported."""
-    text = (files("redraft.model.proposals") / "imports.json").read_text(encoding="utf-8")
+    text = (files("redraft.model.rules") / "imports.json").read_text(encoding="utf-8")
     found: Mapping[str, Mapping[str, str]] = json.loads(text)
     return found.get(language, {})

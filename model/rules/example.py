@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..edits.edit_patterns import MOST_CHARS, changes_in, paired
 from ..records import Importable, RecentEdit
 from ..text.common import common_ends
+from .patterns import MOST_CHARS, changes_in, paired
 
 NAME = re.compile(r"[^\W\d]\w*")
 

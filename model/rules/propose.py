@@ -11,17 +11,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from ..edits.namesakes import namesake
 from ..edits.origins import swapped
-from ..edits.rename_scopes import RenameScopes
-from ..edits.repeats import MOST_LINES, find_repeats
 from ..edits.replacement import Replacement
 from ..records import Diagnostic, Importable, RecentEdit
-from . import diagnosed, imported, renamed_variants
+from . import imported, renamed_variants
 from .code_lines import prose_rows
+from .diagnostics import find_fixes
 from .example import Example, Found, read
 from .misplaced import is_misplaced
+from .namesakes import namesake
 from .place_order import in_order, place_key
+from .rename_scopes import RenameScopes
+from .repeats import MOST_LINES, find_repeats
 from .unbroken import Unbroken
 
 #: A logistic regression over :func:`_features`, fitted to the variants found at 6,000 moments of
@@ -95,7 +96,7 @@ def propose(
                 if chance >= LEAST_OF_FAMILY:
                     known = Proposed(one.first, one.last, one.lines, family, chance)
                     _keep_likelier(unique, known)
-    for one in diagnosed.find(diagnostics, example, lines, first, last):
+    for one in find_fixes(diagnostics, example, lines, first, last):
         chance = FIXED["diagnosed"]
         _keep_likelier(unique, Proposed(one.first, one.last, one.lines, "diagnosed", chance))
     for key in [key for key in unique if _is_misplaced(key, example, lines)]:

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from ..edits.hunks import lines_of, spans_of
 from ..records import RecentEdit
 from ..text.comments import is_comment
 from ..text.common import common_ends
 from ..text.names import whole_name
 from ..text.syntax import language_of
-from .hunks import lines_of, spans_of
 
 #: Pieces of unchanged text that must stand on both sides, most first: more is a better omen.
 CONTEXTS = (6, 3, 2, 1)
