@@ -9,13 +9,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from redraft.evals.benchmarks.likelihood import nats_of, nats_of_nothing, prompt_of
 from redraft.model.decode.branches import OldText
 from redraft.model.decode.next_edit import SEARCH, RuleText, SearchBudget, rewrite
 from redraft.model.decoding.denoise import Denoised, Run, plan_for
 from redraft.model.decoding.plan import AnswerLimits, Brief, Draft
+from redraft.model.engine.answer import Model
+from redraft.model.records import EditRequest
 from redraft.model.runtime.backend import FloatArray
 from redraft.model.runtime.onnx_backend import OnnxBackend
-from support.fake_backend import END, SPECIAL, VOCAB, Causal, FakeBackend, Noise, ids, small_config
+from redraft.model.runtime.prefix_cache import PrefixCache
+from support.fake_backend import (
+    END,
+    SPECIAL,
+    VOCAB,
+    Causal,
+    FakeBackend,
+    Noise,
+    fake_tokenizer,
+    ids,
+    small_config,
+)
 from support.onnx_models import BASE, store
 
 PROMPT = [5, *ids("def f(x):\n"), 6]
@@ -169,6 +183,20 @@ def test_the_early_end_loses_no_beginning() -> None:
     whole = rewritten(Answers(weights), region, budget=replace(budget, beginnings=9))
     assert texts(whole)[:2] == edits[:2]
     assert found.passes < whole.passes, "the rest of the region was not scored"
+
+
+def test_nats_are_those_of_the_whole_region_as_it_becomes() -> None:
+    changed = REGION.replace("c = 3", "c = x")
+    config = replace(small_config(8, "ar"), prompt_format="redraft-3")
+    request = EditRequest("next_edit", "a.py", REGION.removesuffix("\n"), 0)
+    causal = Answers({REGION: 0.7, changed: 0.2, "": 0.1})
+    backend = FakeBackend(Noise(), config, causal)
+    model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 30), 1_024)
+    causal.prompt = len(prompt_of(model, request).tokens)
+    assert nats_of_nothing(model, request) == pytest.approx(-math.log(0.7), abs=0.01)
+    assert nats_of(model, request, 2, 3, ["c = x"]) == pytest.approx(-math.log(0.2), abs=0.01)
+    assert nats_of(model, request, 0, 6, []) == pytest.approx(-math.log(0.1), abs=0.01)
+    assert nats_of(model, request, 6, 40, ["far"]) is None, "not in the region"
 
 
 def test_late_branches_are_not_written_on_where_something_is_known() -> None:

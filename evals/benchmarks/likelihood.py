@@ -1,62 +1,74 @@
-"""How likely a model finds the edit that was really made: nats per token, written out or not.
+"""How likely a model finds the edit that was really made: nats, whether it writes that edit or not.
 
-A finer measure than whether it writes that very edit, and many times cheaper: one causal pass over
-the true answer behind the prompt. Only weights that were trained to write causally have it. Knows
-nothing of commits.
+Finer than counting edits that are right, and cheaper: one causal pass over the true answer behind
+the prompt. Weights that read in both directions, and formats of others, have no such figure.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from redraft.model.engine.answer import Model, prefill, room_for
+from redraft.model.engine.regions import region_text
 from redraft.model.prompt.answers import encode_edit
-from redraft.model.prompt.formats import FORMATS
-from redraft.model.prompt.render import render
+from redraft.model.prompt.formats import FORMATS, format_of
+from redraft.model.prompt.render import Prompt
 from redraft.model.records import EditRequest
 
 
-def knows(model: Model) -> bool:
-    """Were the weights trained to write causally, and answers as ours are?"""
+def has_likelihood(model: Model) -> bool:
+    """Return whether the weights write from left to right, and answers in a format of ours."""
     config = model.backend.config
     return config.verifier == "ar" and config.prompt_format not in FORMATS
 
 
+def prompt_of(model: Model, request: EditRequest) -> Prompt:
+    """Return the prompt that ``request`` becomes.
+
+    Args:
+        model: weights for which :func:`has_likelihood` holds.
+    """
+    config, budget = model.backend.config, request.context_tokens or model.context_tokens
+    prompt = format_of(config.prompt_format).render(request, model.tokenizer, config, budget)
+    assert isinstance(prompt, Prompt), "our own formats decline nothing that these weights write"
+    return prompt
+
+
 def nats_of(
     model: Model, request: EditRequest, first: int, last: int, new: list[str]
-) -> tuple[float, int] | None:
-    """Nats that "lines [first, last) become ``new``, and that is all" costs, and its tokens, END
-    included; None where these lines are not within the region.
+) -> float | None:
+    """Return the nats of "lines [first, last) become ``new``, and nothing else changes".
 
     Args:
         first: 0-based line of ``request.text``.
+
+    Returns:
+        None where the lines are not within the prompt's region.
     """
-    config = model.backend.config
-    prompt = render(
-        request, model.tokenizer, config, request.context_tokens or model.context_tokens
-    )
+    prompt = prompt_of(model, request)
     top, bottom = prompt.region
     if not (top <= first and last <= bottom):
         return None
-    answer = encode_edit(first - top + 1, last - top, new, model.tokenizer)
-    return _nats(model, request, prompt.tokens, [*answer, config.end_token])
+    if prompt.rewrites:
+        answer = model.tokenizer.encode(region_text(prompt, first, last, new))
+    else:
+        answer = encode_edit(first - top + 1, last - top, new, model.tokenizer)
+    return _nats(model, request, prompt, answer)
 
 
 def nats_of_nothing(model: Model, request: EditRequest) -> float:
-    """Nats that ending at once costs: that there is nothing to do."""
-    config = model.backend.config
-    prompt = render(
-        request, model.tokenizer, config, request.context_tokens or model.context_tokens
-    )
-    return _nats(model, request, prompt.tokens, [config.end_token])[0]
+    """Return the nats of "no edit"."""
+    prompt = prompt_of(model, request)
+    top = prompt.region[0]
+    same = model.tokenizer.encode(region_text(prompt, top, top, ())) if prompt.rewrites else []
+    return _nats(model, request, prompt, same)
 
 
-def _nats(
-    model: Model, request: EditRequest, prompt: tuple[int, ...], answer: list[int]
-) -> tuple[float, int]:
-    context = prompt[:-1]
-    room = max(room_for(request, model.backend.config), len(answer) + 1)
+def _nats(model: Model, request: EditRequest, prompt: Prompt, answer: list[int]) -> float:
+    context = prompt.tokens[:-1]
+    text = [prompt.tokens[-1], *answer, model.backend.config.end_token]
+    room = max(room_for(request, model.backend.config), len(text))
     with model.cache.acquire(context, room) as lease:
         prefill(lease.sequence, context[lease.reused :], lambda: False)
-        said = lease.sequence.verify(np.asarray([prompt[-1], *answer], dtype=np.int64))
+        said = lease.sequence.verify(np.asarray(text, dtype=np.int64))
         lease.sequence.truncate(len(context))
-    return -float(said.log_probability.sum()), len(answer)
+    return -float(said.log_probability.sum())

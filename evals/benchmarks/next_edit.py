@@ -12,6 +12,7 @@ that the language server would put; see :mod:`.server_context`.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +31,7 @@ from ..figures.runs import Episode, said_of
 from ..figures.tables import Metric, Score, Table, TableRow, overall, parted
 from .baselines import Policy
 from .commit_moments import CommitMoment
-from .likelihood import knows, nats_of, nats_of_nothing
+from .likelihood import has_likelihood, nats_of, nats_of_nothing, prompt_of
 from .server_context import ContextKind, ContextRequest, gather
 
 
@@ -45,9 +46,7 @@ METRICS = (
     Metric("right place", "share", "place", better="more"),
     Metric("region reaches it", "share", "reached", better="more"),
     Metric("delta chrF", "mean", "chrf", better="more"),
-    Metric(
-        "nats/token of the true edit", "ratio", "nats", by="wanted_tokens", digits=3, better="less"
-    ),
+    Metric("nats of the true edit", "mean", "nats", digits=2, better="less"),
     Metric("shown", "share", "shown"),
     Metric("exact, of those shown", "share", "exact_shown", better="more"),
     Metric("right place, of those shown", "share", "place_shown", better="more"),
@@ -65,6 +64,7 @@ _WORTH = ("exact", "place", "chrf", "exact_shown", "place_shown", "chrf_shown")
 BY_PART = ("exact", "place", "chrf", "nats", "shown", "place_shown", "quiet", "tokens")
 PARTS: tuple[tuple[str, Callable[[Episode], str]], ...] = (
     ("by where the next edit is", lambda each: str(each["kind"])),
+    ("by the words it needs", lambda each: str(each.get("words") or "not recorded")),
     ("by language", lambda each: str(each["language"])),
     ("by lines from the cursor", lambda each: str(each.get("distance") or "nothing left")),
     ("by whom the likeliest edit comes from", lambda each: str(each.get("source") or "nobody")),
@@ -74,6 +74,7 @@ BY_FAMILY = (
     Metric("right at the moment", "share", "family_right", better="more"),
     Metric("right, of those proposed", "ratio", "family_rights", by="family_proposed", digits=2),
 )
+_NAME = re.compile(r"[^\W\d]\w{2,}")
 _DISTANCES = ((3, "0-3"), (12, "4-12"), (40, "13-40"))  # lines, and what a row is called
 
 
@@ -112,6 +113,7 @@ def ask(model: Model | Policy, step: CommitMoment, asking: EditAsking) -> Episod
         **found,
         "reached": reached if step.kind != "nothing left" else None,
         "parts": asked.parts,
+        "words": _words(model, step, asked.request),
         **_likelihood(model, step, asked),
     }
 
@@ -123,18 +125,43 @@ def said_by(model: Model | Policy, request: EditRequest, plan: Plan) -> Predicti
 
 
 def _likelihood(model: Model | Policy, step: CommitMoment, asked: ContextRequest) -> Episode:
-    """Nats and tokens of the true edit, None where the region does not reach it; and nats of
-    changing nothing where that is right."""
-    nothing: Episode = {"nats": None, "wanted_tokens": None, "nats_quiet": None}
-    if isinstance(model, Policy) or not knows(model):
-        return nothing
+    """Return the nats of the true edit, or of no edit where that is right.
+
+    They are None where the region does not reach the true edit.
+    """
+    if isinstance(model, Policy) or not has_likelihood(model):
+        return {"nats": None, "nats_quiet": None}
     if step.kind == "nothing left":
-        return nothing | {"nats_quiet": nats_of_nothing(model, asked.request)}
+        return {"nats": None, "nats_quiet": nats_of_nothing(model, asked.request)}
     first, last = changed_lines(step.text, step.wanted)
     above = asked.region[0] - (asked.request.region or asked.region)[0]  # lines cut off
     new = lines_written(step.text, step.wanted)
-    found = nats_of(model, asked.request, first - above, last - above, new)
-    return nothing if found is None else nothing | {"nats": found[0], "wanted_tokens": found[1]}
+    return {
+        "nats": nats_of(model, asked.request, first - above, last - above, new),
+        "nats_quiet": None,
+    }
+
+
+def _words(model: Model | Policy, step: CommitMoment, request: EditRequest) -> str:
+    """Return the class of a moment by the words that its true edit writes."""
+    if step.kind == "nothing left":
+        return "nothing left"
+    needed = _names("\n".join(lines_written(step.text, step.wanted)))
+    if isinstance(model, Policy) or not has_likelihood(model):
+        parts = (request.text, *(e.diff for e in request.edits), *(r.text for r in request.related))
+        known = "\n".join(parts)
+    else:
+        known = model.tokenizer.decode(prompt_of(model, request).tokens)
+    if not needed <= _names(known):
+        return "a word that is not in the prompt"
+    lines = (line for edit in request.edits for line in edit.diff.split("\n"))
+    changed = [line[1:] for line in lines if line[:1] in ("+", "-")]
+    shared = needed & _names("\n".join(changed))
+    return "all in the prompt, one of a recent edit" if shared else "all in the prompt, none recent"
+
+
+def _names(text: str) -> set[str]:
+    return set(_NAME.findall(text))
 
 
 def _about(step: CommitMoment) -> Episode:

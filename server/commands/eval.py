@@ -164,11 +164,11 @@ def _foreseeing(
 
 def _check_model(model: Model | Policy, plan: Plan, likelihood: bool) -> None:
     from redraft.evals.benchmarks.baselines import Policy
-    from redraft.evals.benchmarks.likelihood import knows
+    from redraft.evals.benchmarks.likelihood import has_likelihood
 
     if not isinstance(model, Policy):
         opt.check_plan_of(plan, model)
-    if likelihood and (isinstance(model, Policy) or not knows(model)):
+    if likelihood and (isinstance(model, Policy) or not has_likelihood(model)):
         raise SettingsError(
             "These weights were not trained to write causally, so they tell no likelihood. Leave "
             "out --likelihood."

@@ -315,7 +315,8 @@ def fake_tokenizer() -> Tokenizer:
     """A real tokenizer whose ids are those of :data:`VOCAB`: it encodes byte by byte."""
     char_of = {byte: char for char, byte in _byte_of_char().items()}
     special = {END: marks.END, MASK: marks.MASK}
-    others = [mark for mark in marks.MARKS if mark not in special.values()]
+    names = [*marks.MARKS, "<|object_ref_end|>"]  # the last one marks the cursor
+    others = [name for name in names if name not in special.values()]
     for i in range(1, SPECIAL - 1):
         special[i] = others[i - 1] if i <= len(others) else f"<unused_{i}>"
     vocab = {name: i for i, name in special.items()}
