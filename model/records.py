@@ -1,9 +1,9 @@
-"""The records that cross package borders, and the one seam every front end speaks to.
+"""The records that cross package borders, and the interface between front ends and the engine.
 
-Frozen dataclasses only: no I/O, no torch, no onnxruntime. A field names its unit and base; its type
-says what is taken from outside (``reading.py``), and is not checked where we make one ourselves.
-Text offsets are ``str`` indices (code points); UTF-16 lives in ``lsp/editor/positions.py`` alone.
-Texts in here use ``\n`` line ends; whoever talks to a client converts on the way in and out.
+Frozen dataclasses only: no I/O, no torch, no onnxruntime. A field names its unit and base. Its type
+limits the values from outside (``validation.py``) and is not checked for records made here. Text
+offsets are ``str`` indices (code points); only ``lsp/editor/positions.py`` knows UTF-16. Texts use
+``\n`` line ends; clients' line ends are converted on the way in and out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, Protocol
 
-from .reading import MAX_INTEGER, AnyText, AtLeastOne, Exactly, Flag, Number, Text, Whole
+from .validation import (
+    MAX_INTEGER,
+    AnyText,
+    AtLeastOne,
+    Exactly,
+    Flag,
+    Number,
+    Text,
+    Whole,
+)
 
 Task = Literal["infill", "next_edit", "chat"]
 Quality = Literal["low", "medium", "high"]
@@ -28,10 +37,10 @@ DraftSource = Literal["copy", "canvas", "mask", "forced"]
 GrammarKind = Literal["json_schema", "regex", "lark"]
 Role = Literal["system", "user", "assistant", "tool"]
 
-# What a request may ask for, wherever it comes from.
+# Limits of a request, whichever route it takes.
 MIN_CONTEXT_TOKENS = 64  # below it the marks and the path crowd the text out
 MAX_CONTEXT_TOKENS = 32_768
-MAX_ANSWER_TOKENS = 4_096  # longer answers are another product; keeps caches within their classes
+MAX_ANSWER_TOKENS = 4_096  # keeps caches within their size classes
 MAX_TEMPERATURE = 2
 MAX_CANDIDATES = 16
 MAX_STOPS = 16

@@ -16,9 +16,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
-from redraft.model.engine.record_json import error_to_json
 from redraft.model.errors import ModelNotReady, Overloaded, RedraftError, Unauthorized
 from redraft.model.records import Predictor
+from redraft.model.wire import error_to_json
 
 from .http.bodies import SERVICE, as_json, error_response, fault_body, json_response
 from .http.prometheus import CONTENT_TYPE, Metrics

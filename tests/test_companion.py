@@ -9,7 +9,6 @@ from typing import NoReturn
 
 import pytest
 from redraft.model.engine.companion import Companion
-from redraft.model.engine.record_json import request_from_json, request_to_json
 from redraft.model.errors import WeightsError
 from redraft.model.records import (
     Conversation,
@@ -20,6 +19,7 @@ from redraft.model.records import (
     ToolCall,
 )
 from redraft.model.weights.registry import CHAT_MODEL, DEFAULT_MODEL
+from redraft.model.wire import request_from_json, request_to_json
 from redraft.server.engine_process.open import open_engine
 from redraft.server.settings import Settings
 from support.predictor import CHATTY, ScriptedPredictor, chatting

@@ -23,8 +23,6 @@ from redraft.model.decoding.prices import (
     worth_groups,
 )
 from redraft.model.engine.answer import Model, answer
-from redraft.model.engine.record_json import prediction_from_json, prediction_to_json
-from redraft.model.reading import parse_json
 from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
 from redraft.model.runtime.backend import (
     FloatArray,
@@ -33,6 +31,8 @@ from redraft.model.runtime.backend import (
     MaskGuesses,
 )
 from redraft.model.runtime.prefix_cache import PrefixCache
+from redraft.model.validation import parse_json
+from redraft.model.wire import prediction_from_json, prediction_to_json
 from support.fake_backend import (
     END,
     MASK,

@@ -14,7 +14,6 @@ from redraft.model.edits.gate import threshold
 from redraft.model.edits.gate_file import read_gate
 from redraft.model.edits.hunks import recent_edit
 from redraft.model.engine.answer import answer
-from redraft.model.engine.record_json import prediction_from_json, prediction_to_json
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import (
     Candidate,
@@ -23,6 +22,7 @@ from redraft.model.records import (
     Quality,
 )
 from redraft.model.runtime.backend import Cancelled
+from redraft.model.wire import prediction_from_json, prediction_to_json
 from support.candidates import (
     CALLS,
     RENAMED,

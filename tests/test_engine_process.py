@@ -14,7 +14,6 @@ from typing import Any
 
 import psutil
 import pytest
-from redraft.model.engine.remote import RemotePredictor
 from redraft.model.errors import (
     EngineGone,
     InvalidRequest,
@@ -23,6 +22,8 @@ from redraft.model.errors import (
     Unauthorized,
 )
 from redraft.model.records import EditRequest
+from redraft.model.remote import RemotePredictor
+from redraft.server.engine_process import rendezvous
 from redraft.server.engine_process.client import EngineClient
 from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous, began
 from redraft.server.settings import Settings
@@ -214,6 +215,16 @@ async def test_an_engine_of_an_older_release_is_replaced(settings: Settings) -> 
 async def test_an_engine_of_a_newer_release_is_joined(settings: Settings) -> None:
     async with client(settings) as new, client(settings, release="0.0.1") as old:
         assert await pid_of(new) == await pid_of(old)
+
+
+def test_a_client_of_other_records_never_meets_this_engine(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meeting = Rendezvous.of(settings)
+    assert Rendezvous.of(settings).folder == meeting.folder
+    monkeypatch.setattr(rendezvous, "SCHEMA", "of another release")
+    other = Rendezvous.of(settings)
+    assert other.folder != meeting.folder and other.log_file != meeting.log_file
 
 
 async def test_an_engine_that_cannot_start_says_why_and_is_not_tried_without_end(

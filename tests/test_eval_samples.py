@@ -16,10 +16,10 @@ from redraft.evals.figures.samples import CommitChange, fingerprint, in_turn, re
 from redraft.evals.sandbox.sandbox import run_program
 from redraft.lsp.editor.history import SHOWN_EDITS
 from redraft.model.edits.hunks import recent_edit
-from redraft.model.engine.validate import check_request
 from redraft.model.errors import SettingsError
 from redraft.model.prompt.render import window
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
+from redraft.model.wire import check_request
 from support.training_sources import write_lines
 
 OLD = [f"value_{i} = compute({i})" for i in range(90)]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from pydantic import SecretStr
-from redraft.model.engine.record_json import request_to_json
 from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest
+from redraft.model.wire import request_to_json
 from redraft.server.app import create_app
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_zed, mercury_body

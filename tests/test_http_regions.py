@@ -7,10 +7,10 @@ import json
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from redraft.model.engine.validate import check_request
 from redraft.model.errors import InvalidRequest
 from redraft.model.prompt.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, Diagnostic, EditRequest, RecentEdit
+from redraft.model.wire import check_request
 from redraft.server.wires.prompts.diffs import fenced_diffs, original_and_updated, unified_diffs
 from redraft.server.wires.prompts.markers import Rewrite, recognise
 from redraft.server.wires.prompts.mercury import read_mercury

@@ -32,7 +32,7 @@ USES_TORCH = {
 #: each other. Modules at a package's door stand here by their names, those of one line together.
 LEVELS = {
     "model": (
-        "__init__ errors config silence memo reading release", "records", "text",
+        "__init__ errors config silence memo validation release", "records", "wire remote", "text",
         "edits prompt network", "rules weights", "edits.verdict",
         "runtime", "decoding", "decode", "engine training",
     ),

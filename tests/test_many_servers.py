@@ -16,9 +16,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from redraft.model.engine.remote import SESSION_HEADER, RemotePredictor
 from redraft.model.errors import ModelNotReady, Overloaded
 from redraft.model.records import EditRequest, ModelStatus
+from redraft.model.remote import SESSION_HEADER, RemotePredictor
 from redraft.server.app import create_app
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings

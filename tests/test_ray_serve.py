@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import psutil
 import pytest
-from redraft.model.engine.remote import SESSION_HEADER
+from redraft.model.remote import SESSION_HEADER
 from redraft.server.scaling.replica import REPLICA_HEADER
 from redraft.server.settings import Settings
 from support.onnx_models import register

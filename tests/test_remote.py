@@ -9,23 +9,14 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
-from redraft.model import errors
-from redraft.model.engine.record_json import (
-    WIRE_VERSION,
-    error_from_json,
-    error_to_json,
-    request_from_json,
-    request_to_json,
-)
-from redraft.model.engine.remote import RemotePredictor
-from redraft.model.reading import parse_json
+from redraft.model import errors, wire
 from redraft.model.records import (
     CanvasState,
     EditRequest,
@@ -33,6 +24,15 @@ from redraft.model.records import (
     Prediction,
     RecentEdit,
     RelatedFile,
+)
+from redraft.model.remote import RemotePredictor
+from redraft.model.validation import parse_json
+from redraft.model.wire import (
+    WIRE_VERSION,
+    error_from_json,
+    error_to_json,
+    request_from_json,
+    request_to_json,
 )
 from redraft.server.app import create_app
 from redraft.server.http.listen import listening
@@ -135,6 +135,19 @@ def test_a_wrong_field_of_a_request_is_named(change: dict[str, Any], says: str) 
     assert says in str(caught.value)
 
 
+def test_the_schema_changes_with_the_fields_of_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclasses.dataclass(frozen=True)
+    class RecentEdit:
+        path: str
+
+    assert wire._schema() == wire.SCHEMA
+    monkeypatch.setattr(wire.records, "RecentEdit", RecentEdit)
+    assert wire._schema() != wire.SCHEMA
+    monkeypatch.undo()
+    monkeypatch.setattr(wire.records, "Finish", Literal["end"])
+    assert wire._schema() != wire.SCHEMA
+
+
 def test_another_wire_version_is_refused_with_what_to_do() -> None:
     body = request_to_json(REQUEST) | {"version": WIRE_VERSION + 1}
     with pytest.raises(errors.InvalidRequest, match="same release: run 'git pull'"):
@@ -158,9 +171,7 @@ def test_every_error_keeps_its_class_over_the_wire() -> None:
 def test_every_error_is_known_where_nothing_else_is_imported() -> None:
     """A client that raises no such error itself still gets its class from a server."""
     told = "error_from_json({'error': {'code': 'context_length_exceeded', 'message': 'too long'}})"
-    code = (
-        f"from redraft.model.engine.record_json import error_from_json; print({told}.http_status)"
-    )
+    code = f"from redraft.model.wire import error_from_json; print({told}.http_status)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert ran.stdout.strip() == "400", ran.stderr
 

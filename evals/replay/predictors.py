@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redraft.model.engine.answer import Model, answer
-from redraft.model.engine.remote import RemotePredictor
-from redraft.model.engine.validate import check_request
 from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.records import EditRequest, ModelStatus, Prediction
+from redraft.model.remote import RemotePredictor
 from redraft.model.weights.default_model import AUTO
+from redraft.model.wire import check_request
 
 from ..benchmarks.baselines import POLICIES, Policy
 from ..benchmarks.judged_model import SHIPPED, JudgedModel, OnProgress, find_model, load

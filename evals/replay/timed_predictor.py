@@ -18,13 +18,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from redraft.model.engine.record_json import (
-    prediction_from_json,
-    prediction_to_json,
-    request_to_json,
-)
 from redraft.model.errors import InvalidRequest, RedraftError
 from redraft.model.records import EditRequest, ModelStatus, Prediction, Predictor, StepCallback
+from redraft.model.wire import prediction_from_json, prediction_to_json, request_to_json
 
 Result = TypeVar("Result")
 

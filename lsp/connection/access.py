@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from redraft.model.errors import SettingsError, Unauthorized
-from redraft.model.reading import object_of
+from redraft.model.validation import object_of
 
 from ..settings import TOKEN
 from .framing import MAX_BODY

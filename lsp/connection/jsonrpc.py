@@ -41,7 +41,7 @@ from pygls.protocol import (
     LanguageServerProtocol,
 )
 from redraft.model.errors import InvalidRequest, RedraftError, StaleDocument
-from redraft.model.reading import parse_float
+from redraft.model.validation import parse_float
 
 from .client import Client
 from .framing import BadFrame

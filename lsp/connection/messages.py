@@ -14,8 +14,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
 from pydantic.alias_generators import to_camel
-from redraft.model.reading import AnyText, Exactly, objection, read
 from redraft.model.records import Diagnostic
+from redraft.model.validation import AnyText, Exactly, objection, read
 
 from ..editor.documents import ContentChange
 from ..editor.positions import Offset, Position, Range

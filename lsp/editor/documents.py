@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from redraft.model.errors import InvalidRequest
-from redraft.model.reading import AnyText
 from redraft.model.text.common import common_ends
+from redraft.model.validation import AnyText
 
 from .positions import (
     Position,

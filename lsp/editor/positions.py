@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from redraft.model.reading import Exactly
+from redraft.model.validation import Exactly
 
 #: Beyond it a client's number is clamped: "the end" is often sent as the largest integer there is.
 Offset = Annotated[int, Exactly(0, 2**31 - 1, clamped=True)]

@@ -22,7 +22,7 @@ from typing import Any
 
 import platformdirs
 from redraft.model.errors import SettingsError
-from redraft.model.reading import object_of
+from redraft.model.validation import object_of
 
 from .format import FORMAT
 

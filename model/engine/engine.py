@@ -23,7 +23,6 @@ from ..runtime.backend import Backend, Cancelled, Interruptible
 from .abilities import abilities_of, chat_abilities_of
 from .answer import Clock, Loader, LoadState, Model, answer
 from .converse import longest_tokens
-from .validate import check_request
 from .waiting import Waiting
 
 log = logging.getLogger(__name__)
@@ -118,7 +117,6 @@ class Engine:
         Raises:
             RedraftError: the computation failed; the engine goes on.
         """
-        check_request(request)
         loop = asyncio.get_running_loop()
         job = _Job(request, loop, loop.create_future(), on_step, self._clock())
         self._enqueue(job)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import WeightsError
-from ..reading import object_of
+from ..validation import object_of
 from .files import sha256_of, write_atomically
 
 #: In every ready folder: the SHA-256 of its files and of the recipe it was made by.

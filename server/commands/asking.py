@@ -35,6 +35,6 @@ async def ask_once(
 
 
 def remote(settings: Settings, server: str) -> Predictor:
-    from redraft.model.engine.remote import RemotePredictor
+    from redraft.model.remote import RemotePredictor
 
     return RemotePredictor(server, settings.key())

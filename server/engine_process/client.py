@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 import psutil
-from redraft.model.engine.record_json import WIRE_VERSION
-from redraft.model.engine.remote import RemotePredictor
 from redraft.model.errors import EngineGone, ModelNotReady, RedraftError, Unauthorized
 from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
 from redraft.model.release import RELEASE
+from redraft.model.remote import RemotePredictor
 
 from ..settings import Settings
 from .rendezvous import DEFAULT_ENGINE, Endpoint, Rendezvous
@@ -52,11 +51,9 @@ LOOK_S, SILENT_S = 1.0, 0.9
 
 
 async def join_running(settings: Settings) -> RemotePredictor | None:
-    """The engine process as it is now, without starting, replacing or keeping it."""
+    """Return the engine process as it is now, without starting, replacing or keeping it."""
     endpoint = Rendezvous.of(settings).read()
-    if endpoint is None or endpoint.wire != WIRE_VERSION:
-        return None
-    return await reach(endpoint)
+    return None if endpoint is None else await reach(endpoint)
 
 
 class EngineClient:
@@ -283,7 +280,7 @@ class _Starter:
         give_up = time.monotonic() + self._settings.start_timeout_s
         while time.monotonic() < give_up:
             endpoint, lives = self._meeting.read(), self._meeting.is_taken()
-            if endpoint is not None and self._is_outdated(endpoint):
+            if endpoint and endpoint.older_than(self._release) and self._may_replace:
                 await self._replace(endpoint)
             elif endpoint and lives and (remote := await reach_living(endpoint)) is not None:
                 return remote, endpoint
@@ -296,16 +293,6 @@ class _Starter:
             f"The engine process did not answer within {self._settings.start_timeout_s:g} s. "
             f"Its log is {self._meeting.log_file}; 'redraft doctor' looks for the cause."
         )
-
-    def _is_outdated(self, endpoint: Endpoint) -> bool:
-        if endpoint.older_than(self._release):
-            return self._may_replace
-        if endpoint.wire != WIRE_VERSION:
-            raise EngineGone(
-                f"The engine process is of the newer release {endpoint.release}, this is "
-                f"{self._release}. Restart the editor so that it uses the new one."
-            )
-        return False
 
     async def _replace(self, endpoint: Endpoint) -> None:
         """Have an engine of an older release leave, gently at first."""

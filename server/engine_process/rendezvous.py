@@ -22,8 +22,8 @@ from pathlib import Path
 import filelock
 import platformdirs
 import psutil
-from redraft.model.engine.record_json import WIRE_VERSION
 from redraft.model.errors import SettingsError
+from redraft.model.wire import SCHEMA
 
 from ..settings import Settings
 
@@ -48,7 +48,6 @@ class Endpoint:
     pid: int
     started: float  # as :func:`began`; tells a reused pid from the engine's
     release: str
-    wire: int = WIRE_VERSION
 
     def older_than(self, release: str) -> bool:
         return _ordered(self.release) < _ordered(release)
@@ -75,7 +74,7 @@ def _ordered(release: str) -> tuple[int, ...]:
 
 
 class Rendezvous:
-    """The meeting point of one user's clients that want the same model run in the same way."""
+    """The meeting point of one user's clients of one schema that run the same model alike."""
 
     def __init__(self, folder: Path, log_dir: Path, name: str) -> None:
         self.folder = folder
@@ -98,7 +97,7 @@ class Rendezvous:
         """
         wanted = settings.model_dump_json(include={"model", "variant", "provider", "threads"})
         where = [os.environ.get(name, "") for name in WEIGHTS_VARIABLES]
-        name = hashlib.sha256("\0".join([wanted, *where]).encode()).hexdigest()[:12]
+        name = hashlib.sha256("\0".join([SCHEMA, wanted, *where]).encode()).hexdigest()[:12]
         root = _private(settings.runtime_dir) if settings.runtime_dir else _runtime_root()
         return cls(_private(root / name), _log_dir(settings), name)
 

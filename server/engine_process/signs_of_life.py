@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-from redraft.model.engine.remote import RemotePredictor
 from redraft.model.errors import EngineGone, RedraftError, Unauthorized
+from redraft.model.remote import RemotePredictor
 
 from .rendezvous import Endpoint
 

@@ -10,10 +10,10 @@ from contextlib import aclosing, suppress
 from typing import TypeVar
 
 from aiohttp import web
-from redraft.model.engine.record_json import error_to_json
 from redraft.model.errors import RedraftError
-from redraft.model.reading import Json, parse_json
 from redraft.model.records import CanvasState, EditRequest, Prediction
+from redraft.model.validation import Json, parse_json
+from redraft.model.wire import error_to_json
 
 from .service import HELD, Service
 
@@ -115,7 +115,7 @@ def json_response(
 def error_response(
     status: int, code: str, message: str, headers: dict[str, str] | None = None
 ) -> web.Response:
-    """Return the same shape as ``record_json.error_to_json``, for what HTTP itself refuses."""
+    """Return the same shape as ``wire.error_to_json``, for what HTTP itself refuses."""
     return json_response(_error_body(status, code, message), status=status, headers=headers)
 
 

@@ -21,6 +21,7 @@ from redraft.model.records import (
     Predictor,
     StepCallback,
 )
+from redraft.model.wire import check_request
 
 from ..settings import Settings
 from .admission import Admission
@@ -192,7 +193,9 @@ class Service:
         # Clamped, not refused: several clients ask for thousands whatever they need, and an
         # answer that was cut says so in its finish reason.
         tokens = min(request.max_tokens, settings.max_tokens)
-        return dataclasses.replace(request, max_tokens=tokens)
+        request = dataclasses.replace(request, max_tokens=tokens)
+        check_request(request)
+        return request
 
     @contextmanager
     def body_held(self, size: int) -> Iterator[None]:

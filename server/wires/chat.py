@@ -10,8 +10,8 @@ from itertools import cycle, islice
 
 from aiohttp import web
 from redraft.model.errors import NoChatTemplate
-from redraft.model.reading import Json
 from redraft.model.records import Candidate, CanvasState, ModelStatus, Prediction
+from redraft.model.validation import Json
 from redraft.model.weights.provide import names_with_template
 
 from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body

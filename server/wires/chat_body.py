@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from redraft.model.errors import InvalidRequest
-from redraft.model.reading import AtLeastOne, Flag, Json, Text, between, brief, read
 from redraft.model.records import (
     Conversation,
     EditRequest,
@@ -17,6 +16,7 @@ from redraft.model.records import (
     Role,
     ToolCall,
 )
+from redraft.model.validation import AtLeastOne, Flag, Json, Text, between, brief, read
 
 from ..settings import Settings
 from .completion import Completion

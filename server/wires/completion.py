@@ -14,7 +14,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator
 from redraft.model.edits.gate import Eagerness, threshold
 from redraft.model.errors import InvalidRequest, UnknownModel
-from redraft.model.reading import (
+from redraft.model.records import EditRequest, ModelStatus, Prediction, Temperature, TopP
+from redraft.model.validation import (
     AtLeastOne,
     Exactly,
     Flag,
@@ -24,7 +25,6 @@ from redraft.model.reading import (
     between,
     objection,
 )
-from redraft.model.records import EditRequest, ModelStatus, Prediction, Temperature, TopP
 from redraft.model.weights.registry import check_not_removed, list_models
 
 from ..http.service import Service

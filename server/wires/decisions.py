@@ -14,8 +14,8 @@ from typing import Literal
 
 from aiohttp import web
 from redraft.model.errors import InvalidRequest
-from redraft.model.reading import Json, Text, read
 from redraft.model.records import Conversation, EditRequest, Message, Prediction
+from redraft.model.validation import Json, Text, read
 
 from ..http.bodies import SERVICE, json_response, read_body
 from .chat import check_chats

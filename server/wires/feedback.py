@@ -12,7 +12,7 @@ from typing import Literal
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
-from redraft.model.reading import Text, brief, read
+from redraft.model.validation import Text, brief, read
 
 from ..http.bodies import error_response, json_response, read_body
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, cast
 
 from redraft.model.errors import InvalidRequest
-from redraft.model.reading import Json, Text, read
 from redraft.model.records import Grammar
+from redraft.model.validation import Json, Text, read
 
 from .answers import Infilling
 

@@ -15,14 +15,8 @@ from itertools import takewhile
 from typing import Annotated
 
 from aiohttp import web
-from redraft.model.reading import MAX_INTEGER, Exactly, Flag, Json, Number, Text, Whole, read
-from redraft.model.records import (
-    MAX_STOPS,
-    CanvasState,
-    EditRequest,
-    Prediction,
-    Stats,
-)
+from redraft.model.records import MAX_STOPS, CanvasState, EditRequest, Prediction, Stats
+from redraft.model.validation import MAX_INTEGER, Exactly, Flag, Json, Number, Text, Whole, read
 
 from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_question
 from ..http.service import Service

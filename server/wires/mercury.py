@@ -14,8 +14,8 @@ from typing import Literal
 
 from aiohttp import web
 from redraft.model.errors import InvalidRequest
-from redraft.model.reading import Json, Text, read
 from redraft.model.records import CanvasState, Prediction
+from redraft.model.validation import Json, Text, read
 
 from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_question
 from ..http.service import Service

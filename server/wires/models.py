@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from aiohttp import web
-from redraft.model.reading import Json
 from redraft.model.records import MAX_ANSWER_TOKENS, Ability, ModelStatus
+from redraft.model.validation import Json
 
 from ..http.bodies import SERVICE, json_response
 from .completion import model_names, unknown_model

@@ -13,9 +13,9 @@ from typing import Annotated
 
 from aiohttp import web
 from redraft.model.edits.gate import Eagerness
-from redraft.model.reading import MAX_INTEGER, Exactly, Flag, Json, Text, read
 from redraft.model.records import MAX_STOPS, ModelStatus, Prediction
 from redraft.model.release import RELEASE
+from redraft.model.validation import MAX_INTEGER, Exactly, Flag, Json, Text, read
 from redraft.model.weights.provide import stored
 
 from ..http.bodies import LINES, SERVICE, Stream, json_response, read_body, read_question

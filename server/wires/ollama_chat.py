@@ -10,8 +10,8 @@ from typing import Any
 
 from aiohttp import web
 from redraft.model.errors import InvalidRequest
-from redraft.model.reading import Json
 from redraft.model.records import CanvasState, Prediction
+from redraft.model.validation import Json
 
 from ..http.bodies import LINES, SERVICE, Stream, json_response, read_body
 from ..settings import Settings

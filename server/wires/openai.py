@@ -15,8 +15,8 @@ from typing import Annotated
 
 from aiohttp import web
 from pydantic import AfterValidator, BeforeValidator
-from redraft.model.reading import Flag, Json, Text, brief, json_type, objection, read
 from redraft.model.records import CanvasState, Prediction
+from redraft.model.validation import Flag, Json, Text, brief, json_type, objection, read
 
 from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_question
 from ..http.service import Service

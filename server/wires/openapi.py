@@ -11,8 +11,8 @@ from typing import Any
 
 from aiohttp import web
 from pydantic import TypeAdapter
-from redraft.model.reading import Json
 from redraft.model.release import RELEASE
+from redraft.model.validation import Json
 
 from ..http.bodies import json_response
 from .chat_body import ChatBody

@@ -6,13 +6,8 @@
 from __future__ import annotations
 
 from aiohttp import web
-from redraft.model.engine.record_json import (
-    prediction_to_json,
-    request_from_json,
-    state_to_json,
-    status_to_json,
-)
 from redraft.model.records import CanvasState, Prediction
+from redraft.model.wire import prediction_to_json, request_from_json, state_to_json, status_to_json
 
 from ..http.bodies import LINES, SERVICE, Stream, json_response, read_question
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from redraft.model.errors import InvalidRequest
-from redraft.model.reading import Json, Text, brief, read
 from redraft.model.records import Grammar, ToolCall
+from redraft.model.validation import Json, Text, brief, read
 
 from .guided import schema_text
 

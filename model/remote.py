@@ -1,9 +1,7 @@
-"""A ``Predictor`` whose engine lives elsewhere: in another process, on another machine.
+"""A ``Predictor`` whose engine runs in another process or on another machine.
 
 Speaks ``/redraft/v1`` over aiohttp's client, on a TCP port or a Unix domain socket. Dropping the
-connection is what cancels: the server stops computing when its client goes away. Knows nothing of
-how the other side was started, and never retries; see ``redraft.server.engine_process.host`` for
-that.
+connection cancels the request. ``redraft.server.engine_process.client`` starts engines and retries.
 """
 
 from __future__ import annotations
@@ -18,10 +16,10 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from ..errors import EngineGone, InvalidRequest, SettingsError
-from ..reading import parse_json
-from ..records import EditRequest, ModelStatus, Prediction, StepCallback
-from .record_json import (
+from .errors import EngineGone, InvalidRequest, SettingsError
+from .records import EditRequest, ModelStatus, Prediction, StepCallback
+from .validation import parse_json
+from .wire import (
     error_from_json,
     prediction_from_json,
     request_to_json,
@@ -38,8 +36,8 @@ CONNECT_TIMEOUT_S = 5.0
 #: the largest context behind a full queue on a slow CPU.
 SILENCE_TIMEOUT_S = 300.0
 
-#: Tells a load balancer which requests belong together: they continue one another's prompts, which
-#: one server alone has in its prefix cache. Random, so that it tells nothing of who asks.
+#: Groups requests for a load balancer: they continue one another's prompts, which only one server
+#: has in its prefix cache. Random, so that it identifies no user.
 SESSION_HEADER = "x-session-id"
 
 #: Seconds a status may take; it never waits for a computation.
@@ -52,7 +50,7 @@ class RemotePredictor:
     Args:
         address: ``http(s)://host[:port][/prefix]`` or the path of a Unix domain socket.
         token: the server's API key; ``None`` where it has none.
-        session: what this one is called where several servers share the work; None: a new name.
+        session: name for load balancers; None: a new one.
     """
 
     def __init__(
@@ -99,7 +97,7 @@ class RemotePredictor:
             raise self._gone(error) from error
 
     async def call(self, method: str, path: str) -> Any:
-        """The JSON that a small, quick route answers with.
+        """Return the JSON with which a small, quick route answers.
 
         Raises:
             EngineGone: no answer within :data:`STATUS_TIMEOUT_S`.
@@ -165,7 +163,7 @@ class RemotePredictor:
 
 
 class _UnreadableError(Exception):
-    """The other side speaks, but not our language."""
+    """The answer is not one of a Redraft server."""
 
 
 def _read_json(body: bytes, status: int) -> Any:
@@ -186,7 +184,7 @@ def _read(reader: Callable[[object], T], data: object) -> T:
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Lines of any length; the reader's own ``readline`` refuses long ones."""
+    """Yield lines of any length; ``StreamReader.readline`` refuses long ones."""
     rest = b""
     async for part in content.iter_any():
         *whole, rest = (rest + part).split(b"\n")

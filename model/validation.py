@@ -1,8 +1,7 @@
-"""What comes from outside, read by pydantic: dataclasses out of JSON, and in our words what is
-wrong with it.
+"""Validation of data from clients, files and other processes, once, where it enters.
 
-A dataclass says by its types what a field may be. ``Text``, ``Whole`` and ``Number`` are strict: no
-"12" for 12. Only whoever reads pays for pydantic's import. Knows no format.
+The types of a dataclass define what its fields may be, and pydantic reads it from JSON. ``Text``,
+``Whole`` and ``Number`` are strict: "12" is not 12. Pydantic is imported at the first use.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
 
-#: Beyond this a number cannot be meant: counts, offsets and seeds all stay below.
+#: The largest integer that JSON numbers hold exactly: counts, offsets and seeds all stay below.
 MAX_INTEGER = 2**53 - 1
 
 Json = dict[str, Any]
 T = TypeVar("T")
 
 
-# --- what a field may be -------------------------------------------------------------------------
-
-
 class Exactly(GroupedMetadata):
-    """The type itself and no other that could be made into it; numbers within bounds; those
-    above are refused, or ``clamped``."""
+    """A strict type, without conversion; numbers within bounds.
+
+    Args:
+        clamped: reduce numbers above ``highest`` to it instead of refusing them.
+    """
 
     def __init__(
         self, lowest: float | None = None, highest: float = math.inf, clamped: bool = False
@@ -58,9 +57,9 @@ class _Tokenizable(GroupedMetadata):
         yield AfterValidator(_tokenizable)
 
 
-#: Text that a tokenizer can take: without NUL and halves of surrogate pairs.
+#: Text that a tokenizer accepts: without NUL and halves of surrogate pairs.
 Text = Annotated[str, _Tokenizable()]
-#: Text as it comes, such as a model's answer.
+#: Any text, such as a model's answer.
 AnyText = Annotated[str, Exactly()]
 Flag = Annotated[bool, Exactly()]
 Whole = Annotated[int, Exactly(0, MAX_INTEGER)]
@@ -96,24 +95,21 @@ def _tokenizable(text: str) -> str:
 
 
 def objection(says: str) -> Exception:
-    """For validators: what is wrong with a value, as it goes on behind the field's name."""
+    """Return the error for a validator to raise; ``says`` continues behind the field's name."""
     from pydantic_core import PydanticCustomError
 
     return PydanticCustomError("objection", "{says}", {"says": says})
 
 
-# --- reading -------------------------------------------------------------------------------------
-
-
 def read(kind: type[T], data: object, where: str = "", whole: str = "body") -> T:
-    """``data``, parsed JSON, as a ``kind``; ``null`` counts as absent.
+    """Return ``data``, parsed JSON, as a ``kind``; ``null`` counts as absent.
 
     Args:
-        where: its place in the message, for errors.
-        whole: what the message itself is called in them.
+        where: path of ``data`` in the message, for errors.
+        whole: name of the whole message in errors.
 
     Raises:
-        InvalidRequest: names the first field that cannot be used, its value and what it must be.
+        InvalidRequest: names the first unusable field, its value and what it must be.
     """
     from pydantic import ValidationError
 
@@ -137,7 +133,7 @@ def _without_nulls(data: object) -> object:
 
 
 def between(name: str, value: int, lowest: int, highest: int) -> None:
-    """For bounds that a setting or another field gives.
+    """Check bounds that depend on a setting or on another field.
 
     Raises:
         InvalidRequest: ``value`` is not within them.
@@ -184,13 +180,13 @@ def _sentence(error: ErrorDetails, where: str, whole: str) -> str:
 
 
 def brief(value: object) -> str:
-    """A value for a message, never longer than a line."""
+    """Return a value for a message, never longer than a line."""
     text = repr(value) if not isinstance(value, int) or abs(value) < 10**40 else "a huge number"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def json_type(value: object) -> str:
-    """The JSON name of a value's type, for messages."""
+    """Return the JSON name of a value's type, for messages."""
     if value is None:
         return "null"
     names = {bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
@@ -198,7 +194,7 @@ def json_type(value: object) -> str:
 
 
 def parse_json(body: bytes) -> Json:
-    """A JSON object out of ``body``.
+    """Return the JSON object in ``body``.
 
     Raises:
         InvalidRequest: the bytes are not UTF-8, not JSON, or not an object; says where.
@@ -227,12 +223,12 @@ def parse_json(body: bytes) -> Json:
 
 
 def object_of(data: bytes) -> Json:
-    """The JSON object that ``data`` is, with care for nothing else; empty where it is none."""
+    """Return the JSON object in ``data``, or an empty one if there is none."""
     try:
-        told = json.loads(data)
+        value = json.loads(data)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -240,6 +236,6 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def parse_float(text: str) -> float:
-    """Of JSON; 64.0 is the whole number: several clients write all of theirs so."""
+    """Parse a JSON number with a point; 64.0 is an integer, because some clients write all so."""
     value = float(text)
     return int(value) if value.is_integer() and abs(value) <= MAX_INTEGER else value

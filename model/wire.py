@@ -1,0 +1,249 @@
+"""The records of ``records.py`` as JSON, both ways: the bodies of ``/redraft/v1``; their checks.
+
+Reading is strict: an unknown field of a request, a wrong type, a number out of range, a NUL or half
+a surrogate pair is refused with the field's name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass
+from typing import Literal, get_args, get_origin
+
+from . import errors, records
+from .errors import EngineGone, InvalidRequest, Overloaded, RedraftError
+from .records import (
+    MAX_ANSWER_TOKENS,
+    MAX_CANDIDATES,
+    MAX_CONTEXT_TOKENS,
+    MAX_STOPS,
+    MIN_CONTEXT_TOKENS,
+    CanvasState,
+    EditRequest,
+    ModelStatus,
+    Prediction,
+)
+from .release import HOW_TO_UPGRADE
+from .validation import AnyText, Flag, Json, Number, Whole, between, brief, read
+
+#: Raised when a field changes its meaning; both sides must agree on it.
+WIRE_VERSION = 1
+
+
+def _schema() -> str:
+    """Return a hash of the fields of all records, their types and the wire version."""
+    parts = [f"version {WIRE_VERSION}"]
+    for name, value in vars(records).items():
+        if dataclasses.is_dataclass(value):
+            parts += [f"{name}.{field.name}: {field.type}" for field in dataclasses.fields(value)]
+        elif get_origin(value) is Literal:
+            parts.append(f"{name} = {get_args(value)}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+#: Identifies the records of this release. A client never joins an engine of another schema.
+SCHEMA = _schema()
+
+#: Every error class by its code, whichever modules are imported.
+_ERRORS = {
+    kind.code: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, RedraftError)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    version: Whole
+
+
+@dataclass(frozen=True, slots=True)
+class _RequestBody:
+    request: EditRequest
+    steps: Flag = False
+    version: Whole = WIRE_VERSION
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+
+@dataclass(frozen=True, slots=True)
+class _PredictionBody:
+    prediction: Prediction
+
+
+@dataclass(frozen=True, slots=True)
+class _StateBody:
+    state: CanvasState
+
+
+@dataclass(frozen=True, slots=True)
+class _StatusBody:
+    status: ModelStatus
+
+
+@dataclass(frozen=True, slots=True)
+class _Error:
+    code: AnyText
+    message: AnyText
+    retry_after_s: Number = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _ErrorBody:
+    error: _Error
+
+
+def _check_version(data: object) -> None:
+    if (version := read(_Version, data).version) != WIRE_VERSION:
+        raise InvalidRequest(
+            f"'version' is {version}, this side speaks {WIRE_VERSION}. Bring client and server to "
+            f"the same release: {HOW_TO_UPGRADE}."
+        )
+
+
+def request_to_json(request: EditRequest, steps: bool = False) -> Json:
+    """Return the body of ``POST /redraft/v1/predict``; ``steps`` asks for canvas states too."""
+    return {"version": WIRE_VERSION, "steps": steps, "request": dataclasses.asdict(request)}
+
+
+def request_from_json(data: object) -> tuple[EditRequest, bool]:
+    """Return the request, and whether its canvas states are wanted.
+
+    Raises:
+        InvalidRequest: names the field and what it must be.
+    """
+    _check_version(data)
+    body = read(_RequestBody, data)
+    check_places(body.request, "request.")
+    return body.request, body.steps
+
+
+def check_request(request: EditRequest) -> None:
+    """Check what the types of a request do not express.
+
+    Raises:
+        InvalidRequest: names the first unusable field, its value and what it must be.
+    """
+    check_places(request)
+    if (request.task == "chat") != (request.conversation is not None):
+        raise InvalidRequest("'conversation' belongs to the task 'chat', and to no other.")
+    if request.grammar is not None and request.task == "next_edit":
+        raise InvalidRequest("'grammar' cannot bind a next edit. Ask for an infill.")
+    between("max_tokens", request.max_tokens, 1, MAX_ANSWER_TOKENS)
+    between("min_tokens", request.min_tokens, 0, request.max_tokens)
+    between("candidates", request.candidates, 1, MAX_CANDIDATES)
+    if request.context_tokens is not None:
+        between("context_tokens", request.context_tokens, MIN_CONTEXT_TOKENS, MAX_CONTEXT_TOKENS)
+    if len(request.stop) > MAX_STOPS:
+        raise InvalidRequest(f"'stop' has {len(request.stop)} entries. Send at most {MAX_STOPS}.")
+    for index, stop in enumerate(request.stop):
+        if not stop:
+            raise InvalidRequest(f"'stop[{index}]' is empty. Leave it out.")
+    line = request.text.count("\n", 0, request.cursor)
+    if request.region is not None and not request.region[0] <= line < request.region[1]:
+        first, last = request.region
+        raise InvalidRequest(
+            f"'region' is lines [{first}, {last}) (0-based), but the cursor is in line {line}. "
+            "Send a region that holds the cursor, or none."
+        )
+
+
+def check_places(request: EditRequest, where: str = "") -> None:
+    """Check that cursor and region lie within the text.
+
+    Raises:
+        InvalidRequest: names the one that does not.
+    """
+    between(f"{where}cursor", request.cursor, 0, len(request.text))
+    if request.region is None:
+        return
+    lines = request.text.count("\n") + 1
+    for index, line in enumerate(request.region):
+        between(f"{where}region[{index}]", line, 0, lines)
+    if request.region[0] > request.region[1]:
+        raise InvalidRequest(
+            f"'{where}region' must be [first, last) with first <= last, "
+            f"not {brief(list(request.region))}."
+        )
+
+
+def prediction_to_json(prediction: Prediction) -> Json:
+    return {"version": WIRE_VERSION, "prediction": dataclasses.asdict(prediction)}
+
+
+def prediction_from_json(data: object) -> Prediction:
+    """Return the prediction in a body.
+
+    Raises:
+        InvalidRequest: names the field and what it must be.
+    """
+    _check_version(data)
+    prediction = read(_PredictionBody, data).prediction
+    for index, candidate in enumerate(prediction.candidates):
+        if candidate.end < candidate.start:
+            raise InvalidRequest(
+                f"'prediction.candidates[{index}].end' must be at least {candidate.start}, "
+                f"not {candidate.end}."
+            )
+    return prediction
+
+
+def state_to_json(state: CanvasState) -> Json:
+    return {"version": WIRE_VERSION, "state": dataclasses.asdict(state)}
+
+
+def state_from_json(data: object) -> CanvasState:
+    """Return the canvas state in a body.
+
+    Raises:
+        InvalidRequest: names the field and what it must be.
+    """
+    return read(_StateBody, data).state
+
+
+def status_to_json(status: ModelStatus) -> Json:
+    return {"version": WIRE_VERSION, "status": dataclasses.asdict(status)}
+
+
+def status_from_json(data: object) -> ModelStatus:
+    """Return the status in a body.
+
+    Raises:
+        InvalidRequest: names the field and what it must be.
+    """
+    _check_version(data)
+    return read(_StatusBody, data).status
+
+
+def error_to_json(error: RedraftError) -> Json:
+    """Return the OpenAI-style error object, with which every route of the server answers."""
+    body: Json = {
+        "message": str(error),
+        "type": _error_type(error.http_status),
+        "code": error.code,
+        "param": _field_in(str(error)) if isinstance(error, InvalidRequest) else None,
+    }
+    if isinstance(error, Overloaded):
+        body["retry_after_s"] = error.retry_after_s
+    return {"error": body}
+
+
+def _error_type(http_status: int) -> str:
+    names = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+    return names.get(http_status, "server_error" if http_status >= 500 else "invalid_request_error")
+
+
+def _field_in(message: str) -> str | None:
+    """Return the field that a message is about: it begins with its name in quotes."""
+    return message[1:].partition("'")[0] if message.startswith("'") else None
+
+
+def error_from_json(data: object) -> RedraftError:
+    """Return the error that the other side raised, of the same class if this release has it."""
+    try:
+        error = read(_ErrorBody, data).error
+    except InvalidRequest as problem:
+        return EngineGone(f"The server answered with an error that cannot be read: {problem}")
+    if error.code == Overloaded.code:
+        return Overloaded(error.message, error.retry_after_s)
+    return _ERRORS.get(error.code, RedraftError)(error.message)
