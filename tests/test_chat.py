@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from dataclasses import replace
@@ -15,7 +14,7 @@ from redraft.server.settings import Settings
 from redraft.server.wires.models import CONSTRAINTS, described
 from support.edit_prompts import mercury_as_zed, mercury_body
 from support.predictor import CHATTY, READY, ScriptedPredictor, chatting
-from support.served import post, served
+from support.served import events, got, post
 
 CHAT = "/v1/chat/completions"
 HELLO = [{"role": "user", "content": "hello"}]
@@ -48,17 +47,6 @@ def refusal(body: dict[str, Any], path: str = CHAT) -> dict[str, Any]:
     assert status == 400 and predictor.requests == []
     error: dict[str, Any] = answer["error"]
     return error
-
-
-def events(body: dict[str, Any], predictor: ScriptedPredictor, path: str = CHAT) -> list[Any]:
-    async def run() -> list[Any]:
-        async with served(predictor) as (_, client), client.post(path, json=body) as answer:
-            assert answer.status == 200
-            return (await answer.text()).split("\n\n")
-
-    *data, end = [one.removeprefix("data: ") for one in asyncio.run(run()) if one]
-    assert end == "[DONE]"
-    return [json.loads(one) for one in data]
 
 
 def test_an_answer_has_the_shape_of_the_api() -> None:
@@ -206,8 +194,8 @@ def test_an_edit_cannot_be_bound() -> None:
 
 
 def test_a_stream_tells_what_stays_and_then_the_rest() -> None:
-    body = {"messages": HELLO, "stream": True, "stream_options": {"include_usage": True}}
-    chunks = events(body, chatting("one two three"))
+    body = {"messages": HELLO, "stream_options": {"include_usage": True}}
+    chunks = events(CHAT, body, chatting("one two three"))
     deltas = [c["delta"].get("content") for chunk in chunks for c in chunk["choices"]]
     assert "".join(filter(None, deltas)) == "one two three" and len(deltas) > 3
     assert [c["finish_reason"] for chunk in chunks for c in chunk["choices"]][-1] == "stop"
@@ -219,27 +207,27 @@ def test_a_stream_holds_back_what_may_turn_out_to_be_a_stop_string() -> None:
     predictor = chatting("one two STOP three", "one two ")
     predictor.answers = predictor.answers[1:]  # what the engine cuts off was seen all the same
     predictor.states = predictor.states[:3]
-    chunks = events({"messages": HELLO, "stream": True, "stop": "STOP "}, predictor)
+    chunks = events(CHAT, {"messages": HELLO, "stop": "STOP "}, predictor)
     deltas = [c["delta"].get("content") for chunk in chunks for c in chunk["choices"]]
     assert "".join(filter(None, deltas)) == "one two "
 
 
 def test_diffusing_shows_the_whole_text_after_every_step() -> None:
-    chunks = events({"messages": HELLO, "stream": True, "diffusing": True}, chatting("one two"))
+    chunks = events(CHAT, {"messages": HELLO, "diffusing": True}, chatting("one two"))
     texts = [c["delta"].get("content") for chunk in chunks for c in chunk["choices"]]
     assert texts == ["one ░", "one two░", "one two", None]
 
 
 def test_a_bound_answer_comes_in_one_piece() -> None:
-    body = {"messages": HELLO, "stream": True, "response_format": {"type": "json_object"}}
-    chunks = events(body, chatting('{"a": 1}'))
+    body = {"messages": HELLO, "response_format": {"type": "json_object"}}
+    chunks = events(CHAT, body, chatting('{"a": 1}'))
     assert [c["delta"].get("content") for chunk in chunks for c in chunk["choices"]] == [
         '{"a": 1}', None
     ]  # fmt: skip
 
 
 def test_a_call_in_a_stream() -> None:
-    chunks = events({"messages": HELLO, "stream": True, "tools": [ADD]}, chatting(CALL))
+    chunks = events(CHAT, {"messages": HELLO, "tools": [ADD]}, chatting(CALL))
     (call,) = chunks[0]["choices"][0]["delta"]["tool_calls"]
     assert (call["index"], call["function"]["name"]) == (0, "add")
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
@@ -260,20 +248,16 @@ def test_the_model_for_conversations_may_be_another_one() -> None:
 
 
 def test_models_say_what_they_can_do() -> None:
-    async def run(path: str) -> list[Any]:
-        predictor = chatting("hi")
-        predictor.statuses = [replace(CHATTY, chat_model="talker-1b")]
-        async with served(predictor) as (_, client), client.get(path) as answer:
-            return [*(await answer.json())["data"]]
-
-    found = asyncio.run(run("/v1/models"))
+    predictor = chatting("hi")
+    predictor.statuses = [replace(CHATTY, chat_model="talker-1b")]
+    found = got("/v1/models", predictor)["data"]
     assert [each["id"] for each in found] == ["fake-1m", "fake-1m-int8", "talker-1b"]
     assert "fim.completions" in found[0]["supported_endpoints"]
     assert found[2]["supported_endpoints"] == ["chat.completions", "decisions"]
     assert found[2]["context_length"] == 8192
-    edits = asyncio.run(run("/v1/edit/completions/models"))
+    edits = got("/v1/edit/completions/models", predictor)["data"]
     assert [each["supported_features"] for each in edits] == [["diffusing"]] * 2
-    (talker,) = asyncio.run(run("/v1/chat/completions/models"))
+    (talker,) = got("/v1/chat/completions/models", predictor)["data"]
     assert talker["id"] == "talker-1b"
     assert talker["supported_features"][-2:] == ["tools", "reasoning_effort"]
 
@@ -316,9 +300,8 @@ def test_decisions_are_probabilities_of_labels() -> None:
     assert body["usage"]["output_tokens"] == 3
 
 
-async def test_the_document_names_exactly_the_routes_there_are() -> None:
-    async with served(chatting("x")) as (_, client), client.get("/openapi.json") as answer:
-        document = await answer.json()
+def test_the_document_names_exactly_the_routes_there_are() -> None:
+    document = got("/openapi.json", chatting("x"))
     app = create_app(chatting("x"), Settings())
     served_here = {
         (route.resource.canonical, route.method.lower())

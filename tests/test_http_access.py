@@ -71,14 +71,9 @@ def test_the_right_key_is_let_in() -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "[bad", "10.0.0.1"])
-async def test_a_rebound_name_is_refused_without_a_key(host: str) -> None:
-    async with (
-        served(ScriptedPredictor()) as (_, client),
-        client.get("/v1/models", headers={"Host": host}) as answer,
-    ):
-        status, error = answer.status, (await answer.json())["error"]
-    assert status == 403
-    assert error["code"] == "forbidden"
+def test_a_rebound_name_is_refused_without_a_key(host: str) -> None:
+    status, _, error = send("/v1/models", None, "GET", {"Host": host})
+    assert (status, error["code"]) == (403, "forbidden")
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:7331", "[::1]:7331", "127.0.0.1"])

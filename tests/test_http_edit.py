@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 from redraft.model.edits.verdict import CANDIDATES
-from redraft.model.errors import ModelNotReady
-from redraft.model.records import Diagnostic, RecentEdit
+from redraft.model.records import Diagnostic, EditRequest, Prediction, RecentEdit
 from support.edit_prompts import mercury_applied, mercury_as_cursortab, mercury_as_zed, mercury_body
 from support.predictor import LineEdit, ScriptedPredictor, change, editing, rewrite_lines
-from support.served import post, served
+from support.served import events, post, served
 
 PATH = "/v1/edit/completions"
 
@@ -343,16 +342,6 @@ def test_a_message_in_parts_is_put_together() -> None:
     assert answer["choices"][0]["message"]["content"] == "```\nA\n```"
 
 
-def test_other_models_are_refused_and_errors_keep_their_status() -> None:
-    content = mercury_as_cursortab([], ["a<|cursor|>"], [])
-    status, body = post(PATH, mercury_body(content, model="redraft-9"))
-    assert (status, body["error"]["code"]) == (404, "model_not_found")
-    status, body = post(
-        PATH, mercury_body(content), ScriptedPredictor([ModelNotReady("still loading")])
-    )
-    assert (status, body["error"]["code"]) == (503, "model_not_ready")
-
-
 def test_a_cut_answer_still_gives_a_whole_region() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>", "b"], [])
     body = ask(content, editing((1, 1, ["A"]), finish="length"))
@@ -366,3 +355,42 @@ def test_the_change_alone_is_asked_for_however_much_the_client_allows() -> None:
     ask(content, predictor, max_tokens=8_192, stop=["```"])
     assert predictor.requests[0].max_tokens == 256
     assert predictor.requests[0].stop == ()
+
+
+# --- streams and several choices ---------------------------------------------------------------
+
+
+def test_a_stream_carries_the_answer_in_one_piece() -> None:
+    content = mercury_as_cursortab([], ["a", "b<|cursor|>"], [])
+    [chunk] = events(PATH, mercury_body(content), editing((2, 2, ["B"])))
+    assert chunk["object"] == "chat.completion.chunk"
+    assert chunk["choices"][0]["delta"]["content"] == "```\na\nB\n```"
+    assert chunk["choices"][0]["finish_reason"] == "stop"
+    assert chunk["usage"]["total_tokens"] == 45
+
+
+def test_diffusing_streams_the_whole_region_in_each_state() -> None:
+    content = mercury_as_cursortab([], ["a", "b<|cursor|>", "c"], [])
+    predictor = editing((2, 2, ["B2"]))
+    #: In the model's own format.
+    predictor.states = [(None, None, None), ("2-2\n", None, None), ("2-2\n", "B", None)]
+    chunks = events(PATH, mercury_body(content, diffusing=True), predictor)
+    texts = [chunk["choices"][0]["delta"]["content"] for chunk in chunks]
+    assert texts == [f"```\na\n{shown}\nc\n```" for shown in ("░░", "B░", "B2")]
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None, None, "stop"]
+
+
+def test_a_prompt_that_cannot_be_read_can_be_streamed() -> None:
+    content = mercury_as_cursortab([], ["a<|cursor|>", "<|code_to_edit|>"], [])
+    [chunk] = events(PATH, mercury_body(content), ScriptedPredictor())
+    assert chunk["choices"][0]["message"]["content"] == "None"
+
+
+def test_several_candidates_are_several_choices() -> None:
+    def two(request: EditRequest) -> Prediction:
+        return rewrite_lines(request, (1, 1, ["A"]), (2, 2, ["B"]))
+
+    content = mercury_as_cursortab([], ["a<|cursor|>", "b"], [])
+    _, body = post(PATH, mercury_body(content, n=2), ScriptedPredictor([two]))
+    texts = [choice["message"]["content"] for choice in body["choices"]]
+    assert texts == ["```\nA\nb\n```", "```\na\nB\n```"]

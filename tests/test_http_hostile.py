@@ -273,14 +273,6 @@ def test_token_arrays_and_several_prompts_are_refused(prompt: Any) -> None:
     assert "Send one string" in error["message"]
 
 
-def test_an_unknown_model_is_told_the_names_that_exist() -> None:
-    for path in ("/v1/completions", "/v1/fim/completions"):
-        status, _, error = send(path, {"model": "redraft-9", "prompt": "a", "suffix": "b"})
-        assert status == 404
-        assert error["code"] == "model_not_found"
-        assert "fake-1m" in error["message"]
-
-
 def test_an_unknown_route_and_a_wrong_method_answer_json() -> None:
     status, _, error = send("/v1/chat/nothing", {})
     assert status == 404

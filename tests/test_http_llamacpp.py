@@ -86,12 +86,9 @@ def test_nothing_to_suggest_is_empty_content() -> None:
 
 
 async def test_a_stream_is_one_event_that_stops() -> None:
-    body = {"input_prefix": "a", "input_suffix": ";", "stream": True}
-    async with (
-        served(ScriptedPredictor()) as (_, client),
-        client.post("/infill", json=body) as answer,
-    ):
-        event, end = (await answer.text()).split("\n\n")
+    sent = {"input_prefix": "a", "input_suffix": ";", "stream": True}
+    async with served(ScriptedPredictor()) as (_, client):
+        event, end = (await (await client.post("/infill", json=sent)).text()).split("\n\n")
     assert end == ""
     body = json.loads(event.removeprefix("data: "))
     assert (body["content"], body["stop"]) == ("return a + b", True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from datetime import datetime
 from typing import Any
@@ -14,7 +13,7 @@ from redraft.model.weights.provide import ready_variants
 from redraft.model.weights.registry import info
 from support.edit_prompts import zeta2_as_zed
 from support.predictor import CHATTY, ScriptedPredictor, editing
-from support.served import post, served
+from support.served import got, post, served
 
 #: The ends of every model Zed knows, sent for any of them.
 STOPS = [
@@ -138,17 +137,10 @@ def test_a_wrong_field_is_named(change: dict[str, Any], says: str) -> None:
     assert predictor.requests == []
 
 
-async def test_tags_and_show_tell_of_the_model() -> None:
-    async with served(ScriptedPredictor()) as (_, client):
-        async with client.get("/api/tags") as answer:
-            tags = await answer.json()
-        name = tags["models"][0]["name"]
-        async with client.post("/api/show", json={"model": name}) as answer:
-            show = await answer.json()
-    assert [one["name"] for one in tags["models"]] == ["fake-1m", "fake-1m-int8"]
-    assert tags["models"][0]["details"]["quantization_level"] == "int8"
-    assert show["capabilities"] == ["completion", "insert"]
-    assert show["model_info"]["redraft.context_length"] == 4096
+def test_tags_tell_of_the_model() -> None:
+    models = got("/api/tags", ScriptedPredictor())["models"]
+    assert [one["name"] for one in models] == ["fake-1m", "fake-1m-int8"]
+    assert models[0]["details"]["quantization_level"] == "int8"
 
 
 def test_without_a_prompt_a_model_is_only_loaded() -> None:
@@ -158,15 +150,6 @@ def test_without_a_prompt_a_model_is_only_loaded() -> None:
         assert status == 200
         assert (answer["response"], answer["done"], answer["done_reason"]) == ("", True, "load")
     assert predictor.requests == []
-
-
-def got(path: str, predictor: ScriptedPredictor) -> Any:
-    async def run() -> Any:
-        async with served(predictor) as (_, client), client.get(path) as answer:
-            assert answer.status == 200
-            return await answer.json()
-
-    return asyncio.run(run())
 
 
 def test_what_is_in_memory_is_told_once_it_is_there() -> None:
@@ -179,6 +162,7 @@ def test_what_is_in_memory_is_told_once_it_is_there() -> None:
 def test_what_a_model_can_is_told_before_it_is_offered() -> None:
     _, plain = post("/api/show", {"model": "fake-1m"}, ScriptedPredictor())
     assert plain["capabilities"] == ["completion", "insert"]
+    assert plain["model_info"]["redraft.context_length"] == 4096
     _, talks = post("/api/show", {"model": "fake-1m"}, ScriptedPredictor(statuses=[CHATTY]))
     assert talks["capabilities"] == ["completion", "insert", "tools"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from redraft.model.records import RecentEdit
-from redraft.server.wires.prompts.markers import Unknown, recognise
 from support.edit_prompts import sweep_as_cursortab, sweep_as_zed
 from support.predictor import ScriptedPredictor, editing
 from support.served import post
@@ -100,25 +99,6 @@ def test_an_unchanged_original_puts_the_cursor_in_the_middle() -> None:
     predictor = ScriptedPredictor()
     text(sweep_as_zed("\n".join(lines(21))), predictor)
     assert predictor.requests[0].text[: predictor.requests[0].cursor].endswith("line 10")
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        "<|file_sep|>current/a\nx\n<|file_sep|>updated/b\n",
-        "<|file_sep|>updated/a\n<|file_sep|>current/a\nx\n",
-        "<|file_sep|>current/a\nx <|file_sep|> y\n<|file_sep|>updated/a\n",
-        "<|file_sep|>current/a:1:1\nx <|cursor|> <|cursor|>\n<|file_sep|>updated/a:1:1\n",
-        "<|file_sep|>current/a\nx\n<|file_sep|>updated/a\nother",
-    ],
-)
-def test_torn_prompts_and_markers_in_code_suggest_nothing(prompt: str) -> None:
-    meant = recognise(prompt)
-    assert isinstance(meant, Unknown)
-    assert meant.reason
-    predictor = editing((1, 1, ["A"]))
-    assert text(prompt, predictor) == ""
-    assert predictor.requests == []
 
 
 def test_windows_line_ends_come_back() -> None:

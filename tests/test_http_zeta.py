@@ -3,7 +3,6 @@ answers put into the buffer as they do it."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from support.edit_prompts import (
     zeta21_as_zed,
 )
 from support.predictor import LineEdit, ScriptedPredictor, editing
-from support.served import post, served
+from support.served import events, post
 
 CONTEXT = """<filename>src/related.rs
 pub fn helper() {}
@@ -105,14 +104,9 @@ def test_zeta2_deleting_the_region_is_told_from_no_edit() -> None:
 
 def test_no_edit_is_empty_text_with_the_reason_beside_it() -> None:
     body = answer(zeta2_as_zed("", "a", "", 0), ScriptedPredictor(), model="zeta2", stop=[])
-    assert body["choices"][0] == {
-        "index": 0,
-        "text": "",
-        "logprobs": None,
-        "finish_reason": "stop",
-    }
+    assert (body["choices"][0]["text"], body["choices"][0]["finish_reason"]) == ("", "stop")
     assert body["redraft"] == {"reason": "nothing to change", "abstained": "nothing"}
-    assert body["id"]
+    assert body["id"] and body["model"] == "fake-1m"
     assert body["usage"]["total_tokens"] == 40
 
 
@@ -129,48 +123,39 @@ def test_windows_line_ends_of_a_region_come_back() -> None:
     assert "\r" not in predictor.requests[0].text
 
 
-def test_the_name_of_the_formats_own_model_is_taken() -> None:
-    prompt = zeta2_as_zed("", "a", "", 0)
-    assert answer(prompt, ScriptedPredictor(), model="zeta2")["model"] == "fake-1m"
-
-
-async def test_a_stream_of_an_edit_comes_line_by_line() -> None:
-    body = {"prompt": zeta2_as_zed("", "a", "", 0), "stream": True, "n": 1, "top_k": 50}
-    async with (
-        served(editing((1, 1, ["A"]))) as (_, client),
-        client.post("/v1/completions", json=body) as response,
-    ):
-        *pieces, done, _ = (await response.text()).split("\n\n")
-    assert done == "data: [DONE]"
-    choices = [json.loads(each.removeprefix("data: "))["choices"][0] for each in pieces]
+def test_a_stream_of_an_edit_comes_line_by_line() -> None:
+    body = {"prompt": zeta2_as_zed("", "a", "", 0), "n": 1, "top_k": 50}
+    chunks = events("/v1/completions", body, editing((1, 1, ["A"])))
+    choices = [chunk["choices"][0] for chunk in chunks]
     assert [each["text"] for each in choices] == ["A\n", ">>>>>>> UPDATED\n"]
     assert [each["finish_reason"] for each in choices] == [None, "stop"]
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<<<<<<< CURRENT\nx\n",
-        "<[fim-suffix]>\n<<<<<<< CURRENT\nx\n=======\n<[fim-middle]>",
-        "<[fim-suffix]>\n<[fim-prefix]><<<<<<< CURRENT\nx\n=======\n<[fim-middle]>",
-        "<[fim-suffix]><[fim-prefix]>\n<[fim-prefix]><filename>a\n<<<<<<< CURRENT\nx\n=======\n"
-        "<[fim-middle]>",
-        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<<<<<<< CURRENT\n<<<<<<< CURRENT\nx\n=======\n"
-        "<[fim-middle]>",
-        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<<<<<<< CURRENT\n<|user_cursor|>"
-        "<|user_cursor|>\n=======\n<[fim-middle]>",
-        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<|marker_1|>x\n<[fim-middle]>",
-        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<|marker_1|>x<|marker_3|>\n<[fim-middle]>",
-        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<|marker_1|>x<|marker_2|>y\n<[fim-middle]>",
-        "<[fim-suffix]>\n<[fim-prefix]><filename>a\n<|marker_1|>x<|marker_2|><|marker_1|>\n"
-        "<[fim-middle]>",
-        "### User Excerpt:\n\n```a\n<|editable_region_start|>\nx",
-        "### User Excerpt:\n\na\n<|editable_region_start|>\nx\n<|editable_region_end|>\n```",
-        "### User Excerpt:\n\n```a\n<|editable_region_start|>\nx\n<|editable_region_end|>\n"
-        "<|editable_region_end|>\n```",
-        "<|fim_prefix|><|marker_1|>a<|fim_suffix|>b<|fim_middle|>",
-    ],
-)
+HEAD = "<[fim-suffix]>\n<[fim-prefix]><filename>a\n"
+TORN = [
+    f"{HEAD}<<<<<<< CURRENT\nx\n",
+    "<[fim-suffix]>\n<<<<<<< CURRENT\nx\n=======\n<[fim-middle]>",
+    "<[fim-suffix]>\n<[fim-prefix]><<<<<<< CURRENT\nx\n=======\n<[fim-middle]>",
+    f"{HEAD}<[fim-prefix]><filename>a\n<<<<<<< CURRENT\nx\n=======\n<[fim-middle]>",
+    f"{HEAD}<<<<<<< CURRENT\n<<<<<<< CURRENT\nx\n=======\n<[fim-middle]>",
+    f"{HEAD}<<<<<<< CURRENT\n<|user_cursor|><|user_cursor|>\n=======\n<[fim-middle]>",
+    f"{HEAD}<|marker_1|>x\n<[fim-middle]>",
+    f"{HEAD}<|marker_1|>x<|marker_3|>\n<[fim-middle]>",
+    f"{HEAD}<|marker_1|>x<|marker_2|>y\n<[fim-middle]>",
+    f"{HEAD}<|marker_1|>x<|marker_2|><|marker_1|>\n<[fim-middle]>",
+    "### User Excerpt:\n\n```a\n<|editable_region_start|>\nx",
+    "### User Excerpt:\n\na\n<|editable_region_start|>\nx\n<|editable_region_end|>\n```",
+    "### User Excerpt:\n\n```a\n<|editable_region_start|>\nx\n" + "<|editable_region_end|>\n" * 2,
+    "<|fim_prefix|><|marker_1|>a<|fim_suffix|>b<|fim_middle|>",
+    "<|file_sep|>current/a\nx\n<|file_sep|>updated/b\n",
+    "<|file_sep|>updated/a\n<|file_sep|>current/a\nx\n",
+    "<|file_sep|>current/a\nx <|file_sep|> y\n<|file_sep|>updated/a\n",
+    "<|file_sep|>current/a:1:1\nx <|cursor|> <|cursor|>\n<|file_sep|>updated/a:1:1\n",
+    "<|file_sep|>current/a\nx\n<|file_sep|>updated/a\nother",
+]
+
+
+@pytest.mark.parametrize("prompt", TORN)
 def test_torn_prompts_and_markers_in_code_suggest_nothing(prompt: str) -> None:
     meant = recognise(prompt)
     assert isinstance(meant, Unknown)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 _OPENS = {"(": ")", "[": "]", "{": "}"}
 _CLOSES = {close: open_ for open_, close in _OPENS.items()}
 _QUOTES = "\"'`"
+_NOTABLE = re.compile(r"[\"'`()\[\]{}<>\\]")
 #: What may stand right before a quote and belong to it: prefixes of strings.
 _STRING_PREFIX = re.compile(r"(?<!\w)[rbfuRBFU]{1,2}\Z")
 _ANGLE = re.compile(r"(?<=[\w:])<(?![\s=<\-])")
@@ -47,8 +48,8 @@ def brackets_of(text: str) -> Brackets:
     open_: list[int] = []
     pairs: list[tuple[int, int]] = []
     quotes, at = 0, 0
-    while at < len(text):
-        char = text[at]
+    while notable := _NOTABLE.search(text, at):  # a character at a time takes 0.3 s for a megabyte
+        at, char = notable.start(), notable[0]
         if char in _QUOTES and _is_quote(text, at):
             end = _quote_end(text, at)
             quotes += end < 0

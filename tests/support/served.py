@@ -104,6 +104,34 @@ def post(
     return asyncio.run(run())
 
 
+def got(path: str, predictor: ScriptedPredictor) -> Any:
+    """Return the JSON that a fresh server answers to GET."""
+
+    async def run() -> Any:
+        async with served(predictor) as (_, client), client.get(path) as answer:
+            assert answer.status == 200
+            return await answer.json()
+
+    return asyncio.run(run())
+
+
+def events(path: str, body: dict[str, Any], predictor: ScriptedPredictor) -> list[Any]:
+    """Return the JSON of each event of a stream, which has to end as OpenAI's do."""
+
+    async def run() -> str:
+        async with (
+            served(predictor) as (_, client),
+            client.post(path, json={**body, "stream": True}) as answer,
+        ):
+            assert (answer.status, answer.content_type) == (200, "text/event-stream")
+            return await answer.text()
+
+    *blocks, done, end = asyncio.run(run()).split("\n\n")
+    assert (done, end) == ("data: [DONE]", "")
+    assert all(block.startswith("data: ") for block in blocks)
+    return [json.loads(block.removeprefix("data: ")) for block in blocks]
+
+
 async def eventually(condition: object, timeout_s: float = 20.0) -> None:
     """Waits until ``condition()`` is true; fails after ``timeout_s``."""
     assert callable(condition)
