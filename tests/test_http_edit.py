@@ -8,7 +8,7 @@ import pytest
 from redraft.model.edits.verdict import CANDIDATES
 from redraft.model.records import Diagnostic, EditRequest, Prediction, RecentEdit
 from support.edit_prompts import mercury_applied, mercury_as_cursortab, mercury_as_zed, mercury_body
-from support.predictor import LineEdit, ScriptedPredictor, change, editing, rewrite_lines
+from support.predictor import ScriptedPredictor, change, editing, rewrite_lines
 from support.served import events, post, served
 
 PATH = "/v1/edit/completions"
@@ -140,28 +140,6 @@ def test_no_edit_is_exactly_none_with_the_reason_beside_it() -> None:
 def test_an_edit_that_changes_nothing_is_none() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>", "b"], [])
     assert region_after(content, editing((1, 1, ["a"]))) is None
-
-
-@pytest.mark.parametrize(
-    ("edit", "expected"),
-    [
-        ((1, 1, ["A"]), "A\nb\nc"),
-        ((3, 3, ["C"]), "a\nb\nC"),
-        ((1, 3, ["x", "y", "z", "w"]), "x\ny\nz\nw"),
-        ((1, 0, ["first"]), "first\na\nb\nc"),
-        ((4, 3, ["last"]), "a\nb\nc\nlast"),
-        ((2, 2, []), "a\nc"),
-        ((3, 3, []), "a\nb"),
-        ((1, 3, []), ""),
-    ],
-)
-@pytest.mark.parametrize("after", [[], ["below"], ["", "below"]])
-def test_no_line_end_is_added_or_lost(edit: LineEdit, expected: str, after: list[str]) -> None:
-    content = mercury_as_cursortab(["above"], ["a", "b<|cursor|>", "c"], after)
-    assert region_after(content, editing(edit)) == expected
-    tail = "".join(f"\n{line}" for line in after)
-    content = mercury_as_zed("above\n", "a\nb<|cursor|>\nc", tail)
-    assert region_after(content, editing(edit)) == expected
 
 
 def test_a_blank_last_line_of_the_region_stays() -> None:

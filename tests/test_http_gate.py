@@ -13,12 +13,6 @@ from support.edit_prompts import (
     mercury_applied,
     mercury_as_cursortab,
     mercury_body,
-    sweep_as_zed,
-    zeta1_applied,
-    zeta1_as_zed,
-    zeta2_as_zed,
-    zeta21_applied,
-    zeta21_as_zed,
 )
 from support.predictor import ScriptedPredictor, editing, predicted, rewrite_lines
 from support.served import events, post, served
@@ -50,34 +44,6 @@ def test_a_sure_edit_is_given_without_a_reason() -> None:
     _, body = post(EDIT, MERCURY, unsure(0.95))
     assert mercury_applied(content(body)) == "changed\nb"
     assert "redraft" not in body
-
-
-@pytest.mark.parametrize(
-    ("route", "prompt", "nothing"),
-    [
-        ("/v1/completions", zeta2_as_zed("", "a\nb", "\n", 0), ""),
-        ("/v1/completions", sweep_as_zed("a\nb\n"), ""),
-        ("/api/generate", zeta2_as_zed("", "a\nb", "\n", 0), ""),
-    ],
-)
-def test_every_format_abstains_in_its_own_way(route: str, prompt: str, nothing: str) -> None:
-    body = {"prompt": prompt, "stream": False}
-    _, answer = post(route, body, unsure())
-    text = answer["response"] if route == "/api/generate" else answer["choices"][0]["text"]
-    assert text == nothing
-    assert answer["redraft"]["abstained"] == "below_threshold"
-    _, answer = post(route, {**body, "eagerness": "high"}, unsure())
-    text = answer["response"] if route == "/api/generate" else answer["choices"][0]["text"]
-    assert "changed" in text
-
-
-def test_zeta_formats_that_must_write_something_write_the_region_as_it_was() -> None:
-    _, first = post(
-        "/v1/completions", {"prompt": zeta21_as_zed("", ["a\n", "b"], "\n", 0)}, unsure()
-    )
-    assert zeta21_applied(["a\n", "b"], first["choices"][0]["text"]) == "a\nb"
-    _, second = post("/v1/completions", {"prompt": zeta1_as_zed("", "a\nb", "\n", 0)}, unsure())
-    assert zeta1_applied(second["choices"][0]["text"]) == "a\nb"
 
 
 @pytest.mark.parametrize("eagerness", EAGERNESS)

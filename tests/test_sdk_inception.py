@@ -3,70 +3,29 @@ served, sync and async, streamed and not."""
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, SecretStr
-from redraft.model.errors import Overloaded
+from pydantic import SecretStr
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_zed, mercury_body
-from support.predictor import CHATTY, ScriptedPredictor, chatting, editing
+from support.predictor import ScriptedPredictor, chatting, editing
+from support.sdk import ADD, ASK, CALL, ERRORS, KEY, Person, caller
 from support.served import served
 
 sdk = pytest.importorskip("inceptionai", reason="the dev extra installs the inceptionai client")
 
-KEY = "a-long-random-text"
-ASK: dict[str, Any] = {"model": "fake-1m", "messages": [{"role": "user", "content": "hello"}]}
 INFILL: dict[str, Any] = {"model": "fake-1m", "prompt": "def f(a, b):\n    ", "suffix": "\n"}
-ADD = {
-    "type": "function",
-    "function": {"name": "add", "parameters": {"type": "object", "properties": {}}},
-}
-CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
 
 
-async def _drained(answer: Any) -> Any:
-    """What a stream of the asynchronous client brings."""
-    if inspect.isawaitable(answer):
-        answer = await answer
-    return [one async for one in answer] if hasattr(answer, "__aiter__") else answer
-
-
-@pytest.fixture(params=["sync", "async"])
+@pytest.fixture(params=["Inception", "AsyncInception"])
 def use(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Calls one method of a client of either kind; a stream becomes the list of its parts."""
-
-    def called(
-        method: str, predictor: ScriptedPredictor | None = None, key: str = KEY, **fields: Any
-    ) -> Any:
-        async def run() -> Any:
-            settings = Settings(api_key=SecretStr(KEY), shutdown_s=0.1)
-            how = {"api_key": key, "max_retries": 0, "_strict_response_validation": True}
-            async with served(predictor or chatting("Hello to you."), settings) as (url, _):
-                if request.param == "async":
-                    async with sdk.AsyncInception(base_url=url, **how) as client:
-                        return await _drained(_method(client, method)(**fields))
-                with sdk.Inception(base_url=url, **how) as client:
-                    return await asyncio.to_thread(_listed, _method(client, method), fields)
-
-        return asyncio.run(run())
-
-    return called
-
-
-def _method(client: Any, path: str) -> Any:
-    for name in path.split("."):
-        client = getattr(client, name)
-    return client
-
-
-def _listed(method: Any, fields: dict[str, Any]) -> Any:
-    answer = method(**fields)
-    return list(answer) if isinstance(answer, sdk.Stream) else answer
+    """Call one method of a client of either kind."""
+    made = getattr(sdk, request.param)
+    how = {"max_retries": 0, "_strict_response_validation": True}
+    return caller(lambda url, key: made(base_url=url, api_key=key, **how))
 
 
 def test_chat(use: Callable[..., Any]) -> None:
@@ -120,10 +79,6 @@ def test_calls(use: Callable[..., Any]) -> None:
 
 
 def test_an_answer_parsed_into_a_class(use: Callable[..., Any]) -> None:
-    class Person(BaseModel):
-        name: str
-        age: int
-
     predictor = chatting('{"name": "Ann", "age": 30}')
     answer = use("chat.completions.parse", predictor, **ASK, response_format=Person)
     assert answer.choices[0].message.parsed == Person(name="Ann", age=30)
@@ -186,21 +141,9 @@ def test_decisions(use: Callable[..., Any]) -> None:
     assert answer.answers["how"].legend == {"0": "calm", "1": "urgent"}
 
 
-@pytest.mark.parametrize(
-    ("error", "change", "predictor"),
-    [
-        ("BadRequestError", {"temperature": 9}, None),
-        ("NotFoundError", {"model": "redraft-9b"}, None),
-        ("AuthenticationError", {"key": "wrong"}, None),
-        ("RateLimitError", {}, ScriptedPredictor([Overloaded("full", 3)], statuses=[CHATTY])),
-        ("InternalServerError", {}, ScriptedPredictor([RuntimeError("x")], statuses=[CHATTY])),
-    ],
-)
+@pytest.mark.parametrize(("error", "change", "predictor"), ERRORS)
 def test_errors_are_the_clients_own(
-    use: Callable[..., Any],
-    error: str,
-    change: dict[str, Any],
-    predictor: ScriptedPredictor | None,
+    use: Callable[..., Any], error: str, change: dict[str, Any], predictor: ScriptedPredictor | None
 ) -> None:
     with pytest.raises(getattr(sdk, error)):
         use("chat.completions.create", predictor, **{**ASK, **change})

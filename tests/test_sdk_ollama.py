@@ -2,52 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from support.predictor import READY, ScriptedPredictor, chatting
-from support.served import served
+from support.sdk import ADD, ASK, CALL, caller
 
 ollama = pytest.importorskip("ollama", reason="the dev extra installs the ollama client")
 
-ASK: dict[str, Any] = {"model": "fake-1m", "messages": [{"role": "user", "content": "hello"}]}
-ADD = {
-    "type": "function",
-    "function": {
-        "name": "add",
-        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
-    },
-}
-CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
 
-
-@pytest.fixture(params=["sync", "async"])
+@pytest.fixture(params=["Client", "AsyncClient"])
 def use(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Calls one method of a client of either kind; a stream becomes the list of its parts."""
-
-    def called(method: str, predictor: ScriptedPredictor, **fields: Any) -> Any:
-        async def run() -> Any:
-            async with served(predictor) as (url, _):
-                if request.param == "sync":
-                    found = getattr(ollama.Client(host=url), method)
-                    return await asyncio.to_thread(_listed, found, fields)
-                answer = getattr(ollama.AsyncClient(host=url), method)(**fields)
-                answer = await answer if inspect.isawaitable(answer) else answer
-                if hasattr(answer, "__aiter__"):
-                    return [one async for one in answer]
-                return answer
-
-        return asyncio.run(run())
-
-    return called
-
-
-def _listed(method: Any, fields: dict[str, Any]) -> Any:
-    answer = method(**fields)
-    return list(answer) if isinstance(answer, Iterator) else answer
+    """Call one method of a client of either kind."""
+    made = getattr(ollama, request.param)
+    return caller(lambda url, key: made(host=url, headers={"Authorization": f"Bearer {key}"}))
 
 
 def test_chat(use: Callable[..., Any]) -> None:
