@@ -42,15 +42,6 @@ class Desk:
         path = document.uri.removeprefix(self.folder.as_uri() + "/")
         return Query(document.uri, path, "python", text, cursor, document.revision)
 
-    def until(self, document: Document, at: str, wanted: str) -> None:
-        """Move about until the index has got there."""
-        for attempt in range(1_000):
-            place = at if attempt % 2 else "    return cart\n"
-            if any(wanted in each.text for each in self.related(document, place)):
-                return
-            time.sleep(0.01)
-        raise AssertionError(f"{wanted!r} was never found")
-
     def related(self, document: Document, at: str):  # type: ignore[no-untyped-def]
         return self.context.related(self.query(document, at), "next_edit")
 
@@ -63,41 +54,6 @@ def desk(tmp_path: Path):  # type: ignore[no-untyped-def]
 
 
 AT = "    cart = Cart(customer)\n"
-
-
-@pytest.mark.usefixtures("spawn")
-def test_files_of_the_workspace_are_found(desk: Desk) -> None:
-    (desk.folder / "shop").mkdir()
-    (desk.folder / "shop" / "cart.py").write_text(CART)
-    main = desk.open("shop/main.py", MAIN)
-    desk.context.start()
-    desk.until(main, AT, "class Cart:")
-
-
-@pytest.mark.usefixtures("spawn")
-def test_open_documents_are_found_before_they_are_saved(desk: Desk) -> None:
-    main = desk.open("shop/main.py", MAIN)
-    desk.open("shop/cart.py", CART)
-    desk.context.start()
-    desk.until(main, AT, "class Cart:")
-
-
-@pytest.mark.usefixtures("spawn")
-def test_what_the_settings_exclude_is_not_read(desk: Desk) -> None:
-    main = desk.open("shop/main.py", MAIN)
-    desk.open("shop/cart.py", CART)
-    desk.settings = LspSettings(secret_globs=("*cart*",))
-    desk.context.start()
-    assert desk.related(main, AT) == ()
-    assert desk.context._indexer.open_paths() == {"shop/main.py"}
-
-
-def test_region_and_excerpts_of_a_query_are_gathered_once(desk: Desk) -> None:
-    main = desk.open("shop/main.py", MAIN)
-    query = desk.query(main, AT)
-    gathered = desk.context.gathered(query)
-    assert desk.context.gathered(query) is gathered
-    assert desk.context.region(query) == gathered.region.lines
 
 
 def test_diagnostics_are_those_reported_last(desk: Desk) -> None:

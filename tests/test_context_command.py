@@ -8,7 +8,6 @@ import pytest
 from redraft.lsp.context.gather import Context, View
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.prompt.render import render
-from redraft.model.prompt.tokens import Tokenizer
 from redraft.server.commands import show_context as command
 from redraft.server.commands.complete import FilePlace
 from redraft.server.commands.show_context import (
@@ -75,25 +74,6 @@ def test_the_prompt_is_spelled_with_its_marks_by_name() -> None:
     assert text.endswith("\n<jupyter_script>")
 
 
-def test_marks_have_the_names_of_the_models_own_vocabulary() -> None:
-    names = {"<jupyter_start>": "<|fim_suffix|>", "<jupyter_text>": "<|fim_middle|>"}
-    names |= {"<file_sep>": "<|file_sep|>", "<repo_name>": "<|fim_prefix|>"}
-    tiny = tiny_tokenizer()
-    special = {i: names.get(name, name) for i, name in tiny.special.items()}
-    renamed = Tokenizer(tiny._bpe, special)
-    config = tiny_config()
-    seen = view()
-    request = request_for(seen, Context(indexer_of(FILES)).gather(seen), "infill")
-    text = spelled(request, renamed, config, 20_000)
-    assert text.startswith("<|file_sep|>shop/cart.py\n")
-    assert "<|fim_suffix|>" in text and "<|fim_middle|>" in text
-    assert "jupyter" not in text and "far_prefix" not in text
-
-
-def test_the_repository_is_the_workspace(workspace: Path, tmp_path: Path) -> None:
-    assert workspace_of(workspace / "shop" / "main.py") == workspace.resolve()
-
-
 def test_outside_a_repository_it_is_the_folder_at_hand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,17 +102,13 @@ def test_it_prints_pieces_reasons_and_costs(
     assert "3 files indexed" in out
 
 
-def test_without_a_model_the_prompt_cannot_be_printed(
+def test_neither_a_secret_nor_a_prompt_without_a_model_is_shown(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "ready_variants", lambda model: [])
     place = FilePlace(workspace / "shop" / "main.py", LINE, 1)
     with pytest.raises(WeightsError, match="redraft model pull"):
         command.show(Settings(), place, "next_edit", 1024, prompt=True)
-
-
-def test_a_secret_is_not_shown(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "ready_variants", lambda model: [])
     (workspace / ".env").write_text("KEY=1\n")
     with pytest.raises(InvalidRequest, match="secret_globs"):
         command.show(Settings(), FilePlace(workspace / ".env", 1, 1), "infill", 1024, prompt=False)

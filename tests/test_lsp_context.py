@@ -91,14 +91,6 @@ def test_definitions_elsewhere_in_the_workspace_reach_the_model(workspace: Path)
     assert "pages = 12" not in told
 
 
-def test_what_is_ignored_or_secret_is_left_out_for_that_reason_alone(workspace: Path) -> None:
-    (workspace / ".gitignore").unlink()
-    (workspace / "shop" / "secrets.py").rename(workspace / "shop" / "vault.py")
-    with lsp_client() as client:
-        editor = Editor(client, workspace)
-        editor.until("shop/cart.py", "shop/vault.py", "scratch/ledger.py")
-
-
 def test_what_becomes_secret_is_taken_out_at_once(workspace: Path) -> None:
     (workspace / "shop" / "secrets.py").rename(workspace / "shop" / "vault.py")
     with lsp_client() as client:

@@ -63,62 +63,58 @@ def test_a_broken_message_gets_a_json_rpc_error() -> None:
         survives(client)
 
 
+HERE = {"line": 0, "character": 0}
+TURNED = {"start": {"line": 5, "character": 3}, "end": {"line": 0, "character": 1}}
+DOCUMENT = {"uri": URI}
+
+
+def selected(**info: Any) -> dict[str, Any]:
+    return {"selectedCompletionInfo": {"text": "x", **info}}
+
+
+#: Fields of a request for ghost text at the start of the document, and the error about them.
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"textDocument": 5}, "'textDocument' must be an object, not number"),
+    ({"textDocument": {}}, "'textDocument.uri' is missing"),
+    ({"textDocument": {"uri": 5}}, "'textDocument.uri' must be a string"),
+    (
+        {"textDocument": {**DOCUMENT, "version": "x"}},
+        "'textDocument.version' must be a whole number, not 'x'",
+    ),
+    ({"position": {"line": "0"}}, "'position.line' must be a whole"),
+    ({"position": {**HERE, "line": -1}}, "'position.line' must be between 0 and 2147483647"),
+    ({"position": {**HERE, "line": True}}, "'position.line' must be"),
+    ({"context": 1}, "'context' must be an object"),
+    ({"context": selected()}, "'context.selectedCompletionInfo.range' is missing"),
+    ({"context": selected(range=TURNED)}, "must begin and end on one line, got 5:3 to 0:1"),
+]
+#: Other requests, with all their parameters.
+SENSELESS: list[tuple[str, Any, str]] = [
+    ("textDocument/inlineCompletion", {"position": HERE}, "'textDocument' is missing"),
+    ("textDocument/inlineCompletion", {"textDocument": DOCUMENT}, "'position' is missing"),
+    ("textDocument/copilotInlineEdit", {}, "'textDocument' is missing"),
+    ("redraft/nextEdit", {"textDocument": DOCUMENT}, "'position' is missing"),
+    ("redraft/nextEdit", [], "'params' must be an object"),
+    (
+        "redraft/nextEdit",
+        {"textDocument": DOCUMENT, "position": HERE, "cursors": "x"},
+        "'cursors' must be a whole number",
+    ),
+    ("textDocument/codeAction", {"textDocument": DOCUMENT}, "'range' is missing"),
+    ("notifyShown", {}, "'uuid' is missing"),
+    ("notifyRejected", {"uuids": 5}, "'uuids' must be an array"),
+    ("workspace/executeCommand", {"command": "rm"}, "unknown command 'rm'"),
+]
+
+
 def test_wrong_types_are_named_in_the_error() -> None:
-    position = {"line": 0, "character": 0}
-    document = {"uri": URI}
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"position": position}, "'textDocument' is missing"),
-        ({"textDocument": 5, "position": position}, "'textDocument' must be an object, not number"),
-        ({"textDocument": {}, "position": position}, "'textDocument.uri' is missing"),
-        ({"textDocument": {"uri": 5}, "position": position}, "'textDocument.uri' must be a string"),
-        ({"textDocument": document}, "'position' is missing"),
-        ({"textDocument": document, "position": {"line": "0"}}, "'position.line' must be a whole"),
-        (
-            {"textDocument": document, "position": {"line": -1, "character": 0}},
-            "'position.line' must be between 0 and 2147483647, not -1",
-        ),
-        (
-            {"textDocument": document, "position": {"line": True, "character": 0}},
-            "'position.line' must be",
-        ),
-        (
-            {"textDocument": {**document, "version": "x"}, "position": position},
-            "'textDocument.version' must be a whole number, not 'x'",
-        ),
-        (
-            {"textDocument": document, "position": position, "context": 1},
-            "'context' must be an object",
-        ),
-        (
-            {
-                "textDocument": document,
-                "position": position,
-                "context": {"selectedCompletionInfo": {"text": "x"}},
-            },
-            "'context.selectedCompletionInfo.range' is missing",
-        ),
-        (
-            {
-                "textDocument": document,
-                "position": position,
-                "context": {
-                    "selectedCompletionInfo": {
-                        "text": "x",
-                        "range": {
-                            "start": {"line": 5, "character": 3},
-                            "end": {"line": 0, "character": 1},
-                        },
-                    }
-                },
-            },
-            "must begin and end on one line, got 5:3 to 0:1",
-        ),
-    ]
+    usual = {"textDocument": DOCUMENT, "position": HERE}
+    cases = [("textDocument/inlineCompletion", {**usual, **wrong}, said) for wrong, said in WRONG]
     with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE)
-        for params, expected in cases:
-            error = client.request("textDocument/inlineCompletion", params)["error"]
+        for method, params, expected in cases + SENSELESS:
+            error = client.request(method, params)["error"]
             assert error["code"] == -32602
             assert expected in error["message"]
         survives(client)
@@ -163,14 +159,10 @@ def test_initialize_takes_whatever_it_gets() -> None:
         assert client.request("initialize", odd)["result"]["capabilities"]
         client.notify("initialized")
         survives(client)
-
-
-@pytest.mark.parametrize("params", [None, [], "x", {}])
-def test_initialize_without_params_is_answered(params: Any) -> None:
-    with lsp_client("return r") as client:
-        assert client.request("initialize", params)["result"]["capabilities"]
-        client.notify("initialized", None)
-        survives(client)
+    for params in (None, [], "x", {}):
+        with lsp_client("return r") as client:
+            assert client.request("initialize", params)["result"]["capabilities"]
+            survives(client)
 
 
 def test_requests_out_of_turn_are_refused() -> None:
@@ -284,15 +276,7 @@ def test_a_message_above_the_limit_is_refused_before_it_is_stored() -> None:
         [{"range": {"start": 1}, "text": "x"}],
         [5],
         "x",
-        [
-            {
-                "range": {
-                    "start": {"line": 1, "character": 0},
-                    "end": {"line": 0, "character": 0},
-                },
-                "text": "x",
-            }
-        ],
+        [{"range": TURNED, "text": "x"}],
     ],
 )
 def test_after_an_unreadable_change_nothing_is_suggested_until_the_text_comes_anew(
@@ -344,32 +328,14 @@ def test_requests_for_documents_never_opened_say_so() -> None:
         survives(client)
 
 
-ODD_TEXTS = [
-    "\ud83d alone \ude00\n",
-    "\u2028\u2029\x0b\x0c\x85\n",
-    "\r\r\n\n\r",
-    "",
-    "👩\u200d💻",
-]
-
-
 def test_odd_texts_are_served() -> None:
+    odd = ["\ud83d alone \ude00\n", "\u2028\u2029\x0b\x0c\x85\n", "\r\r\n\n\r", "", "👩\u200d💻"]
     with lsp_client("return r") as client:
         client.initialize()
-        for number, text in enumerate(ODD_TEXTS):
+        for number, text in enumerate(odd):
             client.open(text, uri=f"{URI}{number}")
             answer = client.complete(9, 9, uri=f"{URI}{number}")
             assert insert_texts(answer) == ["return r"], text
-        survives(client)
-
-
-def test_a_binary_file_gets_a_reason_and_never_reaches_the_model() -> None:
-    with lsp_client("return r") as client:
-        client.initialize()
-        client.open("a\0b\n\0")
-        assert insert_texts(client.complete(0, 0)) == []
-        assert client.status("NUL")["kind"] == "Inactive"
-        assert client.asked() == []
         survives(client)
 
 
@@ -382,15 +348,6 @@ def test_a_line_of_five_megabytes_gets_a_reason_and_not_a_hang() -> None:
         assert insert_texts(client.complete(0, 2_500_000)) == []
         client.status("file is too large")
         survives(client)
-
-
-def test_secret_files_never_reach_the_model() -> None:
-    with lsp_client("return r") as client:
-        client.initialize()
-        client.open("TOKEN=", uri="file:///w/project/.env", languageId="dotenv")
-        assert insert_texts(client.complete(0, 6, uri="file:///w/project/.env")) == []
-        assert client.status("secret_globs")["kind"] == "Inactive"
-        assert client.asked() == []
 
 
 # --- models ------------------------------------------------------------------------------------

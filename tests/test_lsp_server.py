@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from typing import Any
 
 import pytest
 from redraft.evals.latency.keystroke import keystroke_overhead
-from redraft.lsp.connection.server import create_server
-from redraft.lsp.connection.turns import Lane, Superseded
 from redraft.lsp.editor.paths import shown_path
 from support.lsp import URI, insert_texts, lsp_client
-from support.predictor import ScriptedPredictor
 
 CODE = "def area(r):\n    \n"
 
@@ -22,7 +18,9 @@ CODE = "def area(r):\n    \n"
 
 def test_a_suggestion_comes_for_the_text_as_typed() -> None:
     with lsp_client("return 3.14 * r ** 2") as client:
-        client.initialize()
+        capabilities = client.initialize()["capabilities"]
+        assert capabilities["inlineCompletionProvider"] == {}
+        assert capabilities["textDocumentSync"] == {"openClose": True, "change": 2, "save": True}
         client.open("def area(r):\n", version=1)
         client.insert(1, 0, "    ", 2)
         [item] = client.complete(1, 4)["result"]["items"]
@@ -67,45 +65,21 @@ def test_the_selected_completion_is_taken_as_typed_and_its_range_replaced() -> N
         assert client.asked()[0]["cursor"] == 9
 
 
-def test_nothing_shown_says_why() -> None:
-    with lsp_client("   ") as client:
-        client.initialize()
-        client.open(CODE)
-        assert insert_texts(client.complete(1, 4)) == []
-        client.status("only spaces or line breaks")
-
-
-def test_a_status_is_sent_only_when_it_changed() -> None:
+def test_the_status_is_busy_while_the_model_thinks_and_sent_only_when_it_changed() -> None:
     with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE)
         for _ in range(3):
             client.complete(1, 4)
         client.end()
-        told = client.statuses()
-        assert all(one != other for one, other in itertools.pairwise(told))
-        assert told.count("thinking") == 1
-
-
-def test_thinking_is_busy_and_over_when_answered() -> None:
-    with lsp_client("return r") as client:
-        client.initialize()
-        client.open(CODE)
-        client.complete(1, 4)
-        states = [m["params"] for m in client.messages if m.get("method") == "didChangeStatus"]
+        told = [m["params"] for m in client.messages if m.get("method") == "didChangeStatus"]
         normal = {"kind": "Normal", "revealable": False}
-        assert {"message": "thinking", "busy": True, **normal} in states
-        assert states[-1] == {"message": "Ghost text shown.", "busy": False, **normal}
+        assert told.count({"message": "thinking", "busy": True, **normal}) == 1
+        assert {"message": "Ghost text shown.", "busy": False, **normal} in told
+        assert all(one != other for one, other in itertools.pairwise(told))
 
 
 # --- the traps of pygls ------------------------------------------------------------------------
-
-
-def test_trap_1_inline_completion_is_advertised() -> None:
-    with lsp_client() as client:
-        capabilities = client.initialize()["capabilities"]
-        assert capabilities["inlineCompletionProvider"] == {}
-        assert capabilities["textDocumentSync"] == {"openClose": True, "change": 2, "save": True}
 
 
 def test_trap_2_the_version_in_the_request_is_kept_and_a_stale_one_refused() -> None:
@@ -197,16 +171,6 @@ def test_a_change_while_thinking_makes_the_answer_stale() -> None:
         assert client.answer(id_)["error"]["code"] == -32801
 
 
-def test_a_keystroke_during_the_delay_spares_the_model_the_question() -> None:
-    with lsp_client("return r", settings={"delay_ms": 400}) as client:
-        client.initialize()
-        client.open(CODE)
-        id_ = client.ask_completion(1, 4, context={"triggerKind": 2})
-        client.insert(1, 4, "x", 2)
-        assert client.answer(id_)["error"]["code"] == -32801
-        assert client.asked() == []
-
-
 def test_of_automatic_requests_in_quick_succession_only_the_last_is_asked() -> None:
     with lsp_client(" = r", settings={"delay_ms": 300}) as client:
         client.initialize()
@@ -229,40 +193,6 @@ def test_a_document_closed_while_thinking_gets_an_empty_answer() -> None:
         client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
         assert insert_texts(client.answer(id_)) == []
         client.await_event("cancelled")
-
-
-def test_a_lane_runs_one_and_replaces_the_one_that_waits() -> None:
-    async def scenario() -> list[str]:
-        lane, seen = Lane(), []
-
-        async def work(name: str) -> str:
-            seen.append(f"start {name}")
-            try:
-                await asyncio.sleep(60 if name != "last" else 0)
-            finally:
-                seen.append(f"end {name}")
-            return name
-
-        async def question(name: str, delay_s: float) -> None:
-            try:
-                await lane.turn(delay_s)
-                await lane.run(lambda: work(name), 60)
-            except Superseded:
-                seen.append(f"superseded {name}")
-
-        tasks = [asyncio.create_task(question("first", 0))]
-        await asyncio.sleep(0.01)
-        tasks.append(asyncio.create_task(question("waiting", 60)))
-        await asyncio.sleep(0.01)
-        tasks.append(asyncio.create_task(question("last", 0)))
-        await asyncio.gather(*tasks)
-        return seen
-
-    seen = asyncio.run(scenario())
-    assert "start waiting" not in seen
-    assert "superseded waiting" in seen
-    assert seen.index("end first") < seen.index("start last")
-    assert seen[-1] == "end last"
 
 
 # --- the model is not there yet ----------------------------------------------------------------
@@ -446,10 +376,6 @@ def test_all_reports_of_clients_are_understood() -> None:
         accepted = {**item["command"], "command": "github.copilot.didAcceptCompletionItem"}
         assert "result" in client.request("workspace/executeCommand", accepted)
         assert client.popups() == []
-
-
-def test_a_server_can_be_made_outside_an_event_loop() -> None:
-    assert create_server(ScriptedPredictor()).name == "redraft"
 
 
 def test_the_bench_times_every_keystroke() -> None:

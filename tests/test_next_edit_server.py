@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from support.lsp import URI, LspClient, insert_texts, lsp_client
 
 CODE = "def area(r):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"
@@ -12,7 +13,6 @@ OTHER = "file:///w/project/b.py"
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
 APART = f"def area(r):\n    return r\n\n{FILLER}"  # the call is in another document
 FAR = f"{APART}print(area(2))\n"
-ACCEPTED = "github.copilot.didAcceptNextEditSuggestionItem"
 
 
 def edited(client: LspClient, text: str = CODE, **fields: Any) -> LspClient:
@@ -70,35 +70,12 @@ def test_an_edit_at_the_cursor_is_no_jump() -> None:
         assert "targetLine" not in edit
 
 
-def test_nothing_to_suggest_is_an_empty_list_with_the_reason_in_the_status() -> None:
-    with lsp_client({"edit": ["area(2)", "area( 2 )"]}) as client:
-        client.initialize()
-        client.open(CODE, version=0)
-        assert client.edits(0, 0, 0) == []
-        client.status("you have not edited anything yet")
-        client.insert(0, 10, ", pi", 1)
-        assert client.edits(0, 14, 1) == []
-        client.status("only spaces or line breaks")
-
-
 def test_a_stale_version_is_refused() -> None:
     with lsp_client(EDIT) as client:
         edited(client)
         error = client.answer(client.ask_edit(0, 14, 0))["error"]
         assert error["code"] == -32801
         assert "version 1" in error["message"]
-
-
-def test_a_change_while_thinking_makes_the_answer_stale_and_the_edit_is_kept() -> None:
-    with lsp_client(EDIT, delay_s=0.5, settings={"prefetch": False}) as client:
-        edited(client)
-        id_ = client.ask_edit(0, 14, 1)
-        client.await_event("asked")
-        client.insert(0, 0, "# ", 2)
-        assert client.answer(id_)["error"]["code"] == -32801
-        [edit] = client.edits(0, 2, 2)
-        assert edit["textDocument"]["version"] == 2
-        assert len(client.asked()) == 1
 
 
 def test_positions_are_utf16_and_line_ends_the_documents_own() -> None:
@@ -160,17 +137,6 @@ def test_where_there_is_no_ghost_text_the_next_edit_comes() -> None:
         assert len(client.answer(edit)["result"]["edits"]) == 1
 
 
-def test_a_question_for_ghost_text_stops_one_for_an_edit() -> None:
-    with lsp_client(EDIT, delay_s=600) as client:
-        edited(client)
-        edit = client.ask_edit(0, 14, 1)
-        client.await_event("asked")
-        client.ask_completion(0, 14)
-        assert client.answer(edit)["error"]["code"] == -32801
-        client.await_event("cancelled")
-        client.await_event("asked", times=2)
-
-
 # --- other places, other documents -------------------------------------------------------------
 
 
@@ -222,22 +188,20 @@ def test_a_document_closed_while_its_edit_is_computed_ahead_is_no_trouble() -> N
         assert "Traceback" not in client.log_text()
 
 
-def test_ghost_text_asked_for_meanwhile_stops_the_search() -> None:
-    with lsp_client(EDIT, delays_s=[0, 600, 0]) as client:
-        edited(client, FAR)
+@pytest.mark.parametrize(
+    ("text", "delays_s", "asked"),
+    [(CODE, [600], 1), (FAR, [0, 600, 0], 2)],
+    ids=["at the cursor", "elsewhere"],
+)
+def test_a_question_for_ghost_text_stops_the_search_for_an_edit(
+    text: str, delays_s: list[float], asked: int
+) -> None:
+    with lsp_client(EDIT, delays_s=delays_s) as client:
+        edited(client, text)
         id_ = client.ask_edit(0, 14, 1)
-        client.await_event("asked", times=2)
+        client.await_event("asked", times=asked)
         client.ask_completion(0, 14)
         assert client.answer(id_)["error"]["code"] == -32801
-        client.await_event("cancelled")
-
-
-def test_ghost_text_stops_what_is_computed_ahead_for_another_document() -> None:
-    with lsp_client(EDIT, delays_s=[0, 0, 600, 0]) as client:
-        edited_beside(client, "print(area(2))\n")
-        assert next_edit(client)["jump"]["uri"] == OTHER
-        client.await_event("asked", times=3)
-        client.ask_completion(0, 14)
         client.await_event("cancelled")
 
 
@@ -264,23 +228,16 @@ def test_our_own_request_says_all_there_is_to_say() -> None:
 
 
 def test_our_own_request_says_why_there_is_nothing() -> None:
-    with lsp_client(EDIT, {"error": "Overloaded", "message": "busy"}) as client:
+    with lsp_client({"error": "Overloaded", "message": "too much to do"}) as client:
         edited(client)
-        fields: dict[str, Any] = {"method": "redraft/nextEdit"}
+        more: dict[str, Any]
         for more, expected in (
             ({"cursors": 2}, "No next edit: there are 2 cursors."),
             ({"inSnippet": True}, "No next edit: you are filling in a snippet."),
+            ({}, "No next edit: too much to do (again in 1 s)."),
         ):
-            result = client.answer(client.ask_edit(0, 14, 1, **fields, **more))["result"]
-            assert result == {"edits": [], "reason": expected, "revealable": False}
-
-
-def test_a_failing_model_is_a_reason_and_no_error() -> None:
-    with lsp_client({"error": "Overloaded", "message": "too much to do"}) as client:
-        edited(client)
-        result = client.answer(client.ask_edit(0, 14, 1, method="redraft/nextEdit"))["result"]
-        assert result["edits"] == []
-        assert "too much to do" in result["reason"]
+            told = client.answer(client.ask_edit(0, 14, 1, method="redraft/nextEdit", **more))
+            assert told["result"] == {"edits": [], "reason": expected, "revealable": False}
 
 
 # --- editors without either --------------------------------------------------------------------
@@ -310,18 +267,12 @@ def test_the_predicted_edit_is_a_code_action() -> None:
         assert len(code_action(client, 0, triggerKind=2)) == 1
         assert code_action(client, 0, triggerKind=1, only=["source.organizeImports"]) == []
         assert len(code_action(client, 0, triggerKind=1, only=["refactor"])) == 1
-
-
-def test_a_code_action_names_the_version_where_the_client_heeds_it() -> None:
-    capabilities = {"workspace": {"workspaceEdit": {"documentChanges": True}}}
+    versions = {"workspace": {"workspaceEdit": {"documentChanges": True}}}
     with lsp_client(EDIT) as client:
-        edited(client, capabilities=capabilities)
+        edited(client, capabilities=versions)
         [action] = code_action(client, 0, triggerKind=1)
         [change] = action["edit"]["documentChanges"]
         assert change["textDocument"] == {"uri": URI, "version": 1}
-
-
-# --- reports, clients of old -------------------------------------------------------------------
 
 
 def test_leaving_the_editor_is_noticed() -> None:
