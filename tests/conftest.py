@@ -18,8 +18,7 @@ from redraft.model.training.shards import pack
 from support.gates import write_plain
 from support.lsp_process import LspProcess, lsp_processes
 from support.models_on_disk import World, in_use
-from support.neovim import NeovimDesk
-from support.neovim_script import NVIM
+from support.neovim import NVIM, NeovimDesk
 from support.tiny import tiny_config, tiny_tokenizer
 from support.training_sources import write_sources
 

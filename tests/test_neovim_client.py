@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.neovim import NeovimDesk, edits, ghost
-from support.neovim_script import needs_neovim
+from support.neovim import NeovimDesk, edits, ghost, needs_neovim
 
 pytestmark = needs_neovim
 
@@ -112,22 +111,24 @@ def test_tab_is_a_tab_where_nothing_is_shown(desk: NeovimDesk) -> None:
     editor.until(lambda: editor.lines()[1].strip() == "b" and editor.lines()[1] != "b")
 
 
-def test_tab_takes_ghost_text_at_the_start_of_a_line(desk: NeovimDesk) -> None:
-    editor = desk.open("def f():\n", ghost("return 1"))
-    editor.keys("o<C-u>    ")
-    editor.sees("    return 1")
-    editor.keys("<Tab>")
-    editor.has("def f():", "    return 1")
-    assert editor.mode() == "i"
-
-
-def test_tab_takes_ghost_text_on_the_line_that_enter_begins(desk: NeovimDesk) -> None:
-    editor = desk.open("def f():\n    x = 1\n", ghost("return x"))
+@pytest.mark.parametrize(
+    ("typed", "ghost_text", "key"),
+    [
+        ("Go<C-u>    ", "return 1", "<Tab>"),
+        ("GA<CR>", "return 1", "<Tab>"),  # the line that Enter begins
+        ("Go<C-u>", "    return 1", "<M-l>"),  # before its indentation
+    ],
+)
+def test_a_key_takes_all_of_ghost_text(
+    desk: NeovimDesk, typed: str, ghost_text: str, key: str
+) -> None:
+    editor = desk.open("def f():\n    x = 1\n", ghost(ghost_text))
     editor.lua("vim.bo.autoindent = true")
-    editor.keys("GA<CR>")
-    editor.sees("    return x")
-    editor.keys("<Tab>")
-    editor.has("def f():", "    x = 1", "    return x")
+    editor.keys(typed)
+    editor.sees("    return 1")
+    editor.keys(key)
+    editor.has("def f():", "    x = 1", "    return 1")
+    assert editor.mode() == "i"
 
 
 @pytest.mark.parametrize("typed", ["", "  "])
@@ -155,14 +156,6 @@ def test_tab_after_a_gesture_takes_at_once(desk: NeovimDesk) -> None:
     editor.until(lambda: len(desk.predictor.requests) >= 2 or editor.showing() == "ghost")
     editor.until(lambda: not editor.lua("return require('redraft.events').is_asking()"))
     editor.keys("<Tab>")
-    editor.has("def f():", "    return 1")
-
-
-def test_the_other_key_takes_all_of_ghost_text_before_its_indentation(desk: NeovimDesk) -> None:
-    editor = desk.open("def f():\n", ghost("    return 1"))
-    editor.keys("o<C-u>")
-    editor.sees("    return 1")
-    editor.keys("<M-l>")
     editor.has("def f():", "    return 1")
 
 
@@ -200,16 +193,6 @@ def test_alt_keys_with_nothing_shown_do_what_neovim_does(desk: NeovimDesk, mode:
         editor.lua("require('redraft').setup()")
 
 
-def test_tab_is_left_to_the_completion_menu(desk: NeovimDesk) -> None:
-    editor = desk.open("total_one = 1\ntotal_two = 2\n", ghost("(x)"))
-    editor.keys("Gototal_<C-n>")
-    editor.until(lambda: editor.lua("return vim.fn.pumvisible()") == 1)
-    editor.until(lambda: editor.showing() == "ghost")
-    assert editor.lua("return require('redraft.keys').is_free()") is False
-    editor.keys("<M-l>")
-    editor.until(lambda: editor.lines()[2].endswith("(x)"))
-
-
 def test_the_key_does_what_another_plugin_mapped_it_to(desk: NeovimDesk) -> None:
     editor = desk.open("a = 1\n", edits())
     editor.lua(
@@ -227,29 +210,3 @@ def test_the_key_does_what_another_plugin_mapped_it_to(desk: NeovimDesk) -> None
     editor.keys("ox<F6><F7> <F8> <F9> <F10>")
     editor.has("a = 1", "x→ eight eight! ten")
     assert editor.lua("return vim.b.pressed") == 7
-
-
-def test_tab_goes_on_through_a_snippet(desk: NeovimDesk) -> None:
-    editor = desk.open("a = 1\n", ghost("(x)"))
-    editor.keys("o")
-    editor.lua("vim.snippet.expand('f(${1:one}, ${2:two})$0')")
-    editor.keys("1")
-    editor.until(lambda: editor.lines()[1] == "f(1, two)")
-    editor.keys("<Tab>")
-    editor.until(lambda: editor.mode() == "s")
-    editor.keys("2")
-    editor.has("a = 1", "f(1, 2)")
-
-
-def test_tab_is_left_to_menus_of_other_plugins(desk: NeovimDesk) -> None:
-    editor = desk.open("total = 0\n", ghost("str(total)"))
-    editor.keys("oname = ")
-    editor.sees("name = str(total)")
-    free = "return require('redraft.keys').is_free()"
-    assert editor.lua(free) is True
-    for plugin, visible in (("cmp", "visible"), ("blink.cmp", "is_visible")):
-        stub = "{ [select(2, ...)] = function() return true end }"
-        editor.lua(f"package.loaded[(...)] = {stub}", plugin, visible)
-        assert editor.lua(free) is False
-        editor.lua("package.loaded[...] = nil", plugin)
-    assert editor.lua(free) is True

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from support.neovim import CLIENT, Neovim, NeovimDesk, edits, ghost
-from support.neovim_script import needs_neovim
+from support.neovim import CLIENT, Neovim, NeovimDesk, edits, ghost, needs_neovim
 
 pytestmark = needs_neovim
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.neovim import Neovim, NeovimDesk, edits
-from support.neovim_script import needs_neovim
+from support.neovim import Neovim, NeovimDesk, edits, needs_neovim
 
 pytestmark = needs_neovim
 
@@ -46,22 +45,6 @@ def test_a_changed_signature_brings_the_edit_of_its_call(desk: NeovimDesk) -> No
     editor.keys("<Tab>")
     editor.until(lambda: editor.lines()[4] == "print(area(2, 3.14))")
     editor.until(lambda: editor.showing() is None)
-
-
-def test_edits_follow_each_other_by_tab(desk: NeovimDesk) -> None:
-    body = ("3.14 * r", "pi * r")
-    editor = desk.open(FAR, edits(CALL, body))
-    editor.keys(CHANGE)
-    editor.until(lambda: editor.showing() == "edit")
-    editor.keys("<Tab><Tab>")
-    editor.until(lambda: "print(area(2, 3.14))" in editor.lines())
-    editor.sees("→ edit at line 2 · Tab")
-    editor.picture("chain")
-    editor.keys("<Tab>")
-    editor.until(lambda: editor.cursor()[0] == 2)
-    editor.keys("<Tab>")
-    editor.until(lambda: editor.lines()[1] == "    return pi * r * r")
-    assert len([r for r in desk.predictor.requests if r.task == "next_edit"]) >= 2
 
 
 def test_lines_that_go_are_tinted_and_lines_that_come_drawn_between(desk: NeovimDesk) -> None:

@@ -6,8 +6,8 @@ buffers or for one, with a way back to it.
 
 from __future__ import annotations
 
-from support.neovim import Neovim, NeovimDesk, edits, ghost
-from support.neovim_script import needs_neovim
+import pytest
+from support.neovim import Neovim, NeovimDesk, edits, ghost, needs_neovim
 
 pytestmark = needs_neovim
 
@@ -83,29 +83,20 @@ def forget(editor: Neovim) -> None:
     )
 
 
-def test_a_plugin_that_maps_tab_around_ours_gets_it_first(desk: NeovimDesk) -> None:
+@pytest.mark.parametrize(
+    ("plugin", "then"),
+    [
+        (AROUND, ""),
+        (OVER, ""),
+        (AROUND, "require('redraft').setup()"),  # setting keys again goes round in no circle
+    ],
+    ids=["for all buffers", "in a buffer", "keys set again"],
+)
+def test_a_plugin_that_maps_tab_gets_it_first(desk: NeovimDesk, plugin: str, then: str) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     try:
-        editor.lua(AROUND)
-        take_with_tab(editor)
-    finally:
-        forget(editor)
-
-
-def test_a_plugin_that_maps_tab_in_a_buffer_gets_it_first(desk: NeovimDesk) -> None:
-    editor = desk.open("total = 0\n", ghost("str(total)"))
-    try:
-        editor.lua(OVER)
-        take_with_tab(editor)
-    finally:
-        forget(editor)
-
-
-def test_setting_keys_again_beside_such_a_plugin_goes_round_in_no_circle(desk: NeovimDesk) -> None:
-    editor = desk.open("total = 0\n", ghost("str(total)"))
-    try:
-        editor.lua(AROUND)
-        editor.lua("require('redraft').setup()")
+        editor.lua(plugin)
+        editor.lua(then)
         take_with_tab(editor)
     finally:
         forget(editor)

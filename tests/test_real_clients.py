@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.neovim import Neovim, edits, ghost, server_command
-from support.neovim_script import needs_neovim
+from support.neovim import Neovim, edits, ghost, needs_neovim, server_command
 from support.predictor import ScriptedPredictor
 from support.real_clients import (
     copilot_lsp,

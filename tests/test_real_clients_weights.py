@@ -23,8 +23,7 @@ import pytest
 from redraft.model.weights.provide import ready_variants
 from redraft.model.weights.registry import info
 from support.command import RUN
-from support.neovim import Neovim
-from support.neovim_script import needs_neovim
+from support.neovim import Neovim, needs_neovim
 from support.real_clients import copilot_lsp, cursortab, llama_vim, minuet, sidekick, typed
 
 pytestmark = [needs_neovim, pytest.mark.timeout(600)]

@@ -128,17 +128,6 @@ def test_words_and_lines_of_ghost_text_are_taken_one_by_one(project: Open) -> No
         w.await_outcome("was accepted")  # in part, which counts
 
 
-def test_tab_takes_ghost_text_on_a_new_line_of_a_body(project: Open) -> None:
-    with project("value = 1") as w:
-        w.await_ready()
-        w.go_to(4, 13)
-        w.press("Enter")
-        w.await_ghost("value = 1")
-        w.press("Tab")
-        w.await_no_ghost()
-        assert w.saved("a.py").split("\n")[4] == "    value = 1"
-
-
 def test_tab_before_the_indentation_of_ghost_text_indents_then_takes(project: Open) -> None:
     with project("        value = 1") as w:
         w.await_ready()

@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import queue
+import shutil
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from redraft.lsp.connection.access import new_token
 from redraft.lsp.connection.server import serve_tcp
 from redraft.lsp.settings import LspSettings
@@ -27,14 +29,19 @@ from redraft.model.records import EditRequest, Prediction
 
 from support.lsp_process import SERVER
 from support.neovim_screen import Screen
-from support.neovim_script import NVIM, QUICKLY
 from support.predictor import ScriptedPredictor, infill, rewrite
+
+NVIM = shutil.which("nvim") or shutil.which("nvim", path=str(Path(sys.executable).parent))
+needs_neovim = pytest.mark.usefixtures("neovim")
 
 CLIENT = Path(__file__).parents[2] / "editor-clients" / "neovim"
 _WAIT_S = 60.0
 
+#: A Python file makes Neovim look for Python plugins, by processes that take seconds.
+_QUICKLY = ("--cmd", "let g:loaded_python3_provider = 0")
+
 #: What a person would see as well: colours, and the status line.
-_LOOKS = """
+LOOKS = """
 vim.o.termguicolors, vim.o.laststatus = true, 2
 vim.o.statusline = " %f %m%=%{%v:lua.require'redraft'.statusline()%} "
 """
@@ -148,7 +155,7 @@ class Neovim:
         names = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
         assert NVIM is not None
         self.process = subprocess.Popen(
-            [NVIM, *QUICKLY, "-u", str(begin), "-i", "NONE", "--embed", str(file)],
+            [NVIM, *_QUICKLY, "-u", str(begin), "-i", "NONE", "--embed", str(file)],
             cwd=folder,
             env={**os.environ, **{name: str(home / name) for name in names}},
             stdin=subprocess.PIPE,
@@ -290,7 +297,7 @@ class NeovimDesk:
         self.server = Server(self.predictor, LspSettings(delay_ms=0, eagerness="high"))
         self._projects = 0
         file = self._file("x = 1\n", "a.py")
-        self.editor = Neovim(folder, file, self.server.command, _LOOKS + _TOLD, pictures=pictures)
+        self.editor = Neovim(folder, file, self.server.command, LOOKS + _TOLD, pictures=pictures)
 
     def _file(self, text: str, name: str) -> Path:
         self._projects += 1
@@ -331,16 +338,17 @@ class NeovimDesk:
 
 @contextlib.contextmanager
 def neovim(
-    folder: Path, text: str, command: str, name: str = "a.py", **how: Any
+    folder: Path, text: str, command: str, attached: bool = True, **how: Any
 ) -> Iterator[Neovim]:
-    """A Neovim with one file open and the server attached."""
+    """Yield a Neovim with one file open; where ``attached``, wait for the server."""
     project = folder / "project"
     (project / ".git").mkdir(parents=True, exist_ok=True)
-    file = project / name
+    file = project / "a.py"
     file.write_bytes(text.encode())
     editor = Neovim(folder, file, command, **how)
     try:
-        editor.attached()
+        if attached:
+            editor.attached()
         yield editor
     finally:
         editor.close()
