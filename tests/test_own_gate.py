@@ -8,7 +8,7 @@ from redraft.model.edits.gate import Gate, Head
 from redraft.model.records import Candidate, Confidence, Facts, Task
 from redraft.model.training.gate_fit import Sample
 from redraft.model.training.kto import Objective
-from redraft.model.training.own_gate import LEAST, fit_own, fit_own_head, judge_own
+from redraft.model.training.own_gate import LEAST, fit_own, fit_own_head
 
 WANT = Objective(3.0)
 #: Weighs the mean probability of a token and how many lines are written; the latter not at all.
@@ -78,13 +78,6 @@ def test_with_too_few_events_the_shipped_one_stays(count: int) -> None:
     assert verdict.told.endswith("the shipped one is in use")
 
 
-def test_with_few_events_only_the_intercept_moves() -> None:
-    moved = fit_own_head(HEAD, seen(0, 60, hates_long=True), WANT)
-    assert moved.chance[0] < HEAD.chance[0]
-    assert moved.chance[1:] == pytest.approx(HEAD.chance[1:], abs=1e-3)
-    assert moved.policy[1:] == pytest.approx(HEAD.policy[1:], abs=1e-3)
-
-
 @pytest.mark.parametrize(("kept", "said"), [(True, "all of 300"), (False, "none of 300")])
 def test_all_kept_or_none_teaches_nothing(kept: bool, said: str) -> None:
     samples = [Sample(each.candidate, kept, group=each.group) for each in seen(1, 300, False)]
@@ -119,8 +112,3 @@ def test_what_is_long_ago_counts_less() -> None:
     rising = fit_own_head(HEAD, as_told(old, False) + as_told(new, True), WANT)
     falling = fit_own_head(HEAD, as_told(old, True) + as_told(new, False), WANT)
     assert rising.chance[0] > falling.chance[0]
-
-
-def test_both_numbers_are_told() -> None:
-    verdict = judge_own(SHIPPED, {"infill": seen(5, 200, hates_long=True)}, WANT)
-    assert f"{verdict.own:.2f} > {verdict.shipped:.2f}" in verdict.told

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.evals.gate import own_outcomes
-from redraft.evals.gate.own_outcomes import RecordedMoments, label_hidden, label_shown, read_own
-from redraft.evals.recordings.format import Stream
+from redraft.evals.gate.own_outcomes import RecordedMoments, label_shown, read_own
 from redraft.lsp.editor.documents import ContentChange
 from redraft.lsp.editor.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
@@ -56,13 +54,6 @@ def test_labels_of_what_was_shown(
     outcome: str, seconds: float | None, kept: float | None, typed: bool, expected: object
 ) -> None:
     assert label_shown(outcome, seconds, kept, typed) == expected
-
-
-def test_labels_of_what_was_hidden() -> None:
-    assert label_hidden(True, True) == (True, 0.3)
-    assert label_hidden(False, True) == (True, 0.3)
-    assert label_hidden(False, False) == (False, 0.1)
-    assert label_hidden(None, None) is None
 
 
 class Work(Workbench):
@@ -171,36 +162,6 @@ def test_how_long_something_was_seen_is_not_learned_from_a_clock_that_jumps(
     own = work.rest()
     assert told(own) == [("2 * r", False, 1.0)]
     assert own.untold == 1
-
-
-def test_a_recording_with_garbage_is_told_and_the_others_count(work: Work, tmp_path: Path) -> None:
-    work.settle(work.suggest("r * r"), "rejected")
-    work.rest()
-    garbage, torn = tmp_path / "garbage.jsonl", tmp_path / "torn.jsonl"
-    garbage.write_bytes(b"\x00\xff not json\n")
-    whole = work.files()[0].read_text(encoding="utf-8").split("\n")
-    broken = [line.replace('"candidates":[', '"candidates":[7,') for line in whole]
-    torn.write_text("\n".join(broken), encoding="utf-8")
-    own = read_own([*work.files(), garbage, torn])
-    assert told(own) == [("r * r", False, 1.0)]
-    assert {each.partition(":")[0] for each in own.unread} == {"garbage.jsonl", "torn.jsonl"}
-
-
-def test_a_recording_is_searched_for_sources_once(
-    work: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    searched = []
-    search = own_outcomes._sources
-
-    def counted(stream: Stream) -> dict[int, list[str]]:
-        searched.append(stream)
-        return search(stream)
-
-    monkeypatch.setattr(own_outcomes, "_sources", counted)
-    for number in range(3):
-        work.settle(work.suggest("r * r", id_=f"redraft-{number}"), "rejected")
-    assert work.rest().count == 3
-    assert len(searched) == 1
 
 
 def run(*arguments: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from redraft.lsp.recording.folder import Recordings, recordings_folder
+from redraft.server.commands import console
 from redraft.server.commands.main import app
 from support.workbench import Workbench
 from typer.testing import CliRunner, Result
@@ -18,7 +19,7 @@ from typer.testing import CliRunner, Result
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path / "recordings"))
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(console.out, "_width", 200)
 
 
 def record(*arguments: str, typed: str = "") -> Result:

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from redraft.evals.recordings.documents import StreamDocuments as Replayed
 from redraft.evals.recordings.format import Focused, SelectionChanged
 from redraft.evals.recordings.streams import read_stream
 from redraft.lsp.editor.documents import ContentChange, Document
@@ -17,7 +16,6 @@ from redraft.lsp.recording.file import RecordingFile
 from redraft.lsp.recording.folder import FolderLimits, Recordings, recording_name
 from redraft.lsp.recording.format import header as header_entry
 from redraft.lsp.recording.format import line_of
-from redraft.lsp.recording.git_moves import has_moved
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import SettingsError
 from support.recordings import changes_in, replayed
@@ -130,11 +128,6 @@ def test_a_bulk_change_right_after_head_moved_is_gits(
     assert sources(scene) == [expected]
 
 
-def test_a_git_file_that_names_no_path_is_no_repository(tmp_path: Path) -> None:
-    (tmp_path / ".git").write_bytes(b"gitdir: a\0b\n")
-    assert not has_moved(tmp_path / "a.py", 0.0)
-
-
 def test_after_a_checkout_typing_is_still_the_users(tmp_path: Path) -> None:
     scene, uri = at_work(tmp_path, "checkout: moving from main to other")
     scene.type_at(0, 5, "0", uri)
@@ -152,20 +145,6 @@ def test_a_worktree_has_a_head_of_its_own(tmp_path: Path) -> None:
     scene.open("a = 1\n", uri)
     scene.change(change(OTHERS, 1, 0), uri=uri)
     assert sources(scene) == ["git"]
-
-
-def test_typed_text_alone_is_taken_for_the_users(tmp_path: Path) -> None:
-    scene = Workbench("a = 1\n", tmp_path)
-    scene.type_at(0, 5, "23")
-    scene.clock.now += 5
-    scene.change(
-        ContentChange("123 + offset", Range(Position(0, 4), Position(0, 7))), accepted=True
-    )
-    documents = Replayed()
-    for event in read_stream(scene.files()[0]).events:
-        documents.apply(event)
-    text = documents.text(0)
-    assert text == "a = 123 + offset\n"
 
 
 def test_the_cursor_is_told_once_and_in_utf16(tmp_path: Path) -> None:
@@ -322,7 +301,7 @@ def users_files(folder: Path) -> dict[Path, bytes]:
     return kept
 
 
-def test_the_users_own_files_are_never_deleted_to_make_room(tmp_path: Path) -> None:
+def test_the_users_own_files_are_never_deleted(tmp_path: Path) -> None:
     theirs = users_files(tmp_path)
     scene = Workbench(None, tmp_path, on=False)
     scene.recordings.turn_on(FolderLimits(file_bytes=3_000, total_bytes=10_000))
@@ -331,15 +310,9 @@ def test_the_users_own_files_are_never_deleted_to_make_room(tmp_path: Path) -> N
     scene.open("x\n")
     assert not older.exists()
     assert scene.files()[:-1] == [old]
+    assert scene.recordings.delete([*theirs]) == [*theirs]
     assert {path: path.read_bytes() for path in theirs} == theirs
     assert scene.recordings.others() == sorted(path.name for path in theirs)
-
-
-def test_nothing_but_recordings_can_be_deleted(tmp_path: Path) -> None:
-    theirs = users_files(tmp_path)
-    recordings = Recordings(tmp_path)
-    assert recordings.delete([*theirs]) == [*theirs]
-    assert {path: path.read_bytes() for path in theirs} == theirs
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links and pipes of POSIX")
@@ -385,15 +358,6 @@ def test_a_file_that_only_has_the_switchs_name_is_no_switch(tmp_path: Path) -> N
     with pytest.raises(SettingsError, match="would be overwritten"):
         scene.recordings.turn_on()
     assert target.read_text() == "{}"
-
-
-def test_a_file_that_cannot_take_its_header_does_not_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(RecordingFile, "write", no_room)
-    scene = Workbench("x\n", tmp_path)
-    assert [each.name for each in tmp_path.iterdir()] == ["on.json"]
-    assert "No space left" in scene.recorder.status()["problem"]
 
 
 def no_room(*_: object) -> None:

@@ -54,7 +54,7 @@ def a_function(rest: str = WANTED[3:], pause_s: float = 3.0) -> Typist:
     return typist
 
 
-def test_the_server_is_asked_at_the_end_of_every_edit() -> None:
+def test_the_server_is_asked_at_the_end_of_every_edit_and_never_sees_what_comes_later() -> None:
     outcomes: list[MomentResult] = []
     requests: list[EditRequest] = []
 
@@ -72,24 +72,7 @@ def test_the_server_is_asked_at_the_end_of_every_edit() -> None:
     first = [request for request in requests if "ret\n" in request.text]
     assert [request.task for request in first] == ["infill", "next_edit"]
     assert all(request.cursor == AT + 3 for request in first)
-
-
-def test_the_model_never_sees_what_comes_later() -> None:
-    requests: list[EditRequest] = []
-
-    def ask(request: EditRequest) -> Prediction:
-        requests.append(request)
-        return infill(request)
-
-    lines(a_function().script(), ask)
-    assert not any("width *" in request.text for request in requests if "ret\n" in request.text)
-
-
-def test_moments_that_were_not_drawn_are_not_asked_at_but_happen() -> None:
-    script = a_function().script()
-    job = Job(script, frozenset({script.moments[1].id}), LspSettings(), 50.0)
-    (line,) = lines_of(job, ReadyPredictor(says("x"), READY, lambda: None))
-    assert line["id"] == "made-up:1"
+    assert not any("width *" in str(request) for request in first)
 
 
 def test_the_sessions_own_rules_hold() -> None:
@@ -97,19 +80,10 @@ def test_the_sessions_own_rules_hold() -> None:
     typist.opens(TEXT)
     typist.puts("x = 1\n" * 50, 0, source="paste")
     typist.leaves()
-    (line,) = lines(typist.script(), says("return 1"))
-    assert not line["shown"]
+    (line,) = lines(typist.script(simulated=True), says("return 1"))
+    assert line["simulated"] and not line["shown"]
     assert line["requests"] == 0
     assert "large change" in line["reason"]
-
-
-def test_a_selection_is_no_place_for_suggestions() -> None:
-    typist = a_function()
-    typist.events = typist.events[:-1]
-    typist.selects(0, 3)
-    typist.leaves()
-    shown = lines(typist.script(), says("!"))
-    assert "selected" in shown[-1]["reason"]
 
 
 def test_what_the_user_goes_on_to_type_would_have_been_accepted() -> None:
@@ -217,24 +191,6 @@ def test_an_answer_takes_as_long_as_it_took() -> None:
     assert first["total_ms"] >= first["delay_ms"] + 50
 
 
-def test_the_debounce_passes_in_simulated_time() -> None:
-    first, _ = lines(a_function().script(), says(WANTED[3:]), delay_ms=700.0)
-    assert first["delay_ms"] == pytest.approx(700.0, abs=1.0)
-    assert first["total_ms"] == pytest.approx(800.0, abs=1.0)
-
-
-def test_nobody_waits_for_an_answer_that_was_given_up() -> None:
-    computed: list[EditRequest] = []
-
-    def ask(request: EditRequest) -> Prediction:
-        computed.append(request)
-        return says(WANTED[3:])(request)
-
-    first, *_ = lines(a_function(pause_s=1.5).script(), ask, latency_ms=9_000.0)
-    assert first["given_up"] == 1
-    assert not any("    ret\n" in request.text and request.task == "infill" for request in computed)
-
-
 def test_a_model_that_is_gone_ends_the_replay() -> None:
     def ask(request: EditRequest) -> Prediction:
         raise EngineGone("the server does not answer")
@@ -265,14 +221,6 @@ def test_the_same_suggestion_shown_again_is_one_episode() -> None:
     assert "accepted" not in found[1] and found[1]["utility"] == 0.0
 
 
-def test_another_suggestion_is_another_episode() -> None:
-    def ask(request: EditRequest) -> Prediction:
-        return says("urn 1" if "    ret\n" in request.text else " # why")(request)
-
-    found = lines(a_function().script(), ask)
-    assert [line["repeat"] for line in found] == [False, False]
-
-
 def test_a_replay_without_measured_times_is_the_same_every_time() -> None:
     script = a_function().script()
     stages = ("context_ms", "gate_ms", "answers")
@@ -282,8 +230,3 @@ def test_a_replay_without_measured_times_is_the_same_every_time() -> None:
         return [{k: v for k, v in line.items() if k not in stages} for line in found]
 
     assert run() == run()
-
-
-def test_a_simulated_stream_says_so() -> None:
-    found = lines(a_function().script(simulated=True), says(WANTED[3:]))
-    assert all(line["simulated"] for line in found)

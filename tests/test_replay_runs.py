@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from redraft.evals.figures.intervals import Figure
 from redraft.evals.figures.runs import Episode, RunFile, open_run, read_run
-from redraft.evals.replay.predictors import PredictorChoice, ReadyPredictor, check_who
+from redraft.evals.replay.predictors import PredictorChoice, ReadyPredictor
 from redraft.evals.replay.runs import Job, jobs_of, lines_of, read_scripts, replay_all, replay_job
 from redraft.evals.replay.tables import tables
 from redraft.evals.replay.timed_predictor import ThreadedPredictor
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits import gate_file
-from redraft.model.errors import InstallError, SettingsError, WeightsError
+from redraft.model.errors import InstallError, WeightsError
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.server.commands.main import app
 from support.gates import SHIPPED
@@ -110,10 +110,6 @@ def test_what_the_run_knows_is_not_asked_again(recordings: Path, tmp_path: Path)
     assert list(run.episodes) == list(first)
 
 
-def test_a_finished_run_has_nothing_left_to_play(recordings: Path) -> None:
-    assert jobs_of(read_scripts([recordings]), replayed(recordings, None), LspSettings()) == []
-
-
 @pytest.mark.usefixtures("spawn")
 def test_several_processes_write_the_same_lines(recordings: Path, tmp_path: Path) -> None:
     alone = replayed(recordings, None)
@@ -185,17 +181,6 @@ def test_two_recordings_of_one_name_are_told_apart(recordings: Path, tmp_path: P
     (again / "session-0.jsonl").write_bytes((recordings / "session-0.jsonl").read_bytes())
     names = [script.name for script in read_scripts([recordings, again])]
     assert names == ["session-0", "session-1", "session-2", "session-0~2"]
-
-
-def test_a_folder_without_recordings_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="no recording here"):
-        read_scripts([tmp_path])
-
-
-def test_a_baseline_has_no_weights() -> None:
-    with pytest.raises(SettingsError, match="copy-last-edit"):
-        check_who(PredictorChoice(model="copy-last-edit", adapter="new.safetensors"))
-    check_who(PredictorChoice(model="copy-last-edit"))
 
 
 def line(number: int, **fields: object) -> Episode:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.evals.benchmarks.baselines import Policy, copy_last_edit, substitution
+from redraft.evals.benchmarks.baselines import copy_last_edit, substitution
 from redraft.evals.figures.intervals import combined, quantile, unmeasured
-from redraft.evals.recordings.format import Changed, TextEdit
-from redraft.evals.replay.script import sample, script_of
+from redraft.evals.replay.script import sample
 from redraft.evals.replay.simulated_time import run
 from redraft.model.records import EditRequest, RecentEdit
 from support.typist import Typist
@@ -63,16 +61,6 @@ def test_the_editor_asks_after_its_cursor_moved_and_before_anything_else_changes
     assert far.asks_s == pytest.approx(far.at_s + 0.02)
 
 
-def test_what_was_pasted_is_not_typed() -> None:
-    typist = Typist()
-    typist.opens("\n")
-    typist.puts("pasted", 0, source="paste")
-    typist.types("ab", 6)
-    (moment,) = typist.script().moments
-    assert moment.typed == 2
-    assert [step.typed for step in typist.script().steps[0]] == [False, True, True]
-
-
 def test_a_document_told_anew_is_a_step_that_nobody_typed() -> None:
     typist = Typist()
     typist.opens("old\n")
@@ -88,15 +76,6 @@ def test_a_document_told_anew_is_a_step_that_nobody_typed() -> None:
     assert not script.following(0, script.moments[0].done)[0].typed
 
 
-def test_half_of_a_line_end_may_come_by_itself() -> None:
-    typist = Typist()
-    typist.opens("a\rb")
-    typist.events.append(Changed(typist.now_ms, 0, None, (TextEdit(2, 2, "\n"),)))
-    typist.texts[0] = "a\r\nb"
-    (moment,) = typist.script().moments
-    assert moment.text == "a\nb"
-
-
 def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
     typist = Typist()
     typist.opens("\n")
@@ -108,10 +87,6 @@ def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
     assert len(small) == 5 and small < large
     assert sample([script], 12, 1) != large
     assert len(sample([script], None, 0)) == 30
-
-
-def test_an_empty_stream_has_no_moments() -> None:
-    assert script_of(Typist().stream(), "empty").moments == ()
 
 
 def test_hours_pass_in_no_time() -> None:
@@ -146,16 +121,6 @@ def test_timers_come_in_their_order_after_years_as_well() -> None:
     assert order == ["now", "soon", "late"]
 
 
-def test_threads_are_waited_for() -> None:
-    done = threading.Event()
-
-    async def work() -> bool:
-        return await asyncio.to_thread(done.wait, 30)
-
-    threading.Timer(0.05, done.set).start()
-    assert run(work())
-
-
 def edit(diff: str) -> RecentEdit:
     return RecentEdit("a.py", 0, diff)
 
@@ -186,12 +151,6 @@ def test_the_last_substitution_is_made_at_the_next_place_or_from_the_top() -> No
     (found,) = copy_last_edit(request(text, len(text), "-old(1)\n+new(1)\n")).candidates
     assert found.start == 0
     assert not copy_last_edit(request("f(a, b)\n", 3, "-f(a)\n+f(a, b)\n")).candidates
-
-
-def test_policies_have_no_ghost_text() -> None:
-    asked = EditRequest("infill", "a.py", "old\n", 0, edits=(edit("-old\n+new\n"),))
-    for name in ("none", "copy-last-edit"):
-        assert not Policy(name).ask(asked).candidates
 
 
 def test_a_quantile_lies_within_its_interval_and_resamples_groups() -> None:

@@ -14,10 +14,10 @@ import pytest
 from redraft.evals.recordings.documents import StreamDocuments
 from redraft.evals.recordings.format import Closed, Encountered, Note, SelectionChanged, Stream
 from redraft.evals.recordings.from_git import Imported, Wanted, import_git
-from redraft.evals.recordings.simulated import Simulation, natural_cuts, plan_of
+from redraft.evals.recordings.simulated import Simulation, plan_of
 from redraft.evals.recordings.streams import coalesce, read_stream
 from redraft.lsp.recording.format import header, line_of
-from redraft.model.errors import InstallError, SettingsError
+from redraft.model.errors import SettingsError
 from support.training_sources import write_lines
 
 OLD = "".join(f"def step_{n}(value):\n    return value + {n}\n\n\n" for n in range(12))
@@ -87,15 +87,6 @@ def edited(before: Sequence[str], rng: random.Random) -> list[str]:
     return after[rng.randrange(2) : len(after) - rng.randrange(2)]
 
 
-def test_history_then_one_edit_to_foresee(tmp_path: Path) -> None:
-    lengths = set()
-    for seed in range(40):
-        plan = plan_of(commit(OLD, renamed(12)), seed)
-        assert plan is not None
-        lengths.add(len(plan.steps))
-    assert lengths == {3, 4, 5, 6, 7}
-
-
 def test_each_edit_is_an_edit_event_and_the_last_is_left_in_mid_line(tmp_path: Path) -> None:
     plan = plan_of(commit(OLD, renamed(12)), 3)
     assert plan is not None
@@ -131,13 +122,6 @@ def test_definitions_are_typed_before_their_uses(tmp_path: Path) -> None:
     assert sum(start > before.index("return 2") for start in began) > 15
 
 
-def test_the_same_seed_types_the_same(tmp_path: Path) -> None:
-    record = commit(OLD, renamed(9))
-    once, again = typed(tmp_path, record, seed=4), typed(tmp_path, record, seed=4)
-    assert once.events == again.events
-    assert typed(tmp_path, record, seed=5).events != once.events
-
-
 def test_commits_are_too_far_apart_to_be_one_history(tmp_path: Path) -> None:
     records = [commit(OLD, renamed(4), name=name) for name in ("one", "two")]
     stream = typed(tmp_path, *records)
@@ -145,23 +129,6 @@ def test_commits_are_too_far_apart_to_be_one_history(tmp_path: Path) -> None:
     assert begins[1] - begins[0] > 3_600_000
     named = [e.data["commit"] for e in stream.events if isinstance(e, Note)]
     assert named == ["one", "two"]
-
-
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_a_commit_of_too_few_edits_is_no_history(count: int) -> None:
-    assert plan_of(commit(OLD, renamed(count) or OLD), 0) is None
-
-
-def test_lines_are_left_at_natural_places() -> None:
-    places, weights = natural_cuts("    call(first, other) + more")
-    by_place = dict(zip(places, weights, strict=True))
-    after_opener, after_comma = by_place[9], by_place[15]
-    assert after_opener == after_comma == max(weights)
-    assert by_place[22] == by_place[8] == by_place[14]  # the bracket's end, the names' ends
-    assert by_place[6] < by_place[8] / 10  # within a word
-    assert 4 not in by_place  # before anything is typed
-    assert 23 not in by_place  # after a blank
-    assert natural_cuts("   ") == ([], [])
 
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -266,9 +233,3 @@ def test_what_cannot_be_imported_is_said(tmp_path: Path) -> None:
         imported(empty, tmp_path / "out.jsonl")
     with pytest.raises(SettingsError, match="git cannot read"):
         imported(tmp_path / "missing", tmp_path / "out.jsonl")
-
-
-def test_without_git_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InstallError, match="git was not found"):
-        imported(tmp_path, tmp_path / "out.jsonl")

@@ -16,7 +16,6 @@ from redraft.evals.recordings.format import (
     Note,
     SetContent,
     Stream,
-    TextEdit,
 )
 from redraft.evals.recordings.streams import coalesce, read_stream
 from redraft.lsp.editor.documents import Document
@@ -134,11 +133,6 @@ def test_an_edit_out_of_range_is_refused(tmp_path: Path, edits: list[tuple[int, 
     lines.append(entries.changed(0, 2, edits, "user", BEGUN + 1))
     with pytest.raises(InvalidRequest, match="3 code units"):
         replay(read_stream(written(tmp_path / "x.jsonl", *lines)))
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match=r"missing\.jsonl"):
-        read_stream(tmp_path / "missing.jsonl")
 
 
 @dataclass
@@ -261,17 +255,6 @@ def test_sources_that_are_not_stated_are_inferred(tmp_path: Path) -> None:
     assert not any(change.stated for change in stream.changes)
 
 
-def test_an_agent_that_writes_line_by_line_is_not_the_user(tmp_path: Path) -> None:
-    edits, at = [(0, 0, 0, "a")], 1
-    for n in range(12):
-        text = f"\nresult_{n} = 1"
-        edits.append((60, at, at, text))
-        at += len(text)
-    stream = read_stream(written(tmp_path / "x.jsonl", *typing(*edits)))
-    sources = [change.source for change in stream.changes]
-    assert sources[-4:] == ["external"] * 4
-
-
 def test_what_editors_say_of_a_change_is_heard(tmp_path: Path) -> None:
     lines = typing((0, 0, 0, "a"), (5000, 1, 1, "b"), (5000, 2, 2, "c"))
     lines += [
@@ -285,10 +268,3 @@ def test_what_editors_say_of_a_change_is_heard(tmp_path: Path) -> None:
         ("format", "formatEditsCommand", True),
         ("user", "snippet", False),
     ]
-
-
-def test_edits_made_together_count_in_the_text_before() -> None:
-    edits = (TextEdit(0, 1, "long"), TextEdit(2, 2, "\n"), TextEdit(4, 5, ""))
-    document = Document("file:///a.py", "a\nbcd")
-    document.apply(content_changes("a\nbcd", edits), None)
-    assert document.source == "long\n\nbc"
