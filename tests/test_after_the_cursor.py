@@ -9,8 +9,7 @@ import pytest
 from redraft.lsp.session.decisions import Show
 from redraft.model.edits.abstained import Abstained
 from support.lsp import lsp_client
-from support.neovim import NeovimDesk, ghost
-from support.neovim_script import needs_neovim
+from support.neovim import NeovimDesk, ghost, needs_neovim
 from support.predictor import ScriptedPredictor
 from support.served import post
 from support.workbench import Workbench, shown

@@ -7,8 +7,7 @@ from dataclasses import replace
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.model.edits.abstained import Abstained
 from support.lsp import lsp_client
-from support.neovim import NeovimDesk, ghost
-from support.neovim_script import needs_neovim
+from support.neovim import NeovimDesk, ghost, needs_neovim
 from support.predictor import infill, predicted
 from support.workbench import Workbench, reason, shown
 

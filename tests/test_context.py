@@ -3,7 +3,6 @@ of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -58,12 +57,6 @@ def test_an_import_tells_which_of_two_definitions_is_meant() -> None:
     assert "till/desk.py" not in [piece.path for piece in found.pieces]
 
 
-def test_a_name_defined_everywhere_says_nothing() -> None:
-    files = {f"pkg{number}/run.py": "def Cart(): pass\n" for number in range(9)}
-    found = Context(indexer_of(files)).gather(view(MAIN.replace("from shop.cart", "from nowhere")))
-    assert names(found.pieces) == []
-
-
 def test_what_the_prompt_shows_anyway_is_no_piece() -> None:
     text = MAIN + "class Cart:\n    pass\n"
     indexer = indexer_of({**FILES, "shop/main.py": text})
@@ -75,16 +68,6 @@ def test_a_definition_far_away_in_the_same_file_is_one() -> None:
     indexer = indexer_of({"shop/main.py": text})
     found = Context(indexer).gather(view(text, budget=1_500))
     assert [(piece.path, piece.name) for piece in found.pieces] == [("shop/main.py", "Cart")]
-
-
-def test_languages_are_not_mixed_up() -> None:
-    files = {"shop/cart.ts": "export class Cart {\n  items = [];\n}\n"}
-    assert Context(indexer_of(files)).gather(view()).pieces == ()
-
-
-def test_what_is_excluded_is_never_shown() -> None:
-    context = Context(indexer_of(FILES), lambda path: "excluded" if "cart" in path else "")
-    assert context.gather(view()).pieces == ()
 
 
 def test_kinds_can_be_left_out_for_evaluations() -> None:
@@ -144,14 +127,6 @@ def test_diagnostics_in_the_region_are_shown_but_not_those_of_the_line_being_typ
     (piece,) = found.pieces
     assert piece.text == "undefined name 'cart': return cart"
     assert piece.why == "1 of the diagnostics here"
-
-
-def test_files_without_a_grammar_fall_back_to_lines() -> None:
-    text = "\n".join(f"plain words number {number}" for number in range(300))
-    seen = View("file:///a.txt", "a.txt", "plaintext", text, len(text) // 2)
-    found = Context(indexer_of(FILES)).gather(seen)
-    assert found.region.why == "lines around the cursor"
-    assert found.pieces == ()
 
 
 def test_a_large_file_is_parsed_in_the_background_and_served_by_lines_until_then() -> None:
@@ -229,23 +204,6 @@ def test_typing_within_a_line_changes_neither_pieces_nor_what_is_before_the_regi
     assert common_head(start, rendered(seen, context.gather(seen))) > before_region
 
 
-def inside(seen: View, found: Gathered) -> Iterator[View]:
-    """The same text with the cursor on each line of the middle of the region."""
-    lines = seen.text.split("\n")
-    for line in range(found.region.first + 4, found.region.last - 4):
-        yield replace(seen, cursor=sum(len(each) + 1 for each in lines[:line]))
-
-
-def test_moving_within_the_region_only_adds_behind() -> None:
-    context, seen = Context(indexer_of(FILES)), view(budget=8_000)
-    before = context.gather(seen)
-    for moved in inside(seen, before):
-        found = context.gather(moved)
-        assert found.region.lines == before.region.lines
-        assert found.pieces[: len(before.pieces)] == before.pieces
-        before = found
-
-
 def test_a_name_written_in_the_region_adds_its_definition_on_the_next_line() -> None:
     context, seen = Context(indexer_of(FILES)), view()
     first = context.gather(seen)
@@ -268,16 +226,6 @@ def test_lines_written_above_move_the_region_along() -> None:
     assert found.pieces == first.pieces
 
 
-def test_pieces_in_use_keep_their_order_when_the_region_moves() -> None:
-    text = MAIN.replace("    return cart\n", "    return total_price(cart, discount)\n")
-    context = Context(indexer_of(FILES))
-    first = context.gather(view(text, budget=6_000))
-    moved = view(text, "def padding_5(x):\n", budget=6_000)
-    second = context.gather(moved)
-    kept = [piece.name for piece in first.pieces if piece.name in names(second.pieces)]
-    assert [name for name in names(second.pieces) if name in kept] == kept
-
-
 def test_a_definition_that_changed_is_shown_as_it_is_now() -> None:
     indexer = indexer_of(FILES)
     context, seen = Context(indexer), view()
@@ -297,15 +245,6 @@ def test_an_index_that_fills_later_adds_pieces_once_the_cursor_moves_on() -> Non
     put(indexer, "shop/cart.py", CART)
     assert context.gather(typed(seen, "x")).pieces == ()
     assert "Cart" in names(context.gather(typed(seen, "x\n    ")).pieces)
-
-
-def test_a_text_given_up_for_memory_is_chosen_once_it_was_read_again() -> None:
-    indexer = indexer_of(FILES)
-    indexer.index._texts.clear()
-    context, seen = Context(indexer), view()
-    assert context.gather(seen).pieces == ()
-    indexer.index.put_text("shop/cart.py", CART)
-    assert "Cart" in names(context.gather(typed(seen, "x\n")).pieces)
 
 
 def test_both_tasks_begin_their_prompts_with_the_same_excerpts() -> None:

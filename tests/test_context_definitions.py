@@ -74,12 +74,6 @@ def test_imports_tell_which_file_is_meant(
     assert not is_meant(others, modules)
 
 
-def test_a_file_that_imports_nothing_means_no_file() -> None:
-    assert imported("x = 1\n", "python", "a.py") == ()
-    assert imported("whatever", "markdown", "a.md") == ()
-    assert not is_meant("a/b.py", ())
-
-
 def test_imports_of_a_page_made_to_take_minutes_are_found_at_once() -> None:
     """Ends at all: looking from each tag to the end of the page takes minutes here."""
     page = '<script src="./shop/cart.js"></script>' + "<script " * 50_000

@@ -10,7 +10,6 @@ from redraft.lsp.context import region as regions
 from redraft.lsp.context.cursor_text import Page
 from redraft.lsp.context.region import Region, choose, cost, cost_of, follow, keep
 from redraft.model.text import syntax
-from redraft.model.text.common import common_ends, common_head, common_tail
 from redraft.model.text.syntax import LANGUAGES, Syntax, parse
 from support.definitions import SAMPLES
 
@@ -23,7 +22,6 @@ FUNCTIONS = "".join(
     + f"    return step_{number}\n\n\n"
     for number in range(12)
 )  # each takes 10 lines, with two blank ones behind it
-LINES = FUNCTIONS.split("\n")
 
 
 def tree(text: str, language: str = "python") -> Syntax:
@@ -42,13 +40,6 @@ def at_line(line: int, lines: list[str]) -> Page:
 
 def followed(region: Region, before: str, after: str) -> Region | None:
     return follow(region, Page.of(before, 0).followed(after, 0)[1])
-
-
-def test_a_function_that_fits_is_taken_whole() -> None:
-    found = region_at(5 * 12 + 1, tokens=180)
-    assert found.first <= 5 * 12
-    assert found.last >= 5 * 12 + 10
-    assert found.why == "syntax around the cursor"
 
 
 def test_neighbours_are_taken_whole_while_they_fit() -> None:
@@ -74,18 +65,6 @@ def test_members_of_a_class_are_taken_whole() -> None:
     shown = "\n".join(lines[found.first : found.last])
     for number in (29, 30, 31):
         assert f"    def method_{number}(self):\n        a = {number}\n        return a\n" in shown
-
-
-def test_without_a_tree_it_is_lines() -> None:
-    lines = ["some words of a sentence in a text"] * 200
-    found = choose(lines, 100, None)
-    assert found.why == "lines around the cursor"
-    assert abs((100 - found.first) - (found.last - 100)) <= 2
-
-
-def test_a_line_longer_than_the_budget_stands_alone() -> None:
-    lines = ["short", "x" * 50_000, "short"]
-    assert choose(lines, 1, None).lines == (1, 2)
 
 
 @PATIENT
@@ -136,12 +115,6 @@ def test_a_region_is_kept_or_chosen_anew(
     assert found is (fresh or region)
 
 
-def test_a_region_that_shows_hardly_more_is_not_moved_to() -> None:
-    region, page = Region(20, 60, "", 40), at_line(58, ["x"] * 100)
-    hardly = Region(21, 62, "", 58)
-    assert keep(region, page, lambda: hardly, 350, cost_of(region, page)) is region
-
-
 ADDED = st.lists(st.sampled_from(["new", "", "    more"]), max_size=5)
 
 
@@ -168,22 +141,6 @@ def test_a_region_grows_with_edits_inside_it(at: int, removed: int, added: list[
     assert found is not None
     assert new[: found.first] == [f"line {number}" for number in range(15)]
     assert new[found.last :] == [f"line {number}" for number in range(30, 45)]
-
-
-def test_lines_above_move_it_and_lines_inside_make_it_longer() -> None:
-    text = "\n".join(f"line {number}" for number in range(60))
-    region = Region(20, 40, "why", 30)
-
-    def edited(old: str, new: str) -> Region:
-        after = text.replace(old, new)
-        found = followed(region, text, after)
-        assert found is not None
-        return found
-
-    assert edited("line 5\n", "a\nb\nline 5\n").lines == (22, 42)
-    assert edited("line 25\n", "line 25\nmore\n").lines == (20, 41)
-    assert edited("line 50\n", "").lines == (20, 40)
-    assert edited("line 25\n", "line 25\nmore\n").cursor == 31
 
 
 def test_a_change_over_its_edge_loses_it() -> None:
@@ -216,12 +173,6 @@ def test_typing_character_by_character_ends_in_the_same_tree(data: st.DataObject
     assert str(found.tree.root_node) == str(tree(found.text).tree.root_node)
 
 
-def test_a_tree_of_another_language_is_of_no_use() -> None:
-    found = parse("x = 1\n", "python", tree("var x = 1;", "javascript"))
-    assert found is not None
-    assert str(found.tree.root_node) == str(tree("x = 1\n").tree.root_node)
-
-
 def test_a_parse_in_the_background_rests_and_reads_the_same() -> None:
     text = "def f(a):\n    return 'éèê' + a\n" * 4_000
     rests: list[None] = []
@@ -229,28 +180,6 @@ def test_a_parse_in_the_background_rests_and_reads_the_same() -> None:
     assert found is not None
     assert len(rests) >= len(text.encode()) // syntax.REST_BYTES
     assert str(found.tree.root_node) == str(tree(text).tree.root_node)
-
-
-@PATIENT
-@given(st.text("ab", max_size=30), st.text("ab", max_size=30))
-def test_the_common_ends_are_what_both_texts_share(one: str, other: str) -> None:
-    shared = common_head(one, other)
-    assert one[:shared] == other[:shared]
-    assert one[shared : shared + 1] != other[shared : shared + 1] or shared == min(
-        len(one), len(other)
-    )
-    shared = common_tail(one, other)
-    assert one[len(one) - shared :] == other[len(other) - shared :]
-    assert shared == common_head(one[::-1], other[::-1])
-    head, tail = common_ends(one, other)
-    assert head == common_head(one, other)
-    assert tail == min(shared, min(len(one), len(other)) - head)
-
-
-def test_ends_are_common_to_all_lists_of_lines() -> None:
-    assert common_ends(["a", "b", "c", "d"], ["a", "x", "c", "d"], ["a", "b", "d"]) == (1, 1)
-    assert common_ends(("a", "a"), ("a", "a", "a")) == (2, 0)
-    assert common_tail(b"xabc", b"yabc", most=2) == 2
 
 
 TEXTS = st.lists(st.sampled_from(["", "a", "bb", "ccc"]), min_size=1, max_size=8).map("\n".join)

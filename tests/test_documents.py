@@ -82,30 +82,12 @@ def change(start: tuple[int, int], end: tuple[int, int], text: str) -> ContentCh
     return ContentChange(text, Range(Position(*start), Position(*end)))
 
 
-def test_the_engine_sees_newlines_and_the_client_its_own_line_ends() -> None:
-    document = Document(URI, "a\r\nb\rc\n")
-    assert document.text == "a\nb\nc\n"
-    assert document.source == "a\r\nb\rc\n"
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("a\r\nb\r\nc\n", "\r\n"), ("a\nb\nc\r\n", "\n"), ("a\rb\r", "\r"), ("one line", "\n")],
 )
 def test_the_line_end_is_what_most_lines_have(text: str, expected: str) -> None:
     assert Document(URI, text).line_end == expected
-
-
-def test_a_line_separator_is_no_line_end_of_the_protocol() -> None:
-    document = Document(URI, "a\u2028b\nc")
-    assert document.line_count == 2
-    assert document.index(Position(1, 1)) == 5
-
-
-def test_typing_between_cr_and_lf_makes_one_end_of_two_and_back() -> None:
-    document = Document(URI, "a\r")
-    document.apply([change((1, 0), (1, 0), "\n")], 2)
-    assert (document.source, document.line_count) == ("a\r\n", 2)
 
 
 def test_a_replacement_up_to_the_largest_position_is_the_whole_text() -> None:
@@ -129,13 +111,6 @@ def test_an_older_version_number_loses_nothing(caplog: pytest.LogCaptureFixture)
     document.apply([change((0, 1), (0, 1), "b")], 3)
     assert document.source == "ab"
     assert "version 3 came after version 7" in caplog.text
-
-
-def test_each_change_makes_a_new_revision_whatever_the_version_says() -> None:
-    document = Document(URI, "a", None)
-    before = document.revision
-    document.apply([change((0, 1), (0, 1), "b")], None)
-    assert document.revision > before
 
 
 def test_reopening_never_repeats_a_revision() -> None:
@@ -197,7 +172,3 @@ def test_splices_made_one_after_another_give_the_lines(
         assert lines[splice.first : splice.first + len(splice.removed)] == list(splice.removed)
         lines[splice.first : splice.first + len(splice.removed)] = splice.added
     assert lines == list(document.lines)
-
-
-def test_a_change_of_line_ends_alone_alters_no_line() -> None:
-    assert Document(URI, "a\r\nb\r\n").apply([ContentChange("a\nb\n")], None) == ()

@@ -55,34 +55,12 @@ def test_blank_lines_and_a_torn_last_one_belong_to_a_diff() -> None:
     assert lines_of("") == []
 
 
-def test_hunks_applied_in_order_give_the_new_text() -> None:
-    new = [*changed(3, 10, 30)[:20], "inserted", *changed(3, 10, 30)[25:]]
-    hunks = hunks_of(OLD, new)
-    state, edits, _ = apply_history("a.py", OLD, hunks, len(hunks))
-    assert state == new
-    assert len(edits) == len(hunks)
-
-
 @given(st.lists(st.sampled_from(LINES), max_size=14), st.lists(st.sampled_from(LINES), max_size=14))
 def test_hunks_make_the_new_text_in_any_order(old: list[str], new: list[str]) -> None:
     hunks = hunks_of(old, new)
     for order in (hunks, hunks[::-1], hunks[1::2] + hunks[::2]):
         if order:
             assert apply_history("a.py", old, order, len(order))[0] == new
-
-
-def test_the_target_moves_with_the_edits_above_it() -> None:
-    new = ["first", "second", *changed(30)]
-    state, edits, target = apply_history("a.py", OLD, hunks_of(OLD, new), 1)
-    assert len(edits) == 1
-    assert state[target.first : target.last] == [OLD[30]]
-    assert list(target.new) == [new[32]]
-
-
-def test_an_edit_in_the_history_shows_both_sides_and_its_surroundings() -> None:
-    edit = recent_edit("a.py", ["a", "b", "c", "d"], 1, 2, ("B", "BB"))
-    assert edit.line == 0
-    assert edit.diff == " a\n-b\n+B\n+BB\n c\n d\n"
 
 
 def test_an_inserted_method_is_one_hunk_with_its_own_comment() -> None:
@@ -100,13 +78,6 @@ def test_a_definition_comes_before_the_hunks_that_use_it() -> None:
     new = ["import os", "", "use(helper(1))", "", "", "last = 1", "def helper(x):", "    return x"]
     ordered = order_hunks(hunks_of(old, new), old)
     assert [hunk.first for hunk in ordered] == [6, 2]
-
-
-def test_hunks_that_need_each_other_keep_their_order() -> None:
-    old = ["a = 1", "", "b = 1"]
-    new = ["a = 1", "def f(): return g()", "", "b = 1", "def g(): return f()"]
-    hunks = hunks_of(old, new)
-    assert order_hunks(hunks, old) == hunks
 
 
 def test_the_file_that_defines_a_name_is_edited_before_the_one_that_uses_it() -> None:
@@ -176,14 +147,6 @@ def test_a_long_edit_is_remembered_by_its_last_lines() -> None:
     assert gone.diff == " a\n-e\n-f\n+x\n"
     short = recent_edit("a.py", ["a", "b"], 1, 1, ("c",))
     assert last_burst(short) == short
-
-
-def test_a_form_feed_is_no_line_end_in_a_long_edit() -> None:
-    new = tuple(f"x\f{i}\u2028y" for i in range(4))
-    edit = last_burst(recent_edit("a.py", ["a", "b", "c"], 3, 3, new), most=2)
-    assert [line for line in edit.diff.split("\n") if line.startswith("+")] == [
-        f"+{line}" for line in new[2:]
-    ]
 
 
 @given(st.integers(0, 500))

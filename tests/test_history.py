@@ -10,7 +10,6 @@ from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
 from redraft.model.training.commits import FileChange
 from support.histories import CODE, lines, rebuilt
 from support.workbench import URI, Workbench
-from unidiff import PatchSet
 
 
 @pytest.fixture
@@ -72,15 +71,6 @@ def test_edits_a_pause_apart_are_two_unless_they_touch(desk: Workbench) -> None:
     assert "+yvalue_13" not in "".join(desk.diffs())
 
 
-def test_writing_on_after_a_pause_stays_one_edit(desk: Workbench) -> None:
-    desk.type_at(10, 0, "def f():\n")
-    desk.pause(20)
-    desk.type_at(11, 0, "    return 1\n")
-    desk.pause()
-    [diff] = desk.diffs()
-    assert "+def f():\n+    return 1\n" in diff
-
-
 def test_an_edit_looks_as_in_training() -> None:
     old = CODE.split("\n")[:-1]
     new = [*old[:9], "def added():", *old[9:14], "changed = 1", *old[15:]]
@@ -91,27 +81,6 @@ def test_an_edit_looks_as_in_training() -> None:
     desk.put(15, 0, 99, "changed = 1")
     desk.pause()
     assert desk.history.edits() == tuple(map(last_burst, expected))
-
-
-def test_a_long_edit_is_shown_as_it_ended(desk: Workbench) -> None:
-    for number in range(12):
-        desk.type_at(10 + number, 0, f"line_{number}\n")
-    desk.pause()
-    [diff] = desk.diffs()
-    assert diff.startswith(" line_1\n line_2\n line_3\n+line_4\n")
-    assert rebuilt(desk) == lines(desk)
-
-
-def test_hunks_are_unified_diffs_that_unidiff_reads(desk: Workbench) -> None:
-    desk.put(0, 0, 0, "first\n")
-    desk.pause()
-    desk.delete_lines(40, 42)
-    desk.pause()
-    desk.history.flush(URI)
-    text = "".join(map(str, desk.history.patches(URI)))
-    one, other = PatchSet(text)
-    assert (one.path, one.added, one.removed) == ("a.py", 1, 0)
-    assert (other.path, other.added, other.removed) == ("a.py", 0, 2)
 
 
 def test_only_the_last_edits_are_shown(desk: Workbench) -> None:
@@ -144,18 +113,6 @@ def test_undo_and_redo_collapse(desk: Workbench) -> None:
     assert desk.put(10, 0, 0, "abc") == "undo"
     desk.pause()
     assert len(desk.diffs()) == 1
-
-
-def test_undoing_edit_after_edit_is_undoing_all_along(desk: Workbench) -> None:
-    desk.type_at(10, 0, "abc")
-    desk.pause()
-    desk.type_at(40, 0, "def")
-    desk.pause()
-    assert desk.put(40, 0, 3, "") == "undo"
-    assert desk.put(10, 0, 3, "") == "undo"
-    desk.pause()
-    assert desk.diffs() == []
-    assert rebuilt(desk) == lines(desk) == CODE.split("\n")
 
 
 def test_going_back_to_a_state_on_the_way_is_undoing(desk: Workbench) -> None:
@@ -199,14 +156,6 @@ def test_one_key_after_two_edits_is_no_undo(desk: Workbench) -> None:
     assert rebuilt(desk) == lines(desk)
 
 
-def test_an_undo_is_over_with_the_next_edit(desk: Workbench) -> None:
-    desk.type_at(10, 0, "abc")
-    desk.put(10, 0, 3, "")
-    assert desk.history.happened(URI) == "undo"
-    desk.put(10, 0, 0, "x")
-    assert desk.history.happened(URI) == "edit"
-
-
 def test_an_accepted_suggestion_is_an_edit_of_its_own_and_marked(desk: Workbench) -> None:
     desk.type_at(10, 0, "abc")
     change = ContentChange("x = 1\n" * 30, Range(Position(11, 0), Position(11, 0)))
@@ -215,18 +164,6 @@ def test_an_accepted_suggestion_is_an_edit_of_its_own_and_marked(desk: Workbench
     desk.pause()
     assert [edit.accepted for edit in desk.history.edits()] == [False, True, False]
     assert rebuilt(desk) == lines(desk)
-
-
-def test_an_acceptance_reported_late_is_marked(desk: Workbench) -> None:
-    desk.put(10, 0, 0, "abc")
-    desk.history.mark_accepted(URI)
-    desk.pause()
-    assert [edit.accepted for edit in desk.history.edits()] == [True]
-    desk.put(30, 0, 0, "abc")
-    desk.pause()
-    desk.history.edits()
-    desk.history.mark_accepted(URI)
-    assert [edit.accepted for edit in desk.history.edits()] == [True, True]
 
 
 def test_a_paste_stays_out_and_starts_a_new_snapshot(desk: Workbench) -> None:
@@ -262,12 +199,6 @@ def test_a_small_change_of_the_whole_text_is_an_edit(desk: Workbench) -> None:
     assert desk.change(ContentChange(CODE.replace("compute(7)", "measure(7)"))) == "edit"
     desk.pause()
     assert "+value_7 = measure(7)" in desk.diffs()[0]
-
-
-def test_a_line_of_data_stays_out() -> None:
-    desk = Workbench("x = '" + "y" * 20_000 + "'\n")
-    assert desk.put(0, 10, 10, "z") == "bulk"
-    assert rebuilt(desk) == lines(desk)
 
 
 def test_line_ends_alone_are_no_edit() -> None:

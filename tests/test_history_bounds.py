@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,13 +41,6 @@ def test_edits_of_a_closed_document_are_still_known() -> None:
     desk.open("x = 1\n")
     desk.put(0, 0, 0, "y")
     assert rebuilt(desk) == ["yx = 1", ""]
-
-
-def test_a_renamed_file_takes_its_edits_along() -> None:
-    desk = Workbench(CODE)
-    desk.type_at(10, 0, "abc")
-    desk.history.renamed(URI, "file:///w/new.py", "new.py")
-    assert [edit.path for edit in desk.history.edits()] == ["new.py"]
 
 
 def test_what_was_just_done_is_where_it_is_by_now() -> None:
@@ -101,17 +92,6 @@ def test_a_keystroke_touches_no_line_but_its_own(monkeypatch: pytest.MonkeyPatch
     desk.pause()
     desk.history.edits()
     assert seen == [14]  # and then only in the line typed, with its context
-
-
-def test_a_large_document_costs_two_lists_of_its_lines() -> None:
-    desk = Workbench("x = 1\n" * 10_000)
-    for line in range(0, 10_000, 100):
-        desk.put(line, 5, 5, "0")
-        desk.pause()
-    document = desk.history._documents[URI]
-    held = sys.getsizeof(document.lines) + sys.getsizeof(document.base)
-    assert held < 300_000
-    assert document.lines[77] is desk.documents[URI].lines[77]
 
 
 pieces = st.sampled_from(["", "a", "\n", "b\n", "x\ny\nz", "\r\n", "c" * 60, "d\n" * 9])

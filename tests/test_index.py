@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from redraft.lsp.context import symbol_index as indexing
 from redraft.lsp.context.indexer import Indexer, fill, within
-from redraft.lsp.context.symbol_index import Index, Snapshot, make_entry
-from redraft.lsp.context.workspace import MOST_BYTES, find_files, folder_of, read_code
+from redraft.lsp.context.symbol_index import Index, make_entry
+from redraft.lsp.context.workspace import MOST_BYTES, find_files, read_code
 from redraft.lsp.session.exclusions import refuse_file
 from redraft.lsp.settings import LspSettings
 
@@ -98,17 +98,6 @@ def test_files_whose_names_no_model_can_be_told_are_left_out(
     assert paths(tmp_path) == ["a.py"]
 
 
-def test_links_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-    write(tmp_path, outside__secret_py="x = 1", inside__a_py="")
-    try:
-        (tmp_path / "inside" / "link").symlink_to(tmp_path / "outside", target_is_directory=True)
-        (tmp_path / "inside" / "secret.py").symlink_to(tmp_path / "outside" / "secret.py")
-    except OSError:
-        pytest.skip("links cannot be made here")
-    assert [each.path for each in filled(tmp_path / "inside").snapshot.entries] == ["a.py"]
-
-
 @pytest.mark.usefixtures("spawn")
 def test_secrets_data_and_generated_files_are_not_read(tmp_path: Path) -> None:
     write(tmp_path, a_py="x = 1\n", secrets_py="KEY = 1\n", data_json="{}")
@@ -145,13 +134,6 @@ def test_files_near_the_open_ones_come_first(tmp_path: Path) -> None:
     assert next(each.path for each in found) == "b/y.py"
 
 
-def test_folders_are_read_from_uris(tmp_path: Path) -> None:
-    assert folder_of(tmp_path.as_uri()) == tmp_path
-    assert folder_of("untitled:one") is None
-    assert folder_of("vscode-remote://host/x") is None
-    assert folder_of("file://[") is None
-
-
 def test_places_are_found_by_name_and_family() -> None:
     snapshot = index_of(
         a_py="x = 1\ndef total(items):\n    return 1\n", b_ts="export function total() {}\n"
@@ -176,19 +158,6 @@ def test_a_rare_word_counts_more_than_a_common_one() -> None:
     assert snapshot.rarity("never_seen") == 1.0
 
 
-def test_imports_find_their_files_in_the_index() -> None:
-    snapshot = index_of(a_py="x = 1\n", b_py="y = 1\n").snapshot
-    assert set(snapshot.meant([("pkg", "a")], "python")) == {"a.py"}
-    assert snapshot.meant([("pkg", "a")], "go") == {}
-
-
-def test_an_empty_index_knows_nothing() -> None:
-    snapshot = Snapshot()
-    assert snapshot.places("x", "python") == []
-    assert snapshot.rarity("x") == 1.0
-    assert len(snapshot) == 0
-
-
 def test_texts_are_given_up_for_memory_and_missed_then() -> None:
     index = Index(text_bytes=3_000)
     for number in range(10):
@@ -200,16 +169,6 @@ def test_texts_are_given_up_for_memory_and_missed_then() -> None:
     assert index.missed() == set()
     index.put_text("0.py", "x = 1\n")
     assert index.text("0.py") == "x = 1\n"
-
-
-def test_a_full_memory_keeps_the_texts_that_were_read_first() -> None:
-    index = Index(text_bytes=3_000)
-    for number in range(10):
-        text = f"{os.urandom(400).hex()}\n"
-        index.put(make_entry(f"{number}.py", "python", text, (1, 1)), text, keep=False)
-    assert index.text("0.py") is not None
-    assert index.text("9.py") is None
-    assert index.bytes_held < 3_000 + 10 * 1_000 + (1 << 20)
 
 
 def test_memory_of_an_entry_stays_small() -> None:
@@ -289,13 +248,6 @@ def knows(indexer: Indexer, name: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_the_thread_fills_the_index(tmp_path: Path, running: Indexer) -> None:
-    write(tmp_path, a_py="def one(): pass\n")
-    running.look_again()
-    wait_until(lambda: knows(running, "one") == ["a.py"])
-
-
-@pytest.mark.usefixtures("spawn")
 def test_an_open_document_counts_instead_of_its_file(tmp_path: Path, running: Indexer) -> None:
     write(tmp_path, a_py="def on_disk(): pass\n")
     running.opened("a.py", "python", 1, lambda: "def in_editor(): pass\n")
@@ -307,14 +259,6 @@ def test_an_open_document_counts_instead_of_its_file(tmp_path: Path, running: In
     running.closed("a.py")
     wait_until(lambda: knows(running, "on_disk") == ["a.py"])
     assert knows(running, "typed_on") == []
-
-
-@pytest.mark.usefixtures("spawn")
-def test_a_known_revision_is_not_read_again(running: Indexer) -> None:
-    texts = iter(["def one(): pass\n"])
-    running.opened("a.py", "python", 1, lambda: next(texts))
-    wait_until(lambda: knows(running, "one") == ["a.py"])
-    running.opened("a.py", "python", 1, lambda: next(texts))  # would raise StopIteration
 
 
 @pytest.mark.usefixtures("spawn")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
 import logging
 import os
 import urllib.request
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -28,35 +29,24 @@ from support.predictor import ScriptedPredictor
 TOKEN = "a-token-of-these-tests"
 OPTIONS = {"initializationOptions": {"token": TOKEN}}
 
-Step = Callable[[int], Awaitable[None]]
-
-
 # --- a server and its clients ------------------------------------------------------------------
 
 
-async def nothing() -> None:
-    pass
-
-
-def with_server(step: Step, after: Callable[[], Awaitable[None]] = nothing) -> ScriptedPredictor:
-    """Run ``step`` with the port of a server, end that, run ``after``; return the predictor."""
-    predictor = ScriptedPredictor()
-
-    async def scenario() -> None:
-        port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        serving = asyncio.create_task(
-            serve_tcp(predictor, "127.0.0.1", 0, TOKEN, listening=lambda _, p: port.set_result(p))
-        )
-        try:
-            await asyncio.wait_for(step(await port), 60)
-        finally:
-            serving.cancel()
-            await asyncio.wait({serving}, timeout=20)
-        assert predictor.closed
-        await after()
-
-    asyncio.run(scenario())
-    return predictor
+@contextlib.asynccontextmanager
+async def served(predictor: ScriptedPredictor | None = None) -> AsyncIterator[int]:
+    """Yield the port of a server and end it."""
+    model = predictor or ScriptedPredictor()
+    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(
+        serve_tcp(model, "127.0.0.1", 0, TOKEN, listening=lambda _, p: port.set_result(p))
+    )
+    try:
+        async with asyncio.timeout(60):
+            yield await port
+    finally:
+        serving.cancel()
+        await asyncio.wait({serving}, timeout=20)
+    assert model.closed
 
 
 class Client:
@@ -114,27 +104,23 @@ async def is_served(port: int) -> None:
     ],
     ids=["in initialize", "in the header", "in a header as odd as is allowed"],
 )
-def test_a_client_with_the_token_is_served(
+async def test_a_client_with_the_token_is_served(
     params: Any, head: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def step(port: int) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with served() as port:
         client = await Client.to(port)
         assert "result" in await client.ask("initialize", params, head)
         told = await client.ask("workspace/executeCommand", RECORD)  # and needs it no more
         assert told["result"]["on"] is True
         assert "window/logMessage" not in client.methods, "a token is no unknown setting"
         client.writer.close()
-
-    caplog.set_level(logging.DEBUG)
-    try:
-        with_server(step)
-    finally:
-        Recordings().turn_off()
+    Recordings().turn_off()
     assert TOKEN not in caplog.text
 
 
-def test_each_client_has_a_session_of_its_own() -> None:
-    async def step(port: int) -> None:
+async def test_each_client_has_a_session_of_its_own() -> None:
+    async with served() as port:
         one, two = await Client.to(port), await Client.to(port)
         assert "result" in await one.ask("initialize", OPTIONS)
         assert "result" in await two.ask("initialize", OPTIONS)
@@ -150,21 +136,13 @@ def test_each_client_has_a_session_of_its_own() -> None:
         assert "result" in await one.ask("shutdown", None)
         one.writer.close()
 
-    with_server(step)
 
-
-def test_whoever_is_connected_is_sent_away_when_the_server_ends() -> None:
-    clients: list[Client] = []
-
-    async def step(port: int) -> None:
-        clients.extend([await Client.to(port), await Client.to(port)])
-        await clients[0].ask("initialize", OPTIONS)
-
-    async def after() -> None:
-        for client in clients:
-            assert await client.has_ended()
-
-    with_server(step, after)
+async def test_whoever_is_connected_is_sent_away_when_the_server_ends() -> None:
+    async with served() as port:
+        silent, greeted = await Client.to(port), await Client.to(port)
+        await greeted.ask("initialize", OPTIONS)
+    assert await silent.has_ended()
+    assert await greeted.has_ended()
 
 
 # --- who does not ------------------------------------------------------------------------------
@@ -184,10 +162,10 @@ def test_whoever_is_connected_is_sent_away_when_the_server_ends() -> None:
         ("workspace/executeCommand", RECORD | OPTIONS, "", "needs its token"),
     ],
 )
-def test_a_client_without_the_token_is_told_and_sent_away(
+async def test_a_client_without_the_token_is_told_and_sent_away(
     method: str, params: Any, head: str, says: str
 ) -> None:
-    async def step(port: int) -> None:
+    async with served() as port:
         client = await Client.to(port)
         client.writer.write(framed(method, params, head, 7))
         client.writer.write(framed("initialize", OPTIONS))  # one attempt on each connection
@@ -198,13 +176,12 @@ def test_a_client_without_the_token_is_told_and_sent_away(
         assert TOKEN not in answer["error"]["message"]
         assert await client.has_ended()
         await is_served(port)
-
-    with_server(step)
     assert not Recordings().is_on()
 
 
-def test_who_connects_and_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def step(port: int) -> None:
+async def test_who_connects_and_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "FIRST_MESSAGE_S", 0.2)
+    async with served() as port:
         silent, slow = await Client.to(port), await Client.to(port)
         slow.writer.write(b"Content-Length: 10")
         for client in (silent, slow):
@@ -212,9 +189,6 @@ def test_who_connects_and_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPa
             assert await client.has_ended()
         monkeypatch.undo()
         await is_served(port)
-
-    monkeypatch.setattr(access, "FIRST_MESSAGE_S", 0.2)
-    with_server(step)
 
 
 # --- what is no language client ----------------------------------------------------------------
@@ -226,8 +200,9 @@ def attack() -> bytes:
     return b"".join(framed(method, params) for method, params in said)
 
 
-def test_a_page_that_posts_messages_is_answered_by_no_language_server() -> None:
-    async def step(port: int) -> None:
+async def test_a_page_that_posts_messages_is_answered_by_no_language_server() -> None:
+    predictor = ScriptedPredictor()
+    async with served(predictor) as port:
         url = f"http://127.0.0.1:{port}/"
         async with aiohttp.ClientSession() as session:
             # A page may send this without asking, and name the header in a way of its own.
@@ -239,14 +214,13 @@ def test_a_page_that_posts_messages_is_answered_by_no_language_server() -> None:
             async with session.post(url, data=attack(), headers=tokened) as answer:
                 assert answer.status == 400
         await is_served(port)
-
-    predictor = with_server(step)
     assert predictor.requests == []
     assert not Recordings().is_on()
 
 
-def test_other_ways_of_http_end_the_connection_too() -> None:
-    async def step(port: int) -> None:
+async def test_other_ways_of_http_end_the_connection_too() -> None:
+    async with served() as port:
+
         def post() -> int:
             request = urllib.request.Request(f"http://127.0.0.1:{port}/", data=attack() * 2_000)
             try:
@@ -269,8 +243,6 @@ def test_other_ways_of_http_end_the_connection_too() -> None:
             client.writer.write(line + attack())
             assert (await client.reader.read()).startswith(b"HTTP/1.1 400 ")
         await is_served(port)
-
-    with_server(step)
     assert not Recordings().is_on()
 
 

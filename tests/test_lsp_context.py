@@ -167,62 +167,53 @@ def threads() -> list[threading.Thread]:
 
 
 @pytest.mark.parametrize("ending", ["shutdown", "leave"])
-def test_the_index_ends_with_the_connection(workspace: Path, ending: str) -> None:
-    async def life() -> None:
-        server = create_server(ScriptedPredictor())
-        client = server.client
-        client.folders = [workspace.as_uri()]
-        before = set(threads())
-        client.context.start()
-        (thread,) = set(threads()) - before
-        if ending == "shutdown":
-            server.protocol.fm.features["shutdown"](None)
-            await asyncio.to_thread(thread.join, 60)
-        else:
-            await client.leave()
-        assert not thread.is_alive()
-        client.context.start()  # settings that come too late
-        assert set(threads()) == before
+async def test_the_index_ends_with_the_connection(workspace: Path, ending: str) -> None:
+    server = create_server(ScriptedPredictor())
+    client = server.client
+    client.folders = [workspace.as_uri()]
+    before = set(threads())
+    client.context.start()
+    (thread,) = set(threads()) - before
+    if ending == "shutdown":
+        server.protocol.fm.features["shutdown"](None)
+        await asyncio.to_thread(thread.join, 60)
+    else:
         await client.leave()
-
-    asyncio.run(life())
-
-
-def test_the_budget_is_the_models_once_it_told(workspace: Path) -> None:
-    async def life() -> None:
-        client = create_server(ScriptedPredictor(statuses=[READY])).client
-        assert client.watch.context_tokens is None
-        client.watch.start()
-        while client.watch.context_tokens is None:
-            await asyncio.sleep(0)
-        assert client.watch.context_tokens == READY.context_tokens
-        await client.leave()
-
-    asyncio.run(life())
+    assert not thread.is_alive()
+    client.context.start()  # settings that come too late
+    assert set(threads()) == before
+    await client.leave()
 
 
-def test_nothing_is_read_before_the_client_told_what_is_secret(
+async def test_the_budget_is_the_models_once_it_told(workspace: Path) -> None:
+    client = create_server(ScriptedPredictor(statuses=[READY])).client
+    assert client.watch.context_tokens is None
+    client.watch.start()
+    while client.watch.context_tokens is None:
+        await asyncio.sleep(0)
+    assert client.watch.context_tokens == READY.context_tokens
+    await client.leave()
+
+
+async def test_nothing_is_read_before_the_client_told_what_is_secret(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def life() -> None:
-        client = create_server(ScriptedPredictor()).client
-        client.folders, client.pulls_settings = [workspace.as_uri()], True
-        told = asyncio.get_running_loop().create_future()
-        asked = asyncio.Event()
+    client = create_server(ScriptedPredictor()).client
+    client.folders, client.pulls_settings = [workspace.as_uri()], True
+    told = asyncio.get_running_loop().create_future()
+    asked = asyncio.Event()
 
-        async def ask(method: str, params: Any) -> Any:
-            asked.set()
-            return await told
+    async def ask(method: str, params: Any) -> Any:
+        asked.set()
+        return await told
 
-        monkeypatch.setattr(client, "ask", ask)
-        before = set(threads())
-        starting = asyncio.ensure_future(documents_sync.HANDLERS["initialized"](client, {}))
-        await asked.wait()
-        assert set(threads()) == before
-        told.set_result([{"secretGlobs": ["cart.*"]}])
-        await starting
-        assert len(set(threads()) - before) == 1
-        assert client.session.settings.secret_globs[-1] == "cart.*"
-        await client.leave()
-
-    asyncio.run(life())
+    monkeypatch.setattr(client, "ask", ask)
+    before = set(threads())
+    starting = asyncio.ensure_future(documents_sync.HANDLERS["initialized"](client, {}))
+    await asked.wait()
+    assert set(threads()) == before
+    told.set_result([{"secretGlobs": ["cart.*"]}])
+    await starting
+    assert len(set(threads()) - before) == 1
+    assert client.session.settings.secret_globs[-1] == "cart.*"
+    await client.leave()

@@ -242,13 +242,7 @@ def ways_in(tmp_path: Path) -> dict[str, Callable[[str, str], bool]]:
         desk.session.history.flush(document.uri)
         return bool(desk.session.history.edits())
 
-    return {
-        "asked": asked,
-        "indexed": indexed,
-        "beside": beside,
-        "recorded": recorded,
-        "remembered": remembered,
-    }
+    return dict(zip(WAYS, (asked, indexed, beside, recorded, remembered), strict=True))
 
 
 WAYS = ("asked", "indexed", "beside", "recorded", "remembered")
