@@ -15,7 +15,8 @@ from redraft.model.decode.next_edit import SEARCH, RuleText, SearchBudget, rewri
 from redraft.model.decoding.denoise import Denoised, Run, plan_for
 from redraft.model.decoding.plan import AnswerLimits, Brief, Draft
 from redraft.model.engine.answer import Model
-from redraft.model.records import EditRequest
+from redraft.model.engine.regions import at_likely_rule
+from redraft.model.records import EditRequest, RecentEdit
 from redraft.model.runtime.backend import FloatArray
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.prefix_cache import PrefixCache
@@ -163,6 +164,33 @@ def test_a_rule_is_scored_as_the_model_scores_the_same_text() -> None:
     for draft in (both, alone):
         assert draft.confidence.total == pytest.approx(model.confidence.total, abs=1e-3)
         assert draft.confidence.repeat == 0.4
+
+
+def test_the_chance_of_a_rule_counts_beside_what_the_model_says() -> None:
+    own, wanted = REGION.replace("c = 3", "c = y"), REGION.replace("c = 3", "c = x")
+    weights = {REGION: 0.2, own: 0.5, wanted: 0.3}
+    for chance, first in ((0.1, own), (0.4, wanted)):
+        rule = RuleText(tuple(ids(wanted)), chance, "repeat")
+        found = rewritten(Answers(weights), rules=[rule])
+        assert texts(found)[0] == first
+        assert {own, wanted} == set(texts(found)[:2])
+
+
+def test_the_region_is_moved_to_a_repeated_edit_that_it_would_not_hold() -> None:
+    lines = [f"value_{i} = {i}" for i in range(40)]
+    lines[3], lines[5], lines[20] = "a = load(3)", "b = fetch(4)", "c = fetch(5)"
+    text = "\n".join(lines)
+    edit = RecentEdit("a.py", 3, "-a = fetch(3)\n+a = load(3)\n")
+    request = EditRequest("next_edit", "a.py", text, text.index("load("), "python", edits=(edit,))
+    tokenizer = fake_tokenizer()
+
+    def region(text: str) -> tuple[int, int] | None:
+        return at_likely_rule(replace(request, text=text), tokenizer, 1_024).region
+
+    assert region(text) is None, "line 5 lies near the cursor"
+    far = region(text.replace("b = fetch(4)", "b = other(4)"))
+    assert far is not None and far[0] <= 20 < far[1]
+    assert region(text.replace("fetch", "other")) is None, "there is nothing to repeat"
 
 
 def test_a_rule_may_delete_and_insert_at_the_end() -> None:

@@ -96,7 +96,7 @@ def rewrite(
 
     1. Score the region as it is.
     2. Write on from the best beginnings, and score the rules' texts, side by side.
-    3. Rank by log-probability of the copied and the changed part.
+    3. Rank by the probability of the copied and the changed part, and by that of the rule.
 
     Args:
         run: passes over a sequence that holds the prompt without its last token.
@@ -285,7 +285,13 @@ def _ranked(branches: Seq[Branch], unchanged: float, brief: Brief) -> list[Draft
             rule = same if same.family else draft
             sure = replace(same.confidence, repeat=rule.confidence.repeat)
             found[draft.text] = replace(same, source="both", family=rule.family, confidence=sure)
-    return sorted(found.values(), key=lambda each: -each.confidence.total)
+    return sorted(found.values(), key=_likelihood, reverse=True)
+
+
+def _likelihood(draft: Draft) -> float:
+    """Return the probability that the model or the rule, where there is one, is right."""
+    by_model, by_rule = math.exp(draft.confidence.total), draft.confidence.repeat or 0.0
+    return 1.0 - (1.0 - by_model) * (1.0 - by_rule)
 
 
 def _draft_of(branch: Branch, unchanged: float, brief: Brief) -> Draft:

@@ -32,7 +32,7 @@ from ..prompt.constraints import Constraint, ValidRange
 from ..prompt.foreign import Declined
 from ..prompt.formats import format_of
 from ..prompt.grammars import WholeAnswer
-from ..prompt.render import Prompt
+from ..prompt.render import REDRAFT_3, Prompt
 from ..prompt.tokens import Tokenizer
 from ..records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
 from ..runtime.backend import CHUNK, Backend, Cancelled, SeesBehind, Sequence
@@ -41,7 +41,7 @@ from .around import Around
 from .converse import chat_prompt, price_labels
 from .read import Reader
 from .recent import RecentAnswers
-from .regions import proposals, region_text, rule_texts
+from .regions import at_likely_rule, proposals, region_text, rule_texts
 
 Clock = Callable[[], float]  # seconds, monotonic
 
@@ -153,6 +153,8 @@ def answer(
 
 def _prompt(model: Model, request: EditRequest) -> Prompt | Declined:
     config, budget = model.backend.config, request.context_tokens or model.context_tokens
+    if config.prompt_format == REDRAFT_3 and request.task == "next_edit":
+        request = at_likely_rule(request, model.tokenizer, budget)
     if request.conversation is not None:
         room = room_for(request, config)
         return chat_prompt(model.template, model.name, request.conversation, model.backend, room)
@@ -334,7 +336,7 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
                 each.chance,
                 each.family,
             )
-            for each in proposals(prompt, request, effort.drafts)
+            for each in proposals(request, lines, at, prompt.region, effort.drafts)
         ),
     )
 

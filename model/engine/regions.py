@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Sequence as Seq
+from dataclasses import replace
 
 from ..decode.next_edit import RuleText
-from ..prompt.render import Prompt
+from ..prompt.redraft3 import MARGIN, narrow, room_of_region
+from ..prompt.render import Prompt, window
 from ..prompt.tokens import Tokenizer
 from ..records import EditRequest
 from ..rules.propose import Proposed, propose
 from ..text.syntax import language_of
 
+#: Chance of an edit by rule from which the region is moved to it. A repeated edit is right at half
+#: of the moments at which there is one, an edit of the model near the cursor at a tenth.
+MOVES = 0.2
 
-def proposals(prompt: Prompt, request: EditRequest, most: int) -> list[Proposed]:
-    """Return edits by rule of the prompt's region, the likeliest first."""
+
+def proposals(
+    request: EditRequest, lines: Seq[str], at: int, region: tuple[int, int], most: int
+) -> list[Proposed]:
+    """Return edits by rule in the 0-based lines [first, last) of ``region``, the likeliest first.
+
+    Args:
+        lines: the lines of the document; ``at`` is the cursor's.
+    """
     return propose(
         request.edits,
-        prompt.lines,
-        *prompt.region,
-        prompt.line,
+        lines,
+        *region,
+        at,
         request.diagnostics,
         request.language or language_of(request.path) or "",
         [each.text for each in request.related],
@@ -26,6 +39,28 @@ def proposals(prompt: Prompt, request: EditRequest, most: int) -> list[Proposed]
         most,
         path=request.path,
     )
+
+
+def at_likely_rule(request: EditRequest, tokenizer: Tokenizer, budget: int) -> EditRequest:
+    """Return the request with its region around the likeliest edit by rule.
+
+    The request stays as it is where the region around the cursor holds that edit, or where the
+    edit's chance is below MOVES.
+
+    Args:
+        budget: tokens of the prompt.
+    """
+    lines = request.text.split("\n")
+    at = request.text.count("\n", 0, request.cursor)
+    outer = request.region or window(at, len(lines))
+    best = next(iter(proposals(request, lines, at, outer, 1)), None)
+    if best is None or best.chance < MOVES:
+        return request
+    first, last = best.first, max(best.last, best.first + 1)
+    near = narrow(lines, at, outer, room_of_region(budget), tokenizer)
+    if near[0] <= first and last <= near[1]:
+        return request
+    return replace(request, region=(max(outer[0], first - MARGIN), min(outer[1], last + MARGIN)))
 
 
 def rule_texts(
@@ -36,7 +71,7 @@ def rule_texts(
     old = region_text(prompt, top, top, ())
     texts = (
         (each, region_text(prompt, each.first, each.last, each.lines))
-        for each in proposals(prompt, request, most)
+        for each in proposals(request, prompt.lines, prompt.line, prompt.region, most)
     )
     return [
         RuleText(tuple(tokenizer.encode(text)), each.chance, each.family)

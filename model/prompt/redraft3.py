@@ -45,7 +45,7 @@ class Redraft3:
         at = request.text.count("\n", 0, request.cursor)
         column = request.cursor - (request.text.rfind("\n", 0, request.cursor) + 1)
         outer = request.region or window(at, len(lines))
-        region = narrow(lines, at, outer, min(REGION_TOKENS, budget // 2), tokenizer)
+        region = narrow(lines, at, outer, room_of_region(budget), tokenizer)
         body = region_tokens(lines[slice(*region)], at - region[0], column, tokenizer)
         near = [tokenizer.mark(REGION), *body, tokenizer.mark(EDIT)]
         far, cut = far_parts(request, lines, *region, tokenizer, budget - len(near))
@@ -75,6 +75,11 @@ class Redraft3:
         if not says_something(answer, ended, "region"):
             return None
         return read_region(request, (first, last), answer)
+
+
+def room_of_region(budget: int) -> int:
+    """Return the tokens that a region takes at most in a prompt of ``budget`` tokens."""
+    return min(REGION_TOKENS, budget // 2)
 
 
 def narrow(
