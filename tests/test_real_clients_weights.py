@@ -1,8 +1,7 @@
-"""Editor plugins that nobody here wrote, in a real Neovim, with the default model at the default
-eagerness: a name is changed, and the plugin's keys change its calls; a line is begun and ended.
+"""Editor plugins of others in a real Neovim, with the default model at the default eagerness.
 
-Nothing is scripted but the keys. Skipped where the plugins are not there
-(``support/real_clients.py``) or the weights are not.
+A name is changed, and the plugin's keys change its calls; a line is begun and completed. Skipped
+where a plugin (``support/real_clients.py``) or the weights are missing.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ Open = Callable[[Path, str, str], AbstractContextManager[Neovim]]
 
 
 def with_provider(provider: str) -> Open:
-    """cursortab.nvim asks in many formats."""
+    """Return a function that opens cursortab.nvim, which asks in many formats."""
 
     def opened(folder: Path, url: str, text: str) -> AbstractContextManager[Neovim]:
         route = "/v1/edit/completions" if provider == "mercuryapi" else ""
@@ -62,8 +61,7 @@ def with_provider(provider: str) -> Open:
 
 
 def loaded(url: str, within_s: float = 60.0) -> None:
-    """Return when the model answers: what is asked before is told to come back, and not every
-    client does."""
+    """Wait until the model answers: not every client asks again while it loads."""
     body = json.dumps({"input_prefix": "x = ", "input_suffix": "\n", "n_predict": 4}).encode()
     until = time.monotonic() + within_s
     while True:
@@ -78,7 +76,7 @@ def loaded(url: str, within_s: float = 60.0) -> None:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    """The URL of ``redraft serve``."""
+    """Yield the URL of ``redraft serve``."""
     described = info(MODEL)
     if described.default_variant not in ready_variants(described):
         pytest.skip(f"the weights of {MODEL} are not here; 'redraft model pull {MODEL}' gets them")
