@@ -18,10 +18,10 @@ from redraft.model.engine.budget import (
     measure,
     pick_budget,
 )
-from redraft.model.network.rope import stretch
 from redraft.model.records import EditRequest, Quality
 from redraft.model.runtime.backend import IntArray
 from redraft.model.runtime.kv_memory import SIZE_CLASSES, size_class
+from redraft.model.runtime.rope import stretch
 from support.fake_backend import FakeBackend, FakeSequence, Noise, small_config
 
 platform.processor()  # starts a process the first time, which no fast test may
@@ -44,16 +44,16 @@ class TimedBackend(FakeBackend):
         self.clock, self.token_s, self.growth_s = clock, token_s, growth_s
         self.prefills = 0
 
-    def new_sequence(self, capacity: int) -> FakeSequence:
+    def open(self, capacity: int) -> FakeSequence:
         backend = self
 
         class Timed(FakeSequence):
-            def prefill(self, tokens: IntArray) -> None:
+            def extend(self, tokens: IntArray) -> None:
                 middle = len(self.tokens) + len(tokens) / 2
                 per_token = backend.token_s + backend.growth_s * middle
                 backend.clock.now += len(tokens) * per_token
                 backend.prefills += 1
-                super().prefill(tokens)
+                super().extend(tokens)
 
         sequence = Timed(self._predict, self._causal, capacity)
         self.sequences.append(sequence)
@@ -136,9 +136,9 @@ def test_a_chunk_that_was_fast_by_chance_does_not_replace_a_better_note(tmp_path
     first = best_known(backend, "m", file, 2, clock)
 
     class Lucky(TimedBackend):
-        def new_sequence(self, capacity: int) -> FakeSequence:
+        def open(self, capacity: int) -> FakeSequence:
             self.token_s = 1e-4 if not self.prefills else 2e-3
-            return super().new_sequence(capacity)
+            return super().open(capacity)
 
     assert best_known(Lucky(clock, 0.0, 0.0), "m", file, 2, clock) == first
 
@@ -170,12 +170,12 @@ def test_the_measured_tokens_are_ordinary_ones() -> None:
     seen: list[int] = []
 
     class Watching(FakeSequence):
-        def prefill(self, tokens: IntArray) -> None:
+        def extend(self, tokens: IntArray) -> None:
             seen.extend(tokens.tolist())
-            super().prefill(tokens)
+            super().extend(tokens)
 
     class Backend(FakeBackend):
-        def new_sequence(self, capacity: int) -> FakeSequence:
+        def open(self, capacity: int) -> FakeSequence:
             self.sequences.append(Watching(self._predict, self._causal, capacity))
             return self.sequences[-1]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from redraft.model.config import ModelConfig
 from redraft.model.errors import InvalidRequest
-from redraft.model.runtime.backend import CanvasOutput, IntArray, Sequence
+from redraft.model.runtime.backend import IntArray, Scores, Sequence
 from redraft.model.runtime.prefix_cache import (
     LONG_TAIL,
     MOST_SEQUENCES,
@@ -100,7 +100,7 @@ class BookSequence:
     def tokens(self) -> Seq[int]:
         return [entry[-1] for entry in self.entries]
 
-    def prefill(self, tokens: IntArray) -> None:
+    def extend(self, tokens: IntArray) -> None:
         assert not self.released
         for token in tokens.tolist():
             before = self.entries[-1] if self.entries else ()
@@ -111,7 +111,7 @@ class BookSequence:
         assert not self.released and length <= len(self.entries)
         del self.entries[length:]
 
-    def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
+    def denoise(self, window: IntArray, behind: IntArray, logits: bool = False) -> Scores:
         raise NotImplementedError
 
 
@@ -125,7 +125,7 @@ class BookBackend:
         self.live: list[BookSequence] = []
         self.forks = 0
 
-    def new_sequence(self, capacity: int) -> BookSequence:
+    def open(self, capacity: int) -> BookSequence:
         size = 16  # not the real classes: small ones, so that short prompts outgrow them
         while size < capacity:
             size *= 2
@@ -135,7 +135,7 @@ class BookBackend:
     def fork(self, sequence: Sequence, length: int, capacity: int) -> BookSequence:
         assert isinstance(sequence, BookSequence) and not sequence.released
         self.forks += 1
-        fork = self.new_sequence(capacity)
+        fork = self.open(capacity)
         fork.entries = sequence.entries[:length]
         return fork
 
@@ -152,11 +152,11 @@ def use(cache: PrefixCache, tokens: list[int], room: int = 4) -> int:
     with cache.acquire(tokens, room) as lease:
         assert list(lease.sequence.tokens) == tokens[: lease.reused]
         assert lease.sequence.capacity >= len(tokens) + room
-        lease.sequence.prefill(np.array(tokens[lease.reused :], np.int64))
+        lease.sequence.extend(np.array(tokens[lease.reused :], np.int64))
         assert isinstance(lease.sequence, BookSequence)
         expected = [tuple(tokens[: i + 1]) for i in range(len(tokens))]
         assert lease.sequence.entries == expected
-        lease.sequence.prefill(np.array([7] * room, np.int64))  # a committed answer
+        lease.sequence.extend(np.array([7] * room, np.int64))  # a committed answer
         return lease.reused
 
 
@@ -257,10 +257,10 @@ class ShortOfMemory(BookBackend):
 
     limit = 1_000
 
-    def new_sequence(self, capacity: int) -> BookSequence:
+    def open(self, capacity: int) -> BookSequence:
         if sum(each.capacity for each in self.live) + capacity > self.limit:
             raise InvalidRequest("no memory")
-        return super().new_sequence(capacity)
+        return super().open(capacity)
 
 
 def test_cached_sequences_make_room_when_memory_is_short() -> None:
@@ -294,7 +294,7 @@ def test_a_failed_request_gives_its_sequence_back() -> None:
     cache = PrefixCache(BookBackend(), 100_000)
     tokens = list(range(100))
     with pytest.raises(RuntimeError), cache.acquire(tokens, 4) as lease:
-        lease.sequence.prefill(np.array(tokens[:60], np.int64))
+        lease.sequence.extend(np.array(tokens[:60], np.int64))
         raise RuntimeError
     assert use(cache, tokens) == 60
 
@@ -319,10 +319,10 @@ def test_reuse_gives_the_same_canvas_as_computing_afresh(tmp_path: Path, variant
     stem = some_tokens(BASE, 500)
     window = some_window(BASE)
 
-    def ask(cache: PrefixCache, tokens: NDArray[np.int64]) -> tuple[int, CanvasOutput]:
+    def ask(cache: PrefixCache, tokens: NDArray[np.int64]) -> tuple[int, Scores]:
         with cache.acquire(tokens.tolist(), 40) as lease:
-            lease.sequence.prefill(tokens[lease.reused :])
-            return lease.reused, lease.sequence.denoise(window)
+            lease.sequence.extend(tokens[lease.reused :])
+            return lease.reused, lease.sequence.denoise(window, window[:0])
 
     ends: list[Any] = [stem, stem[:450], stem[:100], stem[:480], stem]
     for seed, start in enumerate(ends):
@@ -330,5 +330,5 @@ def test_reuse_gives_the_same_canvas_as_computing_afresh(tmp_path: Path, variant
         reused, found = ask(cache, tokens)
         _, expected = ask(PrefixCache(backend, 1 << 30), tokens)
         assert reused > 0 or seed == 0
-        assert np.array_equal(found.token, expected.token)
-        assert np.allclose(found.confidence, expected.confidence, atol=1e-4)
+        assert np.array_equal(found.top, expected.top)
+        assert np.allclose(found.top_logprob, expected.top_logprob, atol=1e-4)

@@ -186,8 +186,8 @@ def written(
     if masks:
         config = replace(config, adapter="masks", masks=masks)
         backend = FakeBackend(Foresight(seed), config, Habits(seed))
-    sequence = backend.new_sequence(300)
-    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence = backend.open(300)
+    sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
     sequence.log.clear()
     source = np.asarray([*ids("abcabdafbecfdea" * 3), *PROMPT], dtype=np.int64)
     plan = replace(plan, temperature=temperature)
@@ -225,7 +225,7 @@ def test_masks_change_no_token_of_an_answer_and_save_passes(
     drafted, log, counts = written(seed, plan, prices, temperature=temperature, masks=3)
     assert drafted == alone
     assert {each.source for each in counts} == {"mask"} and "denoise" not in log
-    assert any(entry.startswith("judge") for entry in log)
+    assert any(entry.startswith("read") for entry in log)
     if temperature == 0:
         assert len(log) < len(passes)
 
@@ -252,8 +252,8 @@ def test_guesses_follow_the_token_that_the_pass_has_written() -> None:
     config = replace(small_config(8, verifier="ar"), adapter="masks", masks=3)
 
     def passes(follows: Follows | None) -> int:
-        sequence = FakeBackend(nothing, config, judge, follows).new_sequence(100)
-        sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+        sequence = FakeBackend(nothing, config, judge, follows).open(100)
+        sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
         brief = Brief(config, VOCAB, Plan(threshold=0.9, copies=False), AnswerLimits(40))
         result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0))
         (counts,) = result.drafted
@@ -269,7 +269,7 @@ def test_masks_take_over_where_copies_have_nothing() -> None:
     sources = {each.source for seed in range(6) for each in written(seed, both, masks=3)[2]}
     assert sources == {"copy", "mask"}
     off = written(1, AUTOREGRESSIVE, masks=3)
-    assert off[2] == () and all(entry == "verify 1" for entry in off[1])
+    assert off[2] == () and all(entry == "score 1" for entry in off[1])
 
 
 def test_what_followed_a_masks_guess_elsewhere_is_drafted_behind_it() -> None:

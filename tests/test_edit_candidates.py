@@ -266,7 +266,7 @@ def test_passes_are_bounded_and_reported(quality: Quality) -> None:
     late = (0.1 * at for at in itertools.count())  # each look at the clock is 100 ms later
     stats = answer(model, request, lambda: next(late)).stats
     (sequence,) = model.backend.sequences  # type: ignore[attr-defined]
-    passes = [entry for entry in sequence.log if not entry.startswith("prefill")]
+    passes = [entry for entry in sequence.log if not entry.startswith("extend")]
     assert stats.denoise_steps == len(passes)
     looks = EFFORTS[quality].deadline_ms / 100
     assert stats.denoise_steps <= looks + request.max_tokens

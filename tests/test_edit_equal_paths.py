@@ -32,7 +32,6 @@ from support.candidates import (
 from support.fake_backend import (
     SPECIAL,
     FakeBackend,
-    FakeSequence,
     Noise,
     ids,
     small_config,
@@ -84,61 +83,33 @@ def test_judged_candidates_of_real_graphs_are_scored_the_same_from_a_warm_cache(
     backend.close()
 
 
-class InTurn(FakeSequence):
-    """Reads one branch after the other."""
-
-    branches = False
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_branches_read_side_by_side_are_those_read_in_turn(seed: int) -> None:
-    class Alone(FakeBackend):
-        def new_sequence(self, capacity: int) -> FakeSequence:
-            self.sequences.append(InTurn(self._predict, self._causal, capacity))
-            return self.sequences[-1]
-
-    found = []
-    for kind in (FakeBackend, Alone):
-        backend = kind(Noise(seed), small_config(8, "ar"))
-        found.append(written(backend, proposals=FIELD.proposals))
-    together, alone = found
-    assert together.passes < alone.passes
-    best = {draft.text: draft for draft in alone.drafts}
-    shared = [draft for draft in together.drafts if draft.text in best]
-    assert len(shared) >= 2
-    for draft in shared:
-        total = best[draft.text].confidence.total
-        assert draft.confidence.total == pytest.approx(total, abs=1e-3)
-
-
 def test_branches_of_real_graphs_are_judged_as_texts_alone(tmp_path: Path) -> None:
     config = dataclasses.replace(graph_config(), adapter="all")
     store(config, "fp32", tmp_path)
     backend = OnnxBackend(tmp_path, "CPU", threads=1)
-    sequence = backend.new_sequence(200)
-    assert sequence.branches
+    sequence = backend.open(200)
     first = config.text_ids.start
-    sequence.prefill(np.arange(first, first + 20))
+    sequence.extend(np.arange(first, first + 20))
     tree = Tree(Run(sequence, lambda: False, None), first + 3, config.end_token, keep=99)
     texts = [[first + 5, first + 6, first + 7], [first + 5, first + 9], [first + 8]]
     assert len(tree.read(texts)) == 6 and tree.read(texts[:1]) == []
     assert len(sequence.tokens) == 20 + 6  # what begins alike is read once
     for text in texts:
         sequence.truncate(20)
-        alone = sequence.verify(np.asarray([first + 3, *text]), logits=True)
+        alone = sequence.score(np.asarray([first + 3, *text]), logits=True)
         node = tree.node(text)
         assert node is not None and node.logits is not None and alone.logits is not None
         np.testing.assert_allclose(node.logits, alone.logits[-1], rtol=1e-3, atol=1e-3)
         logs = [one.logs[two.token] for one, two in pairwise(node.path())]
-        np.testing.assert_allclose(logs, alone.log_probability, rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(logs, alone.target_logprob[:-1], rtol=1e-3, atol=1e-3)
     backend.close()
 
 
 def test_where_there_is_no_room_for_all_branches_texts_are_read_again() -> None:
     backend = FakeBackend(Noise(1), small_config(8, "ar"))
-    wide, narrow = backend.new_sequence(400), backend.new_sequence(len(PROMPT) + 12)
+    wide, narrow = backend.open(400), backend.open(len(PROMPT) + 12)
     for sequence in (wide, narrow):
-        sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+        sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
     trees = [Tree(Run(each, lambda: False, None), MARK, 0) for each in (wide, narrow)]
     for text in (ids("some text"), ids("other"), ids("some more")):
         for tree in trees:
@@ -146,7 +117,7 @@ def test_where_there_is_no_room_for_all_branches_texts_are_read_again() -> None:
     for text in (ids("some text"), ids("other"), ids("some more")):
         one, two = (tree.node(text) for tree in trees)
         assert one is not None and two is not None and one.read and two.read
-        assert (one.best, one.confidence) == (two.best, two.confidence)
+        assert (one.best, one.log) == (two.best, two.log)
 
 
 def test_proposals_are_priced_in_the_pass_that_prices_no_edit() -> None:

@@ -19,7 +19,7 @@ from redraft.model.errors import (
     RedraftError,
 )
 from redraft.model.records import MAX_ANSWER_TOKENS, EditRequest, Grammar, Prediction
-from redraft.model.runtime.backend import Cancelled, CanvasOutput, FloatArray, IntArray
+from redraft.model.runtime.backend import Cancelled, FloatArray, IntArray, Scores
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.wire import check_request, request_from_json, request_to_json
 from support.engines_of import (
@@ -216,8 +216,8 @@ def test_prefill_runs_in_chunks_and_hears_a_cancel_between_them() -> None:
     backend = model.backend
     assert isinstance(backend, FakeBackend)
     assert [entry for sequence in backend.sequences for entry in sequence.log] == [
-        f"prefill {CPU_STEP}",
-        f"prefill {CPU_STEP}",
+        f"extend {CPU_STEP}",
+        f"extend {CPU_STEP}",
     ]
 
 
@@ -250,13 +250,13 @@ def test_warming_up_runs_every_kind_of_pass_that_answers_need_and_keeps_no_seque
     seen: list[bool] = []
 
     class Watching(FakeSequence):
-        def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
+        def denoise(self, window: IntArray, behind: IntArray, logits: bool = False) -> Scores:
             seen.append(logits)
             assert window[1] == MASK
-            return super().denoise(window, logits)
+            return super().denoise(window, behind, logits)
 
     class WatchingBackend(FakeBackend):
-        def new_sequence(self, capacity: int) -> FakeSequence:
+        def open(self, capacity: int) -> FakeSequence:
             sequence = Watching(self._predict, self._causal, capacity)
             self.sequences.append(sequence)
             return sequence

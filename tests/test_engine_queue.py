@@ -228,11 +228,8 @@ class Stoppable(FakeBackend):
             raise Cancelled
         return super()._predict(context, window)
 
-    def interrupt(self) -> None:
-        self.stopped.set()
-
-    def resume(self) -> None:
-        self.stopped.clear()
+    def interrupt(self, now: bool) -> None:
+        (self.stopped.set if now else self.stopped.clear)()
 
 
 def test_cancelling_ends_a_pass_that_can_be_interrupted_and_no_other_request() -> None:

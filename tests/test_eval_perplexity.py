@@ -53,13 +53,13 @@ def project(root: Path) -> Path:
 def test_no_token_is_lost_between_chunks() -> None:
     backend = FakeBackend(Noise(), small_config())
     tokens = np.random.default_rng(0).integers(17, 200, CHUNK + 40).astype(np.int64)
-    whole = backend.new_sequence(1_000).verify(tokens).log_probability
+    whole = backend.open(1_000).score(tokens).target_logprob[:-1]
     for count in (1, 39, 40, 60, len(tokens) - 1):
-        found = score_tail(backend.new_sequence(1_000), tokens, count)
+        found = score_tail(backend.open(1_000), tokens, count)
         assert found.shape == (count,)
         np.testing.assert_array_equal(found, whole[-count:])
     with pytest.raises(SettingsError, match="too few"):
-        score_tail(backend.new_sequence(1_000), tokens, len(tokens))
+        score_tail(backend.open(1_000), tokens, len(tokens))
 
 
 def test_files_of_a_folder_stand_one_behind_the_other_under_their_marks(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.errors import WeightsError
-from redraft.model.network.rope import rope_tables
 from redraft.model.prompt.tokens import Tokenizer, _byte_of_char
+from redraft.model.runtime.rope import rope_tables
 from redraft.model.weights import gguf as gguf_module
 from redraft.model.weights.gguf import (
     GGUFFile,

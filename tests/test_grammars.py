@@ -46,8 +46,8 @@ def write(
     **plan: bool,
 ) -> Denoised:
     backend = FakeBackend(noise, small_config(verifier=verifier))
-    sequence = backend.new_sequence(500)
-    sequence.prefill(np.asarray(PROMPT[:-1], np.int64))
+    sequence = backend.open(500)
+    sequence.extend(np.asarray(PROMPT[:-1], np.int64))
     brief = Brief(
         config=backend.config,
         vocab_bytes=VOCAB,

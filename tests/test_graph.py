@@ -9,8 +9,9 @@ import numpy as np
 import onnx
 import pytest
 from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.network.layout import TOP, forms_of
 from redraft.model.network.onnx_files import materialise
-from redraft.model.network.onnx_graph import build, forms_of
+from redraft.model.network.onnx_graph import build
 from redraft.model.network.quantize import VARIANTS
 from support.onnx_models import (
     BASE,
@@ -41,14 +42,14 @@ def test_graphs_pass_the_checker_and_shape_inference(
 ) -> None:
     config = shaped(shape)
     store(config, variant, tmp_path)
-    for form in forms_of(config, variant):
+    for form in forms_of(config):
         onnx.checker.check_model(str(tmp_path / f"{form}.onnx"), full_check=True)
         model = onnx.load(str(tmp_path / f"{form}.onnx"), load_external_data=False)
         assert onnx.shape_inference.infer_shapes(model, check_type=True).graph.node
 
 
 def test_building_twice_gives_the_same_bytes() -> None:
-    for form in ("shared", "prefill", "denoise", "packed"):
+    for form in forms_of(BASE):
         one, two = build(BASE, "int8", form), build(BASE, "int8", form)
         left = one.model.SerializeToString(deterministic=True)
         assert left == two.model.SerializeToString(deterministic=True)
@@ -57,17 +58,18 @@ def test_building_twice_gives_the_same_bytes() -> None:
 @pytest.mark.parametrize("count", [1, 2, 33, 150])
 def test_the_causal_judgement_equals_the_reference(shape: str, count: int, tmp_path: Path) -> None:
     config = shaped(shape)
-    sequence = runtime.OnnxBackend(store(config, "fp32", tmp_path), threads=1).new_sequence(256)
+    sequence = runtime.OnnxBackend(store(config, "fp32", tmp_path), threads=1).open(256)
     tokens = some_tokens(config, count)
-    found = sequence.verify(tokens, logits=True)
+    found = sequence.score(tokens, logits=True)
     reference = reference_for(config, sequence.capacity)
     logits = reference.causal_logits(tokens)
     p = np.exp(logits - logits.max(-1, keepdims=True))
     p /= p.sum(-1, keepdims=True)
-    assert found.log_probability.shape == (count - 1,)
-    assert np.allclose(found.log_probability, reference.scores(tokens), rtol=1e-3, atol=1e-4)
-    assert np.allclose(found.confidence, p.max(-1), rtol=1e-3)
-    assert np.array_equal(found.token, found.logits.argmax(-1))
+    likeliest = np.sort(p, axis=-1)[:, : -TOP - 1 : -1]
+    assert found.target_logprob.shape == (count,)
+    assert np.allclose(found.target_logprob[:-1], reference.scores(tokens), rtol=1e-3, atol=1e-4)
+    assert np.allclose(np.exp(found.top_logprob), likeliest, rtol=1e-3)
+    assert np.array_equal(found.top, np.argsort(-found.logits, axis=-1, kind="stable")[:, :TOP])
     ids = predictable(config)
     assert relative(found.logits[:, ids], logits[:, ids]) < 1e-3
 
@@ -76,16 +78,16 @@ def test_the_causal_judgement_equals_the_reference(shape: str, count: int, tmp_p
 @pytest.mark.parametrize("placed", [0, 3])
 def test_denoise_equals_the_reference(shape: str, cached: int, placed: int, tmp_path: Path) -> None:
     config = shaped(shape)
-    sequence = runtime.OnnxBackend(store(config, "fp32", tmp_path), threads=1).new_sequence(256)
+    sequence = runtime.OnnxBackend(store(config, "fp32", tmp_path), threads=1).open(256)
     tokens, window = some_tokens(config, cached), some_window(config, placed)
-    sequence.prefill(tokens)
-    out = sequence.denoise(window, logits=True)
+    sequence.extend(tokens)
+    out = sequence.denoise(window, window[:0], logits=True)
     expected = reference_for(config, sequence.capacity).canvas_logits(tokens, window)
     ids = predictable(config)
     assert relative(out.logits[:, ids], expected[:, ids]) < 1e-3
     chances = np.exp(log_softmax(expected))
-    assert np.array_equal(out.token, expected.argmax(axis=1))
-    assert np.allclose(out.confidence, chances.max(axis=1), rtol=1e-3)
+    assert np.array_equal(out.top[:, 0], expected.argmax(axis=1))
+    assert np.allclose(np.exp(out.top_logprob[:, 0]), chances.max(axis=1), rtol=1e-3)
 
 
 @pytest.mark.parametrize("variant", ["q8", "int8", "fp16"])
@@ -95,10 +97,10 @@ def test_quantised_variants_stay_near_the_reference(
     config = shaped(shape)
     store(config, variant, tmp_path)
     backend = runtime.OnnxBackend(tmp_path, provider="CPU", threads=1)
-    sequence = backend.new_sequence(256)
+    sequence = backend.open(256)
     tokens, window = some_tokens(config, 60), some_window(config)
-    sequence.prefill(tokens)
-    out = sequence.denoise(window, logits=True)
+    sequence.extend(tokens)
+    out = sequence.denoise(window, window[:0], logits=True)
     expected = reference_for(config, sequence.capacity).canvas_logits(tokens, window)
     ids = predictable(config)
     limit = {"q8": 0.05, "int8": 0.06, "fp16": 0.005}[variant]
@@ -114,8 +116,8 @@ def test_a_row_of_zeros_stays_one_in_int8(tmp_path: Path) -> None:
     found = []
     for variant in ("int8", "fp32"):
         materialise(config, weights, weights, variant, tmp_path / variant)
-        sequence = runtime.OnnxBackend(tmp_path / variant, threads=1).new_sequence(64)
-        found.append(sequence.verify(tokens, logits=True).logits[:, predictable(config)])
+        sequence = runtime.OnnxBackend(tmp_path / variant, threads=1).open(64)
+        found.append(sequence.score(tokens, logits=True).logits[:, predictable(config)])
     assert relative(*found) < 0.06
 
 
@@ -128,12 +130,13 @@ def test_special_tokens_are_never_predicted_but_end_is(variant: str, tmp_path: P
     head[: config.special_tokens] = hidden_direction * 0.5  # every special token, END included,
     head[config.special_tokens + 1 :] = -hidden_direction * 0.5  # or none of the others, wins
     materialise(config, weights | {"head.weight": head}, weights, variant, tmp_path)
-    sequence = runtime.OnnxBackend(tmp_path, provider="CPU", threads=1).new_sequence(64)
-    sequence.prefill(some_tokens(config, 9))
-    out = sequence.denoise(some_window(config), logits=True)
+    sequence = runtime.OnnxBackend(tmp_path, provider="CPU", threads=1).open(64)
+    tokens = some_tokens(config, 9)
+    sequence.extend(tokens)
+    out = sequence.denoise(some_window(config), tokens[:0], logits=True)
     specials = set(range(config.special_tokens)) - {config.end_token}
-    assert not specials & set(out.token.tolist())
-    assert config.end_token in out.token
+    assert not specials & set(out.top[:, 0].tolist())
+    assert config.end_token in out.top[:, 0]
     assert np.all(out.logits[:, sorted(specials)] < -1e8)
 
 
@@ -149,15 +152,14 @@ def test_tensors_that_do_not_differ_are_stored_once(tmp_path: Path) -> None:
     assert extra == pytest.approx(4 * c.layers * block, rel=0.1)
 
 
-@pytest.mark.parametrize("variant", ["fp32", "q8", "int8"])
-def test_one_graph_serves_where_context_and_canvas_have_the_same_weights(
-    variant: str, tmp_path: Path
-) -> None:
-    """Each graph is another copy in memory."""
-    for adapter, graphs in (("all", {"shared"}), ("canvas", {"prefill", "packed"})):
-        config = dataclasses.replace(BASE, adapter=adapter)
-        folder = store(config, variant, tmp_path / adapter)
-        assert {path.stem for path in folder.glob("*.onnx")} == graphs
+@pytest.mark.parametrize("variant", ["fp32", "int8", "fp16", "q4f16"])
+@pytest.mark.parametrize("adapter", ["none", "masks"])
+def test_causal_weights_have_one_graph(adapter: str, variant: str, tmp_path: Path) -> None:
+    """Each graph is another copy of the weights in memory, on CUDA too."""
+    more = SHAPES["masks"] if adapter == "masks" else {"adapter": adapter, "draft_after": 9}
+    config = dataclasses.replace(BASE, **more, verifier="ar")
+    folder = store(config, variant, tmp_path)
+    assert {path.stem for path in folder.glob("*.onnx")} == {"causal"}
 
 
 def test_a_failed_write_leaves_the_old_files(tmp_path: Path) -> None:
@@ -179,19 +181,19 @@ def test_a_folder_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
 
 def test_unknown_variants_and_impossible_heads_are_refused() -> None:
     with pytest.raises(SettingsError, match="int3"):
-        build(BASE, "int3", "prefill")
+        build(BASE, "int3", "causal")
     with pytest.raises(WeightsError, match="24 dimensions"):
-        build(dataclasses.replace(BASE, head_dim=24), "fp32", "prefill")
+        build(dataclasses.replace(BASE, head_dim=24), "fp32", "causal")
 
 
 def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install '.[train]')")
-    from redraft.model.network.torch_network import Network
-    from redraft.model.runtime.torch_backend import TorchSequence
+    from redraft.model.training.reference.torch_backend import TorchSequence
+    from redraft.model.training.reference.torch_network import Network
 
     config = shaped(shape)
     context, canvas = weights_for(config)
-    sequence = runtime.OnnxBackend(store(config, "fp32", tmp_path), threads=1).new_sequence(256)
+    sequence = runtime.OnnxBackend(store(config, "fp32", tmp_path), threads=1).open(256)
     tokens, window = some_tokens(config, 41), some_window(config, 2)
 
     def torch_twin(weights: dict[str, np.ndarray], mask: np.ndarray) -> TorchSequence:
@@ -201,12 +203,13 @@ def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
 
     mask = canvas["embed.weight"][config.mask_token]
     reader, writer = torch_twin(context, mask), torch_twin(canvas, mask)
-    judged, twin = sequence.verify(tokens), reader.verify(tokens)
-    assert np.allclose(judged.log_probability, twin.log_probability, rtol=1e-3)
-    assert np.array_equal(judged.token, twin.token)
+    judged, twin = sequence.score(tokens), reader.score(tokens)
+    assert np.allclose(judged.target_logprob, twin.target_logprob, rtol=1e-3, atol=1e-4)
+    assert np.allclose(judged.top_logprob, twin.top_logprob, rtol=1e-3, atol=1e-4)
+    assert np.array_equal(judged.top[:, 0], twin.top[:, 0])
     # The adapted weights write behind the cache that the plain weights read.
     writer._past, writer._tokens = reader._past, reader._tokens
-    found, expected = sequence.denoise(window, logits=True), writer.denoise(window, logits=True)
+    found, expected = (each.denoise(window, window[:0], logits=True) for each in (sequence, writer))
     ids = predictable(config)
     assert relative(found.logits[:, ids], expected.logits[:, ids]) < 1e-3
-    assert np.array_equal(found.token, expected.token)
+    assert np.array_equal(found.top[:, 0], expected.top[:, 0])

@@ -10,7 +10,7 @@ import pytest
 from redraft.model.decoding.growing import BEGIN, grow
 from redraft.model.decoding.plan import AnswerLimits, Brief, Plan
 from redraft.model.records import CanvasState
-from redraft.model.runtime.backend import Cancelled, CanvasOutput, IntArray
+from redraft.model.runtime.backend import Cancelled, IntArray, Scores
 from support.tiny import tiny_config, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -34,14 +34,18 @@ class Thinking:
         self.seen: list[list[int]] = []
         self.behind: list[int] = []
 
-    def denoise_between(self, canvas: IntArray, behind: IntArray) -> CanvasOutput:
+    def denoise(self, window: IntArray, behind: IntArray, logits: bool = False) -> Scores:
+        canvas = np.append(window[1:], behind[:1])
         self.seen.append(canvas.tolist())
-        self.behind = behind.tolist()
+        self.behind = behind[1:].tolist()
+        return self.scores(canvas)
+
+    def scores(self, canvas: IntArray) -> Scores:
         logits = np.full((len(canvas), CONFIG.vocab), -1e9, np.float32)
         for row, (token, p) in zip(logits, self.think(canvas.tolist()), strict=True):
             row[token], row[word("z")] = np.log(p), np.log(1 - p)
-        token = logits.argmax(axis=1)
-        return CanvasOutput(token, np.ones(len(canvas), np.float32), logits)
+        nothing = np.zeros((len(canvas), 8), np.float32)
+        return Scores(nothing.astype(np.int64), nothing, nothing[:, 0], logits)
 
 
 def written(think: Callable[[list[int]], list[Thought]], **limits: int) -> tuple[str, Thinking]:
@@ -49,7 +53,7 @@ def written(think: Callable[[list[int]], list[Thought]], **limits: int) -> tuple
     brief = Brief(
         CONFIG, TOKENIZER.vocab_bytes, Plan(0.9), AnswerLimits(**{"max_tokens": 32, **limits})
     )
-    done = grow(model, [word("a")], brief, RNG)
+    done = grow(model, (word("x"), [word("a")]), brief, RNG)
     assert done.passes == len(model.seen)
     return done.drafts[0].text, model
 
@@ -112,7 +116,7 @@ def test_the_canvas_is_shown_and_can_be_cancelled() -> None:
     states: list[CanvasState] = []
     model = Thinking(lambda canvas: [(word("b"), 0.5)] * len(canvas))
     brief = Brief(CONFIG, TOKENIZER.vocab_bytes, Plan(0.9), AnswerLimits(max_tokens=8))
-    grow(model, [], brief, RNG, states.append)
+    grow(model, (word("x"), []), brief, RNG, states.append)
     assert [state.show() for state in states] == ["b░░░", "bb░░", "bbb░", "bbbb"]
     with pytest.raises(Cancelled):
-        grow(model, [], brief, RNG, cancelled=lambda: True)
+        grow(model, (word("x"), []), brief, RNG, cancelled=lambda: True)

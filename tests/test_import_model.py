@@ -20,7 +20,7 @@ from redraft.model.network.onnx_files import materialise
 from redraft.model.network.quantize import format_of, quantize_blocks, quantize_nibbles
 from redraft.model.prompt.tokens import END, MASK, Tokenizer
 from redraft.model.records import EditRequest
-from redraft.model.runtime import block_backend, device
+from redraft.model.runtime import device, onnx_backend
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.weights import provide
 from redraft.model.weights.huggingface import checkpoint_sha256, read_hf_checkpoint
@@ -90,7 +90,7 @@ def test_conventions_come_from_the_family(published: Published) -> None:
 
 
 def test_torch_computes_what_the_reference_does(published: Published) -> None:
-    from redraft.model.network.torch_network import Network
+    from redraft.model.training.reference.torch_network import Network
 
     config, tensors, _ = read_hf_checkpoint(published.folder)
     network = Network(config).eval()
@@ -111,16 +111,16 @@ def stored(published: Published) -> Published:
 
 @pytest.mark.parametrize("cached", [0, 1, 41, 64])
 def test_onnx_computes_what_the_reference_does(stored: Published, cached: int) -> None:
-    backend = block_backend.open_backend(stored.folder / "fp32", threads=1)
-    config, sequence = backend.config, backend.new_sequence(256)
+    backend = onnx_backend.OnnxBackend(stored.folder / "fp32", threads=1)
+    config, sequence = backend.config, backend.open(256)
     tokens = some_text(config, 75)
-    sequence.prefill(tokens[:cached])
+    sequence.extend(tokens[:cached])
     if config.attention == "canvas":
         rest = tokens[cached:]
-        found = sequence.verify(rest, logits=True).logits
+        found = sequence.score(rest, logits=True).logits
         expected = reference_logits(stored.model, stored.layout, tokens)[cached:]
     else:
-        found = sequence.denoise(tokens[cached:], logits=True).logits
+        found = sequence.denoise(tokens[cached:], tokens[:0], logits=True).logits
         expected = reference_predictions(stored, config, tokens)[cached:]
     compare(config, found, expected)
 
@@ -144,14 +144,14 @@ def test_quantised_variants_stay_near_the_reference(
 ) -> None:
     config, tensors, _ = read_hf_checkpoint(published.folder)
     materialise(config, tensors, tensors, variant, tmp_path)
-    sequence = block_backend.open_backend(tmp_path, provider="CPU", threads=1).new_sequence(256)
+    sequence = onnx_backend.OnnxBackend(tmp_path, provider="CPU", threads=1).open(256)
     tokens = some_text(config, 60)
     if config.attention == "canvas":
-        found = sequence.verify(tokens, logits=True).logits
+        found = sequence.score(tokens, logits=True).logits
         expected = reference_logits(published.model, published.layout, tokens)
     else:
-        sequence.prefill(tokens[:33])
-        found = sequence.denoise(tokens[33:], logits=True).logits
+        sequence.extend(tokens[:33])
+        found = sequence.denoise(tokens[33:], tokens[:0], logits=True).logits
         expected = reference_predictions(published, config, tokens)[33:]
     ids = predictable(config)
     wrong = np.abs(found[:, ids] - expected[:, ids]).max() / np.abs(expected[:, ids]).max()
@@ -175,10 +175,12 @@ def test_four_bits_compute_what_the_rounded_weights_would(
     said = []
     for weights, how in ((tensors, variant), (rounded, "fp32")):
         materialise(config, weights, weights, how, tmp_path / how)
-        backend = block_backend.open_backend(tmp_path / how, provider="CPU", threads=1)
-        sequence, tokens = backend.new_sequence(256), some_text(config, 40)
-        read = sequence.verify if config.attention == "canvas" else sequence.denoise
-        found = read(tokens, logits=True).logits
+        backend = onnx_backend.OnnxBackend(tmp_path / how, provider="CPU", threads=1)
+        sequence, tokens = backend.open(256), some_text(config, 40)
+        if config.attention == "canvas":
+            found = sequence.score(tokens, logits=True).logits
+        else:
+            found = sequence.denoise(tokens, tokens[:0], logits=True).logits
         assert found is not None
         said.append(found[:, predictable(config)])
     assert np.abs(said[0] - said[1]).max() < 0.04 * np.abs(said[1]).max()
@@ -202,39 +204,39 @@ def as_stored(values: NDArray[np.float32], how: str) -> NDArray[np.float32]:
 def test_cached_tokens_equal_fresh_ones_however_they_came(name: str, tmp_path: Path) -> None:
     backend, config = backend_of(name, tmp_path)
     tokens, window = some_text(config, 90), some_text(config, config.canvas_width, 1)
-    fresh, grown = backend.new_sequence(512), backend.new_sequence(512)
-    fresh.prefill(tokens)
+    fresh, grown = backend.open(512), backend.open(512)
+    fresh.extend(tokens)
     for end in (1, 2, 35, 36, 70, 90):  # with a detour that is taken back
-        grown.prefill(tokens[len(grown.tokens) : end])
-        grown.prefill(window)
-        grown.denoise(window)
+        grown.extend(tokens[len(grown.tokens) : end])
+        grown.extend(window)
+        grown.denoise(window, window[:0])
         grown.truncate(end)
     fork = backend.fork(grown, 66, 512)
-    fork.prefill(tokens[66:])
+    fork.extend(tokens[66:])
     assert list(fork.tokens) == list(grown.tokens) == tokens.tolist()
     for sequence in (grown, fork):
-        found, expected = sequence.denoise(window, True), fresh.denoise(window, True)
-        assert np.array_equal(found.token, expected.token)
+        found, expected = (each.denoise(window, window[:0], True) for each in (sequence, fresh))
+        assert np.array_equal(found.top, expected.top)
         assert np.abs(found.logits - expected.logits).max() < CLOSE
 
 
 def test_a_block_is_written_before_the_next_one(tmp_path: Path) -> None:
     backend, config = backend_of("SDAR", tmp_path)
-    sequence = backend.new_sequence(64)
-    sequence.prefill(some_text(config, 5))
+    sequence = backend.open(64)
+    sequence.extend(some_text(config, 5))
     window = np.array([*some_text(config, 2)[1:], *[config.mask_token] * 3])
     # The window's token is the sixth; the block ends with the eighth: two masks are in it.
-    confidence = sequence.denoise(window).confidence
+    confidence = np.exp(sequence.denoise(window, window[:0]).top_logprob[:, 0])
     assert (confidence[:2] > 1e-3).all() and (confidence[2:] < 1e-5).all()
     window[1:3] = some_text(config, 4)[1:3]
-    assert (sequence.denoise(window).confidence > 1e-3).all()
+    assert (np.exp(sequence.denoise(window, window[:0]).top_logprob[:, 0]) > 1e-3).all()
 
 
 def backend_of(name: str, folder: Path) -> tuple[Any, ModelConfig]:
     write_hf(folder / "hf", LAYOUTS[name])
     config, tensors, _ = read_hf_checkpoint(folder / "hf")
     materialise(config, tensors, tensors, "fp32", folder / "fp32")
-    return block_backend.open_backend(folder / "fp32", threads=1), config
+    return onnx_backend.OnnxBackend(folder / "fp32", threads=1), config
 
 
 @pytest.fixture
@@ -361,9 +363,9 @@ def test_an_adapter_trained_for_a_base_is_merged_into_it(cache: Path, tmp_path: 
     tokens = some_text(config, 40)
     changed = {**tensors, "blocks.1.attn.q.weight": tensors["blocks.1.attn.q.weight"] + high @ low}
     reference = Reference(model.config, changed, changed, 1_280)
-    sequence = block_backend.open_backend(provide.ensure("mine"), threads=1).new_sequence(64)
-    sequence.prefill(tokens[:32])
-    found = sequence.verify(tokens[32:], logits=True).logits
+    sequence = onnx_backend.OnnxBackend(provide.ensure("mine"), threads=1).open(64)
+    sequence.extend(tokens[:32])
+    found = sequence.score(tokens[32:], logits=True).logits
     ids = predictable(config)
     expected = reference.causal_logits(tokens)[32:]
     assert np.abs(found[:, ids] - expected[:, ids]).max() < CLOSE

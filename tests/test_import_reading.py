@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.network.rope import rope_tables
 from redraft.model.prompt.marks import find_marks
 from redraft.model.prompt.tokens import END, MARKS, SUFFIX, Tokenizer
+from redraft.model.runtime.rope import rope_tables
 from redraft.model.weights.families import architecture, family_of
 from redraft.model.weights.huggingface import read_hf_checkpoint
 from safetensors.numpy import load_file, save_file

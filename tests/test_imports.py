@@ -23,8 +23,8 @@ USES_TORCH = {
     "model/training/batches.py",
     "model/training/checkpoints.py",
     "model/training/mask_drafts.py",
-    "model/network/torch_network.py",
-    "model/runtime/torch_backend.py",
+    "model/training/reference/torch_network.py",
+    "model/training/reference/torch_backend.py",
     "model/training/train.py",
 }
 

@@ -61,8 +61,8 @@ class Judge:
 
 def judged_over(drafts: Predict, judge: Judge) -> tuple[FakeSequence, Brief]:
     config = small_config(8, verifier="ar")
-    sequence = FakeBackend(drafts, config, judge).new_sequence(100)
-    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence = FakeBackend(drafts, config, judge).open(100)
+    sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
     sequence.log.clear()
     return sequence, Brief(config, VOCAB, PLAIN, AnswerLimits(max_tokens=30))
 
@@ -78,7 +78,7 @@ def judged(
     sequence, brief = judged_over(drafts, judge)
     brief = replace(brief, plan=plan, limits=limits or brief.limits, constraint=constraint)
     result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(seed))
-    passes = [entry for entry in sequence.log if entry != "prefill"]
+    passes = [entry for entry in sequence.log if entry != "extend"]
     assert result.passes == len(passes) == result.drafts[0].steps
     return result.drafts[0], sequence, result
 
@@ -86,15 +86,15 @@ def judged(
 def test_a_good_draft_is_taken_whole_and_one_token_more_written() -> None:
     draft, sequence, _ = judged(Script(ids("abcdefg"), prompt_tokens=len(PROMPT)), Judge("abcdefg"))
     assert (draft.text, draft.finish, draft.repaired) == ("abcdefg", "end", 0)
-    assert sequence.log == ["denoise", "verify 9"]
+    assert sequence.log == ["denoise", "score 9"]
     assert sequence.tokens == [*PROMPT, *ids("abcdefg")]
 
 
 def test_the_last_state_of_a_judged_answer_is_its_text_and_no_more() -> None:
     config = small_config(8, verifier="ar")
     backend = FakeBackend(Script(ids("abc"), prompt_tokens=len(PROMPT)), config, Judge("abc"))
-    sequence = backend.new_sequence(100)
-    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence = backend.open(100)
+    sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
     states: list[CanvasState] = []
     brief = Brief(config, VOCAB, PLAIN, AnswerLimits(max_tokens=30))
     denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0), states.append)
@@ -108,7 +108,7 @@ def test_the_first_wrong_token_of_a_draft_is_corrected_and_the_rest_drafted_agai
     script = Script(ids("abcdefghij"), slips=slips, prompt_tokens=len(PROMPT))
     draft, sequence, _ = judged(script, Judge("abcdefghij"))
     assert (draft.text, draft.finish, draft.repaired) == ("abcdefghij", "end", 1)
-    assert sequence.log == ["denoise", "verify 9", "denoise", "verify 8"]
+    assert sequence.log == ["denoise", "score 9", "denoise", "score 8"]
     assert sequence.tokens == [*PROMPT, *ids("abcdefghij")]
 
 
@@ -126,14 +126,14 @@ def test_whatever_is_drafted_the_answer_is_the_causal_one() -> None:
 def test_guesses_not_worth_judging_are_left_out_of_the_draft() -> None:
     script = Script(ids("abcdefg"), lambda p, w: 0.9 if p < 2 else 0.4, prompt_tokens=len(PROMPT))
     _, sequence, _ = judged(script, Judge("abcdefg"), replace(PLAIN, draft_above=0.5))
-    assert sequence.log[:2] == ["denoise", "verify 3"]
+    assert sequence.log[:2] == ["denoise", "score 3"]
 
 
 def copied(source: str, text: str, rounds: int = 1) -> tuple[Draft, list[str]]:
     """An answer whose only drafts are copies out of ``source`` and the prompt."""
     config = small_config(8, verifier="ar")
-    sequence = FakeBackend(Noise(), config, Judge(text)).new_sequence(200)
-    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence = FakeBackend(Noise(), config, Judge(text)).open(200)
+    sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
     sequence.log.clear()
     plan = replace(PLAIN, drafts=False)
     tokens = np.asarray([*ids(source), END, *PROMPT], dtype=np.int64)
@@ -319,8 +319,8 @@ def test_judged_candidates_differ_in_their_first_token_and_share_its_pass() -> N
     config = small_config(8, verifier="ar")
     judge = Judge("abc", p=0.5, rival=0.4)
     backend = FakeBackend(Script(ids("abc"), prompt_tokens=len(PROMPT)), config, judge)
-    sequence = backend.new_sequence(100)
-    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence = backend.open(100)
+    sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
     brief = Brief(config, VOCAB, PLAIN, AnswerLimits(max_tokens=30))
     result = denoise_several(sequence, PROMPT[-1], brief, np.random.default_rng(0), 2)
     assert [draft.text for draft in result.drafts] == ["abc", "?bc"]

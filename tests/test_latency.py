@@ -14,7 +14,7 @@ from redraft.evals.figures.spread import Spread
 from redraft.evals.latency import latency
 from redraft.evals.latency.latency import COMPARED_EVERY, TYPED, measure, type_into
 from redraft.model.engine.answer import Model
-from redraft.model.runtime.backend import CanvasOutput, IntArray
+from redraft.model.runtime.backend import IntArray, Scores
 from redraft.model.runtime.prefix_cache import PrefixCache
 from support.fake_backend import FakeBackend, FakeSequence, Noise, fake_tokenizer, small_config
 
@@ -26,13 +26,13 @@ def model_over(backend: FakeBackend) -> Model:
 class ChunkyBackend(FakeBackend):
     """Wrong on purpose: what it says depends on how the prompt was chunked."""
 
-    def new_sequence(self, capacity: int) -> FakeSequence:
+    def open(self, capacity: int) -> FakeSequence:
         class Chunky(FakeSequence):
-            def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
-                chunks = sum(entry.startswith("prefill") for entry in self.log)
+            def denoise(self, window: IntArray, behind: IntArray, logits: bool = False) -> Scores:
+                chunks = sum(entry.startswith("extend") for entry in self.log)
                 kept, self.tokens = self.tokens, [*self.tokens, chunks]
                 try:
-                    return super().denoise(window, logits)
+                    return super().denoise(window, behind, logits)
                 finally:
                     self.tokens = kept
 

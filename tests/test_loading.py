@@ -134,7 +134,7 @@ def test_a_closed_engine_interrupts_the_download(
 def test_four_prompts_of_the_budget_are_kept(model: Model) -> None:
     for first in range(40, 46):  # six prompts that share nothing
         lease = model.cache.acquire([first] * model.context_tokens, 1)
-        lease.sequence.prefill(np.full(2, first))
+        lease.sequence.extend(np.full(2, first))
         lease.release()
     room = size_class(model.context_tokens + 1)
     assert [sequence.capacity for sequence in model.cache._idle] == [room] * 4

@@ -14,7 +14,6 @@ import zstandard
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install '.[train]'")
 
-from redraft.model.network.torch_network import Network  # noqa: E402
 from redraft.model.training.batches import Batches  # noqa: E402
 from redraft.model.training.mask_drafts import (  # noqa: E402
     DEPTH_WEIGHTS,
@@ -24,6 +23,7 @@ from redraft.model.training.mask_drafts import (  # noqa: E402
     guess,
     rightness,
 )
+from redraft.model.training.reference.torch_network import Network  # noqa: E402
 from redraft.model.training.shards import Rows, read_shards  # noqa: E402
 from redraft.model.training.train import judge, mask_loss, run  # noqa: E402
 from redraft.model.training.train_config import TrainConfig  # noqa: E402

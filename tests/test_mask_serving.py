@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from redraft.model.decoding.copies import Drafted
 from redraft.model.decoding.judged_row import JudgedRow, lay_out
-from redraft.model.runtime.backend import MaskGuesses
+from redraft.model.runtime.backend import MaskGuesses, Rows
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.onnx_sequence import OnnxSequence
 from support.onnx_models import shaped, store, weights_for
@@ -29,13 +29,22 @@ def row(drafts: int, group: int, behind: tuple[int, ...] | None = None) -> Judge
 
 
 def opened(folder: Path) -> OnnxSequence:
-    sequence = OnnxBackend(folder, threads=1).new_sequence(256)
-    sequence.prefill(some_tokens(CACHED))
+    sequence = OnnxBackend(folder, threads=1).open(256)
+    sequence.extend(some_tokens(CACHED))
     return sequence
 
 
 def judged(sequence: OnnxSequence, laid: JudgedRow):  # type: ignore[no-untyped-def]
-    return sequence.judge(laid.tokens, laid.positions, laid.sees, laid.judging, logits=True)
+    return sequence.read(laid.rows(len(sequence.tokens)), logits=True)
+
+
+def chain(masks: MaskGuesses, count: int, before: int) -> tuple[list[int], list[float]]:
+    """Return the guesses of ``count`` masks, each behind the one before it."""
+    tokens, sure = list[int](), list[float]()
+    for mask in range(count):
+        before, p = masks.guess(mask, before)
+        tokens, sure = [*tokens, before], [*sure, p]
+    return tokens, sure
 
 
 @pytest.mark.parametrize("variant", ["fp32", "q8", "int8"])
@@ -46,14 +55,14 @@ def test_the_judge_says_the_same_with_and_without_masks(
     sequence = opened(store(CONFIG, variant, tmp_path))
     out = judged(sequence, laid)
     assert len(sequence.tokens) == CACHED + laid.judging  # no mask stays in the cache
-    after = sequence.verify(some_tokens(4, seed=9))
+    after = sequence.score(some_tokens(4, seed=9))
     sequence.truncate(CACHED)
-    plain = sequence.verify(laid.tokens[: laid.judging], logits=True)
-    again = sequence.verify(some_tokens(4, seed=9))
-    assert np.array_equal(out.causal.logits, plain.logits)  # bit by bit, or drafts change answers
-    assert np.array_equal(out.causal.log_probability, plain.log_probability)
-    assert np.array_equal(after.token, again.token)
-    assert np.array_equal(after.log_probability, again.log_probability)
+    plain = sequence.score(laid.tokens[: laid.judging], logits=True)
+    again = sequence.score(some_tokens(4, seed=9))
+    assert np.array_equal(out.logits, plain.logits)  # bit by bit, or drafts change answers
+    assert np.array_equal(out.target_logprob[:-1], plain.target_logprob[:-1])
+    assert np.array_equal(after.top, again.top)
+    assert np.array_equal(after.target_logprob, again.target_logprob)
 
 
 def test_infills_with_masks_and_branches_of_edits_take_turns_on_one_sequence(
@@ -64,14 +73,14 @@ def test_infills_with_masks_and_branches_of_edits_take_turns_on_one_sequence(
     depths, sees = np.arange(4), np.tril(np.ones((4, 4), np.bool_))
 
     def infill() -> list[int]:
-        said = sequence.judge(laid.tokens, laid.positions, laid.sees, laid.judging)
+        said = sequence.read(laid.rows(CACHED))
         sequence.truncate(CACHED)
-        return [*said.causal.token.tolist(), *said.masks.token[:, 0].tolist()]
+        return [*said.top[:, 0].tolist(), *said.masks.token[:, 0].tolist()]
 
     def edit() -> list[int]:
-        said = sequence.branch(tokens, depths, sees, CACHED)
+        said = sequence.read(Rows(tokens, CACHED + depths, sees, tokens))
         sequence.truncate(CACHED)
-        return said.token.tolist()
+        return said.top[:, 0].tolist()
 
     first, second = infill(), edit()
     assert [infill(), edit(), infill()] == [first, second, first]
@@ -95,7 +104,7 @@ def test_masks_are_read_with_their_own_adapter(tmp_path: Path) -> None:
 
     materialise(CONFIG, context, nothing, "fp32", tmp_path / "b")
     without = judged(opened(tmp_path / "b"), row(1, 3))
-    assert np.array_equal(with_adapter.causal.logits, without.causal.logits)
+    assert np.array_equal(with_adapter.logits, without.logits)
     assert not np.allclose(with_adapter.masks.confidence, without.masks.confidence, atol=1e-3)
 
 
@@ -109,8 +118,8 @@ def test_storage_formats_change_little(variant: str, most: float, tmp_path: Path
 @pytest.mark.parametrize("shape", ["masks", "sampler"])
 def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install '.[train]')")
-    from redraft.model.network.torch_network import Network
-    from redraft.model.runtime.torch_backend import TorchSequence
+    from redraft.model.training.reference.torch_backend import TorchSequence
+    from redraft.model.training.reference.torch_network import Network
 
     config = shaped(shape)
     sequence = opened(store(config, "fp32", tmp_path))
@@ -119,15 +128,15 @@ def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
     own = {name: values for name, values in canvas.items() if "lora" in name or "sampler" in name}
     network.load(context | own | {"mask_embedding": canvas["embed.weight"][config.mask_token]})
     twin = TorchSequence(network, sequence.capacity)
-    twin.prefill(some_tokens(CACHED))
+    twin.extend(some_tokens(CACHED))
     for laid in (row(0, 3), row(2, 3), row(3, 2, (0, 3))):
         found, expected = judged(sequence, laid), judged(twin, laid)  # type: ignore[arg-type]
-        assert np.array_equal(found.causal.token, expected.causal.token)
+        assert np.array_equal(found.top[:, 0], expected.top[:, 0])
         assert found.masks is not None and expected.masks is not None
         count = len(laid.behind) * laid.group
         for before in some_tokens(5, seed=11).tolist():
-            tokens, sure = found.masks.chain(range(count), before)
-            like, as_sure = expected.masks.chain(range(count), before)
+            tokens, sure = chain(found.masks, count, before)
+            like, as_sure = chain(expected.masks, count, before)
             assert tokens == like and np.allclose(sure, as_sure, atol=1e-4)
         sequence.truncate(CACHED)
         twin.truncate(CACHED)
@@ -136,10 +145,10 @@ def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
 def test_a_sampler_has_guesses_follow_the_token_before(tmp_path: Path) -> None:
     out = judged(opened(store(shaped("sampler"), "int8", tmp_path)), row(0, 3))
     assert out.masks is not None
-    chains = {tuple(out.masks.chain(range(3), before)[0]) for before in some_tokens(20).tolist()}
+    chains = {tuple(chain(out.masks, 3, before)[0]) for before in some_tokens(20).tolist()}
     assert len(chains) > 5
     alone = dataclasses.replace(out.masks, follows=None)
-    assert {tuple(alone.chain(range(3), before)[0]) for before in (20, 30, 40)} == {
+    assert {tuple(chain(alone, 3, before)[0]) for before in (20, 30, 40)} == {
         tuple(out.masks.token[:, 0].tolist())
     }
 
@@ -154,16 +163,16 @@ def test_guesses_behind_a_token_are_probabilities() -> None:
         np.zeros((1, 4), np.float32),
         lambda hidden, before, ids: np.where(ids == before, 1.0, 0.0).astype(np.float32),
     )
-    assert guesses.chain(range(1), 5) == ([7], [pytest.approx(0.6)])
-    tokens, sure = guesses.chain(range(1), 8)
-    assert tokens == [8]
-    assert sure == [pytest.approx(0.3 * np.e / (0.6 + 0.3 * np.e + 0.1))]
+    assert guesses.guess(0, 5) == (7, pytest.approx(0.6))
+    token, sure = guesses.guess(0, 8)
+    assert token == 8
+    assert sure == pytest.approx(0.3 * np.e / (0.6 + 0.3 * np.e + 0.1))
 
 
 def test_without_a_cache_no_mask_is_read(tmp_path: Path) -> None:
-    sequence = OnnxBackend(store(CONFIG, "fp32", tmp_path), threads=1).new_sequence(64)
+    sequence = OnnxBackend(store(CONFIG, "fp32", tmp_path), threads=1).open(64)
     out = judged(sequence, row(1, 3))
-    assert out.masks is None and len(out.causal.token) == 2
+    assert out.masks is None and len(out.top) == 2
 
 
 def test_the_masks_count_is_part_of_the_description() -> None:

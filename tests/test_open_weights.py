@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections.abc import Callable
@@ -18,16 +19,14 @@ from redraft.model.network.onnx_files import materialise
 from redraft.model.prompt.formats import format_of
 from redraft.model.prompt.render import Prompt
 from redraft.model.records import EditRequest, Grammar
-from redraft.model.runtime import block_backend
-from redraft.model.runtime.backend import SeesBehind
-from redraft.model.runtime.special_ends import SpecialEnds
+from redraft.model.runtime import onnx_backend
 from redraft.model.weights import provide
 from redraft.model.weights.combine import expected_bytes
 from redraft.model.weights.huggingface import read_hf_checkpoint
 from redraft.model.weights.import_model import fitting, import_model
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
-from support.tiny import tiny_config
+from support.onnx_models import BASE, store
 from support.tiny_gguf import write_llama
 from support.tiny_hf import LAYOUTS, Layout, reference_logits, torch, write_hf
 from typer.testing import CliRunner
@@ -132,13 +131,15 @@ def test_the_format_can_be_named(cache: Path, tmp_path: Path) -> None:
         import_model(tmp_path / "other", prompt_format="sweep")
 
 
-def test_any_special_token_ends_an_answer() -> None:
-    config = tiny_config(specials_end=True)
+def test_any_special_token_ends_an_answer(tmp_path: Path) -> None:
+    config = dataclasses.replace(BASE, specials_end=True)
+    store(config, "fp32", tmp_path)
+    backend = onnx_backend.OnnxBackend(tmp_path, threads=1)
     logits = np.zeros((2, config.vocab), np.float32)
     logits[0, 5], logits[1, 40] = 3.0, 2.0  # a mark, and a letter
-    token = np.array([[5], [40]])
-    SpecialEnds(config).read({"token": token, "logits": logits})
-    assert token[:, 0].tolist() == [config.end_token, 40]
+    top = np.array([[5], [40]])
+    backend.graphs.end_at_specials({"top": top, "logits": logits})
+    assert top[:, 0].tolist() == [config.end_token, 40]
     assert logits.argmax(axis=1).tolist() == [config.end_token, 40]
     assert logits[0, config.end_token] == 3.0 and logits[0, 5] < -1e8
 
@@ -173,9 +174,9 @@ def test_masks_are_predicted_in_their_own_places_behind_a_causal_context(
     ids = np.array(config.text_ids)
     tokens = np.random.default_rng(1).choice(ids, 90)
     tokens[59:] = config.mask_token
-    sequence = block_backend.open_backend(provide.ensure("mine"), threads=1).new_sequence(256)
-    sequence.prefill(tokens[:58])
-    found = sequence.denoise(tokens[58:89], logits=True).logits  # one mask more is read
+    sequence = onnx_backend.OnnxBackend(provide.ensure("mine"), threads=1).open(256)
+    sequence.extend(tokens[:58])
+    found = sequence.denoise(tokens[58:89], tokens[:0], logits=True).logits  # one mask more is read
     assert found is not None
     expected = reference_logits(reference, layout, tokens, canvas=58)[59:]
     assert np.abs(found[:, ids] - expected[:, ids]).max() < 2e-4
@@ -189,14 +190,14 @@ def test_the_adapter_that_drafts_leaves_the_judge_alone(cache: Path, tmp_path: P
     assert config.adapter == "canvas"
     ids = np.array(config.text_ids)
     tokens = np.random.default_rng(1).choice(ids, 60)
-    sequence = block_backend.open_backend(provide.ensure("mine"), threads=1).new_sequence(256)
-    judged = sequence.verify(tokens, logits=True).logits
+    sequence = onnx_backend.OnnxBackend(provide.ensure("mine"), threads=1).open(256)
+    judged = sequence.score(tokens, logits=True).logits
     expected = reference_logits(plain, layout, tokens)
     assert judged is not None and np.abs(judged[:, ids] - expected[:, ids]).max() < 2e-4
     sequence.truncate(0)
     window = np.full(31, config.mask_token)
     window[0] = tokens[0]
-    drafted = sequence.denoise(window, logits=True).logits
+    drafted = sequence.denoise(window, window[:0], logits=True).logits
     read = np.append(window, config.mask_token)
     expected = reference_logits(changed, layout, read, canvas=0)[1:]
     assert drafted is not None and np.abs(drafted[:, ids] - expected[:, ids]).max() < 2e-4
@@ -220,12 +221,11 @@ def test_a_canvas_in_place_sees_what_stands_behind_as_the_reference_does(tmp_pat
     reference = write_hf(tmp_path / "hf", layout)
     config, tensors, _ = read_hf_checkpoint(tmp_path / "hf")
     materialise(config, tensors, tensors, "fp32", tmp_path / "fp32")
-    sequence = block_backend.open_backend(tmp_path / "fp32", threads=1).new_sequence(256)
+    sequence = onnx_backend.OnnxBackend(tmp_path / "fp32", threads=1).open(256)
     tokens = np.random.default_rng(0).choice(np.array(config.text_ids), 40)
     tokens[17:22] = config.mask_token
-    sequence.prefill(tokens[:17])
-    assert isinstance(sequence, SeesBehind)
-    found = sequence.denoise_between(tokens[17:22], tokens[22:])
+    sequence.extend(tokens[:16])
+    found = sequence.denoise(tokens[16:21], tokens[21:], logits=True)
     assert found.logits is not None
     expected = reference_logits(reference, layout, tokens)[16:21]  # position i predicts i + 1
     ids = np.array(config.text_ids)

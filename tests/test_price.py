@@ -10,6 +10,7 @@ import pytest
 from support.onnx_models import BASE, shaped, store
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
+from redraft.model.runtime.backend import Rows
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.onnx_sequence import OnnxSequence
 from redraft.model.runtime.pass_costs import MaskCosts, measure_masks, measure_passes
@@ -25,15 +26,15 @@ class Costs:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, extra_s: tuple[float, ...] = ()) -> None:
         self.now, self.judged = 0.0, list[tuple[int, int]]()
-        real = OnnxSequence.verify
+        real = OnnxSequence.score
 
-        def verify(sequence: OnnxSequence, tokens: Any, logits: bool = False) -> Any:
+        def score(sequence: OnnxSequence, tokens: Any, logits: bool = False) -> Any:
             self.judged.append((len(sequence.tokens), len(tokens)))
             extra = extra_s[len(self.judged) - 2] if 1 < len(self.judged) < len(extra_s) + 2 else 0
             self.now += 10.0 + len(tokens) + extra
-            return real(sequence, tokens, logits)
+            return real(sequence, tokens, logits=logits)
 
-        monkeypatch.setattr(OnnxSequence, "verify", verify)
+        monkeypatch.setattr(OnnxSequence, "score", score)
 
 
 def test_widths_take_turns_behind_the_same_cache(
@@ -63,10 +64,10 @@ def test_a_slow_machine_is_asked_once(
 
 def test_memory_is_given_back_and_remembers_nothing(backend: OnnxBackend) -> None:
     tokens = np.arange(BASE.special_tokens, BASE.special_tokens + 40)
-    expected = backend.new_sequence(200).verify(tokens, logits=True)
+    expected = backend.open(200).score(tokens, logits=True)
     measure_passes(backend, (1, 2), 50, 1)
-    again = backend.new_sequence(200)
-    assert np.array_equal(again.verify(tokens, logits=True).logits, expected.logits)
+    again = backend.open(200)
+    assert np.array_equal(again.score(tokens, logits=True).logits, expected.logits)
     assert not backend._pool.free
 
 
@@ -75,13 +76,13 @@ def test_what_masks_add_is_held_against_the_same_pass_without(
 ) -> None:
     """Masks add 5 s, and 2 s for each of them."""
     backend = OnnxBackend(store(shaped("masks"), "fp32", tmp_path), threads=1)
-    costs, real = Costs(monkeypatch), OnnxSequence.judge
+    costs, real = Costs(monkeypatch), OnnxSequence.read
 
-    def judge(sequence: OnnxSequence, tokens: Any, positions: Any, sees: Any, judging: int) -> Any:
-        costs.now += 10.0 + len(tokens) + 5.0 + 2.0 * (len(tokens) - judging)
-        return real(sequence, tokens, positions, sees, judging)
+    def read(sequence: OnnxSequence, rows: Rows) -> Any:
+        costs.now += 10.0 + len(rows.tokens) + 5.0 + 2.0 * rows.masks
+        return real(sequence, rows)
 
-    monkeypatch.setattr(OnnxSequence, "judge", judge)
+    monkeypatch.setattr(OnnxSequence, "read", read)
     found = measure_masks(backend, lambda: costs.now)
     assert (found.any_ms, found.each_ms) == (pytest.approx(5_000.0), pytest.approx(2_000.0))
 

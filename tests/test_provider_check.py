@@ -22,7 +22,7 @@ from redraft.model.runtime.device import choose
 from redraft.model.runtime.provider_check import CLOSE, PLAIN, how_it_differs, network_like
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
-backends = pytest.importorskip("redraft.model.runtime.block_backend")
+backends = pytest.importorskip("redraft.model.runtime.onnx_backend")
 
 FLOATS = [variant for variant in VARIANTS if variant not in HALF]
 MASKS: dict[str, Any] = {"adapter": "masks", "masks": 3, "mask_rank": 4, "sampler": 8}
@@ -36,7 +36,7 @@ KINDS = {
 
 
 def cpu(folder: Path) -> Any:
-    return backends.open_backend(folder, "CPU", 1)
+    return backends.OnnxBackend(folder, "CPU", 1)
 
 
 def damaging(change: Callable[[str, bytearray], None]) -> Callable[[Path], Any]:

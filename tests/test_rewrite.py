@@ -64,8 +64,8 @@ def rewritten(
 ) -> Denoised:
     config = small_config(8, "ar")
     backend = FakeBackend(Noise(), config, causal)  # type: ignore[arg-type]
-    sequence = backend.new_sequence(4_096)
-    sequence.prefill(np.asarray(PROMPT[:-1], np.int64))
+    sequence = backend.open(4_096)
+    sequence.extend(np.asarray(PROMPT[:-1], np.int64))
     brief = Brief(
         config,
         VOCAB,
@@ -240,9 +240,9 @@ def test_branches_of_a_real_graph_equal_the_same_texts_read_alone(tmp_path: Path
     store(config, "fp32", tmp_path)
     backend = OnnxBackend(tmp_path, "CPU", threads=1)
     brief = Brief(config, VOCAB, plan_for("high"), AnswerLimits(256, 1))
-    sequence = backend.new_sequence(512)
+    sequence = backend.open(512)
     prompt = [*ids("some context "), SPECIAL]
-    sequence.prefill(np.asarray(prompt[:-1], np.int64))
+    sequence.extend(np.asarray(prompt[:-1], np.int64))
     region = ids("x = 1\ny = 2\n")
     run = Run(sequence, lambda: False, None)
     wanted = [tuple(ids(text)) for text in ("x = 1\ny = 3\n", "x = 2\ny = 2\n", "y = 2\n")]
@@ -252,7 +252,7 @@ def test_branches_of_a_real_graph_equal_the_same_texts_read_alone(tmp_path: Path
     for text in wanted:
         tokens = [*text, END]
         sequence.truncate(len(prompt) - 1)
-        out = sequence.verify(np.asarray([prompt[-1], *tokens], np.int64))
+        out = sequence.score(np.asarray([prompt[-1], *tokens], np.int64))
         whole = b"".join(VOCAB[token] for token in text).decode()
-        assert scored[whole] == pytest.approx(float(out.log_probability.sum()), abs=1e-3)
+        assert scored[whole] == pytest.approx(float(out.target_logprob[:-1].sum()), abs=1e-3)
     backend.close()

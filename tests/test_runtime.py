@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from redraft.model.errors import InvalidRequest
-from redraft.model.network.rope import rope_tables, stretch
-from redraft.model.runtime.backend import CanvasOutput
+from redraft.model.network.layout import TOP
+from redraft.model.runtime.backend import Scores
 from redraft.model.runtime.kv_memory import SIZE_CLASSES
-from redraft.model.runtime.onnx_graphs import Graphs
-from redraft.model.runtime.onnx_sequence import VERIFY_CHUNK
+from redraft.model.runtime.onnx_sequence import SCORED_CHUNK
+from redraft.model.runtime.onnx_session import Graphs
+from redraft.model.runtime.rope import rope_tables, stretch
 from support.onnx_models import BASE, predictable, some_tokens, some_window, store
-from support.runtimes import TOKENS, WINDOW, fresh
+from support.runtimes import NOTHING, TOKENS, WINDOW, fresh
 
 runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
 
@@ -25,13 +26,16 @@ runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
 def assert_same(found: Any, expected: Any, window: NDArray[np.int64] = WINDOW) -> None:
     """Both hold the same tokens and write the same; numbers agree to rounding."""
     assert found.tokens == expected.tokens
-    left, right = found.denoise(window, logits=True), expected.denoise(window, logits=True)
+    left, right = (
+        found.denoise(window, NOTHING, logits=True),
+        expected.denoise(window, NOTHING, logits=True),
+    )
     assert_same_output(left, right)
 
 
-def assert_same_output(left: CanvasOutput, right: CanvasOutput) -> None:
-    assert np.array_equal(left.token, right.token)
-    assert np.allclose(left.confidence, right.confidence, atol=2e-4)
+def assert_same_output(left: Scores, right: Scores) -> None:
+    assert np.array_equal(left.top[:, 0], right.top[:, 0])
+    assert np.allclose(np.exp(left.top_logprob), np.exp(right.top_logprob), atol=2e-4)
     assert left.logits is not None and right.logits is not None
     ids = predictable(BASE)
     assert np.allclose(left.logits[..., ids], right.logits[..., ids], atol=2e-2)
@@ -39,10 +43,10 @@ def assert_same_output(left: CanvasOutput, right: CanvasOutput) -> None:
 
 @pytest.mark.parametrize("chunks", [[1] * 90, [30, 30, 30], [89, 1], [1, 64, 25], [17, 73]])
 def test_cached_equals_fresh_however_it_was_chunked(backend: Any, chunks: list[int]) -> None:
-    sequence = backend.new_sequence(200)
+    sequence = backend.open(200)
     start = 0
     for size in chunks:
-        sequence.prefill(TOKENS[start : start + size])
+        sequence.extend(TOKENS[start : start + size])
         start += size
     assert_same(sequence, fresh(backend, TOKENS))
 
@@ -51,98 +55,98 @@ def test_truncating_and_appending_equals_fresh(backend: Any) -> None:
     sequence = fresh(backend, TOKENS)
     sequence.truncate(40)
     other = some_tokens(BASE, 30, seed=7)
-    sequence.prefill(other)
+    sequence.extend(other)
     assert_same(sequence, fresh(backend, np.concatenate([TOKENS[:40], other])))
 
 
 @pytest.mark.parametrize("capacity", [100, 3_000])
 def test_a_fork_equals_fresh_and_leaves_its_source_alone(backend: Any, capacity: int) -> None:
     source = fresh(backend, TOKENS)
-    before = source.denoise(WINDOW)
+    before = source.denoise(WINDOW, NOTHING)
     fork = backend.fork(source, 50, capacity)
     assert fork.capacity >= capacity
     other = some_tokens(BASE, 20, seed=9)
-    fork.prefill(other)
+    fork.extend(other)
     assert_same(fork, fresh(backend, np.concatenate([TOKENS[:50], other])))
-    after = source.denoise(WINDOW)
+    after = source.denoise(WINDOW, NOTHING)
     assert source.tokens == TOKENS.tolist()
-    assert np.array_equal(before.confidence, after.confidence)
+    assert np.array_equal(before.top_logprob, after.top_logprob)
 
 
 def test_denoising_leaves_the_cache_as_it_was(backend: Any) -> None:
     sequence = fresh(backend, TOKENS)
-    first = sequence.denoise(WINDOW)
+    first = sequence.denoise(WINDOW, NOTHING)
     for placed in range(4):
-        sequence.denoise(some_window(BASE, placed, seed=placed))
-    again = sequence.denoise(WINDOW)
-    assert np.array_equal(first.token, again.token)
-    assert np.array_equal(first.confidence, again.confidence)
+        sequence.denoise(some_window(BASE, placed, seed=placed), NOTHING)
+    again = sequence.denoise(WINDOW, NOTHING)
+    assert np.array_equal(first.top, again.top)
+    assert np.array_equal(first.top_logprob, again.top_logprob)
     more = some_tokens(BASE, 12, seed=3)
-    sequence.prefill(more)
+    sequence.extend(more)
     assert_same(sequence, fresh(backend, np.concatenate([TOKENS, more])))
 
 
 def test_a_result_is_not_overwritten_by_the_next_step(backend: Any) -> None:
     sequence = fresh(backend, TOKENS)
-    first = sequence.denoise(WINDOW, logits=True)
-    kept = first.token.copy(), first.confidence.copy(), first.logits.copy()
-    sequence.denoise(some_window(BASE, 5, seed=11), logits=True)
-    assert np.array_equal(first.token, kept[0])
-    assert np.array_equal(first.confidence, kept[1])
+    first = sequence.denoise(WINDOW, NOTHING, logits=True)
+    kept = first.top.copy(), first.top_logprob.copy(), first.logits.copy()
+    sequence.denoise(some_window(BASE, 5, seed=11), NOTHING, logits=True)
+    assert np.array_equal(first.top, kept[0])
+    assert np.array_equal(first.top_logprob, kept[1])
     assert np.array_equal(first.logits, kept[2])
 
 
 def test_what_a_pass_said_is_free_once_nobody_holds_it(backend: Any) -> None:
     """Each sequence of the prefix cache would else hold its last logits: 15 MB of 24 rows."""
     sequence = fresh(backend, TOKENS)
-    said = sequence.verify(TOKENS[:4], logits=True)
+    said = sequence.score(TOKENS[:4], logits=True)
     gone = weakref.ref(said.logits if said.logits.base is None else said.logits.base)
     del said
     assert gone() is None
-    assert sequence.verify(TOKENS[:4], logits=True).logits is not None
+    assert sequence.score(TOKENS[:4], logits=True).logits is not None
 
 
 def test_windows_of_several_widths_take_turns(backend: Any) -> None:
     sequence = fresh(backend, TOKENS)
     wide = np.concatenate([WINDOW, np.full(5, BASE.mask_token)])
-    first = sequence.denoise(WINDOW)
-    assert sequence.denoise(wide).token.shape == (len(wide),)
-    again = sequence.denoise(WINDOW)
-    assert np.array_equal(first.token, again.token)
+    first = sequence.denoise(WINDOW, NOTHING)
+    assert sequence.denoise(wide, NOTHING).top.shape == (len(wide), TOP)
+    again = sequence.denoise(WINDOW, NOTHING)
+    assert np.array_equal(first.top, again.top)
     assert again.logits is None
 
 
 def test_scores_do_not_depend_on_chunks(backend: Any) -> None:
-    tokens = some_tokens(BASE, 2 * VERIFY_CHUNK + 44, seed=5)
-    whole = backend.new_sequence(400).verify(tokens)
-    parts = backend.new_sequence(400)
-    parts.prefill(tokens[:100])
-    rest = parts.verify(tokens[100:])
-    assert whole.log_probability.shape == (len(tokens) - 1,)
-    assert np.allclose(whole.log_probability[100:], rest.log_probability, atol=2e-3)
-    assert np.allclose(whole.confidence[100:], rest.confidence, atol=2e-3)
+    tokens = some_tokens(BASE, 2 * SCORED_CHUNK + 44, seed=5)
+    whole = backend.open(400).score(tokens)
+    parts = backend.open(400)
+    parts.extend(tokens[:100])
+    rest = parts.score(tokens[100:])
+    assert whole.target_logprob.shape == (len(tokens),)
+    assert np.allclose(whole.target_logprob[100:], rest.target_logprob, atol=2e-3)
+    assert np.allclose(whole.top_logprob[100:], rest.top_logprob, atol=2e-3)
 
 
 def test_judging_and_not_judging_leave_the_same_cache(
     backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = fresh(backend, TOKENS)
-    scored = backend.new_sequence(200)
-    scored.verify(TOKENS)
+    scored = backend.open(200)
+    scored.score(TOKENS)
     assert_same(scored, expected)
     monkeypatch.setattr(Graphs, "idle_rows", 1)  # CUDA judges one row in every chunk
     assert_same(fresh(backend, TOKENS), expected)
 
 
 def test_a_single_token_is_judged_by_what_follows_it(backend: Any) -> None:
-    one = backend.new_sequence(50)
-    one.prefill(TOKENS[:-1])
-    out = one.verify(TOKENS[-1:], logits=True)
-    assert out.token.shape == out.confidence.shape == (1,)
-    assert out.log_probability.shape == (0,)
+    one = backend.open(50)
+    one.extend(TOKENS[:-1])
+    out = one.score(TOKENS[-1:], logits=True)
+    assert out.top.shape == out.top_logprob.shape == (1, TOP)
+    assert out.target_logprob.shape == (1,)
     assert one.tokens == TOKENS.tolist()
-    whole = backend.new_sequence(50).verify(TOKENS)
-    assert out.token[0] == whole.token[-1]
+    whole = backend.open(50).score(TOKENS)
+    assert out.top[0, 0] == whole.top[-1, 0]
 
 
 def test_a_reused_buffer_remembers_nothing(backend: Any) -> None:
@@ -158,19 +162,20 @@ def test_released_sequences_cannot_be_used(backend: Any) -> None:
     sequence = fresh(backend, TOKENS)
     backend.release(sequence)
     with pytest.raises(AssertionError, match="released"):
-        sequence.prefill(TOKENS)
+        sequence.extend(TOKENS)
 
 
 def test_tokens_that_do_not_fit_are_refused_and_nothing_changes(backend: Any) -> None:
     sequence = fresh(backend, TOKENS)
-    for call in (sequence.prefill, sequence.denoise):
+    many = some_tokens(BASE, SIZE_CLASSES[0])
+    for call in (sequence.extend, sequence.score, lambda tokens: sequence.denoise(tokens, NOTHING)):
         with pytest.raises(InvalidRequest, match="do not fit"):
-            call(some_tokens(BASE, SIZE_CLASSES[0]))
+            call(many)
     assert_same(sequence, fresh(backend, TOKENS))
 
 
 def test_bytes_per_token_is_what_the_buffers_take(backend: Any) -> None:
-    sequence = backend.new_sequence(10)
+    sequence = backend.open(10)
     assert sequence.buffer.block.nbytes == backend.bytes_per_token * sequence.capacity
 
 
@@ -178,9 +183,9 @@ def test_bytes_per_token_is_what_the_buffers_take(backend: Any) -> None:
 def test_keys_and_values_are_the_same_bits_however_they_were_chunked(
     backend: Any, chunks: list[int]
 ) -> None:
-    whole, parts = fresh(backend, TOKENS), backend.new_sequence(200)
+    whole, parts = fresh(backend, TOKENS), backend.open(200)
     for start, size in zip(np.cumsum([0, *chunks]), chunks, strict=False):
-        parts.prefill(TOKENS[start : start + size])
+        parts.extend(TOKENS[start : start + size])
     parts.settle()
     assert parts.tokens == whole.tokens
     left = whole.buffer.block[..., : len(TOKENS), :]
@@ -188,19 +193,19 @@ def test_keys_and_values_are_the_same_bits_however_they_were_chunked(
 
 
 def test_a_single_token_fills_the_last_place_of_a_sequence(backend: Any) -> None:
-    sequence = backend.new_sequence(10)
-    sequence.prefill(some_tokens(BASE, sequence.capacity - 1))
-    sequence.prefill(TOKENS[:1])
+    sequence = backend.open(10)
+    sequence.extend(some_tokens(BASE, sequence.capacity - 1))
+    sequence.extend(TOKENS[:1])
     assert len(sequence.tokens) == sequence.capacity
 
 
 def test_int8_does_not_depend_on_which_tokens_share_a_chunk(folders: dict[str, Path]) -> None:
     """One scale per row: an outlier elsewhere in the chunk must not move a token's result."""
     backend = runtime.OnnxBackend(folders["int8"], threads=1)
-    together, apart = backend.new_sequence(200), backend.new_sequence(200)
-    together.prefill(TOKENS)
-    apart.prefill(TOKENS[:45])
-    apart.prefill(TOKENS[45:])
+    together, apart = backend.open(200), backend.open(200)
+    together.extend(TOKENS)
+    apart.extend(TOKENS[:45])
+    apart.extend(TOKENS[45:])
     left = together.buffer.block[..., : len(TOKENS), :]
     right = apart.buffer.block[..., : len(TOKENS), :]
     assert np.abs(left - right).max() < 1e-4 * np.abs(left).max()
@@ -212,9 +217,9 @@ def test_a_fork_into_another_rotation_starts_empty(tmp_path: Path) -> None:
     source = fresh(backend, TOKENS)
     longer = backend.fork(source, 50, 3_000)
     assert longer.tokens == []
-    longer.prefill(TOKENS)
-    expected = backend.new_sequence(3_000)
-    expected.prefill(TOKENS)
+    longer.extend(TOKENS)
+    expected = backend.open(3_000)
+    expected.extend(TOKENS)
     assert_same(longer, expected)
 
 

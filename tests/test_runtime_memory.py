@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +17,9 @@ from redraft.model.runtime import kv_memory as memory_module
 from redraft.model.runtime.device import choose
 from redraft.model.runtime.installed import check_onnxruntime
 from redraft.model.runtime.kv_memory import RESERVE, DeviceMemory, Pool, size_class
+from redraft.model.runtime.onnx_session import open_session
 from support.onnx_models import BASE, predictable, store, weights_for
-from support.runtimes import TOKENS, WINDOW, fresh
+from support.runtimes import NOTHING, TOKENS, WINDOW, fresh
 
 runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
@@ -83,7 +84,7 @@ def test_a_context_there_is_no_memory_for_is_refused_with_what_to_set(
     free = SimpleNamespace(available=RESERVE + 1_280 * backend.bytes_per_token)
     monkeypatch.setattr(memory_module.psutil, "virtual_memory", lambda: free)
     with pytest.raises(InvalidRequest, match=r"34,816 tokens.*context_tokens"):
-        backend.new_sequence(32_768)
+        backend.open(32_768)
     small = fresh(backend, TOKENS)
     assert small.capacity == 1_280, "what fits is served all the same"
 
@@ -101,7 +102,7 @@ def test_a_prepared_buffer_is_the_first_one_taken() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_device_buffers_copy_the_tokens_kept(dtype: Callable[[], object]) -> None:
     """The path that CUDA takes, on a device every machine has."""
-    memory = DeviceMemory(ort, BASE, np.dtype(dtype), "cpu", "CPUExecutionProvider")
+    memory = DeviceMemory(ort, BASE, np.dtype(dtype), "cpu")
     source, target = memory.allocate(64), memory.allocate(128)
     rng = np.random.default_rng(0)
     for _, value in source.values():
@@ -139,16 +140,6 @@ def test_a_folder_that_lacks_a_part_is_refused_with_what_to_do(tmp_path: Path, c
     (tmp_path / "graphs.json").write_text(json.dumps(about))
     with pytest.raises(WeightsError, match="redraft model pull"):
         runtime.OnnxBackend(tmp_path, threads=1)
-
-
-def test_writer_and_runner_of_folders_agree() -> None:
-    """The runner repeats three constants so that serving does not import onnx."""
-    from redraft.model.network import onnx_files, onnx_interface, onnx_nodes
-    from redraft.model.runtime import onnx_graphs
-
-    assert onnx_graphs.LAYOUT == onnx_files.LAYOUT
-    assert onnx_graphs.DATA_FILE == onnx_nodes.DATA_FILE
-    assert get_args(onnx_graphs.Form) == onnx_interface.FORMS
 
 
 def test_a_changed_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -259,15 +250,11 @@ def test_impossible_wishes_are_refused(folders: dict[str, Path]) -> None:
         runtime.OnnxBackend(folders["int8"], provider="CUDA")
 
 
-def test_a_session_without_its_provider_is_not_opened(
-    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_without_its_provider_is_not_opened(folders: dict[str, Path]) -> None:
     if not device.cuda_problem(ort):
         pytest.skip("CUDA works here")
-    backend = runtime.OnnxBackend(folders["fp16"], provider="CPU", threads=1)
-    monkeypatch.setattr(backend.graphs, "provider", "CUDA")
     with pytest.raises(InstallError, match="CUDA cannot be used"):
-        backend.graphs.session("packed")
+        open_session(ort, folders["fp16"] / "causal.onnx", "CUDA", 1)
 
 
 def test_cuda_equals_the_cpu(folders: dict[str, Path]) -> None:
@@ -276,10 +263,10 @@ def test_cuda_equals_the_cpu(folders: dict[str, Path]) -> None:
     on_cpu = fresh(runtime.OnnxBackend(folders["fp32"], threads=1), TOKENS)
     backend = runtime.OnnxBackend(folders["fp16"], provider="CUDA")
     on_gpu = fresh(backend, TOKENS)
-    found, expected = on_gpu.denoise(WINDOW, logits=True), on_cpu.denoise(WINDOW, logits=True)
+    found, expected = (each.denoise(WINDOW, NOTHING, logits=True) for each in (on_gpu, on_cpu))
     ids = predictable(BASE)
     scale = np.abs(expected.logits[:, ids]).max()
     assert np.abs(found.logits[:, ids] - expected.logits[:, ids]).max() < 1e-2 * scale
     fork = backend.fork(on_gpu, 50, 3_000)
-    fork.prefill(TOKENS[50:])
-    assert np.allclose(fork.denoise(WINDOW).confidence, found.confidence, atol=5e-3)
+    fork.extend(TOKENS[50:])
+    assert np.allclose(fork.denoise(WINDOW, NOTHING).top_logprob, found.top_logprob, atol=5e-3)

@@ -40,7 +40,7 @@ def _answer(schema: str, seed: int) -> str:
     constraint = WholeAnswer(Grammar("json_schema", schema), TOKENIZER, END)
     constraint.check_room(MAX_TOKENS)
     backend = FakeBackend(Noise(seed, scale=2.0), small_config(verifier="ar"))
-    sequence = backend.new_sequence(3 * MAX_TOKENS)
+    sequence = backend.open(3 * MAX_TOKENS)
     limits = AnswerLimits(max_tokens=MAX_TOKENS)
     brief = Brief(backend.config, VOCAB, Plan(threshold=0.9, copies=False), limits, constraint)
     rng = np.random.default_rng(seed)

@@ -72,7 +72,7 @@ def test_a_text_that_fits_costs_no_pass_more() -> None:
 def test_passes_of_all_tries_are_counted() -> None:
     model, backend = model_of({MISFIT: 0.6, LOOP: 0.4})
     stats = answer(model, asked(), Clock()).stats
-    ran = [each for each in backend.sequences[0].log if not each.startswith("prefill")]
+    ran = [each for each in backend.sequences[0].log if not each.startswith("extend")]
     assert stats.denoise_steps == len(ran)
 
 

@@ -14,8 +14,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="training needs the 'train' extra (torch)")
 
 from redraft.model.errors import SettingsError  # noqa: E402
-from redraft.model.network.torch_network import Network, canvas_mask  # noqa: E402
-from redraft.model.runtime.torch_backend import TorchBackend  # noqa: E402
 from redraft.model.training.batches import (  # noqa: E402
     Batches,
     causal_weights,
@@ -23,6 +21,8 @@ from redraft.model.training.batches import (  # noqa: E402
     stream,
 )
 from redraft.model.training.checkpoints import low_rank  # noqa: E402
+from redraft.model.training.reference.torch_backend import TorchBackend  # noqa: E402
+from redraft.model.training.reference.torch_network import Network, canvas_mask  # noqa: E402
 from redraft.model.training.shards import Rows, read_shards  # noqa: E402
 from redraft.model.training.train import _build, causal_loss, judge, run  # noqa: E402
 from redraft.model.training.train_config import TrainConfig  # noqa: E402
@@ -79,13 +79,13 @@ def test_prefill_in_chunks_equals_prefill_at_once() -> None:
     backend = TorchBackend(network)
     tokens = np.random.default_rng(1).integers(20, MODEL.vocab, 40)
     window = np.array([30, *[MODEL.mask_token] * 7])
-    whole, parts = backend.new_sequence(64), backend.new_sequence(64)
-    whole.prefill(tokens)
+    whole, parts = backend.open(64), backend.open(64)
+    whole.extend(tokens)
     for part in np.split(tokens, [7, 19, 20]):
-        parts.prefill(part)
-    one, two = whole.denoise(window), parts.denoise(window)
-    assert (one.token == two.token).all()
-    assert np.allclose(one.confidence, two.confidence, rtol=1e-4)
+        parts.extend(part)
+    one, two = (each.denoise(window, window[:0]) for each in (whole, parts))
+    assert (one.top == two.top).all()
+    assert np.allclose(one.top_logprob, two.top_logprob, rtol=1e-4)
 
 
 def test_special_tokens_other_than_end_are_never_predicted() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from redraft.model.decoding.copies import Drafted
 from redraft.model.decoding.judged_row import lay_out
+from redraft.model.runtime.backend import Rows
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.onnx_pass import Pass
 from redraft.model.runtime.onnx_sequence import FEW, OnnxSequence
@@ -24,9 +25,9 @@ def some(count: int, seed: int) -> np.ndarray:
 
 def opened(folder: Path, waiting: int, read: bool) -> OnnxSequence:
     """HELD tokens that were read, and ``waiting`` more, which wait unless ``read``."""
-    sequence = OnnxBackend(folder, threads=1).new_sequence(256)
-    sequence.prefill(some(HELD, 1))
-    sequence.prefill(some(waiting, 2))
+    sequence = OnnxBackend(folder, threads=1).open(256)
+    sequence.extend(some(HELD, 1))
+    sequence.extend(some(waiting, 2))
     if read:
         sequence.settle()
     return sequence
@@ -50,17 +51,18 @@ def branched(sequence: OnnxSequence) -> Any:
     """A root with two children and a grandchild."""
     base, sees = len(sequence.tokens), np.eye(4, dtype=np.bool_)
     sees[1:, 0] = sees[3, 1] = True
-    return sequence.branch(some(4, 3), np.array([0, 1, 1, 2]), sees, base)
+    tokens = some(4, 3)
+    return sequence.read(Rows(tokens, base + np.array([0, 1, 1, 2]), sees, tokens), logits=True)
 
 
 def judged(sequence: OnnxSequence) -> Any:
     drafts = tuple(Drafted(int(token), "copy", 1, 0.5) for token in some(2, 4))
     row = lay_out(int(some(1, 5)[0]), drafts, CONFIG.mask_token, 2)
-    return sequence.judge(row.tokens, row.positions, row.sees, row.judging, True).causal
+    return sequence.read(row.rows(len(sequence.tokens)), logits=True)
 
 
 def verified(sequence: OnnxSequence) -> Any:
-    return sequence.verify(some(1, 6), logits=True)
+    return sequence.score(some(1, 6), logits=True)
 
 
 @pytest.mark.parametrize("variant", ["fp32", "q8", "int8"])
@@ -78,7 +80,7 @@ def test_what_follows_tokens_that_wait_is_the_same_in_one_pass_less(
     expected = ask(eager)
     assert patient.tokens == eager.tokens
     assert np.array_equal(found.logits, expected.logits)
-    after = [each.verify(some(3, 7), logits=True).logits for each in (patient, eager)]
+    after = [each.score(some(3, 7), logits=True).logits for each in (patient, eager)]
     assert np.array_equal(*after)
 
 
@@ -87,8 +89,9 @@ def test_a_chain_read_as_branches_has_the_bits_of_a_prompt(variant: str, tmp_pat
     folder, tokens = store(CONFIG, variant, tmp_path), some(5, 8)
     chain, prompt = opened(folder, 3, read=True), opened(folder, 3, read=True)
     sees = np.tril(np.ones((5, 5), np.bool_))
-    found = chain.branch(tokens, np.arange(5), sees, len(chain.tokens))
-    assert np.array_equal(found.logits, prompt.verify(tokens, logits=True).logits)
+    rows = Rows(tokens, len(chain.tokens) + np.arange(5), sees, tokens)
+    found = chain.read(rows, logits=True)
+    assert np.array_equal(found.logits, prompt.score(tokens, logits=True).logits)
 
 
 def test_cutting_takes_waiting_tokens_first(tmp_path: Path) -> None:
@@ -104,9 +107,9 @@ def test_cutting_takes_waiting_tokens_first(tmp_path: Path) -> None:
 def test_a_copy_has_what_waited(tmp_path: Path) -> None:
     folder = store(CONFIG, "fp32", tmp_path)
     backend = OnnxBackend(folder, threads=1)
-    source = backend.new_sequence(256)
-    source.prefill(some(HELD, 1))
-    source.prefill(some(6, 2))
+    source = backend.open(256)
+    source.extend(some(HELD, 1))
+    source.extend(some(6, 2))
     fork = backend.fork(source, HELD + 6, 256)
     assert np.array_equal(verified(fork).logits, verified(opened(folder, 6, read=True)).logits)
 
@@ -114,14 +117,15 @@ def test_a_copy_has_what_waited(tmp_path: Path) -> None:
 def test_more_than_a_few_are_read_at_once(tmp_path: Path, passes: list[int]) -> None:
     sequence = opened(store(CONFIG, "fp32", tmp_path), FEW, read=False)
     assert passes == [HELD]
-    sequence.prefill(some(1, 9))
+    sequence.extend(some(1, 9))
     assert passes == [HELD, FEW + 1]
 
 
 def test_tokens_that_wait_take_their_room_once(tmp_path: Path) -> None:
     sequence = opened(store(CONFIG, "fp32", tmp_path), 1, read=True)
-    sequence.prefill(some(sequence.capacity - HELD - 21, 6))
-    sequence.prefill(some(16, 7))  # these wait
+    sequence.extend(some(sequence.capacity - HELD - 21, 6))
+    sequence.extend(some(16, 7))  # these wait
     row, sees = some(4, 8), np.tril(np.ones((4, 4), np.bool_))
-    assert sequence.judge(row, np.arange(4), sees, 3).masks is not None
+    rows = Rows(row, len(sequence.tokens) + np.arange(4), sees, row, masks=1)
+    assert sequence.read(rows).masks is not None
     assert len(sequence.tokens) == sequence.capacity - 1

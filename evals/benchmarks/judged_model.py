@@ -149,9 +149,9 @@ def load(chosen_model: JudgedModel, context_tokens: int, threads: int | None) ->
     Raises:
         WeightsError: the folder does not load.
     """
-    from redraft.model.runtime.block_backend import open_backend
+    from redraft.model.runtime.onnx_backend import OnnxBackend
 
-    backend = open_backend(chosen_model.folder, chosen_model.provider, threads, KV_BYTES)
+    backend = OnnxBackend(chosen_model.folder, chosen_model.provider, threads, KV_BYTES)
     try:
         warm_up(backend)
         tokenizer = Tokenizer.from_file(chosen_model.folder / "tokenizer.json")

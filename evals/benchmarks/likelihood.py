@@ -69,6 +69,6 @@ def _nats(model: Model, request: EditRequest, prompt: Prompt, answer: list[int])
     room = max(room_for(request, model.backend.config), len(text))
     with model.cache.acquire(context, room) as lease:
         prefill(lease.sequence, context[lease.reused :], lambda: False)
-        said = lease.sequence.verify(np.asarray(text, dtype=np.int64))
+        said = lease.sequence.score(np.asarray(text, dtype=np.int64))
         lease.sequence.truncate(len(context))
-    return -float(said.log_probability.sum())
+    return -float(said.target_logprob[:-1].sum())

@@ -3,7 +3,7 @@
 Files of one repository stand one behind the other, each under its file mark, as related files do in
 the prompt. Windows of all lengths end at the same place and are scored over the same last tokens,
 so that only what stands before them differs. Positions beyond the trained ones are stretched in one
-way or another (``model/network/rope.py``); the tables are inputs of the graphs, so no export is
+way or another (``model/runtime/rope.py``); the tables are inputs of the graphs, so no export is
 needed.
 """
 
@@ -19,12 +19,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from redraft.model.config import ModelConfig
 from redraft.model.errors import SettingsError
-from redraft.model.network.rope import stretch
 from redraft.model.prompt.tokens import FILE, Tokenizer
 from redraft.model.runtime.backend import Backend, FloatArray, IntArray
 from redraft.model.runtime.backend import Sequence as Cached
 from redraft.model.runtime.kv_memory import size_class
 from redraft.model.runtime.onnx_backend import OnnxBackend
+from redraft.model.runtime.rope import stretch
 from redraft.model.training.shards import read_records
 from redraft.model.weights.manifest import read_json
 
@@ -230,7 +230,7 @@ def _counting(progress: OnDone, before: int, total: int) -> Callable[[int], None
 
 def episode(window: Window, backend: Backend, told: Callable[[int], None]) -> Episode:
     """Negative log-likelihood of the window's last tokens, in blocks."""
-    sequence = backend.new_sequence(window.length)
+    sequence = backend.open(window.length)
     try:
         nll = -score_tail(sequence, window.tokens, SCORED, told)
     finally:
@@ -257,7 +257,7 @@ def score_tail(
     if start < 0:
         raise SettingsError(f"{len(tokens):,} tokens are too few to score {count:,} of them.")
     for at in range(0, start, CHUNK):
-        sequence.prefill(tokens[at : min(at + CHUNK, start)])
+        sequence.extend(tokens[at : min(at + CHUNK, start)])
         told(at)
     scored = _log_probabilities(sequence, tokens[start:])
     told(len(tokens))
@@ -266,7 +266,7 @@ def score_tail(
 
 def _log_probabilities(sequence: Cached, tokens: IntArray) -> FloatArray:
     """Of tokens[1:]; ``tokens`` [n] are appended. [n - 1]"""
-    return sequence.verify(tokens).log_probability
+    return sequence.score(tokens).target_logprob[:-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..runtime.backend import CausalOutput, IntArray
+from ..runtime.backend import Rows, Scores
 
 #: A branch may join the old text where its last MEET tokens, a line end among them, stand there
 #: once; it joins after CONFIRM further tokens of the old text were what the model writes. Without
@@ -129,51 +128,53 @@ class Packed:
     branches: tuple[Branch, ...]
     drafts: tuple[tuple[int, ...], ...]  # of each branch, behind its unread tokens
     unread: tuple[int, ...]  # own tokens of each that are read in this pass
-    tokens: IntArray  # [n]
-    depths: IntArray  # [n], 0 is the first position behind the base
-    sees: NDArray[np.bool_]  # [n, cached + n]
+    rows: Rows
 
 
-def pack(branches: Seq[Branch], drafts: Seq[Seq[int]], cached: int) -> Packed:
+def pack(branches: Seq[Branch], drafts: Seq[Seq[int]], base: int, cached: int) -> Packed:
     """Lay the unread tokens and drafts of ``branches`` side by side.
 
     Args:
         drafts: of each branch.
+        base: tokens held before the region.
         cached: rows behind the base that are there already: the old text's, then earlier branches'.
     """
     tokens: list[int] = []
-    depths: list[int] = []
+    targets: list[int] = []
+    positions: list[int] = []
     owners: list[tuple[Branch, int]] = []  # of each row: its branch and its first row in this pass
     unread = []
     for branch, draft in zip(branches, drafts, strict=True):
         new = branch.tokens[len(branch.rows) :]
         unread.append(len(new))
-        first, depth = len(tokens), 1 + branch.start + len(branch.rows)
-        tokens += [*new, *draft]
-        depths += range(depth, depth + len(new) + len(draft))
-        owners += [(branch, first)] * (len(new) + len(draft))
+        first, at = len(tokens), base + 1 + branch.start + len(branch.rows)
+        read = [*new, *draft]
+        following = branch.known or ()
+        behind = following[len(branch.rows) + len(read) :][:1] or read[-1:]
+        tokens += read
+        targets += [*read[1:], *behind]
+        positions += range(at, at + len(read))
+        owners += [(branch, first)] * len(read)
     sees = np.zeros((len(tokens), cached + len(tokens)), np.bool_)
     for row, (branch, first) in enumerate(owners):
         sees[row, : 1 + branch.start] = True  # the token before the region, and its copied part
         sees[row, branch.rows] = True
         sees[row, cached + first : cached + row + 1] = True
-    return Packed(
-        tuple(branches),
-        tuple(map(tuple, drafts)),
-        tuple(unread),
+    rows = Rows(
         np.asarray(tokens, np.int64),
-        np.asarray(depths, np.int64),
+        np.asarray(positions, np.int64),
         sees,
+        np.asarray(targets, np.int64),
     )
+    return Packed(tuple(branches), tuple(map(tuple, drafts)), tuple(unread), rows)
 
 
-def take(packed: Packed, out: CausalOutput, cached: int) -> None:
+def take(packed: Packed, out: Scores, cached: int) -> None:
     """Give each branch what the pass says of it: known tokens are scored, others are chosen.
 
     A row holds a draft's token where the model wrote the same; the first other token is the
     model's choice.
     """
-    assert out.logits is not None, "branches are scored by whole distributions"
     begin = 0
     for branch, draft, unread in zip(packed.branches, packed.drafts, packed.unread, strict=True):
         at, begin = begin, begin + unread + len(draft)
@@ -181,11 +182,9 @@ def take(packed: Packed, out: CausalOutput, cached: int) -> None:
         branch.rows += range(cached + at, cached + at + unread)
         at += unread - 1  # the row behind which the next token is chosen
         for place in range(len(draft) + 1):
-            token, log = int(out.token[at]), log_of(float(out.confidence[at]))
+            token, log = out.best(at)
             if branch.known is not None:
-                best = float(out.logits[at, token])
-                token = branch.known[len(branch.tokens)]
-                log += float(out.logits[at, token]) - best
+                token, log = branch.known[len(branch.tokens)], float(out.target_logprob[at])
             branch.append(token, log)
             if branch.finish is not None or draft[place : place + 1] != (token,):
                 break

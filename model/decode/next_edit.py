@@ -20,7 +20,7 @@ from ..decoding.plan import Brief, Draft
 from ..decoding.prices import worth
 from ..decoding.probabilities import confidence, decode
 from ..records import LEAST_LOG, Quality
-from ..runtime.backend import FloatArray
+from ..runtime.backend import Scores
 from ..text.common import common_head, common_tail
 from .branches import CONFIRM, Branch, OldText, log_of, pack, take
 
@@ -143,21 +143,19 @@ def _score(
     furthest = max((at for _, at in rules), default=0)
     for begin in range(0, len(rows), WIDEST):
         chunk = rows[begin : begin + WIDEST]
-        out = run.verify(chunk, logits=True)
-        assert out.logits is not None
-        for row in range(len(chunk)):
-            at = begin + row
-            logits = out.logits[row]
-            norm = float(logits[int(out.token[row])]) - log_of(float(out.confidence[row]))
+        places = range(begin, begin + len(chunk))
+        whole = any(place in places for _, place in rules)
+        out = run.score(chunk, whole, old.tokens[begin : begin + len(chunk)])
+        for row, at in enumerate(places):
             for index, (rule, place) in enumerate(rules):
                 if place == at:
                     text = (*rule.tokens, old.tokens[-1])
-                    found.rules[index] = float(logits[text[at]]) - norm
-            stays = min(float(logits[old.tokens[at]]) - norm, 0.0)
+                    found.rules[index] = _logprob(out, row, text[at])
+            stays = min(float(out.target_logprob[row]), 0.0)
             copied = found.copied[-1]
             least = _nth_best(found.starts, budget.beginnings) - FAR
             if copied + log_of(-math.expm1(stays)) >= least:
-                found.starts += _others(logits, norm, at, old.tokens[at], copied, least)
+                found.starts += _others(out, row, at, old.tokens[at], copied, least)
             found.copied.append(copied + stays)
         is_over = found.copied[-1] < _nth_best(found.starts, budget.beginnings) - FAR
         if is_over and begin + WIDEST > furthest:
@@ -165,19 +163,23 @@ def _score(
     return found
 
 
+def _logprob(out: Scores, row: int, token: int) -> float:
+    """Return the log-probability of any token."""
+    assert out.logits is not None
+    best, log = out.best(row)
+    return log + float(out.logits[row, token] - out.logits[row, best])
+
+
 def _others(
-    logits: FloatArray, norm: float, at: int, old: int, copied: float, least: float
+    out: Scores, row: int, at: int, old: int, copied: float, least: float
 ) -> Iterator[_Start]:
     """Yield the likeliest tokens besides ``old``, as long as they are likelier than ``least``."""
-    left = logits.copy()
-    left[old] = -np.inf
-    for _ in range(_EACH):
-        token = int(np.argmax(left))
-        own = float(left[token]) - norm
+    pairs = zip(out.top[row].tolist(), out.top_logprob[row].tolist(), strict=True)
+    others = [(token, own) for token, own in pairs if token != old]
+    for token, own in others[:_EACH]:
         if copied + own < least:
             return
         yield _Start(at, token, copied, own)
-        left[token] = -np.inf
 
 
 def _nth_best(starts: Seq[_Start], n: int) -> float:
@@ -235,9 +237,8 @@ def _write(
                 return
             drafts = [()] * len(going)
         cached = len(run.sequence.tokens) - base
-        packed = pack(going, drafts, cached)
-        out = run.branch(packed.tokens, packed.depths, packed.sees, base)
-        take(packed, out, cached)
+        packed = pack(going, drafts, base, cached)
+        take(packed, run.read(packed.rows), cached)
 
 
 def _going(branches: Seq[Branch], is_late: bool) -> list[Branch]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records import CanvasState, Finish
-from ..runtime.backend import CanvasOutput, CausalOutput
+from ..runtime.backend import Scores
 from .plan import Brief, Draft
 from .probabilities import (
     confidence,
@@ -232,21 +232,20 @@ class Answer:
 
     # -- predictions -----------------------------------------------------------------------------
 
-    def first_choices(
-        self, out: CanvasOutput | CausalOutput, count: int
-    ) -> list[tuple[int, float]]:
+    def first_choices(self, out: Scores, count: int) -> list[tuple[int, float]]:
         """The ``count`` most likely tokens of position 0 and their probabilities, END left out."""
         probabilities = self.distribution(0, out, self.allowed_now(), end=False)
         best = np.argsort(-probabilities, kind="stable")[:count]
         return [(int(i), float(probabilities[i])) for i in best if probabilities[i] > 0]
 
-    def guesses(self, out: CanvasOutput) -> list[Guess]:
+    def guesses(self, out: Scores) -> list[Guess]:
         return [self.guess(position, out) for position in range(self.room())]
 
-    def guess(self, position: int, out: CanvasOutput | CausalOutput) -> Guess:
+    def guess(self, position: int, out: Scores) -> Guess:
         """The likeliest token; where the answer may not end yet, the likeliest besides END, with
         the probability it has all the same."""
-        token, probability = int(out.token[position]), float(out.confidence[position])
+        token, log = out.best(position)
+        probability = math.exp(log)
         if token == self.brief.config.end_token and self.too_short(position):
             others = self.distribution(position, out)
             others[token] = 0.0
@@ -261,7 +260,7 @@ class Answer:
     def distribution(
         self,
         position: int,
-        out: CanvasOutput | CausalOutput,
+        out: Scores,
         allowed: NDArray[np.bool_] | None = None,
         end: bool = True,
     ) -> NDArray[np.float64]:
@@ -289,7 +288,7 @@ class Answer:
         self,
         position: int,
         allowed: NDArray[np.bool_] | None,
-        out: CanvasOutput | CausalOutput,
+        out: Scores,
     ) -> Guess:
         """The likeliest token that is allowed at ``position``, or a sample of those."""
         plan = self.brief.plan

@@ -17,17 +17,9 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..records import DraftCount, Quality, StepCallback
-from ..runtime.backend import (
-    Cancelled,
-    CanvasOutput,
-    CausalOutput,
-    IntArray,
-    JudgedOutput,
-    Sequence,
-)
+from ..runtime.backend import Cancelled, Denoises, IntArray, Rows, Scores, Sequence
 from ..runtime.prefix_cache import common_prefix
 from .answer import Answer
 from .copies import FREE, Drafts, DraftTally, surest
@@ -178,19 +170,21 @@ class Run:
             self.on_step = None
         return [row.answer for row in rows]
 
-    def step(self, row: Filling, logits: bool = False) -> CanvasOutput:
+    def step(self, row: Filling, logits: bool = False) -> Scores:
         """Run one denoise step."""
         if self.cancelled():
             raise Cancelled
         self.passes += 1
-        return self.sequence.denoise(row.window(), logits=logits or row.wants_logits())
+        assert isinstance(self.sequence, Denoises), "only such weights have canvases"
+        nothing = np.empty(0, np.int64)
+        return self.sequence.denoise(row.window(), nothing, logits or row.wants_logits())
 
     def commit(self, row: Filling) -> None:
         """Append a closed canvas to the cache and open the next."""
         if self.cancelled():
             raise Cancelled
         tokens = [row.answer.last_token, *row.answer.prefix()]
-        self.sequence.prefill(np.asarray(tokens[:-1], dtype=np.int64))
+        self.sequence.extend(np.asarray(tokens[:-1], dtype=np.int64))
         self.prefilled += len(tokens) - 1
         row.settle(len(tokens) - 1)
 
@@ -201,7 +195,7 @@ class Run:
         while judging.answer.finish is None:
             self.keep(judging, *self.read_draft(judging))
 
-    def read_draft(self, judging: Judging, logits: bool = False) -> tuple[JudgedRow, JudgedOutput]:
+    def read_draft(self, judging: Judging, logits: bool = False) -> tuple[JudgedRow, Scores]:
         """The first half of a pass of the judge; :meth:`keep` is the other.
 
         1. Draft: what a grammar forces, a copy, what masks of the last pass guessed, or what a
@@ -214,13 +208,16 @@ class Run:
         row = lay_out(
             answer.last_token, judging.drafts, config.mask_token, groups.masks, groups.behind
         )
-        return row, self.read(row, logits or judging.wants_logits())  # 2
+        logits = logits or judging.wants_logits()
+        if row.group == 0:
+            return row, self.score(row.tokens, logits)  # 2
+        return row, self.read(row.rows(len(self.sequence.tokens)), logits)  # 2
 
-    def keep(self, judging: Judging, row: JudgedRow, out: JudgedOutput) -> None:
+    def keep(self, judging: Judging, row: JudgedRow, out: Scores) -> None:
         """Keep what a pass stands by and its own next token, in the cache too, and what the masks
         behind them guess comes then."""
         before = len(self.sequence.tokens) - row.judging
-        kept = judging.review(out.causal)
+        kept = judging.review(out)
         self.tally.note(judging.drafts, judging.right)
         self.sequence.truncate(before + kept)
         judging.keep_guesses(row, out)
@@ -236,32 +233,29 @@ class Run:
         self.show(judging.answer)
         return drafts
 
-    def read(self, row: JudgedRow, logits: bool) -> JudgedOutput:
-        """The judged pass over ``row``."""
-        if row.group == 0:
-            return JudgedOutput(self.verify(row.tokens, logits))
-        if self.cancelled():
-            raise Cancelled
-        self.passes += 1
-        self.prefilled += row.judging
-        return self.sequence.judge(row.tokens, row.positions, row.sees, row.judging, logits)
+    def read(self, rows: Rows, logits: bool = False) -> Scores:
+        """Run a pass over rows at given positions."""
+        self._count(len(rows.tokens) - rows.masks)
+        return self.sequence.read(rows, logits)
 
-    def verify(self, tokens: Seq[int] | IntArray, logits: bool) -> CausalOutput:
-        if self.cancelled():
-            raise Cancelled
-        self.passes += 1
-        self.prefilled += len(tokens)
-        return self.sequence.verify(np.asarray(tokens, dtype=np.int64), logits=logits)
+    def score(
+        self, tokens: Seq[int] | IntArray, logits: bool, targets: Seq[int] | None = None
+    ) -> Scores:
+        """Run a causal pass over ``tokens``; see :meth:`Sequence.score`."""
+        self._count(len(tokens))
+        following = None if targets is None else np.asarray(targets, np.int64)
+        return self.sequence.score(np.asarray(tokens, np.int64), following, logits)
 
-    def branch(
-        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
-    ) -> CausalOutput:
-        """The causal pass over nodes of a tree; see :meth:`Sequence.branch`."""
+    def _count(self, tokens: int) -> None:
+        """Count a pass.
+
+        Raises:
+            Cancelled: the caller has cancelled.
+        """
         if self.cancelled():
             raise Cancelled
         self.passes += 1
-        self.prefilled += len(tokens)
-        return self.sequence.branch(tokens, depths, sees, base)
+        self.prefilled += tokens
 
     def judge_rows(
         self, brief: Brief, last_token: int, rng: np.random.Generator, count: int
@@ -269,10 +263,9 @@ class Run:
         """``count`` judged answers at most, one after another, out of one first causal pass."""
         first = Judging(Answer(brief, last_token, rng))
         after = len(self.sequence.tokens) + 1
-        read, said = self.read_draft(first, logits=count > 1)
-        out = said.causal
+        read, out = self.read_draft(first, logits=count > 1)
         choices = first.answer.first_choices(out, count)[1:] if count > 1 else []
-        self.keep(first, read, said)
+        self.keep(first, read, out)
         self.judge(first)
         self.on_step = None
         rows = [first]
@@ -303,7 +296,7 @@ class Run:
         if common < len(tokens):
             if self.cancelled():
                 raise Cancelled
-            self.sequence.prefill(np.asarray(tokens[common:], dtype=np.int64))
+            self.sequence.extend(np.asarray(tokens[common:], dtype=np.int64))
             self.prefilled += len(tokens) - common
 
     def show(self, answer: Answer) -> None:

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ..runtime.backend import CanvasOutput, IntArray
+from ..runtime.backend import IntArray, Scores
 from .answer import Answer, Guess
 from .probabilities import sample
 
@@ -54,7 +54,7 @@ class Filling:
         bound = self.answer.allowed_now() is not None
         return self._plan.temperature > 0 or bound or self.answer.too_short(0)
 
-    def advance(self, out: CanvasOutput) -> None:
+    def advance(self, out: Scores) -> None:
         """Take in the predictions [B] of one step: place, and see what is finished."""
         self.answer.steps += 1
         self._steps += 1
@@ -68,7 +68,7 @@ class Filling:
         self.answer.put(0, token, probability)
         self._conclude()
 
-    def draft(self, out: CanvasOutput) -> None:
+    def draft(self, out: Scores) -> None:
         """Place what one pass guesses from the left, as far as it is worth judging."""
         self.answer.steps += 1
         guesses = self.answer.guesses(out)
@@ -86,7 +86,7 @@ class Filling:
 
     # -- placing ---------------------------------------------------------------------------------
 
-    def _draw(self, position: int, guess: Guess, out: CanvasOutput) -> Guess:
+    def _draw(self, position: int, guess: Guess, out: Scores) -> Guess:
         """What to place at an unconstrained position: the guess, or a sample."""
         plan = self._plan
         if plan.temperature == 0:
@@ -96,7 +96,7 @@ class Filling:
         probabilities = self.answer.distribution(position, out, end=ends)
         return Guess(*sample(probabilities, plan, self.answer.rng))
 
-    def _place(self, guesses: list[Guess], out: CanvasOutput) -> None:
+    def _place(self, guesses: list[Guess], out: Scores) -> None:
         placed, free = self._walk_constraint(guesses, out)
         if not free:
             return
@@ -108,7 +108,7 @@ class Filling:
             if drawn.token != guesses[position].token:
                 return  # what lies beyond was predicted for another text
 
-    def _walk_constraint(self, guesses: list[Guess], out: CanvasOutput) -> tuple[int, bool]:
+    def _walk_constraint(self, guesses: list[Guess], out: Scores) -> tuple[int, bool]:
         """Place from left to right while the constraint lasts: the first position always, further
         ones while they are sure and the model guessed what was placed before them.
 

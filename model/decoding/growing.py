@@ -3,8 +3,7 @@
 It begins with a few masks. A position that predicts *expand* becomes two masks, one that predicts
 END is taken out, and what lies masked behind it too; any other token is placed. The published
 sampler settles one position a step; here every position that is sure enough is settled, the surest
-in any case. Runs passes over a :class:`~redraft.model.runtime.backend.SeesBehind`; knows nothing of
-prompts.
+in any case. Runs passes over a :class:`~redraft.model.runtime.backend.Denoises`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Sequence as Seq
 import numpy as np
 
 from ..records import CanvasState, StepCallback
-from ..runtime.backend import Cancelled, CanvasOutput, SeesBehind
+from ..runtime.backend import Cancelled, Denoises, Scores
 from .denoise import Denoised
 from .plan import Brief, Draft
 from .probabilities import confidence, cut_of, decode, pieces, sample, softmax
@@ -45,7 +44,7 @@ class Growing:
         mask = self._brief.config.mask_token
         return [mask if token is None else token for token in self.tokens]
 
-    def advance(self, out: CanvasOutput) -> None:
+    def advance(self, out: Scores) -> None:
         """Settle what is sure enough of the predictions [m], the surest masked position at least,
         and let the canvas grow and shrink."""
         self.steps += 1
@@ -70,7 +69,7 @@ class Growing:
                 tokens, sure = [*tokens, None], [*sure, 0.0]
         self.tokens, self._p = tokens[: self._most], sure[: self._most]
 
-    def _guess(self, position: int, out: CanvasOutput) -> tuple[int, float]:
+    def _guess(self, position: int, out: Scores) -> tuple[int, float]:
         """The token to settle at a position, and its probability."""
         config, plan = self._brief.config, self._brief.plan
         grows = len(self.tokens) < self._most and self._budget > 0
@@ -107,24 +106,29 @@ class Growing:
 
 
 def grow(
-    sequence: SeesBehind,
-    behind: Seq[int],
+    sequence: Denoises,
+    between: tuple[int, Seq[int]],
     brief: Brief,
     rng: np.random.Generator,
     on_step: StepCallback | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Denoised:
-    """Write one answer between the tokens of ``sequence`` and those ``behind`` it.
+    """Write one answer.
+
+    Args:
+        between: the prompt's last token before the answer, which ``sequence`` does not hold, and
+            the tokens behind the answer.
 
     Raises:
         Cancelled: ``cancelled`` said so.
     """
-    canvas = Growing(brief, rng)
+    canvas, (last_token, behind) = Growing(brief, rng), between
     while canvas.open:
         if cancelled():
             raise Cancelled
-        window = np.asarray(canvas.window(), dtype=np.int64)
-        canvas.advance(sequence.denoise_between(window, np.asarray(behind, dtype=np.int64)))
+        *window, last = [last_token, *canvas.window()]
+        after = np.asarray([last, *behind], dtype=np.int64)
+        canvas.advance(sequence.denoise(np.asarray(window, np.int64), after, logits=True))
         if on_step is not None:
             on_step(canvas.state())
     return Denoised((canvas.draft(),), canvas.steps, 0)

@@ -112,7 +112,7 @@ class _Writing:
                 return
             drafts = self.judging.drafts
             out, _ = tree.said(node, [each.token for each in drafts])
-            self.judging.drafts = drafts[: len(out.token) - 1]
+            self.judging.drafts = drafts[: len(out.top) - 1]
             before = len(self.answer.settled)
             kept = self.judging.review(out)
             run.tally.note(self.judging.drafts, self.judging.right)
@@ -158,8 +158,7 @@ class _Editor:
         return Denoised(found, self._run.passes, self._run.prefilled, counts)
 
     def _search(self) -> None:
-        packed = self._run.sequence.branches
-        proposed = usable(self._brief, self._field, self._effort, quiet=False) if packed else []
+        proposed = usable(self._brief, self._field, self._effort, quiet=False)
         self._read([[], *map(self._whole, proposed)])
         quiet = is_quiet(self._ranges, self._brief)
         judged = usable(self._brief, self._field, self._effort, quiet)
@@ -245,8 +244,7 @@ class _Editor:
     def _chosen(self) -> list[Opening]:
         """The ranges to go on with: those in progress, and others as long as there is time."""
         going = [one.opening for one in self._writing.values() if self._goes_on(one)]
-        together = self._effort.ranges if self._run.sequence.branches else 1
-        room = min(together - len(going), self._effort.ranges - len(self._writing))
+        room = self._effort.ranges - max(len(going), len(self._writing))
         if room <= 0 or ((going or self._drafts) and self._late()):
             return going
         left = [each for each in self._ranges.open() if each.text not in self._writing]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..runtime.backend import IntArray
+from ..runtime.backend import IntArray, Rows
 from .copies import Drafts
 
 
@@ -25,6 +25,12 @@ class JudgedRow:
     judging: int  # the first so many say which token follows them, and may stay in the cache
     behind: tuple[int, ...]  # which of these have masks behind them
     group: int  # masks behind each
+
+    def rows(self, held: int) -> Rows:
+        """Return the rows of the pass behind ``held`` tokens."""
+        following = np.append(self.tokens[1:], self.tokens[-1:])
+        masks = len(self.tokens) - self.judging
+        return Rows(self.tokens, held + self.positions, self.sees, following, masks)
 
 
 def lay_out(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..runtime.backend import CanvasOutput, CausalOutput, JudgedOutput, MaskGuesses
+from ..runtime.backend import MaskGuesses, Scores
 from .answer import Answer, Guess
 from .copies import Drafts, continuation, surest
 from .filling import Filling
@@ -77,7 +77,7 @@ class Judging:
         guesses = answer.brief.odds.of_groups(config.masks)
         return worth_groups([each.chance for each in drafts], guesses, self._prices)
 
-    def keep_guesses(self, row: JudgedRow, out: JudgedOutput) -> None:
+    def keep_guesses(self, row: JudgedRow, out: Scores) -> None:
         """Of what the masks of a row guessed, that behind the last draft that was right, now that
         the token behind it is known."""
         self._masks = ()
@@ -99,8 +99,8 @@ class Judging:
             chances = [*(each.chance for each in drafts), *usual[len(drafts) :]]
             if self._prices is not None and worth(chances, self._prices) <= len(drafts):
                 break
-            token, p = masks.chain(range(mask, mask + 1), (tokens or [before])[-1])
-            tokens, sure = [*tokens, *token], [*sure, *p]
+            token, p = masks.guess(mask, (tokens or [before])[-1])
+            tokens, sure = [*tokens, token], [*sure, p]
             drafts = odds.of_masks(tokens, sure)
         return drafts
 
@@ -109,7 +109,7 @@ class Judging:
         brief = self.answer.brief
         return Filling(self.answer) if brief.config.has_canvases and brief.plan.drafts else None
 
-    def guesses(self, canvas: Filling, out: CanvasOutput) -> Drafts:
+    def guesses(self, canvas: Filling, out: Scores) -> Drafts:
         """What one pass over ``canvas`` guesses, as far as it is worth judging."""
         canvas.draft(out)
         tokens = self.answer.prefix()
@@ -128,7 +128,7 @@ class Judging:
         answer = self.answer
         return answer.brief.plan.temperature > 0 or answer.guarded or answer.too_short(0)
 
-    def review(self, out: CausalOutput) -> int:
+    def review(self, out: Scores) -> int:
         """Keep the drafted tokens that the causal pass over the last token and the draft stands
         by, and write its own token where it first disagrees, or behind the last.
 
@@ -159,7 +159,7 @@ class Judging:
         self.answer.settle_each(count)
         self.drafts = ()
 
-    def _choice(self, position: int, out: CausalOutput) -> Guess:
+    def _choice(self, position: int, out: Scores) -> Guess:
         """Return the causal pass's token at ``position``: its likeliest, or a sample."""
         answer, plan = self.answer, self.answer.brief.plan
         allowed = answer.allowed_now()

@@ -166,7 +166,7 @@ class _Search:
         kept = [token for token in first.token_ids if token != end]
         self.run.sequence.truncate(self.base)
         for start in range(0, len(kept) + 1, _ROWS):
-            out = self.run.verify([self.last_token, *kept][start : start + _ROWS], logits=True)
+            out = self.run.score([self.last_token, *kept][start : start + _ROWS], logits=True)
             for row, place in enumerate(range(start, min(start + _ROWS, len(kept) + 1))):
                 probabilities = walk.distribution(row, out, walk.allowed_now())  # [vocab]
                 if walk.too_short(0):

@@ -1,10 +1,7 @@
 """What the causal pass says of several texts that begin alike: a tree of tokens behind a prompt.
 
-Each token is read once, whatever texts it is part of. Where the sequence can
-(``Sequence.branches``) all that is new in a call is read in one pass, side by side: positions are
-given, and no branch sees
-another. Elsewhere one branch is read after the other, each behind what it shares with the last.
-Knows nothing of ranges, lines or what a text is for.
+Each token is read once, whatever texts it is part of. All that is new in a call is read in one
+pass, side by side: positions are given, and no branch sees another.
 """
 
 from __future__ import annotations
@@ -17,11 +14,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..runtime.backend import CausalOutput, FloatArray, IntArray
+from ..runtime.backend import FloatArray, Rows, Scores
 from .denoise import Run
 
 #: Tokens read in one pass: a cancel is heard before each, and whole distributions of as many lie in
-#: memory at once (``VERIFY_CHUNK`` in ``runtime/onnx_sequence.py`` says what that takes).
+#: memory at once (``SCORED_CHUNK`` in ``runtime/onnx_sequence.py`` says what that takes).
 WIDEST = 32
 
 
@@ -35,7 +32,7 @@ class Node:
     children: dict[int, Node] = field(default_factory=dict)
     read: bool = False  # are the next fields known?
     best: int = 0  # likeliest next token
-    confidence: float = 0.0  # its probability
+    log: float = 0.0  # its log-probability
     logs: dict[int, float] = field(default_factory=dict)  # log-probability of some next tokens
     logits: FloatArray | None = None  # [vocab] as long as somebody may ask
     row: int | None = None  # where its keys and values lie, behind the prompt
@@ -82,12 +79,9 @@ class Tree:
         for node in self._nodes(self.root):
             if node.depth >= self._keep:
                 node.logits = None
-        ends = [self._grown(text) for text in texts]
-        if self._run.sequence.branches:
-            return self._read_together(ends)
-        return [node for end in ends for node in self._read_alone(end)]
+        return self._read_together([self._grown(text) for text in texts])
 
-    def said(self, node: Node, drafts: Seq[int]) -> tuple[CausalOutput, Node]:
+    def said(self, node: Node, drafts: Seq[int]) -> tuple[Scores, Node]:
         """What was said behind ``node`` and ``drafts``, as far as these were read; and the last."""
         found = [node]
         for token in drafts:
@@ -100,13 +94,11 @@ class Tree:
             if each.logits is None:
                 break
             logits.append(each.logits)
-        return CausalOutput(
-            np.asarray([each.best for each in found], np.int64),
-            np.asarray([each.confidence for each in found], np.float32),
-            np.asarray(
-                [one.logs.get(two.token, -math.inf) for one, two in pairwise(found)],
-                np.float32,
-            ),
+        targets = [one.logs.get(two.token, -math.inf) for one, two in pairwise(found)]
+        return Scores(
+            np.asarray([[each.best] for each in found], np.int64),
+            np.asarray([[each.log] for each in found], np.float32),
+            np.asarray([*targets, -math.inf], np.float32),
             np.stack(logits) if logits else None,
         ), found[-1]
 
@@ -124,8 +116,6 @@ class Tree:
         for token in text:
             at = at.children.setdefault(token, Node(token, at, at.depth + 1))
         return at
-
-    # -- side by side ---------------------------------------------------------------------------
 
     def _read_together(self, ends: Seq[Node]) -> list[Node]:
         fresh: dict[int, Node] = {}
@@ -151,8 +141,8 @@ class Tree:
         for at, node in enumerate(new):
             sees[at, [one.row for one in node.path() if one.row is not None]] = True
         tokens = np.asarray([node.token for node in new], np.int64)
-        depths = np.asarray([node.depth for node in new], np.int64)
-        self._note(new, self._run.branch(tokens, depths, sees, self._base))
+        positions = np.asarray([self._base + node.depth for node in new], np.int64)
+        self._note(new, self._run.read(Rows(tokens, positions, sees, tokens), logits=True))
 
     def _without_rows(self, part: list[Node]) -> list[Node]:
         """What has to be run for ``part``: all of each path that does not lie in the cache."""
@@ -168,36 +158,17 @@ class Tree:
             node.row = None
         self._rows = []
 
-    # -- one after the other --------------------------------------------------------------------
-
-    def _read_alone(self, end: Node) -> list[Node]:
-        path = end.path()
-        fresh = [node for node in path if not node.read]
-        if not fresh:
-            return []
-        common = 0
-        for one, two in zip(self._rows, path, strict=False):
-            if one is not two:
-                break
-            common += 1
-        common = min(common, path.index(fresh[0]))
-        self._run.sequence.truncate(self._base + common)
-        self._rows = path
-        tokens: IntArray = np.asarray([node.token for node in path[common:]], np.int64)
-        self._note(path[common:], self._run.verify(tokens, logits=True))
-        return fresh
-
     # -- what a pass says -----------------------------------------------------------------------
 
-    def _note(self, nodes: Seq[Node], out: CausalOutput) -> None:
+    def _note(self, nodes: Seq[Node], out: Scores) -> None:
         assert out.logits is not None
         for at, node in enumerate(nodes):
             if node.read:
                 continue
             node.read = True
-            node.best, node.confidence = int(out.token[at]), float(out.confidence[at])
+            node.best, node.log = out.best(at)
             node.logits = out.logits[at]
-            whole = float(node.logits[node.best]) - math.log(max(node.confidence, 1e-30))
+            whole = float(node.logits[node.best]) - node.log
             asked = (*node.children, self._end)
             node.logs = {token: float(node.logits[token]) - whole for token in asked}
-            node.logs[node.best] = math.log(max(node.confidence, 1e-30))
+            node.logs[node.best] = node.log

@@ -35,7 +35,7 @@ from ..prompt.grammars import WholeAnswer
 from ..prompt.render import REDRAFT_3, Prompt
 from ..prompt.tokens import Tokenizer
 from ..records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
-from ..runtime.backend import CHUNK, Backend, Cancelled, SeesBehind, Sequence
+from ..runtime.backend import CHUNK, Backend, Cancelled, Denoises, Sequence
 from ..runtime.prefix_cache import PrefixCache
 from .around import Around
 from .converse import chat_prompt, price_labels
@@ -116,7 +116,7 @@ def answer(
     rendered = clock()
 
     # 2. The cached sequence that begins alike reads what is new of it, and the answer is written.
-    context = prompt.tokens if prompt.in_place else prompt.tokens[:-1]
+    context = prompt.tokens[:-1]
     room = room_for(request, config) + len(prompt.behind)
     with model.cache.acquire(context, room) as lease:
         lease.sequence.permit(prompt.permitted or config.ends)
@@ -187,7 +187,7 @@ def prefill(
     for start in range(0, len(tokens), step):
         if cancelled():
             raise Cancelled
-        sequence.prefill(np.asarray(tokens[start : start + step], dtype=np.int64))
+        sequence.extend(np.asarray(tokens[start : start + step], dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +279,8 @@ def _write(
         labels = [model.tokenizer.encode(label) for label in request.conversation.labels]
         return price_labels(sequence, last, labels, request.conversation.labels, brief, cancelled)
     if prompt.in_place:
-        assert isinstance(sequence, SeesBehind), "only such weights are given this format"
-        return grow(sequence, prompt.behind, brief, rng, on_step, cancelled)
+        assert isinstance(sequence, Denoises), "only such weights are given this format"
+        return grow(sequence, (last, prompt.behind), brief, rng, on_step, cancelled)
     if prompt.rewrites and _looks_around(request, plan):
         search = SEARCH[request.quality]
         late = writing.late_after(search.deadline_ms, plan)
@@ -364,20 +364,21 @@ def warm_up(backend: Backend) -> None:
     """Run every kind of pass that answers need once, so that no request pays for set-up."""
     config = backend.config
     width = config.canvas_width
-    sequence = backend.new_sequence(CHUNK + 2 * width)
+    sequence = backend.open(CHUNK + 2 * width)
     try:
         some = min(64, len(config.text_ids))
         tokens = config.text_ids.start + np.arange(CHUNK, dtype=np.int64) % some
         prefill(sequence, tokens, lambda: False, step_of(backend))  # no wider: memory stays
         sequence.truncate(CHUNK - 8)
-        sequence.prefill(tokens[-8:-1])  # a keystroke's worth
+        sequence.extend(tokens[-8:-1])  # a keystroke's worth
         window = np.full(width, config.mask_token, dtype=np.int64)
         window[0] = tokens[-1]
         for logits in (False, True):
             if config.has_canvases:
-                sequence.denoise(window, logits=logits)
+                assert isinstance(sequence, Denoises)
+                sequence.denoise(window, window[:0], logits=logits)
             if config.verifier == "ar":
-                sequence.verify(tokens[-4:], logits=logits)
+                sequence.score(tokens[-4:], logits=logits)
                 sequence.truncate(CHUNK - 8)
     finally:
         backend.release(sequence)

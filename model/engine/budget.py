@@ -62,14 +62,14 @@ def measure(backend: Backend, clock: Callable[[], float]) -> PrefillSpeed:
 
 def _time_chunks(backend: Backend, clock: Callable[[], float], count: int) -> list[float]:
     """Seconds per token of each of ``count`` chunks, one behind the other."""
-    sequence = backend.new_sequence(_MEASURED_CHUNKS * CHUNK + backend.config.canvas_width)
+    sequence = backend.open(_MEASURED_CHUNKS * CHUNK + backend.config.canvas_width)
     first = backend.config.special_tokens
     tokens = first + np.arange(CHUNK, dtype=np.int64) % (backend.config.vocab - first)
     times = []
     try:
         for _ in range(count):
             begin = clock()
-            sequence.prefill(tokens)
+            sequence.extend(tokens)
             times.append((clock() - begin) / CHUNK)
     finally:
         backend.release(sequence)

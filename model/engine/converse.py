@@ -80,7 +80,7 @@ def price_labels(
             f"'model': {brief.config.name} does not read from left to right, so it cannot say how "
             "likely a given answer is. Choose another model."
         )
-    out = sequence.verify(np.asarray([last_token], np.int64), logits=True)
+    out = sequence.score(np.asarray([last_token], np.int64), logits=True)
     assert out.logits is not None
     first = softmax(out.logits[0].astype(np.float64))  # [vocab]
     base, end, drafts = len(sequence.tokens), brief.config.end_token, []
@@ -88,7 +88,7 @@ def price_labels(
         if cancelled():
             raise Cancelled
         whole = np.asarray([*tokens, end], np.int64)
-        further = sequence.verify(whole).log_probability  # [len(tokens)] of those behind the first
+        further = sequence.score(whole).target_logprob[:-1]  # of the tokens behind the first
         sequence.truncate(base)
         probabilities = [float(first[whole[0]]), *np.exp(further.astype(np.float64)).tolist()]
         sure = confidence(probabilities)

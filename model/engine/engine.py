@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from ..errors import EngineGone, ModelNotReady, Overloaded, PredictionTimeout, RedraftError
 from ..records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
-from ..runtime.backend import Backend, Cancelled, Interruptible
+from ..runtime.backend import Backend, Cancelled
 from .abilities import abilities_of, chat_abilities_of
 from .answer import Clock, Loader, LoadState, Model, answer
 from .converse import longest_tokens
@@ -164,8 +164,8 @@ class Engine:
 
     def _interrupt(self) -> None:
         """End the pass under way; the lock is held."""
-        if self._computing is not None and isinstance(self._computing[1], Interruptible):
-            self._computing[1].interrupt()
+        if self._computing is not None:
+            self._computing[1].interrupt(True)
 
     @contextlib.contextmanager
     def _being_computed(self, job: _Job, backend: Backend) -> Iterator[None]:
@@ -176,8 +176,7 @@ class Engine:
         finally:
             with self._changed:
                 self._computing = None
-                if isinstance(backend, Interruptible):
-                    backend.resume()
+                backend.interrupt(False)
 
     def _demand_retry(self) -> None:
         """Load again, where loading failed long enough ago."""

@@ -78,9 +78,9 @@ def onnx_loader(
 
 def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model:
     """Return the model in memory, warm, with its budget measured."""
-    from ..runtime.block_backend import open_backend
+    from ..runtime.onnx_backend import OnnxBackend
 
-    backend = open_backend(folder, device.provider, threads, KV_BYTES)
+    backend = OnnxBackend(folder, device.provider, threads, KV_BYTES)
     try:
         warm_up(backend)
         budget = _budget(backend, name, threads)

@@ -17,14 +17,10 @@ from onnx import ModelProto
 
 from ..config import ModelConfig
 from ..errors import WeightsError
-from .onnx_graph import MASK_ROW, build, forms_of, tables_of
-from .onnx_interface import Form, Graph
-from .onnx_nodes import DATA_FILE
+from .layout import DATA_FILE, LAYOUT, Form, forms_of
+from .onnx_graph import MASK_ROW, build, tables_of
+from .onnx_interface import Graph
 from .quantize import Array, FloatArray, Stored
-
-#: Raise when the inputs or outputs of the graphs change: ``runtime/onnx_graphs.py`` refuses other
-#: layouts.
-LAYOUT = 5
 
 #: Offset and length in the data file, in bytes, of each tensor by its name.
 Places = dict[str, tuple[int, int]]
@@ -42,7 +38,7 @@ def materialise(
     folder: Path,
     progress: Callable[[float], None] | None = None,
 ) -> None:
-    """Write the graphs (``<form>.onnx`` of each of ``onnx_graph.forms_of``), ``weights.bin``,
+    """Write the graphs (``<form>.onnx`` of each of ``layout.forms_of``), ``weights.bin``,
     ``config.json`` and ``graphs.json`` (variant, layout, forms, and where the tables that are
     looked up outside the graphs lie in ``weights.bin``).
 
@@ -60,7 +56,7 @@ def materialise(
         SettingsError: there is no such variant.
         WeightsError: a weight is missing or misshapen, or the disk is full or read-only.
     """
-    graphs = {form: build(config, variant, form) for form in forms_of(config, variant)}
+    graphs = {form: build(config, variant, form) for form in forms_of(config)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write = _Writer(config, variant, context, canvas, progress or (lambda _: None))
@@ -100,7 +96,7 @@ class _Writer:
             with temporary.open("wb") as file:
                 for form, graph in graphs.items():
                     for stored in graph.stored:
-                        own = (split and form != "prefill" and stored.adapted) or stored.of_masks
+                        own = (split and form == "denoise" and stored.adapted) or stored.of_masks
                         _point(graph.model, self._place(file, stored, own, total))
                 found = {s: self._place(file, s, s.of_masks, total) for s in tables}
             temporary.replace(folder / DATA_FILE)

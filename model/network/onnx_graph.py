@@ -1,15 +1,10 @@
 """Builds the ONNX graphs of a model from its configuration, node by node, without weights.
 
-The forms of one network: ``prefill`` (causal, appends to the KV cache), ``denoise`` (one window,
-both directions), ``packed`` (windows side by side, none sees another, of which one is a special
-case) and ``shared``, which is prefill or packed as an input says: onnxruntime packs the weights of
-each graph anew, so only one graph means one copy of them. Weights that attend otherwise than to a
-canvas (``ModelConfig.attention``) have ``denoise`` alone: it reads any part of a sequence. Tokens
-are looked up outside (``runtime/embedding.py``): a table in the graph would stay in memory beside
-the head that was packed from it. No exporter, no torch and no binary in git is involved. Attention
-is onnxruntime's GroupQueryAttention: it appends keys and values to preallocated buffers and rotates
-by tables that are inputs. Knows nothing of files, sessions or devices: ``onnx_files.py`` places the
-weights, ``onnx_linear.py`` says how they are multiplied.
+``layout.forms_of`` names the graphs of a model. Tokens are looked up outside
+(``runtime/embedding.py``): a table in the graph would stay in memory beside the head that was
+packed from it. Attention is onnxruntime's GroupQueryAttention: it appends keys and values to
+preallocated buffers and rotates by tables that are inputs. ``onnx_files.py`` places the weights,
+``onnx_linear.py`` says how they are multiplied.
 """
 
 from __future__ import annotations
@@ -21,7 +16,8 @@ from onnx import NodeProto, TensorProto, helper
 
 from ..config import CANDIDATES, SAMPLER, ModelConfig
 from ..errors import WeightsError
-from .onnx_interface import Form, Graph, graph_of, reads_masks, reads_placed, samples
+from .layout import TOP, Form
+from .onnx_interface import Graph, graph_of, reads_masks, samples
 from .onnx_linear import LinearMaps
 from .onnx_nodes import CONTRIB, Nodes
 from .quantize import HALF, Role, Stored, block_size, check_variant, float_type, format_of
@@ -30,16 +26,6 @@ from .quantize import HALF, Role, Stored, block_size, check_variant, float_type,
 MASK_ROW = "mask.weight"
 #: Names of the tables that are looked up outside the graphs.
 EMBEDDING, MASK = "embed", "mask"
-
-
-def forms_of(config: ModelConfig, variant: str) -> tuple[Form, ...]:
-    """The graphs that a model of this configuration runs."""
-    if config.attention != "canvas":
-        return ("denoise",)
-    if variant in HALF:  # CUDA packs no weights, and its fused attention takes no bias
-        masks = config.adapter == "masks"
-        return ("prefill", "packed") if masks else ("prefill", "denoise", "packed")
-    return ("prefill", "packed") if config.adapter == "canvas" else ("shared",)
 
 
 def tables_of(config: ModelConfig, variant: str) -> tuple[Stored, ...]:
@@ -78,13 +64,12 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
         cos, sin [positions, head_dim / 2]
     suppressed float32 [vocab], added to the logits
         past_key.i, past_value.i -> present_key.i, present_value.i [1, kv_heads, capacity, head_dim]
-        rows int64 [r] -> token int64 [r, 1], confidence float32 [r, 1], logits float32 [r, vocab]
-        targets int64 [r] -> log_probability float32 [r, 1], of each target after its row
-        shared: causal bool; where it is true, the next two may be empty
-        packed, shared: positions int64 [1, n]; bias [1, 1, n, total]
-        prefill, shared, but in half precision without masks: placed bool; where it is true,
-                positions and bias are given as well, and hide more than what comes later
-        the same, where the adapter is on masks: the last g rows may be masks behind judged
+        rows int64 [r] -> top int64 [r, TOP], the likeliest tokens, falling; top_logprob float32
+                [r, TOP]; logits float32 [r, vocab]
+        targets int64 [r] -> target_logprob float32 [r, 1], of each target after its row
+        causal: placed bool; where it is true, positions int64 [1, n] and bias [1, 1, n, total]
+                are given and hide more than what comes later; else they are empty
+        causal, where the adapter is on masks: the last g rows may be masks behind verified
                 tokens: mask_rows int64 [g] of the n, scored_masks int64 [g] of the r
         the same with a sampler: of the masks -> mask_token int64 and mask_logit float32
                 [g, CANDIDATES], falling, and mask_hidden float32 [g, hidden]
@@ -200,19 +185,18 @@ class _Builder:
         inputs = [*heads, f"past_key.{layer}", f"past_value.{layer}"]
         inputs += ["seqlens_k", "total", "cos", "sin"]
         outputs = [f"attention.{layer}", f"present_key.{layer}", f"present_value.{layer}"]
-        if self.form == "shared":
-            self.nodes.add(
-                self._if(
-                    "causal",
-                    outputs,
-                    lambda own: [self._read(layer, inputs, own)],
-                    lambda own: [self._attend(layer, inputs, own, "packed")],
-                )
+        if self.form == "causal":
+            # The kernel of both branches is the same and reads of each token as much, so neither
+            # masks nor branches of a tree change a bit of what a prompt's own tokens say.
+            attention = self._if(
+                "placed",
+                outputs,
+                lambda own: [self._attend(layer, inputs, own, "placed")],
+                lambda own: [self._attend(layer, inputs, own, "causal")],
             )
-        elif self.form == "prefill":
-            self.nodes.add(self._read(layer, inputs, outputs))
         else:
-            self.nodes.add(self._attend(layer, inputs, outputs, self.form))
+            attention = self._attend(layer, inputs, outputs, "denoise")
+        self.nodes.add(attention)
         return outputs[0]  # [1, n, heads * head_dim]
 
     def _if(self, condition: str, outputs: list[str], then: Branch, otherwise: Branch) -> NodeProto:
@@ -226,22 +210,9 @@ class _Builder:
             branches[name] = helper.make_graph(made(own), f"{name}.{outputs[0]}", [], values)
         return helper.make_node("If", [condition], outputs, f"{condition}.{outputs[0]}", **branches)
 
-    def _read(self, layer: int, inputs: list[str], outputs: list[str]) -> NodeProto:
-        """Causal attention, with masks behind the tokens or side by side as branches where there
-        are some. The kernel is the same and reads of each token as much as without, so that neither
-        changes a bit of what a prompt's own tokens say."""
-        if not reads_placed(self.config, self.variant, self.form):
-            return self._attend(layer, inputs, outputs, "prefill")
-        return self._if(
-            "placed",
-            outputs,
-            lambda own: [self._attend(layer, inputs, own, "placed")],
-            lambda own: [self._attend(layer, inputs, own, "prefill")],
-        )
-
     def _attend(self, layer: int, inputs: list[str], outputs: list[str], kind: str) -> NodeProto:
-        """As in one of the forms, or "placed": causal, positions and bias given."""
-        if kind in ("packed", "placed"):
+        """Return the node of a form, or of "placed": causal with positions and bias given."""
+        if kind == "placed":
             inputs = [*inputs, "positions", "bias"]
         elif self.config.attention == "block":
             inputs = [*inputs, "", "bias"]  # positions count on from what is cached
@@ -254,7 +225,7 @@ class _Builder:
             num_heads=self.config.heads,
             kv_num_heads=self.config.kv_heads,
             do_rotary=1,
-            causal=1 if kind in ("prefill", "placed") else 0,
+            causal=0 if kind == "denoise" else 1,
         )
 
     def _norm_heads(self, name: str, x: str, heads: int) -> str:
@@ -306,20 +277,28 @@ class _Builder:
             self.nodes.op("Gemm", hidden, head[0], suppressed, out="logits", transB=1)
 
     def _score(self) -> None:
-        """The next token after each row, its probability, and what is thought of the targets.
+        """Append the likeliest tokens after each row and the log-probabilities of these and of the
+        targets.
 
-        log Z = logit - log p of the likeliest: ReduceLogSumExp runs on one thread and takes 0.3 ms
-        a row of 151,936, four times what Softmax takes.
+        A log-probability is that of the likeliest token plus the difference of the logits:
+        ReduceLogSumExp runs on one thread and takes 0.3 ms a row of 151,936, four times what
+        Softmax takes.
         """
-        last = self.nodes.ints("last", [-1])
+        first, last = self.nodes.ints("first", [0]), self.nodes.ints("last", [-1])
         p = self.nodes.op("Softmax", "logits", axis=-1)  # [r, vocab]
-        likeliest = ["logits", self.nodes.ints("one", [1])]
-        best, _ = self.nodes.ops("TopK", likeliest, 0, out=["best", "token"], axis=-1)
-        self.nodes.op("GatherElements", p, "token", out="confidence", axis=1)
-        norm = self.nodes.op("Sub", best, self.nodes.op("Log", "confidence"))
+        wanted = ["logits", self.nodes.ints("top_count", [TOP])]
+        best, top = self.nodes.ops("TopK", wanted, 0, out=["best", "top"], axis=-1)  # [r, TOP]
+        likeliest = self.nodes.op("Gather", top, first, axis=1)  # [r, 1]
+        p = self.nodes.op("GatherElements", p, likeliest, axis=1)  # [r, 1]
+        logprob, logit = self.nodes.op("Log", p), self.nodes.op("Gather", best, first, axis=1)
+        self._relative(best, logit, logprob, "top_logprob")
         target = self.nodes.op("Unsqueeze", "targets", last)  # [r, 1]
-        logit = self.nodes.op("GatherElements", "logits", target, axis=1)
-        self.nodes.op("Sub", logit, norm, out="log_probability")
+        target = self.nodes.op("GatherElements", "logits", target, axis=1)
+        self._relative(target, logit, logprob, "target_logprob")
+
+    def _relative(self, logits: str, logit: str, logprob: str, out: str) -> None:
+        """Append the log-probabilities of ``logits``, given both of one token."""
+        self.nodes.op("Add", self.nodes.op("Sub", logits, logit), logprob, out=out)
 
     def _candidates(self, hidden: str) -> None:
         """The likeliest tokens of each mask and its hidden state, for the sampler outside."""

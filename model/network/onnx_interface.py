@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
 from ..config import CANDIDATES, ModelConfig
+from .layout import TOP, Form
 from .onnx_nodes import CONTRIB, Nodes
-from .quantize import HALF, Stored, float_type
-
-Form = Literal["shared", "prefill", "denoise", "packed"]
-FORMS: tuple[Form, ...] = get_args(Form)
+from .quantize import Stored, float_type
 
 _OPSET = 23
 _IR_VERSION = 11
@@ -27,30 +24,22 @@ class Graph:
 
 
 def reads_masks(config: ModelConfig, form: Form) -> bool:
-    """Whether a graph reads masks behind judged tokens."""
-    return config.adapter == "masks" and form in ("shared", "prefill")
+    """Return whether a graph reads masks behind verified tokens."""
+    return config.adapter == "masks" and form == "causal"
 
 
 def samples(config: ModelConfig, form: Form) -> bool:
-    """Whether a graph says of masks what a sampler asks."""
+    """Return whether a graph computes what the sampler of masks needs."""
     return config.sampler > 0 and reads_masks(config, form)
 
 
-def reads_placed(config: ModelConfig, variant: str, form: Form) -> bool:
-    """Whether a causal graph also reads rows whose positions, and what each sees, are given: masks
-    behind judged tokens, or the branches of a tree. CUDA's fused attention takes no bias."""
-    if config.attention != "canvas" or form not in ("shared", "prefill"):
-        return False
-    return variant not in HALF or config.adapter == "masks"
-
-
 def graph_of(nodes: Nodes, config: ModelConfig, variant: str, form: Form) -> Graph:
-    """The model of all nodes; its inputs and outputs are those of ``onnx_graph.build``."""
+    """Return the model of all nodes, with the inputs and outputs of ``onnx_graph.build``."""
     kind = helper.np_dtype_to_tensor_dtype(float_type(variant))
     graph = helper.make_graph(
         nodes.nodes,
         f"redraft.{form}",
-        [*_inputs(config, variant, form, kind), *_caches("past", config, kind)],
+        [*_inputs(config, form, kind), *_caches("past", config, kind)],
         [*_outputs(config, form), *_caches("present", config, kind)],
         initializer=nodes.initializers(),
     )
@@ -61,9 +50,9 @@ def graph_of(nodes: Nodes, config: ModelConfig, variant: str, form: Form) -> Gra
     return Graph(model, tuple(nodes.stored.values()))
 
 
-def _inputs(config: ModelConfig, variant: str, form: Form, kind: int) -> list[ValueInfoProto]:
+def _inputs(config: ModelConfig, form: Form, kind: int) -> list[ValueInfoProto]:
     info = helper.make_tensor_value_info
-    half, placed = config.head_dim // 2, reads_placed(config, variant, form)
+    half = config.head_dim // 2
     values = [
         info("embedded", kind, [1, "n", config.hidden]),
         info("seqlens_k", TensorProto.INT32, [1]),
@@ -74,18 +63,17 @@ def _inputs(config: ModelConfig, variant: str, form: Form, kind: int) -> list[Va
         info("rows", TensorProto.INT64, ["r"]),
         info("targets", TensorProto.INT64, ["r"]),
     ]
-    if form == "shared":
-        values += [info("causal", TensorProto.BOOL, [])]
-    if placed:
-        values += [info("placed", TensorProto.BOOL, [])]
-    if form in ("packed", "shared") or placed:
-        values += [info("positions", TensorProto.INT64, [1, "given"])]
+    if form == "causal":
+        values += [
+            info("placed", TensorProto.BOOL, []),
+            info("positions", TensorProto.INT64, [1, "given"]),
+        ]
     if reads_masks(config, form):
         values += [
             info("mask_rows", TensorProto.INT64, ["g"]),
             info("scored_masks", TensorProto.INT64, ["g"]),
         ]
-    if form in ("packed", "shared") or placed or config.attention == "block":
+    if form == "causal" or config.attention == "block":
         values += [info("bias", kind, [1, 1, "given", "all"])]
     return values
 
@@ -93,9 +81,9 @@ def _inputs(config: ModelConfig, variant: str, form: Form, kind: int) -> list[Va
 def _outputs(config: ModelConfig, form: Form) -> list[ValueInfoProto]:
     info = helper.make_tensor_value_info
     values = [
-        info("log_probability", TensorProto.FLOAT, ["r", 1]),
-        info("token", TensorProto.INT64, ["r", 1]),
-        info("confidence", TensorProto.FLOAT, ["r", 1]),
+        info("top", TensorProto.INT64, ["r", TOP]),
+        info("top_logprob", TensorProto.FLOAT, ["r", TOP]),
+        info("target_logprob", TensorProto.FLOAT, ["r", 1]),
         info("logits", TensorProto.FLOAT, ["r", config.vocab]),
     ]
     if samples(config, form):

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from .layout import DATA_FILE
 from .quantize import Stored
-
-#: The file beside the graphs that holds every large tensor.
-DATA_FILE = "weights.bin"
 
 #: The domain of onnxruntime's own operators.
 CONTRIB = "com.microsoft"

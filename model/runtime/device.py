@@ -15,9 +15,9 @@ from ..config import ModelConfig
 from ..errors import InstallError, SettingsError
 from ..network.quantize import HALF, check_variant
 from ..release import how_to_install
-from .block_backend import open_backend
 from .installed import import_onnxruntime, offered
 from .machine import int8_is_exact, open_probe
+from .onnx_backend import OnnxBackend
 from .onnx_session import check_runs
 from .provider_check import PLAIN, first_line, how_it_differs
 
@@ -117,7 +117,7 @@ def problem_of(runtime: ModuleType, provider: str, variant: str, config: ModelCo
         return problem
 
     def opened(folder: Path) -> Any:
-        return open_backend(folder, provider, 1)
+        return OnnxBackend(folder, provider, 1)
 
     problem = how_it_differs(opened, variant, config)
     return f"{provider} {problem}" if problem else ""

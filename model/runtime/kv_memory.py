@@ -124,14 +124,13 @@ class CpuMemory:
 
 
 class DeviceMemory:
-    """Buffers on a device numpy cannot reach; tokens are copied there by a two-node graph."""
+    """Buffers on a device."""
 
     def __init__(
-        self, runtime: Any, config: ModelConfig, dtype: np.dtype[Any], device: str, provider: str
+        self, runtime: Any, config: ModelConfig, dtype: np.dtype[Any], device: str
     ) -> None:
         self._runtime, self._config, self._dtype = runtime, config, dtype
         self._device = device
-        self._copier = runtime.InferenceSession(_copy_model(dtype), providers=[provider])
 
     def allocate(self, capacity: int) -> Buffer:
         c = self._config
@@ -152,16 +151,11 @@ class DeviceMemory:
         """A device backs its memory when it allocates."""
 
     def copy(self, source: Buffer, target: Buffer, length: int) -> None:
-        keep = self._runtime.OrtValue.ortvalue_from_numpy(np.array([length], np.int64))
-        fill = np.array([0, target.capacity - length], np.int64)
-        padding = self._runtime.OrtValue.ortvalue_from_numpy(fill)
+        """Copy the first ``length`` tokens through the memory of the machine."""
         for (_, old), (_, new) in zip(source.values(), target.values(), strict=True):
-            binding = self._copier.io_binding()
-            binding.bind_ortvalue_input("source", old)
-            binding.bind_ortvalue_input("length", keep)
-            binding.bind_ortvalue_input("padding", padding)
-            binding.bind_ortvalue_output("target", new)
-            self._copier.run_with_iobinding(binding)
+            whole = np.zeros(new.shape(), self._dtype)  # [1, kv_heads, capacity, head_dim]
+            whole[:, :, :length] = old.numpy()[:, :, :length]
+            new.update_inplace(whole)
 
     def hold(self, array: NDArray[Any]) -> Any:
         return self._runtime.OrtValue.ortvalue_from_numpy(array, self._device, 0)
@@ -169,37 +163,8 @@ class DeviceMemory:
 
 def memory_on(runtime: Any, provider: str, config: ModelConfig, dtype: np.dtype[Any]) -> Memory:
     if provider == "CUDA":
-        return DeviceMemory(runtime, config, dtype, "cuda", "CUDAExecutionProvider")
+        return DeviceMemory(runtime, config, dtype, "cuda")
     return CpuMemory(runtime, config, dtype)
-
-
-def _copy_model(dtype: np.dtype[Any]) -> bytes:
-    """source [1, heads, a, dim] -> its first ``length`` tokens, padded at their end."""
-    from onnx import TensorProto, helper  # here: the CPU never needs it
-
-    kind = helper.np_dtype_to_tensor_dtype(dtype)
-    info = helper.make_tensor_value_info
-    ints = helper.make_tensor
-    graph = helper.make_graph(
-        [
-            helper.make_node("Slice", ["source", "zero", "length", "axis"], ["kept"]),
-            helper.make_node("Pad", ["kept", "padding", "", "axis"], ["target"]),
-        ],
-        "copy",
-        [
-            info("source", kind, [1, "heads", "a", "dim"]),
-            info("length", TensorProto.INT64, [1]),
-            info("padding", TensorProto.INT64, [2]),
-        ],
-        [info("target", kind, [1, "heads", "b", "dim"])],
-        initializer=[
-            ints("zero", TensorProto.INT64, [1], [0]),
-            ints("axis", TensorProto.INT64, [1], [2]),
-        ],
-    )
-    opsets = [helper.make_opsetid("", 21)]
-    data: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
-    return data
 
 
 @dataclass

@@ -1,8 +1,4 @@
-"""Runs a model folder with onnxruntime: the serving implementation of ``backend.py``.
-
-Keys and values live in preallocated buffers of a few sizes, bound as past and present of the same
-graph, so a denoise step copies no cache and rolling back is only counting. Knows nothing of
-prompts, of denoising schedules or of where the folder came from.
+"""A model folder run by onnxruntime: the serving implementation of ``backend.py``.
 
 One backend, its sequences included, serves one thread at a time.
 """
@@ -12,17 +8,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..config import ModelConfig
-from ..errors import WeightsError
+from ..errors import InvalidRequest, WeightsError
+from ..network.layout import DATA_FILE
 from ..network.quantize import HALF
-from ..network.rope import stretch
 from .backend import Sequence
+from .canvas_sequence import CanvasSequence, DiffusionSequence
 from .installed import import_onnxruntime
-from .kv_memory import Pool, size_class
+from .kv_memory import MOST_TOKENS, Pool, size_class
 from .machine import default_threads
 from .mapped_files import MappedFiles
-from .onnx_graphs import DATA_FILE, Graphs, described
 from .onnx_sequence import OnnxSequence
-from .onnx_session import check_runs
+from .onnx_session import Graphs, check_runs, described
+from .rope import stretch
 
 #: Bytes of KV buffers kept for reuse after they were released.
 DEFAULT_KV_BYTES = 1 << 30
@@ -86,41 +83,50 @@ class OnnxBackend:
         """Keep released KV buffers while all fit in this; to be called while none is in use."""
         self._pool.limit(kv_bytes)
 
-    def new_sequence(self, capacity: int) -> OnnxSequence:
-        """An empty sequence of the smallest size class that holds ``capacity`` tokens.
+    def open(self, capacity: int) -> OnnxSequence:
+        """Return an empty sequence of the smallest size class that holds ``capacity`` tokens.
 
         Raises:
             InvalidRequest: no size class is that large, or there is no memory for it.
         """
-        return OnnxSequence(self.graphs, self._pool.take(size_class(capacity)))
+        config = self.config
+        if config.attention == "bidirectional" and capacity > MOST_TOKENS:
+            raise InvalidRequest(
+                f"{capacity:,} tokens are asked for; {config.name} reads all of them in every "
+                f"step and takes {MOST_TOKENS:,} at most. Send less context."
+            )
+        kind = CanvasSequence if config.has_canvases else OnnxSequence
+        if config.attention != "canvas":
+            kind = DiffusionSequence
+        return kind(self.graphs, self._pool.take(size_class(capacity)))
 
     def fork(self, sequence: Sequence, length: int, capacity: int) -> OnnxSequence:
-        """A new sequence with the first ``length`` tokens of another; empty where its size class
-        rotates positions differently (see ``rope.stretch``): those keys would be wrong."""
+        """Return a new sequence with the first ``length`` tokens of another.
+
+        It is empty where its size class rotates positions differently (see ``rope.stretch``): those
+        keys would be wrong.
+        """
         assert isinstance(sequence, OnnxSequence) and 0 <= length <= len(sequence.tokens)
         sequence.settle()
-        fork = self.new_sequence(capacity)
+        fork = self.open(capacity)
         if stretch(self.config, fork.capacity) == stretch(self.config, sequence.capacity):
             self.graphs.memory.copy(sequence.buffer, fork.buffer, length)
             fork.adopt(sequence.tokens[:length])
         return fork
 
     def release(self, sequence: Sequence) -> None:
-        """The sequence may not be used any more."""
+        """Take the memory of a sequence back, which cannot be used any more."""
         assert isinstance(sequence, OnnxSequence)
         self._pool.give_back(sequence.detach())
 
     def changed(self) -> str:
-        """Why the weights are not what was loaded: somebody wrote into their file; "" if not."""
+        """Return why the weights are no longer those that were loaded, or ""."""
         file = self._mapped.changed()
         return "" if file is None else f"{file.name} was written to while it was in use"
 
-    def interrupt(self) -> None:
-        """See ``backend.Interruptible``: heard between two operators, after some milliseconds."""
-        self.graphs.interrupt(True)
-
-    def resume(self) -> None:
-        self.graphs.interrupt(False)
+    def interrupt(self, now: bool) -> None:
+        """Interrupt passes between two operators, after some milliseconds, or let them run."""
+        self.graphs.interrupt(now)
 
     def close(self) -> None:
         self.graphs.close()

@@ -1,5 +1,7 @@
-"""One pass through a graph that is bound to a KV buffer: past and present are the same memory, so
-a pass copies no cache. Knows nothing of what the tokens mean."""
+"""One pass through a graph that is bound to a KV buffer.
+
+Past and present are the same memory, so a pass copies no cache.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import CANDIDATES
+from ..network.layout import TOP
 from .backend import IntArray
 from .kv_memory import Buffer
-from .onnx_graphs import Graphs, Purpose
-from .special_ends import SpecialEnds
+from .onnx_session import Graphs, Purpose
 
 #: What a pass fills, by the names of the graph's outputs.
 Outputs = dict[str, NDArray[Any]]
 
 
 def room_for_masks(masks: int, hidden: int) -> Outputs:
-    """Memory for what a sampler asks of ``masks``: mask_token int64 and mask_logit float32 [masks,
-    CANDIDATES], mask_hidden float32 [masks, hidden]."""
+    """Return memory for what a sampler needs of ``masks``.
+
+    That is mask_token int64 and mask_logit float32 [masks, CANDIDATES], mask_hidden float32
+    [masks, hidden].
+    """
     return {
         "mask_token": np.empty((masks, CANDIDATES), np.int64),
         "mask_logit": np.empty((masks, CANDIDATES), np.float32),
@@ -28,16 +33,17 @@ def room_for_masks(masks: int, hidden: int) -> Outputs:
     }
 
 
-def room_for(rows: int, targets: bool = False, vocab: int = 0) -> Outputs:
-    """Memory for what a pass says of ``rows``: token int64 [rows, 1], confidence float32
-    [rows, 1], and where they are asked for log_probability float32 [rows, 1] of targets and
-    logits float32 [rows, vocab]."""
+def room_for(rows: int, vocab: int = 0) -> Outputs:
+    """Return memory for the scores of ``rows``.
+
+    That is top int64 and top_logprob float32 [rows, TOP], target_logprob float32 [rows, 1], and
+    with a ``vocab`` logits float32 [rows, vocab].
+    """
     outputs: Outputs = {
-        "token": np.empty((rows, 1), np.int64),
-        "confidence": np.empty((rows, 1), np.float32),
+        "top": np.empty((rows, TOP), np.int64),
+        "top_logprob": np.empty((rows, TOP), np.float32),
+        "target_logprob": np.empty((rows, 1), np.float32),
     }
-    if targets:
-        outputs["log_probability"] = np.empty((rows, 1), np.float32)
     if vocab:
         outputs["logits"] = np.empty((rows, vocab), np.float32)
     return outputs
@@ -50,10 +56,8 @@ class Pass:
         self._graphs, self._runtime = graphs, graphs.runtime
         self._embedding, self._canvas = graphs.embedding, graphs.reads_masks(purpose)
         self._form = form = graphs.form_for(purpose)
-        causal = purpose in ("prefill", "judge")
-        self.placed = form == "packed" or (form == "shared" and not causal)
-        self.ends: SpecialEnds | None = None  # where any special token is read as END
-        self._binding = graphs.session(form).io_binding()
+        self.ends_at_specials = False  # any special token is read as END
+        self._binding = graphs.sessions[form].io_binding()
         self._nothing = self._value(np.empty(0, np.float32))
         self._fed: dict[str, Any] = {}  # the binding does not keep the arrays alive
         for name, value in buffer.values():
@@ -62,21 +66,17 @@ class Pass:
         cos, sin = graphs.tables(buffer.capacity)
         self._binding.bind_ortvalue_input("cos", cos)
         self._binding.bind_ortvalue_input("sin", sin)
-        takes = graphs.inputs(form)
-        if "causal" in takes:
-            self.feed("causal", np.array(causal))
-        if "placed" in takes:
-            self.feed("placed", np.array(purpose == "judge"))
-        if "positions" in takes:
+        if form == "causal":
+            self.feed("placed", np.array(purpose == "placed"))
             self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), graphs.dtype))
-        self._takes_masks = "mask_rows" in takes
+        self._takes_masks = form == "causal" and graphs.config.adapter == "masks"
 
     def suppress(self, bias: Any) -> None:
-        """What is added to the logits of the next pass. OrtValue [vocab]"""
+        """Set what is added to the logits of the next pass. OrtValue [vocab]"""
         self._binding.bind_ortvalue_input("suppressed", bias)
 
     def place(self, positions: IntArray, bias: NDArray[Any]) -> None:
-        """Where the next tokens stand, and what each may look at. [n], [1, 1, n, total]"""
+        """Set the positions of the next tokens and what each looks at. [n], [1, 1, n, total]"""
         self.feed("positions", positions[None])
         self.feed("bias", bias)
 
@@ -95,11 +95,12 @@ class Pass:
         outputs: Outputs,
         masks: int = 0,
     ) -> None:
-        """Run over ``tokens`` [n] behind ``cached`` tokens and fill ``outputs``, which speak of
-        ``rows`` [r] of them and of ``targets`` [r] behind these.
+        """Run over ``tokens`` [n] behind ``cached`` tokens and fill ``outputs``.
 
         Args:
-            masks: so many of the last tokens are masks behind judged tokens.
+            rows: [r] indices of the tokens that are scored.
+            targets: [r] tokens behind these.
+            masks: so many of the last tokens are masks behind verified tokens.
         """
         total = cached + len(tokens)
         if self._takes_masks:
@@ -115,8 +116,8 @@ class Pass:
         self._graphs.run(self._form, self._binding)
         for name in outputs:  # the binding would hold them, a pass for each sequence of the cache
             self._binding.bind_ortvalue_output(name, self._nothing)
-        if self.ends is not None:
-            self.ends.read(outputs)
+        if self.ends_at_specials and outputs:
+            self._graphs.end_at_specials(outputs)
 
     def _value(self, array: NDArray[Any]) -> Any:
         return self._runtime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))

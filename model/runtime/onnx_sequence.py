@@ -1,5 +1,7 @@
-"""A sequence on onnxruntime: tokens with their keys and values in one buffer, and what can be asked
-of them. Rolling back is only counting. Knows nothing of where buffers come from."""
+"""A sequence on onnxruntime: tokens with their keys and values in one buffer.
+
+Truncating only changes a count.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,17 @@ from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InvalidRequest
-from .backend import CHUNK, CanvasOutput, CausalOutput, IntArray, JudgedOutput, MaskGuesses
+from .backend import CHUNK, IntArray, MaskGuesses, Rows, Scores
 from .kv_memory import Buffer
-from .onnx_graphs import Graphs, Purpose
 from .onnx_pass import Outputs, Pass, room_for, room_for_masks
+from .onnx_session import Graphs, Purpose
 
-#: ``CHUNK`` where every row is judged: of 32 rows of 151,936 the logits take 19 MB and all that
+#: ``CHUNK`` where every row is scored: of 32 rows of 151,936 the logits take 19 MB and all that
 #: they are made from 80 more, which stay with the process. A pass over 64 is hardly cheaper than
 #: two over 32.
-VERIFY_CHUNK = 32
+SCORED_CHUNK = 32
 
 #: Tokens of a prompt at most that wait to be read in the pass behind them, which they make hardly
 #: dearer, instead of in one of their own: a key typed costs so many. From 33
@@ -39,28 +40,35 @@ class OnnxSequence:
 
     @property
     def tokens(self) -> list[int]:
+        """The tokens held, with those that wait."""
         return self._tokens
 
     @property
     def capacity(self) -> int:
+        """The most tokens it holds."""
         return self.buffer.capacity
 
     @property
     def buffer(self) -> Buffer:
+        """The memory of keys and values."""
         assert self._buffer is not None, "this sequence was released"
         return self._buffer
 
     def adopt(self, tokens: list[int]) -> None:
-        """The buffer already holds the keys and values of ``tokens``."""
+        """Set the tokens whose keys and values the buffer already holds."""
         self._tokens, self._waiting = list(tokens), 0
 
     def pretend(self, tokens: list[int]) -> None:
-        """Take ``tokens`` for cached without computing them, their keys and values in memory that
-        is really there: for measuring, as zeros that were never touched are read faster."""
+        """Take ``tokens`` for cached without computing them, for measuring.
+
+        Their keys and values are backed by memory, as zeros that were never touched are read
+        faster.
+        """
         self._graphs.memory.touch(self.buffer)
         self.adopt(tokens)
 
     def detach(self) -> Buffer:
+        """Return the buffer; the sequence cannot be used any more."""
         buffer = self.buffer
         self._buffer = None
         self._passes.clear()
@@ -68,17 +76,20 @@ class OnnxSequence:
         return buffer
 
     def permit(self, marks: Seq[int]) -> None:
+        """Set the special tokens that may be predicted."""
         self._permitted = tuple(marks)
 
     def truncate(self, length: int) -> None:
+        """Keep the first ``length`` tokens."""
         assert 0 <= length <= len(self._tokens)
         self._waiting = max(self._waiting - (len(self._tokens) - length), 0)
         del self._tokens[length:]
 
-    def prefill(self, tokens: IntArray) -> None:
+    def extend(self, tokens: IntArray) -> None:
+        """Append ``tokens`` [n]; a few wait for the next pass."""
         self._check_room(len(tokens))
         if self._waiting + len(tokens) > FEW or not self._cached:  # behind nothing no row is placed
-            self._prefill(np.append(self._ahead(), tokens))
+            self._extend(np.append(self._ahead(), tokens))
         else:
             self._tokens.extend(tokens.tolist())
             self._waiting += len(tokens)
@@ -86,7 +97,7 @@ class OnnxSequence:
     def settle(self) -> None:
         """Read what waits, so that the buffer holds the keys and values of all tokens."""
         if self._waiting:
-            self._prefill(self._ahead())
+            self._extend(self._ahead())
 
     @property
     def _cached(self) -> int:
@@ -94,116 +105,80 @@ class OnnxSequence:
         return len(self._tokens) - self._waiting
 
     def _ahead(self) -> IntArray:
-        """The tokens that wait: any pass begins with them."""
+        """Return the tokens that wait: any pass begins with them."""
         return np.asarray(self._tokens[self._cached :], np.int64)
 
     def _hold(self, tokens: IntArray) -> None:
-        """The pass is done that read what waited and whatever follows it in ``tokens``."""
+        """Note that a pass has read what waited and whatever follows it in ``tokens``."""
         self._tokens[self._cached :] = tokens.tolist()
         self._waiting = 0
 
-    def _prefill(self, tokens: IntArray) -> None:
+    def _extend(self, tokens: IntArray) -> None:
         idle = self._graphs.idle_rows
         for start in range(0, len(tokens), CHUNK):
             chunk = tokens[start : start + CHUNK]
             self._append(chunk, chunk[:idle], {})
 
-    def verify(self, tokens: IntArray, logits: bool = False) -> CausalOutput:
+    def score(
+        self, tokens: IntArray, targets: IntArray | None = None, logits: bool = False
+    ) -> Scores:
+        """Append ``tokens`` [n] and predict the token after each; see ``backend.Sequence``."""
         self._check_room(len(tokens))
-        if len(tokens) + self._waiting > VERIFY_CHUNK:
+        if len(tokens) + self._waiting > SCORED_CHUNK:
             self.settle()
-        n = len(tokens)
-        outputs = self._room_for(n, targets=True, logits=logits)
-        following = np.append(tokens[1:], tokens[-1:])  # nobody reads the last one's target
-        for start in range(0, n, VERIFY_CHUNK):
-            part = slice(start, start + VERIFY_CHUNK)
-            spoken = {name: values[part] for name, values in outputs.items()}
+        outputs = self._room_for(len(tokens), logits)
+        following = np.append(tokens[1:], tokens[-1:]) if targets is None else targets
+        for start in range(0, len(tokens), SCORED_CHUNK):
+            part = slice(start, start + SCORED_CHUNK)
+            scored = {name: values[part] for name, values in outputs.items()}
             read = np.append(self._ahead(), tokens[part])
-            self._append(read, following[part], spoken, self._waiting)
-        return _causal(outputs, n)
+            self._append(read, following[part], scored, self._waiting)
+        return scores_of(outputs)
 
-    def judge(
-        self,
-        tokens: IntArray,
-        positions: IntArray,
-        sees: NDArray[np.bool_],
-        judging: int,
-        logits: bool = False,
-    ) -> JudgedOutput:
-        if judging == len(tokens) or not self._cached:
-            # Without a cache GroupQueryAttention takes only the first position and counts on.
-            return JudgedOutput(self.verify(tokens[:judging], logits))
-        sampler, masks = self._graphs.sampler, len(tokens) - judging
-        outputs = self._room_for(len(tokens), targets=True, logits=logits)
-        if sampler is not None:
-            outputs |= room_for_masks(masks, self._graphs.config.hidden)
-        at, following = len(self._tokens) + positions, np.append(tokens[1:], tokens[-1:])
-        self._read_placed(tokens, at, sees, masks, following, outputs)
-        sure = outputs["confidence"][judging:, 0]
-        if sampler is None:
-            alone = MaskGuesses(outputs["token"][judging:], sure)
-            return JudgedOutput(_causal(outputs, judging), alone)
-        logit, hidden = outputs["mask_logit"], outputs["mask_hidden"]
-        guesses = MaskGuesses(outputs["mask_token"], sure, logit, hidden, sampler)
-        return JudgedOutput(_causal(outputs, judging), guesses)
-
-    @property
-    def branches(self) -> bool:
-        """Whether a graph that takes any positions reads as the judge does."""
-        config = self._graphs.config
-        if config.attention != "canvas":
-            return False
-        return self._graphs.places or config.adapter in ("none", "all")
-
-    def branch(
-        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
-    ) -> CausalOutput:
-        outputs = self._room_for(len(tokens), logits=True)
-        self._read_placed(tokens, base + depths, sees, 0, tokens, outputs)
-        token, confidence = outputs["token"][:, 0], outputs["confidence"][:, 0]
-        return CausalOutput(token, confidence, np.empty(0, np.float32), outputs["logits"])
-
-    def _read_placed(
-        self,
-        tokens: IntArray,
-        at: IntArray,
-        sees: NDArray[np.bool_],
-        masks: int,
-        targets: IntArray,
-        outputs: Outputs,
-    ) -> None:
-        """Read ``tokens`` [n] at the positions ``at`` [n] and append them, but for the last
-        ``masks``; ``outputs`` speak of all.
-
-        Args:
-            sees: [n, k + n] what each looks at: the last k tokens held, and these; it sees all that
-                comes before.
+    def read(self, rows: Rows, logits: bool = False) -> Scores:
+        """Append ``rows``, except masks, and predict the token after each; see ``Sequence``.
 
         What waits is read ahead of them, and a single row twice, as in :meth:`_append`.
         """
-        if not self._graphs.places:
-            self.settle()
-        n, cached, first = len(tokens), self._cached, self._waiting
+        n = len(rows.tokens)
+        kept = n - rows.masks
+        if not self._cached:
+            # Without a cache GroupQueryAttention takes only the first position and counts on.
+            assert rows.sees.shape[1] == n, "nothing is held that rows could see"
+            return self.score(rows.tokens[:kept], rows.targets[:kept], logits)
+        cached, first = self._cached, self._waiting
         twin = int(n == 1 and not first)
         self._check_room(n + twin)
-        rows = first + np.arange(n, dtype=np.int64)
-        read = np.concatenate([self._ahead(), tokens, tokens[:twin]])
+        scored = first + np.arange(n, dtype=np.int64)
+        read = np.concatenate([self._ahead(), rows.tokens, rows.tokens[:twin]])
+        at = rows.positions
         placed = np.concatenate([cached + np.arange(first), at, at[:twin] + 1])
         width, held = first + n + twin, cached + first
         unseen = np.zeros((n, cached + width), np.bool_)
         unseen[:, held + 1 : held + 1 + twin] = True
-        before = np.arange(held - (sees.shape[1] - n), held)
-        unseen[:, np.concatenate([before, cached + rows])] = ~sees
+        before = np.arange(held - (rows.sees.shape[1] - n), held)
+        unseen[:, np.concatenate([before, cached + scored])] = ~rows.sees
         bias = np.zeros((1, 1, width, cached + width), self._graphs.dtype)
-        bias[0, 0, rows] = np.where(unseen, self._graphs.unseen, 0.0)
-        one = self._pass("judge" if self._graphs.places else "packed", outputs)
+        bias[0, 0, scored] = np.where(unseen, self._graphs.unseen, 0.0)
+        outputs = self._room_for(n, logits)
+        sampler = self._graphs.sampler if rows.masks else None
+        if sampler is not None:
+            outputs |= room_for_masks(rows.masks, self._graphs.config.hidden)
+        one = self._pass("placed", outputs)
         one.place(placed, bias)
-        one.run(read, cached, rows, targets, outputs, masks)
-        self._hold(read[: first + n - masks])
+        one.run(read, cached, scored, rows.targets, outputs, rows.masks)
+        self._hold(read[: first + kept])
+        if not rows.masks:
+            return scores_of(outputs)
+        confidence = np.exp(outputs["top_logprob"][kept:, 0])
+        guesses = MaskGuesses(outputs["top"][kept:], confidence)
+        if sampler is not None:
+            logit, hidden = outputs["mask_logit"], outputs["mask_hidden"]
+            guesses = MaskGuesses(outputs["mask_token"], confidence, logit, hidden, sampler)
+        return scores_of(outputs, kept)._replace(masks=guesses)
 
     def _append(self, chunk: IntArray, targets: IntArray, outputs: Outputs, first: int = 0) -> None:
-        """Append ``chunk``; ``outputs`` are filled with what is said of ``targets``, each after
-        the token of the same index from ``first`` on.
+        """Append ``chunk`` and score ``targets``, each after the token of its index past ``first``.
 
         A single token is run twice, one behind the other, and the second is forgotten: one row
         goes through other kernels than several, whose last bits differ, and quantised activations
@@ -215,44 +190,22 @@ class OnnxSequence:
         alone = len(chunk) == 1 and cached + 2 <= self.capacity
         tokens = np.repeat(chunk, 2) if alone else chunk
         rows = first + np.arange(len(targets), dtype=np.int64)
-        self._pass("prefill", outputs).run(tokens, cached, rows, targets, outputs)
+        self._pass("causal", outputs).run(tokens, cached, rows, targets, outputs)
         self._hold(chunk)
 
-    def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
-        self.settle()
-        read = window if self._graphs.config.logit_shift else self._with_ahead(window)
-        self._check_room(len(read))
-        outputs = self._room_for(len(window), logits=logits)
-        one = self._pass("denoise", outputs)
-        cached, rows = len(self._tokens), np.arange(len(read), dtype=np.int64)
-        if one.placed:
-            nothing_hidden = np.zeros((1, 1, len(read), cached + len(read)), self._graphs.dtype)
-            one.place(cached + rows, nothing_hidden)
-        rows = rows[len(read) - len(window) :]
-        one.run(read, cached, rows, read[rows], outputs)
-        return CanvasOutput(
-            outputs["token"][:, 0], outputs["confidence"][:, 0], outputs.get("logits")
-        )
-
-    def _with_ahead(self, window: IntArray) -> IntArray:
-        """Return ``window`` with one mask more: weights without the shift predict a masked position
-        in its own place, so they are asked one place further on."""
-        return np.append(window, self._graphs.config.mask_token)
-
     def _pass(self, purpose: Purpose, outputs: Iterable[str]) -> Pass:
-        """One binding per purpose and per set of outputs: they cannot be unbound one by one."""
+        """Return a binding per purpose and per set of outputs: these cannot be unbound singly."""
         key = (purpose, frozenset(outputs))
         if key not in self._passes:
             self._passes[key] = Pass(self._graphs, purpose, self.buffer)
         one = self._passes[key]
         one.suppress(self._graphs.suppressed(self._permitted))
-        one.ends = self._graphs.special_ends if len(self._permitted) > 1 else None
-        if one.ends is not None and self._permitted != self._graphs.config.ends:
-            one.ends = None  # a conversation, whose marks mean something each
+        config = self._graphs.config  # in a conversation each special token has its meaning
+        one.ends_at_specials = config.specials_end and self._permitted == config.ends
         return one
 
-    def _room_for(self, rows: int, *, targets: bool = False, logits: bool = False) -> Outputs:
-        return room_for(rows, targets, self._graphs.config.vocab if logits else 0)
+    def _room_for(self, rows: int, logits: bool) -> Outputs:
+        return room_for(rows, self._graphs.config.vocab if logits else 0)
 
     def _check_room(self, count: int) -> None:
         if len(self._tokens) + count > self.capacity:
@@ -262,12 +215,12 @@ class OnnxSequence:
             )
 
 
-def _causal(outputs: Outputs, judged: int) -> CausalOutput:
-    """What a pass said of its first ``judged`` rows, each one's target the next one's token."""
+def scores_of(outputs: Outputs, rows: int | None = None) -> Scores:
+    """Return what a pass computed of its first ``rows``; None: of all."""
     logits = outputs.get("logits")
-    return CausalOutput(
-        outputs["token"][:judged, 0],
-        outputs["confidence"][:judged, 0],
-        outputs["log_probability"][: judged - 1, 0],
-        None if logits is None else logits[:judged],
+    return Scores(
+        outputs["top"][:rows],
+        outputs["top_logprob"][:rows],
+        outputs["target_logprob"][:rows, 0],
+        None if logits is None else logits[:rows],
     )

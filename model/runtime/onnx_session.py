@@ -1,17 +1,53 @@
-"""Opens one graph with onnxruntime: on which provider, with how many threads, and what a failure to
-load means. Knows nothing of what a graph computes."""
+"""The graphs of a ready folder in onnxruntime, and the inputs that every pass shares.
+
+Opens sessions; holds the embedding, the tables of positions and the tokens that are not predicted.
+"""
 
 from __future__ import annotations
 
+import re
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import ModelConfig
 from ..errors import InstallError, SettingsError, WeightsError
-from ..network.quantize import HALF, check_variant
+from ..network.layout import DATA_FILE, LAYOUT, Form
+from ..network.quantize import HALF, check_variant, float_type
+from ..weights.manifest import MANIFEST, problem_of, read_json
+from .backend import SUPPRESSED, Cancelled
+from .embedding import Embedding
 from .installed import offered
+from .kv_memory import Memory, memory_on
+from .mask_sampler import MaskSampler
+from .rope import rope_tables
 
+#: What a pass is for: to append tokens, to append rows at given positions, or to read a canvas.
+Purpose = Literal["causal", "placed", "denoise"]
 #: Microseconds a thread waits for work before it sleeps.
 SPIN_US = 20
+
+_AGAIN = "Run 'redraft model pull' again, or import it again if it was imported."
+
+
+def described(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
+    """Return the configuration of a model folder and its ``graphs.json``.
+
+    Raises:
+        WeightsError: the folder is incomplete, corrupt or of another layout.
+    """
+    if (folder / MANIFEST).exists() and (problem := problem_of(folder, None, thorough=False)):
+        raise WeightsError(f"The model in {folder} cannot be used: {problem}. {_AGAIN}")
+    about, config = read_json(folder / "graphs.json"), read_json(folder / "config.json")
+    if about.get("layout") != LAYOUT or not config:
+        raise WeightsError(
+            f"{folder} holds no model that this Redraft can run (layout {about.get('layout')}, "
+            f"needed {LAYOUT}). {_AGAIN}"
+        )
+    return ModelConfig.from_dict(config), about
 
 
 def check_runs(variant: str, provider: str) -> None:
@@ -24,6 +60,148 @@ def check_runs(variant: str, provider: str) -> None:
     if (variant in HALF) != (provider == "CUDA"):
         fitting = " or ".join(HALF) if provider == "CUDA" else "int8, q8, q4 or fp32"
         raise SettingsError(f"The variant {variant} does not run on {provider}: choose {fitting}.")
+
+
+class Graphs:
+    """The graphs of one folder on one device.
+
+    Args:
+        about: ``graphs.json``; see :func:`described`.
+        runtime: the onnxruntime module.
+
+    Raises:
+        InstallError: the provider stopped working.
+        WeightsError: a graph is missing or does not load.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        config: ModelConfig,
+        about: dict[str, Any],
+        runtime: Any,
+        provider: str,
+        threads: int,
+    ) -> None:
+        self.config = config
+        self.runtime = runtime
+        self.provider = provider
+        self.variant = str(about.get("variant"))
+        self.dtype = float_type(self.variant)
+        self.memory: Memory = memory_on(runtime, provider, config, self.dtype)
+        self._run_options = runtime.RunOptions()
+        self._run_options.log_severity_level = 4  # an interrupted pass is no error
+        self._tables: dict[int, tuple[Any, Any]] = {}
+        self._suppressed: dict[tuple[int, ...], Any] = {}
+        forms: tuple[Form, ...] = tuple(about.get("forms", ()))
+        if not forms:
+            raise WeightsError(f"{folder} names no graph. {_AGAIN}")
+        self.sessions = {
+            form: open_session(runtime, folder / f"{form}.onnx", provider, threads)
+            for form in forms
+        }
+        tables = about.get("tables", {})
+        self.embedding = Embedding(folder / DATA_FILE, tables, config, self.dtype)
+        held = self.embedding.sampler
+        self.sampler = MaskSampler(held, self.embedding) if held else None
+
+    @property
+    def idle_rows(self) -> int:
+        """Rows that are scored in a pass of which no score is needed.
+
+        A CUDA kernel may refuse to be launched over nothing, and onnxruntime before 1.32 reduces no
+        rows to a wrong shape, which int8 does.
+        """
+        release = tuple(int(part) for part in re.findall(r"\d+", self.runtime.__version__)[:2])
+        misshapen = self.variant == "int8" and release < (1, 32)
+        return 1 if self.provider == "CUDA" or misshapen else 0
+
+    @property
+    def unseen(self) -> float:
+        """The attention bias that hides a token."""
+        return -1e9 if self.dtype == np.float32 else -6e4
+
+    def form_for(self, purpose: Purpose) -> Form:
+        """Return the graph that serves a purpose.
+
+        Raises:
+            SettingsError: these weights have no such graph.
+        """
+        form: Form = "denoise" if purpose == "denoise" else "causal"
+        if form not in self.sessions:
+            raise SettingsError(
+                f"{self.config.name} never reads from left to right alone, so its drafts cannot be "
+                "verified that way. Set verifier to none."
+            )
+        return form
+
+    def reads_masks(self, purpose: Purpose) -> bool:
+        """Return whether masks have an embedding of their own, as a canvas has learnt it.
+
+        Weights that never read causally have it in the table like any other token.
+        """
+        return self.config.attention == "canvas" and purpose != "causal"
+
+    def run(self, form: Form, binding: Any) -> None:
+        """Run one pass over what is bound.
+
+        Raises:
+            Cancelled: it was interrupted.
+        """
+        try:
+            self.sessions[form].run_with_iobinding(binding, self._run_options)
+        except RuntimeError:
+            if self._run_options.terminate:
+                raise Cancelled from None
+            raise
+
+    def interrupt(self, now: bool) -> None:
+        """End the running pass and each later one, or let passes run again where not ``now``."""
+        self._run_options.terminate = now
+
+    def tables(self, capacity: int) -> tuple[Any, Any]:
+        """Return cosines and sines for a capacity, on the device."""
+        if capacity not in self._tables:
+            cos, sin = rope_tables(self.config, capacity)
+            self._tables[capacity] = (
+                self.memory.hold(cos.astype(self.dtype)),
+                self.memory.hold(sin.astype(self.dtype)),
+            )
+        return self._tables[capacity]
+
+    def suppressed(self, permitted: tuple[int, ...]) -> Any:
+        """Return the bias [vocab] that suppresses all other special tokens, on the device."""
+        if permitted not in self._suppressed:
+            bias = np.where(self._special, np.float32(SUPPRESSED), np.float32(0.0))
+            bias[list(permitted)] = 0.0
+            self._suppressed[permitted] = self.memory.hold(bias)
+        return self._suppressed[permitted]
+
+    def end_at_specials(self, outputs: dict[str, NDArray[Any]]) -> None:
+        """Replace each special token that a pass predicted by END, in place.
+
+        For weights that were trained to end in one of several. END then has the probability of the
+        likeliest of them.
+        """
+        end = self.config.end_token
+        outputs["top"][self._special[outputs["top"]]] = end
+        logits = outputs.get("logits")
+        if logits is not None:
+            ends = logits[:, self._special].max(axis=1)
+            logits[:, self._special] = SUPPRESSED
+            logits[:, end] = ends
+
+    @cached_property
+    def _special(self) -> NDArray[np.bool_]:
+        special = np.ones(self.config.vocab, np.bool_)
+        special[self.config.text_ids.start : self.config.text_ids.stop] = False
+        return special
+
+    def close(self) -> None:
+        """Free the sessions."""
+        self.sessions.clear()
+        self._tables.clear()
+        self._suppressed.clear()
 
 
 def open_session(runtime: Any, path: Path, provider: str, threads: int) -> Any:
@@ -59,8 +237,8 @@ def _options(runtime: Any, threads: int) -> Any:
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
     # Threads that spin take the cores from the editor, and from each other: where another
-    # program held one of two cores, a denoise step took 93 ms with the default and 59 ms with
-    # this, which still bridges the gaps between two parallel operators.
+    # program held one of two cores, a pass took 93 ms with the default and 59 ms with this, which
+    # still bridges the gaps between two parallel operators.
     options.add_session_config_entry("session.intra_op.spin_duration_us", str(SPIN_US))
     options.add_session_config_entry("session.force_spinning_stop", "1")
     return options

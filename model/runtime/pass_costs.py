@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from .backend import Rows
+
 if TYPE_CHECKING:
     from .onnx_backend import OnnxBackend
     from .onnx_sequence import OnnxSequence
@@ -59,10 +61,10 @@ def measure_passes(
     """
     token = backend.config.text_ids.start
 
-    def verify(width: int) -> Pass:
-        return lambda sequence: sequence.verify(np.full(width, token, np.int64))
+    def score(width: int) -> Pass:
+        return lambda sequence: sequence.score(np.full(width, token, np.int64))
 
-    passes = {width: verify(width) for width in widths}
+    passes = {width: score(width) for width in widths}
     times = _times(backend, passes, max(widths), cached, rounds, patience_s, clock)
     return {width: min(taken) for width, taken in times.items()}
 
@@ -93,17 +95,19 @@ def measure_masks(
 def _more_ms(backend: OnnxBackend, judged: int, masks: int, clock: Callable[[], float]) -> float:
     """Milliseconds that a pass takes longer where ``masks`` of its positions are masks."""
     token, width = backend.config.text_ids.start, judged + masks
-    row = np.full(width, token, np.int64)
-    row[judged:] = backend.config.mask_token
+    tokens = np.full(width, token, np.int64)
+    tokens[judged:] = backend.config.mask_token
     sees = np.tril(np.ones((width, width), np.bool_))
+    rows = Rows(tokens, CACHED + np.arange(width), sees, tokens, masks)
 
     def without(sequence: OnnxSequence) -> None:
-        sequence.verify(np.full(width, token, np.int64))
+        sequence.score(np.full(width, token, np.int64))
 
     def within(sequence: OnnxSequence) -> None:
-        out = sequence.judge(row, np.arange(width), sees, judged)
-        assert out.masks is not None, "something is cached"
-        out.masks.chain(range(_GUESSED), token)
+        guesses = sequence.read(rows).masks
+        assert guesses is not None, "something is cached"
+        for mask in range(_GUESSED):
+            guesses.guess(mask, token)
 
     times = _times(backend, {0: without, 1: within}, width, CACHED, PAIRS, PATIENCE_S, clock)
     more = [after - before for before, after in zip(times[0], times[1], strict=True)]
@@ -120,7 +124,7 @@ def _times(
     clock: Callable[[], float],
 ) -> dict[int, list[float]]:
     """Milliseconds of each run of each of ``passes``, which take turns."""
-    sequence = backend.new_sequence(cached + widest + 2)
+    sequence = backend.open(cached + widest + 2)
     try:
         sequence.pretend([backend.config.text_ids.start] * cached)
         passes[max(passes)](sequence)  # has the memory for a pass ready

@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 
 from ..errors import InvalidRequest
-from ..network.rope import stretch
 from .backend import Backend, Sequence
 from .kv_memory import size_class
+from .rope import stretch
 
 #: A sequence is copied rather than cut when more cached tokens than this would be lost. On two
 #: cores a token costs 0.6 ms to compute again and 0.01 ms to copy, but a copy takes a buffer (a new
@@ -121,7 +121,7 @@ def common_prefix(left: Seq[int], right: Seq[int]) -> int:
 
 
 class Lease:
-    """A sequence lent to one request. Prefill ``tokens[reused:]``, then denoise.
+    """A sequence lent to one request. Extend it by ``tokens[reused:]``.
 
     Leaving the ``with`` block, or ``release``, gives it back with whatever it then holds.
     """
@@ -229,12 +229,12 @@ class PrefixCache:
     def _fresh(self, needed: int) -> Sequence:
         self._evict(needed, None)
         try:
-            return self._backend.new_sequence(needed)
+            return self._backend.open(needed)
         except InvalidRequest:
             if not self._idle:
                 raise
             self.clear()  # memory is short: what is asked for now goes before what was
-            return self._backend.new_sequence(needed)
+            return self._backend.open(needed)
 
     def _evict(self, needed: int, keep: Sequence | None) -> None:
         """Release the least recently used until ``needed`` more tokens fit, but never ``keep``."""

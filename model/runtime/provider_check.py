@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import ON_MASKS, ModelConfig
-from .block_backend import open_backend
+from .backend import Denoises, Rows
 from .onnx_backend import OnnxBackend
 
 #: Largest difference from the CPU's logits, as a part of their spread.
@@ -59,7 +59,7 @@ def how_it_differs(opened: Callable[[Path], OnnxBackend], variant: str, config: 
             on_cpu, on_other = Path(folder, "cpu"), Path(folder, "other")
             materialise(network, weights, weights, full, on_cpu)
             materialise(network, weights, weights, variant, on_other)
-            expected = _logits(open_backend(on_cpu, "CPU", 1))
+            expected = _logits(OnnxBackend(on_cpu, "CPU", 1))
             found = _logits(opened(on_other))
     except Exception as error:  # onnxruntime raises many kinds, none of them documented
         return f"does not run our graphs in {variant}: {first_line(error)}"
@@ -84,6 +84,8 @@ def network_like(config: ModelConfig) -> ModelConfig:
     return replace(
         PLAIN,
         **masks,
+        verifier=config.verifier,
+        draft_after=config.draft_after,
         attention=config.attention,
         block=4 if config.block else 0,
         qkv_bias=config.qkv_bias,
@@ -125,20 +127,19 @@ def _read(backend: OnnxBackend) -> Iterator[Array | None]:
     config, sees = backend.config, np.tril(np.ones((_ROWS, _ROWS), np.bool_))
     tokens = np.random.default_rng(1).choice(config.text_ids, _CACHED + _ROWS)
     before, row, places = tokens[:_CACHED], tokens[_CACHED:], np.arange(_ROWS)
-    sequence = backend.new_sequence(len(tokens))
-    sequence.prefill(before)
+    sequence = backend.open(len(tokens))
+    sequence.extend(before)
+    masks = _MASKS if config.adapter == "masks" else 0
     if config.attention == "canvas":
-        yield sequence.verify(row, logits=True).logits
+        yield sequence.score(row, logits=True).logits
         sequence.truncate(_CACHED)
-        if config.adapter == "masks":
-            masked = sequence.judge(row, places, sees, _ROWS - _MASKS, logits=True)
-            yield masked.causal.logits
-            yield masked.masks.logit if masked.masks else None
-        else:
-            yield sequence.branch(row, places, sees, _CACHED).logits
+        placed = sequence.read(Rows(row, _CACHED + places, sees, row, masks), logits=True)
+        yield placed.logits
+        yield placed.masks.logit if placed.masks else None
         sequence.truncate(_CACHED)
     row[-_MASKS:] = config.mask_token
-    yield sequence.denoise(row, logits=True).logits
+    if isinstance(sequence, Denoises):
+        yield sequence.denoise(row, row[:0], logits=True).logits
     backend.release(sequence)
 
 

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from ..decoding.denoise import AUTOREGRESSIVE, denoise, plan_for
 from ..decoding.plan import AnswerLimits, Brief, Plan
-from ..network.torch_network import Network
-from ..runtime.torch_backend import TorchBackend
 from .mask_drafts import rightness
+from .reference.torch_backend import TorchBackend
+from .reference.torch_network import Network
 from .shards import Rows
 
 
@@ -116,8 +116,8 @@ def _decode(
             plan,
             AnswerLimits(max_tokens=80),
         )
-        sequence = backend.new_sequence(len(tokens) + 128)
-        sequence.prefill(tokens[: prompt - 1])
+        sequence = backend.open(len(tokens) + 128)
+        sequence.extend(tokens[: prompt - 1])
         draft = denoise(sequence, int(tokens[prompt - 1]), brief, np.random.default_rng(0)).drafts[
             0
         ]

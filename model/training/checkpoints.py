@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ..config import ModelConfig
-from ..network.torch_network import Network
+from .reference.torch_network import Network
 from .train_config import TrainConfig
 
 Arrays = Mapping[str, NDArray[np.float32]]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..config import CANDIDATES
-from ..network.torch_network import KeyValues, Network
+from .reference.torch_network import KeyValues, Network
 from .shards import Rows
 
 DEPTH_WEIGHTS = (1.0, 0.8, 0.64, 0.5)  # of the first, second, … mask; the last for all further ones

@@ -27,7 +27,6 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..errors import SettingsError
-from ..network.torch_network import Network
 from ..weights.adapter import GROUND
 from .appraisal import appraise
 from .batches import Batch, Batches, stream
@@ -45,6 +44,7 @@ from .checkpoints import (
     under,
 )
 from .mask_drafts import draft_loss
+from .reference.torch_network import Network
 from .shards import Rows, read_shards
 from .train_config import TrainConfig
 

@@ -60,6 +60,7 @@ _MAKERS = (
     "weights/adapter.py",
     "weights/gguf.py",
     "weights/safetensors_file.py",
+    "network/layout.py",
     "network/onnx_graph.py",
     "network/onnx_interface.py",
     "network/onnx_linear.py",

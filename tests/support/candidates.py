@@ -112,8 +112,8 @@ def written(
     wanted: int = 4,
     late: Callable[[], bool] = lambda: False,
 ) -> Denoised:
-    sequence = backend.new_sequence(400)
-    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence = backend.open(400)
+    sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
     brief = Brief(backend.config, VOCAB, plan, AnswerLimits(24, min_tokens=1))
     field = dataclasses.replace(FIELD, proposals=tuple(proposals))
     rng = np.random.default_rng(0)

@@ -44,8 +44,8 @@ def sequence_over(
     predict: Predict, width: int = 8, verifier: str = "none"
 ) -> tuple[FakeSequence, Brief]:
     config = small_config(width, verifier)
-    sequence = FakeBackend(predict, config).new_sequence(1_000)
-    sequence.prefill(np.asarray(PROMPT[:-1], dtype=np.int64))
+    sequence = FakeBackend(predict, config).open(1_000)
+    sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
     sequence.log.clear()
     return sequence, Brief(config, VOCAB, PLAIN, AnswerLimits(max_tokens=64))
 

@@ -14,18 +14,17 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from redraft.model.config import CANDIDATES, ModelConfig
+from redraft.model.network.layout import TOP
 from redraft.model.prompt import tokens as marks
 from redraft.model.prompt.tokens import Tokenizer, _byte_of_char, build_bpe
 from redraft.model.runtime.backend import (
-    CanvasOutput,
-    CausalOutput,
     FloatArray,
     Follows,
     IntArray,
-    JudgedOutput,
     MaskGuesses,
+    Rows,
+    Scores,
 )
 
 SPECIAL = 17
@@ -86,95 +85,91 @@ class FakeSequence:
     def permit(self, marks: Sequence[int]) -> None:
         self.permitted = marks
 
-    def prefill(self, tokens: IntArray) -> None:
+    def extend(self, tokens: IntArray) -> None:
         assert tokens.dtype == np.int64 and tokens.ndim == 1
         assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
         assert MASK not in tokens, "a mask may never be cached"
-        self.log.append(f"prefill {len(tokens)}")
+        self.log.append(f"extend {len(tokens)}")
         self.tokens = [*self.tokens, *tokens.tolist()]
 
-    def verify(self, tokens: IntArray, logits: bool = False) -> CausalOutput:
+    def score(
+        self, tokens: IntArray, targets: IntArray | None = None, logits: bool = False
+    ) -> Scores:
         assert tokens.dtype == np.int64 and tokens.ndim == 1 and len(tokens)
         assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
         assert MASK not in tokens, "a mask may never be cached"
-        self.log.append(f"verify {len(tokens)}")
+        self.log.append(f"score {len(tokens)}")
         start = len(self.tokens)
         self.tokens = [*self.tokens, *tokens.tolist()]
         ends = range(start + 1, len(self.tokens) + 1)
         rows = np.stack([self.causal(self.tokens[:end]) for end in ends])  # [n, vocab]
-        out = _output(rows, True, self.permitted)
-        assert out.logits is not None
-        scores = out.logits - np.log(np.exp(out.logits).sum(-1, keepdims=True))
-        return CausalOutput(
-            out.token,
-            out.confidence,
-            scores[np.arange(len(tokens) - 1), tokens[1:]],
-            out.logits if logits else None,
-        )
+        following = np.append(tokens[1:], tokens[-1:]) if targets is None else targets
+        return _scores(rows, logits, self.permitted, following)
 
-    def judge(
-        self,
-        tokens: IntArray,
-        positions: IntArray,
-        sees: NDArray[np.bool_],
-        judging: int,
-        logits: bool = False,
-    ) -> JudgedOutput:
-        """Masks guess what ``predict`` would write behind their token and the one after it."""
-        assert (tokens[judging:] == MASK).all() and len(positions) == len(sees) == len(tokens)
-        assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
-        before = list(self.tokens)
-        causal = self.verify(tokens[:judging], logits)
-        self.log[-1] = f"judge {judging} + {len(tokens) - judging}"
-        rows = []
-        for at in range(judging, len(tokens)):
-            seen = [*before, *tokens[:judging][sees[at, :judging]].tolist()]
-            place = positions[at] - int(sees[at, :judging].sum())  # in its group, from 0
-            window = [seen[-1], *[MASK] * (int(sees[at, judging:].sum()))]
-            rows.append(self.predict(seen[:-1], window)[place + 1])
-        out = _output(np.stack(rows), True, self.permitted)
+    def read(self, rows: Rows, logits: bool = False) -> Scores:
+        """Predict after each row what a causal pass over the rows that it sees would.
+
+        Masks guess what ``predict`` would write behind their token and the one after it.
+        """
+        n, held = len(rows.tokens), len(self.tokens)
+        kept = n - rows.masks
+        assert (rows.tokens[kept:] == MASK).all() and MASK not in rows.tokens[:kept]
+        assert len(rows.positions) == len(rows.sees) == len(rows.targets) == n
+        assert held + n <= self.capacity, "over capacity"
+        self.log.append(f"read {kept} + {rows.masks}" if rows.masks else f"read {kept}")
+        base = held - (rows.sees.shape[1] - n)  # all see the tokens before
+        seen = [
+            [*self.tokens[:base], *np.asarray([*self.tokens[base:], *rows.tokens])[row].tolist()]
+            for row in rows.sees
+        ]
+        assert [len(each) - 1 for each in seen] == rows.positions.tolist(), "a path has no gaps"
+        self.tokens = [*self.tokens, *rows.tokens[:kept].tolist()]
+        causal = np.stack([self.causal(each) for each in seen[:kept]])
+        scores = _scores(causal, logits, self.permitted, rows.targets[:kept])
+        if not rows.masks:
+            return scores
+        guesses = []
+        for each in seen[kept:]:
+            place = each.count(MASK)  # in its group, from 1
+            text = each[:-place]
+            guesses.append(self.predict(text[:-1], [text[-1], *[MASK] * place])[place])
+        out = _scores(np.stack(guesses), True, self.permitted)
         assert out.logits is not None
         likeliest = np.argsort(-out.logits, axis=1)[:, :CANDIDATES]  # [masks, k]
         logit = np.take_along_axis(out.logits, likeliest, axis=1)
-        hidden = np.zeros((len(rows), 1), np.float32)
-        guesses = MaskGuesses(likeliest, out.confidence, logit, hidden, self.follows)
-        return JudgedOutput(causal, guesses)
-
-    branches = True
-
-    def branch(
-        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
-    ) -> CausalOutput:
-        """Each node is said what a causal pass over those that it sees would say."""
-        held = len(self.tokens) - base
-        assert sees.shape == (len(tokens), held + len(tokens))
-        assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
-        self.log.append(f"branch {len(tokens)}")
-        self.tokens = [*self.tokens, *tokens.tolist()]
-        nodes = np.asarray(self.tokens[base:])
-        assert (sees.sum(axis=1) == depths + 1).all(), "a path from the root has no gaps"
-        paths = [[*self.tokens[:base], *nodes[row].tolist()] for row in sees]
-        out = _output(np.stack([self.causal(path) for path in paths]), True, self.permitted)
-        return CausalOutput(out.token, out.confidence, np.empty(0, np.float32), out.logits)
+        hidden = np.zeros((rows.masks, 1), np.float32)
+        confidence = np.exp(out.top_logprob[:, 0])
+        masks = MaskGuesses(likeliest, confidence, logit, hidden, self.follows)
+        return scores._replace(masks=masks)
 
     def truncate(self, length: int) -> None:
         assert 0 <= length <= len(self.tokens)
         self.tokens = self.tokens[:length]
 
-    def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
+    def denoise(self, window: IntArray, behind: IntArray, logits: bool = False) -> Scores:
+        assert not len(behind)
         assert len(self.tokens) + len(window) <= self.capacity, "over capacity"
         self.log.append("denoise")
-        return _output(self.predict(self.tokens, window.tolist()), logits, self.permitted)
+        return _scores(self.predict(self.tokens, window.tolist()), logits, self.permitted)
 
 
-def _output(logits: FloatArray, wanted: bool, permitted: Sequence[int]) -> CanvasOutput:
+def _scores(
+    logits: FloatArray,
+    wanted: bool,
+    permitted: Sequence[int],
+    targets: IntArray | None = None,
+) -> Scores:
     logits[..., [i for i in range(SPECIAL) if i not in permitted]] = -1e9  # as every backend does
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    p = weights / weights.sum(axis=-1, keepdims=True)  # [B, vocab]
-    return CanvasOutput(
-        token=p.argmax(axis=-1).astype(np.int64),
-        confidence=p.max(axis=-1).astype(np.float32),
-        logits=logits.astype(np.float32) if wanted else None,
+    with np.errstate(divide="ignore"):
+        logp = np.log(weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
+    top = np.argsort(-logits, axis=-1, kind="stable")[:, :TOP]  # [n, TOP]
+    rows = np.arange(len(logits))
+    return Scores(
+        top.astype(np.int64),
+        np.take_along_axis(logp, top, axis=1),
+        logp[rows, top[:, 0] if targets is None else targets],
+        logits.astype(np.float32) if wanted else None,
     )
 
 
@@ -199,18 +194,24 @@ class FakeBackend:
         self.sequences: list[FakeSequence] = []
         self.closed = False
 
-    def new_sequence(self, capacity: int) -> FakeSequence:
+    def open(self, capacity: int) -> FakeSequence:
         sequence = FakeSequence(self._predict, self._causal, capacity, follows=self.follows)
         self.sequences.append(sequence)
         return sequence
 
     def fork(self, sequence: FakeSequence, length: int, capacity: int) -> FakeSequence:
-        new = self.new_sequence(capacity)
+        new = self.open(capacity)
         new.tokens = sequence.tokens[:length]
         return new
 
     def release(self, sequence: FakeSequence) -> None:
         self.sequences.remove(sequence)
+
+    def interrupt(self, now: bool) -> None:
+        """Let passes run to their end."""
+
+    def changed(self) -> str:
+        return ""
 
     def close(self) -> None:
         self.closed = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from redraft.model.config import ModelConfig
-from redraft.model.network.rope import rope_tables
+from redraft.model.runtime.rope import rope_tables
 
 Weights = dict[str, NDArray[np.float32]]
 Array = NDArray[np.float64]

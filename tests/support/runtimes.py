@@ -16,10 +16,12 @@ TOKENS = some_tokens(BASE, 90)
 
 
 WINDOW = some_window(BASE, placed=2)
+#: What stands behind a canvas.
+NOTHING = np.empty(0, np.int64)
 
 
 def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The same weights for context and canvas are run by one graph ("shared"), others by two."""
+    """Write folders whose context and canvas have the same weights ("alike"), and others."""
     apart, alike = BASE, dataclasses.replace(BASE, adapter="all")
     return {
         name: store(config, name.split()[0], tmp_path_factory.mktemp(name.replace(" ", "-")))
@@ -28,15 +30,15 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             ("q8", apart),
             ("int8", apart),
             ("fp16", apart),
-            ("fp32 shared", alike),
-            ("q8 shared", alike),
-            ("int8 shared", alike),
+            ("fp32 alike", alike),
+            ("q8 alike", alike),
+            ("int8 alike", alike),
         )
     }
 
 
 def fresh(backend: Any, tokens: NDArray[np.int64]) -> Any:
     """A sequence that computed ``tokens`` in one go."""
-    sequence = backend.new_sequence(200)
-    sequence.prefill(tokens)
+    sequence = backend.open(200)
+    sequence.extend(tokens)
     return sequence

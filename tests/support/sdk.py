@@ -36,7 +36,7 @@ ERRORS: list[tuple[str, dict[str, Any], ScriptedPredictor | None]] = [
 
 
 class Person(BaseModel):
-    """What an answer is parsed into."""
+    """Parsed answer of the service."""
 
     name: str
     age: int

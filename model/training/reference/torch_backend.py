@@ -13,18 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..config import CANDIDATES, ModelConfig
-from ..errors import SettingsError
-from ..network.torch_network import KeyValues, Network
-from .backend import (
-    CanvasOutput,
-    CausalOutput,
-    FloatArray,
-    IntArray,
-    JudgedOutput,
-    MaskGuesses,
-    Sequence,
-)
+from ...config import CANDIDATES, ModelConfig
+from ...errors import SettingsError
+from ...network.layout import TOP
+from ...runtime.backend import FloatArray, IntArray, MaskGuesses, Rows, Scores, Sequence
+from .torch_network import KeyValues, Network
 
 
 class TorchSequence:
@@ -41,22 +34,19 @@ class TorchSequence:
     def tokens(self) -> Seq[int]:
         return self._tokens
 
-    def prefill(self, tokens: IntArray) -> None:
+    def extend(self, tokens: IntArray) -> None:
+        """Append ``tokens`` [n]."""
         if len(tokens):
             self._append(tokens)
 
     @torch.no_grad()
-    def verify(self, tokens: IntArray, logits: bool = False) -> CausalOutput:
+    def score(
+        self, tokens: IntArray, targets: IntArray | None = None, logits: bool = False
+    ) -> Scores:
+        """Append ``tokens`` [n] and predict the token after each."""
         found = self._network.logits(self._append(tokens), self._permitted)  # [n, vocab]
-        logp = torch.log_softmax(found, -1)
-        best, token = logp.max(-1)
-        targets = torch.from_numpy(tokens[1:, None]).to(logp.device)
-        return CausalOutput(
-            token.cpu().numpy(),
-            _numpy(best.exp()),
-            _numpy(logp[:-1].gather(1, targets)[:, 0]),
-            _numpy(found) if logits else None,
-        )
+        following = np.append(tokens[1:], tokens[-1:]) if targets is None else targets
+        return _scores(found, following, logits)
 
     @torch.no_grad()
     def _append(self, tokens: IntArray) -> Tensor:
@@ -68,24 +58,25 @@ class TorchSequence:
         return hidden[0]
 
     @torch.no_grad()
-    def judge(
-        self,
-        tokens: IntArray,
-        positions: IntArray,
-        sees: NDArray[np.bool_],
-        judging: int,
-        logits: bool = False,
-    ) -> JudgedOutput:
-        base = len(self._tokens)
-        causal = self.verify(tokens[:judging], logits)
-        if judging == len(tokens):
-            return JudgedOutput(causal)
+    def read(self, rows: Rows, logits: bool = False) -> Scores:
+        """Append a chain of rows, and read masks behind it.
+
+        Raises:
+            SettingsError: the rows are no chain.
+        """
+        n, base = len(rows.tokens), len(self._tokens)
+        kept = n - rows.masks
+        if not np.array_equal(rows.sees[:kept, :kept], np.tril(np.ones((kept, kept), np.bool_))):
+            raise SettingsError("torch reads one branch after the other: score each.")
+        scores = self.score(rows.tokens[:kept], rows.targets[:kept], logits)
+        if not rows.masks:
+            return scores
         assert self._past is not None
         device = self._network.embed.device
-        cache = np.ones((len(tokens) - judging, base), np.bool_)
-        seen = torch.from_numpy(np.concatenate([cache, sees[judging:]], axis=1))
-        ids = torch.from_numpy(tokens[None, judging:]).to(device)  # [1, g]
-        at = torch.from_numpy(base + positions[None, judging:]).to(device)
+        cache = np.ones((rows.masks, base), np.bool_)
+        seen = torch.from_numpy(np.concatenate([cache, rows.sees[kept:]], axis=1))
+        ids = torch.from_numpy(rows.tokens[None, kept:]).to(device)  # [1, g]
+        at = torch.from_numpy(rows.positions[None, kept:]).to(device)
         hidden = self._network.masks(ids, at, self._past, seen[None, None].to(device))
         found = self._network.logits(hidden[0], self._permitted)  # [g, vocab]
         logit, token = found.topk(min(CANDIDATES, found.shape[-1]))
@@ -94,7 +85,7 @@ class TorchSequence:
         guesses = MaskGuesses(
             token.cpu().numpy(), _numpy(confidence), _numpy(logit), _numpy(hidden[0]), follows
         )
-        return JudgedOutput(causal, guesses)
+        return scores._replace(masks=guesses)
 
     @torch.no_grad()
     def _follows(self, mask: FloatArray, before: int, candidates: IntArray) -> FloatArray:
@@ -103,15 +94,6 @@ class TorchSequence:
         one = torch.tensor([before], device=device)
         ids = torch.from_numpy(candidates)[None].to(device)
         return _numpy(self._network.follow(own, one, ids)[0])
-
-    @property
-    def branches(self) -> bool:
-        return False
-
-    def branch(
-        self, tokens: IntArray, depths: IntArray, sees: NDArray[np.bool_], base: int
-    ) -> CausalOutput:
-        raise SettingsError("torch reads one branch after the other; ask it to verify each.")
 
     def permit(self, marks: Seq[int]) -> None:
         self._permitted = tuple(marks)
@@ -126,19 +108,15 @@ class TorchSequence:
             )
 
     @torch.no_grad()
-    def denoise(self, window: IntArray, logits: bool = False) -> CanvasOutput:
+    def denoise(self, window: IntArray, behind: IntArray, logits: bool = False) -> Scores:
+        """Read a canvas behind the tokens held."""
+        assert not len(behind), "this network sees nothing behind a canvas"
         device = self._network.embed.device
         batch = torch.from_numpy(window)[None, None].to(device)  # [1, 1, B]
         starts = torch.full((1, 1), len(self._tokens), device=device)
         past = self._past if self._past is not None else _nothing(self._network)
         hidden = self._network.canvas(batch, starts, past)[0, 0]  # [B, hidden]
-        found = self._network.logits(hidden, self._permitted)  # [B, vocab]
-        confidence, token = torch.softmax(found, -1).max(-1)
-        return CanvasOutput(
-            token.cpu().numpy(),
-            confidence.cpu().numpy(),
-            _numpy(found) if logits else None,
-        )
+        return _scores(self._network.logits(hidden, self._permitted), window, logits)
 
 
 class TorchBackend:
@@ -162,7 +140,7 @@ class TorchBackend:
         c = self.config
         return 2 * c.layers * c.kv_heads * c.head_dim * self._network.dtype.itemsize
 
-    def new_sequence(self, capacity: int) -> TorchSequence:
+    def open(self, capacity: int) -> TorchSequence:
         return TorchSequence(self._network, capacity)
 
     def fork(self, sequence: Sequence, length: int, capacity: int) -> TorchSequence:
@@ -176,8 +154,28 @@ class TorchBackend:
     def release(self, sequence: Sequence) -> None:
         """Nothing to give back: Python frees it."""
 
+    def interrupt(self, now: bool) -> None:
+        """Refuse nothing: passes run to their end."""
+
+    def changed(self) -> str:
+        """Return "": the weights are in memory."""
+        return ""
+
     def close(self) -> None:
         """Nothing to close."""
+
+
+def _scores(logits: Tensor, targets: IntArray, whole: bool) -> Scores:
+    """Return the scores of rows with ``logits`` [n, vocab]."""
+    logp = torch.log_softmax(logits, -1)
+    best, top = logp.topk(TOP)
+    of_targets = logp.gather(1, torch.from_numpy(targets[:, None]).to(logp.device))
+    return Scores(
+        top.cpu().numpy(),
+        _numpy(best),
+        _numpy(of_targets[:, 0]),
+        _numpy(logits) if whole else None,
+    )
 
 
 def _join(past: KeyValues, own: KeyValues) -> KeyValues:

@@ -19,8 +19,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..config import ModelConfig
-from .rope import rope_tables
+from ...config import ModelConfig
+from ...runtime.rope import rope_tables
 
 #: Keys and values per layer, each [batch, kv_heads, length, head_dim], keys already rotated.
 KeyValues = list[tuple[Tensor, Tensor]]
@@ -150,8 +150,11 @@ class Sampler(nn.Module):
         nn.init.zeros_(self.leave.weight)
 
     def forward(self, masks: Tensor, before: Tensor) -> Tensor:
-        """Hidden states of masks and embeddings of the tokens before, [..., hidden] each ->
-        [..., hidden] float32."""
+        """Return the change of hidden states. [..., hidden] float32.
+
+        Args:
+            masks: hidden states. before: embeddings of the tokens before. [..., hidden] each.
+        """
         parts = [F.rms_norm(x.float(), (x.shape[-1],)) for x in (masks, before)]
         x = F.silu(self.enter(torch.cat(parts, -1)))  # [..., width]
         out: Tensor = self.leave(x + F.silu(self.mix(x)))
@@ -262,7 +265,7 @@ class Network(nn.Module):
         return self._run(x, positions, past, sees, True)[0]
 
     def whole(self, tokens: Tensor) -> Tensor:
-        """tokens [batch, n] read as ``config.attention`` says -> hidden [batch, n, hidden]."""
+        """Read tokens [batch, n] as ``config.attention`` says. [batch, n, hidden]."""
         n = tokens.shape[1]
         positions = torch.arange(n, device=tokens.device)
         x = F.embedding(tokens, self.embed).to(self.dtype)  # [batch, n, hidden]
@@ -270,8 +273,11 @@ class Network(nn.Module):
         return self._run(x, positions[None], None, mask, self.config.adapter == "all")[0]
 
     def logits(self, hidden: Tensor, permitted: Sequence[int] | None = None) -> Tensor:
-        """[..., hidden] -> [..., vocab] fp32; special tokens but those ``permitted`` (None: END)
-        get -1e9 (min)."""
+        """Return the logits of hidden states [..., hidden]. [..., vocab] fp32.
+
+        Args:
+            permitted: special tokens that keep their logits, None: END; the others get -1e9.
+        """
         permitted = (self.config.end_token,) if permitted is None else permitted
         head = self.embed if self.config.tied else self.head
         out = F.linear(hidden, head.to(hidden.dtype)).float()
@@ -282,8 +288,13 @@ class Network(nn.Module):
         return out.masked_fill(forbidden, -1e9)
 
     def follow(self, masks: Tensor, before: Tensor, candidates: Tensor) -> Tensor:
-        """What the sampler adds to the logits of ``candidates`` [n, k] of masks with hidden states
-        ``masks`` [n, hidden] where the token ``before`` [n] stands in front. [n, k] float32"""
+        """Return what the sampler adds to the logits of candidates. [n, k] float32.
+
+        Args:
+            masks: hidden states [n, hidden] of masks.
+            before: [n] the token before each.
+            candidates: [n, k].
+        """
         assert self.sampler is not None, "this network has no sampler"
         change = self.sampler(masks, F.embedding(before, self.embed))  # [n, hidden]
         rows = F.embedding(candidates, self.embed)  # [n, k, hidden]

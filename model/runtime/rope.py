@@ -28,10 +28,10 @@ _GRACE = 0.1
 
 
 def stretch(config: ModelConfig, capacity: int) -> float:
-    """By how much positions are compressed in a sequence of ``capacity`` tokens; 1.0: not at all.
+    """Return by how much positions are compressed in a sequence of ``capacity`` tokens.
 
-    Always a power of two, so that sequences of similar capacity share their rotation. A few
-    positions past the range (a canvas behind a full context) do not double the factor.
+    1.0 is not at all. It is always a power of two, so that sequences of similar capacity share
+    their rotation. A few positions past the range do not double the factor.
     """
     if config.rope_scaling == "none" or capacity <= config.max_positions:
         return 1.0
@@ -39,7 +39,7 @@ def stretch(config: ModelConfig, capacity: int) -> float:
 
 
 def rope_tables(config: ModelConfig, capacity: int) -> tuple[FloatArray, FloatArray]:
-    """Cosines and sines, each [capacity, head_dim / 2], for a sequence of ``capacity`` tokens."""
+    """Return cosines and sines for ``capacity`` positions. [capacity, head_dim / 2] each."""
     factor = stretch(config, capacity)
     frequencies, magnitude = _frequencies(config, factor)
     angles = np.outer(np.arange(capacity, dtype=np.float64), frequencies)
@@ -49,7 +49,7 @@ def rope_tables(config: ModelConfig, capacity: int) -> tuple[FloatArray, FloatAr
 
 
 def _frequencies(config: ModelConfig, factor: float) -> tuple[NDArray[np.float64], float]:
-    """Angle per position for each rotated pair, and the factor on cosines and sines."""
+    """Return the angle per position for each rotated pair, and the factor on cosines and sines."""
     dim = config.head_dim
     exponents = np.arange(0, dim, 2, dtype=np.float64) / dim
     plain = _trained(config, config.rope_base**-exponents)  # [head_dim / 2]
@@ -69,8 +69,9 @@ def _frequencies(config: ModelConfig, factor: float) -> tuple[NDArray[np.float64
 
 
 def _trained(config: ModelConfig, plain: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The frequencies that weights were trained with where those are not the plain ones: divided,
-    as GGUF has them, or Llama 3.1's: slow ones divided, fast ones kept.
+    """Return the frequencies that weights were trained with, given the plain ones.
+
+    They are divided, as in GGUF, or Llama 3.1's: slow ones divided, fast ones kept.
 
     Source: The Llama 3 Herd of Models (2407.21783) and the configuration published with it.
     """
@@ -85,13 +86,15 @@ def _trained(config: ModelConfig, plain: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def _yarn_ramp(config: ModelConfig) -> NDArray[np.float64]:
-    """Where weights that know nothing of YaRN are stretched by it."""
+    """Return the ramp for weights that were trained without YaRN."""
     return _ramp(config, config.max_positions, _YARN_FAST_TURNS, _YARN_SLOW_TURNS)
 
 
 def _ramp(config: ModelConfig, positions: float, fast: float, slow: float) -> NDArray[np.float64]:
-    """0 where a dimension keeps its frequency, 1 where it is fully interpolated: those that turn
-    more than ``fast`` times over ``positions``, and less than ``slow`` times."""
+    """Return 0 where a dimension keeps its frequency, 1 where it is fully interpolated.
+
+    These turn more than ``fast`` times over ``positions``, and less than ``slow`` times.
+    """
 
     def dimension(turns: float) -> float:
         wavelength = positions / (turns * 2 * math.pi)

@@ -1,7 +1,7 @@
-"""Makes a mask's guess follow the token before it, which is known when the pass is over.
+"""The sampler of masks: it adapts a mask's guess to the token before it, once that is known.
 
-The sampler of masked multi-token prediction (2507.11851) as ``network/torch_network.py`` trains it,
-in numpy: some two million products a guess. Knows nothing of rows or drafts.
+The sampler of masked multi-token prediction (2507.11851) in numpy, some two million products a
+guess; ``training/reference/torch_network.py`` trains it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from .backend import FloatArray, IntArray
 from .embedding import Embedding
 
 
-class Sampler:
-    """See :data:`redraft.model.runtime.backend.Follows`.
+class MaskSampler:
+    """A :data:`redraft.model.runtime.backend.Follows`.
 
     Args:
         tensors: by their names of :class:`~redraft.model.config.ModelConfig`, float32.
@@ -46,9 +46,11 @@ _THREADS_FROM = 9_216
 
 
 def _times(matrix: FloatArray, x: FloatArray) -> FloatArray:
-    """matrix [n, m] times x [m], in this thread: those that a BLAS wakes go on spinning for a
-    while, and the pass that follows has as many threads as there are cores. So it is done in
-    stacks of rows, each too small for more than one."""
+    """Multiply ``matrix`` [n, m] by ``x`` [m] in this thread, in stacks of rows.
+
+    Each stack is too small for a second thread: those that a BLAS wakes go on spinning for a while,
+    and the pass that follows has as many threads as there are cores.
+    """
     n, m = matrix.shape
     rows = max((_THREADS_FROM - 1) // m, 1)
     while n % rows:
@@ -58,7 +60,7 @@ def _times(matrix: FloatArray, x: FloatArray) -> FloatArray:
 
 
 def _normed(x: FloatArray) -> FloatArray:
-    """x / rms(x), as torch's rms_norm without weights."""
+    """Return x / rms(x), as torch's rms_norm without weights."""
     out: FloatArray = x / np.sqrt(np.mean(np.square(x)) + np.finfo(np.float32).eps)
     return out
 
