@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from redraft.model.text.comments import WITHIN, is_comment
+from redraft.model.text.lines import WITHIN, is_comment
 from redraft.model.text.syntax import LANGUAGES
 
 #: Of a language lines that are comments, and lines that look like one of another language.

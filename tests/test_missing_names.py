@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from redraft.model.edits.hunks import apply_history, hunks_of
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.rules import refuse_edit
 from redraft.model.edits.spans import Span
 from redraft.model.records import Importable
-from redraft.model.rules import imported
-from redraft.model.rules.example import Example, read
-from redraft.model.rules.import_lines import Import, import_of, imports_in
-from redraft.model.rules.imported import names_used
+from redraft.model.rules.imports import names_to_look_up
 from redraft.model.rules.propose import Proposed, propose
+from redraft.model.text.code_queries import imports_of
+from redraft.model.text.syntax import parse
 
 
 def proposed(
@@ -50,7 +47,7 @@ def test_a_glob_opens_no_remark() -> None:
     before = "const a = glob('src/*/b.ts');\n"
     after = f"{before}f(readFileSync(a));\n"
     assert proposed(before, after, "typescript")
-    assert not proposed(before, after.replace("f(", "/*\nf("), "typescript")
+    assert not proposed(before, after.replace("f(", "/*\nf(") + "*/\n", "typescript")
 
 
 @pytest.mark.parametrize(
@@ -90,6 +87,8 @@ def test_a_glob_opens_no_remark() -> None:
          ("import x from './x'\n", "import Widget from './widget'\nimport x from './x'\n")),
         ("typescript", "import type { A } from './x';\nimport { b } from './x';\n\nlet x = 1;\n",
          "let y = makeOne();\n", Importable("makeOne", "./x"), ("{ b }", "{ b, makeOne }")),
+        ("typescript", "import React, { useState as s } from 'react';\n\nlet x = 1;\n",
+         "useMemo(x);\n", Importable("useMemo", "react"), ("{ use", "{ useMemo, use")),
         ("go", 'package a\n\nimport (\n\t"fmt"\n\n\t"ex.com/m/b"\n)\n\nvar x = 1\n',
          "var y = money.Parse()\n", Importable("money", "ex.com/m/money", whole=True),
          ('m/b"\n', 'm/b"\n\t"ex.com/m/money"\n')),
@@ -150,27 +149,31 @@ def test_what_another_file_imports_is_known() -> None:
     assert [*found] == ["import os\nfrom shop.prices import Price\ny = Price(3)\n"]
 
 
-def test_imports_are_read_as_they_are_written() -> None:
-    lines = ["import os", "from a.b import c, d", "import numpy as np", "x = 1"]
-    found = [(one.module, one.names, one.form, one.row) for one in imports_in(lines, "python")]
-    assert found == [
-        ("os", ("os",), "whole", 0),
-        ("a.b", ("c", "d"), "from", 1),
-        ("numpy", ("np",), "all", 2),
-    ]
-
-
-def test_names_of_a_document_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked, first_used = [], imported.first_used
-
-    def counting(example: Example, lines: Sequence[str]) -> list[str]:
-        looked.append(lines)
-        return first_used(example, lines)
-
-    monkeypatch.setattr(imported, "first_used", counting)
-    known = (Importable("Money", "shop.dates"),)
-    assert len(changed("x = 1\n", "x = 1\ny = Money(json.loads(x))\n", "python", *known)) == 2
-    assert len(looked) == 1
+@pytest.mark.parametrize(
+    ("language", "line", "wanted"),
+    [
+        ("python", "import os, numpy as np", [("os", "whole", "os"), ("numpy", "alias", "np")]),
+        ("python", "from a.b import (\n    c,\n    d as e,\n)", [("a.b", "name", "c e")]),
+        ("python", "from . import *", [(".", "all", "*")]),
+        ("typescript", "import React, { useState as s } from 'react';",
+         [("react", "whole", "React"), ("react", "name", "s")]),
+        ("javascript", 'import * as fs from "node:fs"', [("node:fs", "alias", "fs")]),
+        ("javascript", 'const { a, b } = require("./c"), d = f("e")', [("./c", "name", "a b")]),
+        ("typescript", "export { a } from './b'; import './c'", []),
+        ("go", 'import (\n\t"a/b"\n\tx "c"\n)', [("a/b", "whole", "b"), ("c", "whole", "x")]),
+        ("rust", "use a::b;\nuse c::{d, e};", [("a", "name", "b"), ("c", "name", "d e")]),
+        ("rust", "pub use a::b;\nuse c::*;", [("c", "all", "*")]),
+        ("java", "import a.B;\nimport c.*;", [("a", "name", "B"), ("c", "all", "*")]),
+        ("java", "import static a.B.c;", [("a.B", "static", "c")]),
+    ],
+)  # fmt: skip
+def test_imports_are_read_with_their_modules_and_names(
+    language: str, line: str, wanted: list[tuple[str, str, str]]
+) -> None:
+    syntax = parse(f"{line}\n", language)
+    assert syntax is not None
+    found = [(one.module, one.form, " ".join(one.bound)) for one in imports_of(syntax)]
+    assert found == wanted
 
 
 MONEY = Importable("Money", "shop.dates")
@@ -215,8 +218,8 @@ def test_what_is_brought_in_or_only_looks_like_a_name_is_left_alone(text: str) -
 def test_parameters_and_parts_of_an_object_are_local(written: str) -> None:
     before = "import a from './a'\n"
     money = Importable("Money", "./money")
-    assert not changed(before, before + written, "typescript", money)
-    assert changed(before, f"{before}f(Money, 1)\n", "typescript", money)
+    assert not changed(before, before + written, "typescriptreact", money)
+    assert changed(before, f"{before}f(Money, 1)\n", "typescriptreact", money)
 
 
 @pytest.mark.parametrize(
@@ -257,13 +260,13 @@ def test_a_name_of_a_library_that_the_workspace_defines_too_is_a_choice() -> Non
     assert not changed(before, f"{before}Path(x)\n", "python", path)
 
 
-def test_what_is_looked_up_is_what_was_just_written() -> None:
-    old = ["import os", "x = Older()"]
-    hunks = hunks_of(old, [*old, "for a in Money(b=1, c=d.Inner):", "    # Word", "    a()"])
-    edits = apply_history("a", old, hunks, 1)[1]
-    assert names_used(read(edits, "python")) == ["Money"]
-    hunks = hunks_of([""], ["", "x := money.Parse(y)"])
-    assert names_used(read(apply_history("a", [""], hunks, 1)[1], "go")) == ["money.Parse"]
+def test_names_just_written_are_looked_up_in_the_workspace() -> None:
+    written = ["for a in Money(b=1, c=d.Inner):", "# Word", "a()"]
+    text = "import os\nx = Older()\n{}\n{}\n    {}\n".format(*written)
+    assert names_to_look_up(text, "python", written) == ["Money"]
+    assert names_to_look_up("x := money.Parse(y)\n", "go", ["x := money.Parse(y)"]) == [
+        "money.Parse"
+    ]
 
 
 STATIC = "import static org.junit.Assert.*;"
@@ -292,40 +295,15 @@ def test_imports_of_java_come_where_the_groups_of_the_file_have_them(
         lines = {"|": "", "static": STATIC}
         return [lines.get(word, f"import {word};") for word in words.split()]
 
-    lines = written(imports)
-    have = imports_in(lines, "java")
-    found = import_of(Import(module, ("Money",), "from"), have, lines, "java")
-    assert found is not None
-    lines[found.first : found.last] = found.lines
-    assert lines == written(wanted)
+    before, after = ("\n".join([*written(each), "", "class A {", ""]) for each in (imports, wanted))
+    use = "    Money money;\n"
+    assert changed(before, before + use, "java", Importable("Money", module)) == [after + use]
 
 
 def test_what_another_file_imports_statically_is_not_imported_as_a_class() -> None:
     elsewhere = ("import static org.x.Y.zap;\n",)
     before = "package a;\n\nclass A {\n"
     assert not proposed(before, f"{before}int i = zap(1);\n", "java", elsewhere)
-
-
-class Counted(str):
-    """Counts how often it is put in order."""
-
-    asked = 0
-
-    def __gt__(self, other: str) -> bool:
-        Counted.asked += 1
-        return str.__gt__(self, other)
-
-    def __lt__(self, other: str) -> bool:
-        Counted.asked += 1
-        return str.__lt__(self, other)
-
-
-def test_a_place_among_many_imports_is_found_in_one_go() -> None:
-    lines = [f"import a{at:03}" for at in range(0, 400, 2)]
-    have = [Import(Counted(line[7:]), (line[7:],), "whole", at) for at, line in enumerate(lines)]
-    found = import_of(Import("a301", ("a301",), "whole"), have, lines, "python")
-    assert found is not None and found.first == 151 and found.lines == ("import a301",)
-    assert Counted.asked <= 3 * len(lines)
 
 
 def test_an_import_of_what_was_just_written_is_never_too_far() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from redraft.lsp.session.mentions import OpenText, find_places
 from redraft.lsp.session.touched_names import Touched, touched, written
 from redraft.model.records import RecentEdit
-from redraft.model.rules.definitions import defines
+from redraft.model.text.lines import defines
 
 
 def names(*diffs: str) -> list[tuple[str, str]]:

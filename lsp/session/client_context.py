@@ -14,7 +14,7 @@ from pathlib import Path
 
 from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFile, Task
 from redraft.model.rules.example import read
-from redraft.model.rules.imported import names_used
+from redraft.model.rules.imports import names_to_look_up
 
 from ..context.excerpts import PieceKind
 from ..context.gather import BUDGET, KINDS, Context, Gathered, OpenFile, View
@@ -175,7 +175,7 @@ class ClientContext:
             return ()
         language = code_language(query.path) or query.language
         example = read([each for each in edits if each.path == query.path], language)
-        names = names_used(example)
+        names = names_to_look_up(query.text, language, example.come)
         asker = Asker(query.path, language, query.text)
         return self._context.importable(names, asker) if names else ()
 

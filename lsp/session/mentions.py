@@ -13,12 +13,12 @@ from itertools import chain, islice
 
 from redraft.model.edits.replacement import Replacement
 from redraft.model.records import RecentEdit
-from redraft.model.rules import imported
-from redraft.model.rules.code_lines import prose_rows
-from redraft.model.rules.definitions import defines, defines_function
+from redraft.model.rules import imports
 from redraft.model.rules.example import Example
 from redraft.model.rules.place_order import place_key
 from redraft.model.rules.rename_scopes import RenameScopes
+from redraft.model.text.code_queries import prose_rows
+from redraft.model.text.lines import defines, defines_function
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
@@ -230,7 +230,7 @@ def _in_text(
             line = text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)]
             if one.why == "renamed" and scopes.is_bound_again(one.name, row):
                 continue
-            prose = prose_rows(text.split("\n"), language) if prose is None else prose
+            prose = prose_rows(text, language) if prose is None else prose
             score = one.weight * share * _worth(line, one, row in prose)
             if score >= _LEAST:
                 yield Mention(document, row, at + len(one.name), one, score), line
@@ -250,7 +250,7 @@ def _at_line_ends(
 def _unimported(example: Example, document: OpenText) -> Iterator[tuple[int, Touched]]:
     """Return the lines of a document where an import is missing that the edits need."""
     lines = document.text().split("\n")
-    found = imported.find(replace(example, language=_language(document)), lines, 0, len(lines))
+    found = imports.find(replace(example, language=_language(document)), lines, 0, len(lines))
     known = {(min(one.first, len(lines) - 1), one.name) for one in islice(found, _MOST_IMPORTS)}
     return ((row, Touched(name, _UNIMPORTED, _NOT_IMPORTED)) for row, name in sorted(known))
 

@@ -18,9 +18,9 @@ from redraft.model.edits.rules import is_import
 from redraft.model.edits.verdict import Moment, first_shown, judge, too_unsure
 from redraft.model.edits.verdict import Show as Shown
 from redraft.model.records import Candidate, Facts, Prediction
-from redraft.model.rules.code_lines import prose_rows
 from redraft.model.rules.place_order import place_key
 from redraft.model.rules.rename_scopes import renames_of
+from redraft.model.text.code_queries import prose_rows
 from redraft.model.text.syntax import language_of
 
 from ..editor.documents import Splice
@@ -211,8 +211,7 @@ class NextEdits:
     def _is_prose(self, suggestion: Suggestion) -> bool:
         """Does an edit change comments or docstrings alone, in lines that are there?"""
         first, last = suggestion.lines
-        lines = suggestion.text.split("\n")
-        rows = prose_rows(lines, language_of(suggestion.uri) or "")
+        rows = prose_rows(suggestion.text, language_of(suggestion.uri) or "")
         return bool(suggestion.text[suggestion.start : suggestion.end]) and all(
             row in rows for row in range(first, last)
         )
@@ -498,7 +497,7 @@ class NextEdits:
         here = ask.query.uri == ask.asked_from.uri
         line = ask.asked_from.line if here else 0
         lines = ask.query.text.split("\n")
-        prose = prose_rows(lines, ask.query.language)
+        prose = prose_rows(ask.query.text, ask.query.language)
         deed = _deed(best.suggestion)
 
         def key(each: _Made) -> tuple[int, ...]:

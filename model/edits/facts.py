@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..records import Candidate, EditRequest, Facts
-from ..text.comments import WITHIN
+from ..text.lines import WITHIN
 from ..text.names import places_of
 from ..text.syntax import Syntax, count_errors, language_of, parse
 from .begun import begins_body, lines_around

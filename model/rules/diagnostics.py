@@ -12,8 +12,8 @@ from difflib import get_close_matches
 
 from ..edits.replacement import Replacement
 from ..records import Candidate, Diagnostic
+from ..text.lines import defines_function
 from ..text.names import whole_name
-from .definitions import defines_function
 from .example import Example, Found, words
 
 _QUOTED = "['\"`‘“]"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from .definitions import defines_function
+from ..text.lines import defines_function
 from .example import Example
 
 #: Functions that are never asynchronous.

@@ -14,8 +14,8 @@ from difflib import SequenceMatcher
 
 from ..edits.hunks import lines_of, spans_of
 from ..records import RecentEdit
-from ..text.comments import is_comment
 from ..text.common import common_ends
+from ..text.lines import is_comment
 from ..text.names import whole_name
 from ..text.syntax import language_of
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .definitions import defines
+from ..text.lines import defines
 
 
 def place_key(line: str, name: str, at: int, cursor: int) -> tuple[bool, bool, int]:

@@ -14,8 +14,8 @@ from itertools import islice
 from ..edits.origins import swapped
 from ..edits.replacement import Replacement
 from ..records import Diagnostic, Importable, RecentEdit
-from . import imported, renamed_variants
-from .code_lines import prose_rows
+from ..text.code_queries import prose_rows
+from . import imports, renamed_variants
 from .diagnostics import find_fixes
 from .example import Example, Found, read
 from .misplaced import is_misplaced
@@ -89,7 +89,7 @@ def propose(
         for one in find_repeats(edits, lines, first, last, cursor, scopes)
     }
     example = read(edits, language, elsewhere, importable)
-    for find in (renamed_variants.find, imported.find):
+    for find in (renamed_variants.find, imports.find):
         for family, found in _by_family(find(example, lines, first, last), lines).items():
             for one in found:
                 chance = FIXED.get(family) or _odds(one, found, cursor, len(unique))
@@ -108,7 +108,7 @@ def propose(
             if _is_out_of_reach(_edit_of(text, lines, key), edits, path, scopes)
         ]:
             del unique[key]
-    steps = _chained([*unique.values()], lines, cursor, prose_rows(lines, language))
+    steps = _chained([*unique.values()], lines, cursor, prose_rows(text, language))
     steps.sort(key=lambda one: (-one.chance, one.first))
     return list(islice(_checked(steps, lines, language) if language else steps, most))
 

@@ -48,8 +48,9 @@ _BINDS = {
     "case_pattern.",
     "typescript": "variable_declarator.name required_parameter.pattern optional_parameter.pattern "
     "formal_parameters. function_declaration.name generator_function_declaration.name "
-    "class_declaration.name interface_declaration.name type_alias_declaration.name "
-    "enum_declaration.name for_in_statement.left catch_clause.parameter arrow_function.parameter",
+    "class_declaration.name abstract_class_declaration.name interface_declaration.name "
+    "type_alias_declaration.name enum_declaration.name for_in_statement.left "
+    "catch_clause.parameter arrow_function.parameter",
     "go": "short_var_declaration.left var_spec.name const_spec.name parameter_declaration.name "
     "variadic_parameter_declaration.name function_declaration.name type_spec.name "
     "range_clause.left type_alias.name",
@@ -161,10 +162,11 @@ class Bindings:
     @cached_property
     def occurrences(self) -> list[Occurrence]:
         """In the order of the text; none within comments and strings."""
-        bound = [found for leaf in self._leaves if (found := self._bound(leaf)) is not None]
+        leaves = [leaf for leaf in self._leaves if not self._is_module(leaf)]
+        bound = [found for leaf in leaves if (found := self._bound(leaf)) is not None]
         known = {each.scope: each for each in reversed(bound) if each.role != "field"}
         places = {(each.line, each.column) for each in bound}
-        uses = [self._used(leaf, known) for leaf in self._leaves]
+        uses = [self._used(leaf, known) for leaf in leaves]
         uses = [each for each in uses if (each.line, each.column) not in places]
         return sorted([*bound, *uses], key=lambda each: (each.line, each.column))
 
@@ -195,9 +197,11 @@ class Bindings:
 
     def _bound(self, leaf: Node) -> Occurrence | None:
         """The occurrence, where it binds or declares the name."""
-        imported = next((one for one in _above(leaf) if one.type in self._imports), None)
-        if imported is not None:
-            return self._imported(leaf, imported)
+        statement = self._import_around(leaf)
+        if statement is not None:
+            source = _source_of(statement) or statement
+            text = self._syntax.text_of(source)
+            return self._occurrence(leaf, "import", self._scope_of(statement), text)
         declared = self._declared(leaf)
         if declared is not None:
             return self._occurrence(leaf, "field", declared)
@@ -222,14 +226,23 @@ class Bindings:
             for leaf in self._leaves
         )
 
-    def _imported(self, leaf: Node, statement: Node) -> Occurrence | None:
-        source = statement.child_by_field_name("module_name") or statement.child_by_field_name(
-            "source"
+    def _import_around(self, leaf: Node) -> Node | None:
+        """Return the import, or the export of another module's names, that a name stands in."""
+        return next(
+            (
+                one
+                for one in _above(leaf)
+                if one.type in self._imports
+                or (one.type == "export_statement" and _source_of(one) is not None)
+            ),
+            None,
         )
-        if source is not None and source.start_byte <= leaf.start_byte < source.end_byte:
-            return None
-        text = self._syntax.text_of(source or statement)
-        return self._occurrence(leaf, "import", self._scope_of(statement), text)
+
+    def _is_module(self, leaf: Node) -> bool:
+        """Return whether a name is part of the name of an imported module."""
+        statement = self._import_around(leaf)
+        source = _source_of(statement) if statement is not None else None
+        return source is not None and source.start_byte <= leaf.start_byte < source.end_byte
 
     def _declared(self, leaf: Node) -> Node | None:
         """The class that declares a member where ``leaf`` stands."""
@@ -246,7 +259,7 @@ class Bindings:
             return self._class_of(leaf) if parent.parent.type == "field_declaration" else None
         if parent.type in _FIELDS and parent.child_by_field_name("name") == leaf:
             return self._class_of(leaf) or parent
-        if parent.type in _FIELDS and parent.type == "field_declaration":
+        if parent.type == "field_declaration" and leaf.type == "field_identifier":
             return self._class_of(leaf)  # Go: one of several names
         return None
 
@@ -314,6 +327,10 @@ def _above(node: Node) -> Iterator[Node]:
     while above is not None:
         yield above
         above = above.parent
+
+
+def _source_of(statement: Node) -> Node | None:
+    return statement.child_by_field_name("module_name") or statement.child_by_field_name("source")
 
 
 def _field(parent: Node, child: Node) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tree_sitter import Language, Node, Parser, Tree
 
+from ..memo import Memo
 from .common import common_ends
 
 MAX_CHARS = 2_000_000  # of a text; a longer one is data, and parsing it would take seconds
@@ -49,6 +50,7 @@ _GRAMMARS = {
     "kotlin": ("tree_sitter_kotlin", "language"),
 }
 LANGUAGES = tuple(_GRAMMARS)
+SCRIPTS = ("typescript", "typescriptreact", "javascript", "javascriptreact")
 
 _SUFFIXES = {
     "python": ".py .pyi .pyw",
@@ -131,14 +133,27 @@ def parse(
         rest: called every :data:`REST_BYTES`. Parsing holds the interpreter's lock, so a thread in
             the background must sleep for a moment now and then to let others run.
     """
-    grammar = _grammar(language)
-    if grammar is None or len(text) > MAX_CHARS:
+    known = grammar(language)
+    if known is None or len(text) > MAX_CHARS:
         return None
     data = text.encode("utf-8", "surrogatepass")
-    parser, source = Parser(grammar), data if rest is None else _Pieces(data, rest)
+    parser, source = Parser(known), data if rest is None else _Pieces(data, rest)
     if earlier is None or earlier.language != language:
         return Syntax(text, language, parser.parse(source))
     return Syntax(text, language, parser.parse(source, _edited(earlier, data)))
+
+
+def parsed(text: str, language: str) -> Syntax | None:
+    """Return the syntax tree of a text that is asked about repeatedly; see :func:`parse`.
+
+    A text of 2,600 lines takes 20 ms to parse.
+    """
+    return _TREES.get((text, language), lambda asked: parse(*asked))
+
+
+_TREES: Memo[tuple[str, str], Syntax | None] = Memo(
+    8 << 20, lambda tree: 0 if tree is None else 16 * len(tree.text)
+)
 
 
 class _Pieces:
@@ -200,7 +215,7 @@ def _point(data: bytes, byte: int) -> tuple[int, int]:
 
 
 @cache
-def _grammar(language: str) -> Language | None:
+def grammar(language: str) -> Language | None:
     """The grammar, imported once; None where it is unknown, not installed or of another age."""
     if language not in _GRAMMARS:
         return None

@@ -1,0 +1,314 @@
+"""Imports of names that were just written and that the document does not define.
+
+The sources are a table of names of standard libraries and well-known packages, made from the files
+of the training repositories; the imports of other open files; and names that exactly one place of
+the workspace defines. The imports of the document decide the place and the style.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from itertools import accumulate
+
+from ..edits.gate_features import STANDARD
+from ..text.code_queries import IMPORT_LANGUAGES, Form, Import, imports_of
+from ..text.scopes import Bindings
+from ..text.syntax import SCRIPTS, Syntax, parsed
+from .example import NAME, Example, Found, readable
+from .import_places import NODE, head_of, kind_of, place_of, plain
+
+#: Names that the language server looks up in the workspace, at most; and names checked in all.
+_MOST_LOOKED_UP, _MOST_CHECKED = 32, 200
+#: Traits of Rust's standard library that can be derived without an import.
+_DERIVED = ("Debug", "Hash")
+
+
+def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
+    """Yield edits that import names which lines just written use and nothing defines.
+
+    Imports from the standard library belong to the family "standard", which needs no gate. Names
+    that exactly one place of the workspace defines belong to the family "workspace".
+    """
+    language = example.language
+    table, importable = _table(language), {one.name: one for one in example.importable}
+    syntax = parsed("\n".join(lines), language) if example.come else None
+    if syntax is None or language not in IMPORT_LANGUAGES:
+        return
+    have = imports_of(syntax)
+
+    def is_known(name: str) -> bool:
+        known = name in table or name in importable
+        return known or any(name in text for text in example.elsewhere)
+
+    for name, uses in _undefined(syntax, example.come, is_known).items():
+        own = importable.get(name)
+        whole = own.whole and language == "go" if own else _is_module(name, table.get(name, ""))
+        wanted = _source(name, example) if any(_is_use(name, use, whole) for use in uses) else None
+        if wanted is None or any(_brings_in(one, wanted) for one in have):
+            continue
+        found = _addition(wanted, have, lines, syntax)
+        if found is None or not first <= found.first <= found.last <= last:
+            continue
+        if name not in table and own is not None:
+            family = "workspace"
+        else:
+            family = STANDARD if kind_of(wanted.module, language) == 0 else "imported"
+        yield Found(found.first, found.last, found.lines, 0, found.evidence, name, family)
+
+
+def names_to_look_up(text: str, language: str, written: Collection[str]) -> list[str]:
+    """Return the names that may have to be imported; in Go ``package.Name``.
+
+    Args:
+        written: lines just written, without the spaces around them.
+    """
+    syntax = parsed(text, language) if language in IMPORT_LANGUAGES else None
+    if syntax is None:
+        return []
+    undefined = _undefined(syntax, written)
+    if language == "go":
+        names = (
+            f"{name}{member[0]}"
+            for name, uses in undefined.items()
+            for use in uses
+            if (member := re.match(r"\.[A-Z]\w*", use[1:])) is not None
+        )
+    else:
+        names = (
+            name
+            for name, uses in undefined.items()
+            if any(_is_use(name, use, whole=False) for use in uses)
+        )
+    return list(dict.fromkeys(names))[:_MOST_LOOKED_UP]
+
+
+# --- names without a definition -----------------------------------------------------------------
+
+
+def _undefined(
+    syntax: Syntax,
+    written: Collection[str],
+    is_wanted: Callable[[str], bool] = lambda _: True,
+) -> dict[str, list[str]]:
+    """Return the names that only lines just written use, and that the text does not bind.
+
+    Each has its uses: the character before the name, or a space, and the text behind it.
+    """
+    lines = syntax.text.split("\n")
+    rows = {row for row in readable(lines, 0, len(lines)) if lines[row].strip() in written}
+    names = dict.fromkeys(
+        name for row in sorted(rows) for name in NAME.findall(lines[row]) if is_wanted(name)
+    )
+    found = dict[str, list[str]]()
+    for name in list(names)[:_MOST_CHECKED]:
+        uses = list[str]()
+        for one in Bindings(syntax, name).occurrences:
+            line = lines[one.line]
+            before, behind = line[: one.column], line[one.column + len(name) :]
+            is_member = before.rstrip().endswith((".", "::", "->"))
+            is_derived = "#[derive(" in before and name in _DERIVED
+            if is_member or is_derived or one.role in ("member", "field", "keyword"):
+                continue
+            if one.role not in ("use", "shorthand") or one.scope or one.line not in rows:
+                break
+            uses.append((before[-1:] or " ") + behind)
+        else:
+            if uses:
+                found[name] = uses
+    return found
+
+
+def _is_use(name: str, use: str, whole: bool) -> bool:
+    """Return whether a use may need an import.
+
+    Args:
+        use: the character before the name and the text behind it.
+        whole: the name is that of a module, whose members are used.
+    """
+    if whole:
+        return re.match(r"\.\w", use[1:]) is not None
+    if name.islower() and "_" not in name:  # as most local variables are
+        return use[0] == "@" or use[1:].startswith(("(", "[", "::"))
+    return True
+
+
+# --- where a name comes from --------------------------------------------------------------------
+
+
+def _source(name: str, example: Example) -> Import | None:
+    """Return the import of ``name``; None if it is not known or ambiguous."""
+    for text in example.elsewhere:
+        tree = parsed(text, example.language) if name in text else None
+        for one in imports_of(tree) if tree is not None else ():
+            fits = one.form not in ("static", "all") and not one.module.startswith(".")
+            if fits and name in (one.names if one.form == "name" else one.bound):
+                return Import(plain(one.module), (name,), one.form)
+    entry = _table(example.language).get(name)
+    own = next((one for one in example.importable if one.name == name), None)
+    if entry is not None:
+        return _import_of_entry(entry, name, example.language) if own is None else None
+    if own is None:
+        return None
+    return Import(own.module, (name,), "whole" if own.whole else "name", own.is_type)
+
+
+def _brings_in(one: Import, wanted: Import) -> bool:
+    """Return whether an import of the document defines the name of another one."""
+    brings_all = one.form == "all" and one.module == wanted.module
+    return brings_all or wanted.names[0] in one.bound
+
+
+@lru_cache(None)
+def _table(language: str) -> Mapping[str, str]:
+    """Return the modules from which the names of a language are imported."""
+    text = (files("redraft.model.rules") / "imports.json").read_text(encoding="utf-8")
+    tables: Mapping[str, Mapping[str, str]] = json.loads(text)
+    return tables.get("javascript" if language in SCRIPTS else language, {})
+
+
+def _import_of_entry(entry: str, name: str, language: str) -> Import:
+    """Return the import that an entry of the table describes."""
+    if language == "python":
+        found = re.fullmatch(r"(?:from (\S+) )?import (\S+)(?: as \S+)?", entry)
+        assert found is not None, entry
+        if found[1]:
+            return Import(found[1], (name,), "name")
+        return Import(found[2], (name,), "alias" if " as " in entry else "whole")
+    if language in SCRIPTS:
+        module, _, mark = entry.partition(" ")
+        forms: dict[str, Form] = {"{}": "name", "*": "alias", "default": "whole"}
+        return Import(module, (name,), forms[mark])
+    if language == "go":
+        return Import(entry, (name,), "whole")
+    mark = "::" if language == "rust" else "."
+    return Import(entry.rpartition(mark)[0], (name,), "name")
+
+
+def _is_module(name: str, entry: str) -> bool:
+    """Return whether an entry of the table names a module, which is used by its members."""
+    whole = entry.startswith("import ") or entry.endswith((" default", " *")) or entry == name
+    return whole or entry.endswith(f"/{name}")
+
+
+# --- one more import ----------------------------------------------------------------------------
+
+
+def _addition(
+    wanted: Import, have: Sequence[Import], lines: Sequence[str], syntax: Syntax
+) -> Found | None:
+    """Return the edit that adds ``wanted`` to the imports of a file."""
+    language = syntax.language
+    same = [one for one in have if language != "java" and _takes(one, wanted)]
+    if len(same) == 1 or any(len(one.names) > 1 for one in same):
+        longest = max(same, key=lambda one: len(one.names))
+        return _with_name(longest, wanted.names[0], lines, syntax)
+    line = _statement(wanted, have, lines, language)
+    if others := [one for one in have if one.form != "static"]:
+        row = place_of(wanted, others, lines, language)
+        return Found(row, row, (line,), 0, 2)
+    if have:
+        return Found(have[-1].last, have[-1].last, ("", line), 0, 2)
+    row = head_of(syntax)
+    above = [""] if row and lines[row - 1].strip() else []
+    below = [""] if row < len(lines) and lines[row].strip() else []
+    return Found(row, row, (*above, line, *below), 0, 1)
+
+
+def _takes(one: Import, wanted: Import) -> bool:
+    """Return whether a name may be added to an import."""
+    same = plain(one.module) == wanted.module and one.form == wanted.form == "name"
+    return same and (wanted.is_type or not one.is_type)
+
+
+def _with_name(one: Import, name: str, lines: Sequence[str], syntax: Syntax) -> Found | None:
+    """Return the edit that adds a name to an import, in the order of its names.
+
+    None if its names are neither in one line nor each in a separate line.
+    """
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    rows = [syntax.text.count("\n", 0, start) for start, _ in one.spans]
+    ends = [end - starts[row] for row, (_, end) in zip(rows, one.spans, strict=True)]
+    place = _index(name, one.names, syntax.language)
+    at = min(place, len(rows) - 1)
+    row, line = rows[at], lines[rows[at]]
+    column = one.spans[at][0] - starts[row]
+    if len({*rows}) == 1 and one.last == one.first + 1:
+        if place < len(rows):
+            made = f"{line[:column]}{name}, {line[column:]}"
+        else:
+            made = f"{line[: ends[-1]]}, {name}{line[ends[-1] :]}"
+        if syntax.language == "rust" and "{" not in line:
+            names = ", ".join((name, one.names[0]) if place == 0 else (one.names[0], name))
+            made = f"{line[:column]}{{{names}}}{line[ends[0] :]}"
+        return Found(row, row + 1, (made,), 0, 3)
+    alone = (
+        lines[row].strip().rstrip(",") == text for row, text in zip(rows, one.names, strict=True)
+    )
+    if not all(alone):
+        return None
+    entry = f"{line[:column]}{name}"
+    if place < len(rows):
+        return Found(row, row, (f"{entry},",), 0, 3)
+    if line.rstrip().endswith(","):
+        return Found(row + 1, row + 1, (f"{entry},",), 0, 3)
+    return Found(row, row + 1, (f"{line},", entry), 0, 3)
+
+
+def _index(name: str, names: Sequence[str], language: str) -> int:
+    """Return the place of a name among others; behind them if they are in no known order."""
+    orders: list[Callable[[str], str]] = [str, str.lower]
+    if language == "python":
+        orders.insert(0, _by_kind)
+    order = next((key for key in orders if list(names) == sorted(names, key=key)), None)
+    return len(names) if order is None else sorted([*names, name], key=order).index(name)
+
+
+def _by_kind(name: str) -> str:
+    """Return the sort key of a Python name: constants, then classes, then other names."""
+    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
+    return f"{kind}{name}"
+
+
+def _statement(wanted: Import, have: Sequence[Import], lines: Sequence[str], language: str) -> str:
+    """Return a line that imports ``wanted``."""
+    name, module = wanted.names[0], wanted.module
+    if language == "python":
+        if wanted.form == "name":
+            return f"from {module} import {name}"
+        return f"import {module}" + (f" as {name}" if wanted.form == "alias" else "")
+    if language == "go":
+        in_block = any(lines[one.first].startswith("\t") for one in have)
+        return f'\t"{module}"' if in_block else f'import "{module}"'
+    if language == "rust":
+        return f"use {module}::{name};"
+    if language == "java":
+        return f"import {module}.{name};"
+    return _script(wanted, have, lines, language)
+
+
+def _script(wanted: Import, have: Sequence[Import], lines: Sequence[str], language: str) -> str:
+    """Return an import in the style of the other imports of a script."""
+    statements = ["\n".join(lines[one.first : one.last]) for one in have]
+    text = statements or [line for line in lines if line.strip()][:20]
+    is_module = (
+        language.startswith("typescript")
+        or any(each.startswith("import ") for each in statements)
+        or (not statements and any(line.startswith("export ") for line in lines))
+    )
+    quote = "'" if sum(each.count("'") - each.count('"') for each in text) > 0 else '"'
+    end = ";" if any(each.rstrip().endswith(";") for each in text) else ""
+    is_node = wanted.module in NODE
+    prefix = "node:" if is_node and any(f"{quote}node:" in each for each in statements) else ""
+    source = f"{quote}{prefix}{wanted.module}{quote}"
+    name = f"{{ {wanted.names[0]} }}" if wanted.form == "name" else wanted.names[0]
+    if not is_module:
+        return f"const {name} = require({source}){end}"
+    stars = any(one.form == "alias" for one in have)
+    if wanted.form == "alias" or (wanted.form == "whole" and stars and is_node):
+        name = f"* as {name}"
+    kind = "type " if wanted.is_type and any(one.is_type for one in have) else ""
+    return f"import {kind}{name} from {source}{end}"
