@@ -38,12 +38,6 @@ def test_where_the_body_gets_no_ghost_text_the_edit_stays() -> None:
     assert isinstance(desk.consider_edit(), Show)
 
 
-@pytest.mark.parametrize("invoked", [False, True])
-def test_in_a_line_with_text_an_edit_that_is_shown_stays(invoked: bool) -> None:
-    desk = with_an_import_shown()
-    assert reason(desk.consider(cursor=len("def "), invoked=invoked)) == "a next edit is shown"
-
-
 def typed_up_to_the_value() -> Workbench:
     desk = Workbench("import logging\n\nlogger =")
     desk.type(" ")
@@ -88,7 +82,6 @@ STACK = (
     "class Stack:\n    def __init__(self):\n        self.items = []\n\n"
     "    def pop(self):\n        \n"
 )
-PEEK = "\n    def peek(self):\n        return self.items[-1]\n"
 
 
 def in_the_empty_body(**settings: object) -> Workbench:
@@ -97,13 +90,6 @@ def in_the_empty_body(**settings: object) -> Workbench:
     desk.type("x")
     desk.erase(1)
     return desk
-
-
-def test_in_an_empty_body_no_other_method_is_offered() -> None:
-    desk = in_the_empty_body(eagerness="high")
-    assert reason(desk.edit("        \n", f"        \n{PEEK}")) == (
-        "the body at the cursor is still empty and comes first"
-    )
 
 
 def test_in_an_empty_body_a_next_edit_may_write_it() -> None:

@@ -73,12 +73,6 @@ def test_ghost_text_that_is_hidden_leaves_next_edits_alone_and_comes_back() -> N
     assert isinstance(desk.consider(), Show)
 
 
-def test_hiding_what_is_not_shown_does_nothing() -> None:
-    desk = edited()
-    assert desk.session.dismissed("redraft-77") == ""
-    assert desk.outcomes == []
-
-
 def test_after_a_rejection_the_next_candidate_is_offered_at_once() -> None:
     desk = edited()
     ask = desk.ask_edit()

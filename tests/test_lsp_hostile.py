@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.lsp.connection.framing import MAX_BODY, BadFrame, Frames
-from support.lsp import URI, LspClient, insert_texts, lsp_client
-
-CODE = "def area(r):\n    \n"
+from support.lsp import CODE, URI, LspClient, insert_texts, lsp_client, opened
 
 
 def survives(client: LspClient) -> None:
@@ -110,9 +108,7 @@ SENSELESS: list[tuple[str, Any, str]] = [
 def test_wrong_types_are_named_in_the_error() -> None:
     usual = {"textDocument": DOCUMENT, "position": HERE}
     cases = [("textDocument/inlineCompletion", {**usual, **wrong}, said) for wrong, said in WRONG]
-    with lsp_client("return r") as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r") as client:
         for method, params, expected in cases + SENSELESS:
             error = client.request(method, params)["error"]
             assert error["code"] == -32602
@@ -121,9 +117,7 @@ def test_wrong_types_are_named_in_the_error() -> None:
 
 
 def test_a_position_outside_the_document_is_clamped() -> None:
-    with lsp_client("return r") as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r") as client:
         for line, character in ((10**9, 0), (0, 10**9), (10**40, 10**40), (1.0, 4.0)):
             position = {"line": line, "character": character}
             params = {"textDocument": {"uri": URI}, "position": position}
@@ -133,9 +127,7 @@ def test_a_position_outside_the_document_is_clamped() -> None:
 
 
 def test_numbers_that_are_none_are_refused() -> None:
-    with lsp_client("return r") as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r") as client:
         for number in (b"NaN", b"Infinity", b"1e999", b"1.5"):
             params = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": "HERE"}}
             body = {"jsonrpc": "2.0", "id": 90, "method": "textDocument/inlineCompletion"}
@@ -282,9 +274,7 @@ def test_a_message_above_the_limit_is_refused_before_it_is_stored() -> None:
 def test_after_an_unreadable_change_nothing_is_suggested_until_the_text_comes_anew(
     changes: Any,
 ) -> None:
-    with lsp_client("return r") as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r") as client:
         document = {"uri": URI, "version": 2}
         client.notify(
             "textDocument/didChange", {"textDocument": document, "contentChanges": changes}
@@ -366,9 +356,7 @@ def test_a_line_of_five_megabytes_gets_a_reason_and_not_a_hang() -> None:
 )
 def test_a_failing_model_gives_an_empty_answer_and_a_status(error: str, kind: str) -> None:
     failure = {"error": error, "message": "out of cheese"}
-    with lsp_client(failure, "return r") as client:
-        client.initialize()
-        client.open(CODE)
+    with opened(failure, "return r") as client:
         assert insert_texts(client.complete(1, 4)) == []
         assert client.status("out of cheese")["kind"] == kind
         assert client.popups() == []
@@ -377,18 +365,14 @@ def test_a_failing_model_gives_an_empty_answer_and_a_status(error: str, kind: st
 
 def test_a_hanging_model_is_given_up_and_stopped() -> None:
     settings = {"timeout_ms": 300}
-    with lsp_client("return r", delay_s=600, settings=settings) as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r", delay_s=600, settings=settings) as client:
         assert insert_texts(client.complete(1, 4)) == []
         client.status("longer than 0.3 s")
         client.await_event("cancelled")
 
 
 def test_documents_stay_in_step_while_the_model_thinks() -> None:
-    with lsp_client("return r", delay_s=600) as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r", delay_s=600) as client:
         thinking = client.ask_completion(1, 4)
         client.await_event("asked")
         for version in range(2, 102):

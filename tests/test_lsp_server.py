@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 from redraft.evals.latency.keystroke import keystroke_overhead
 from redraft.lsp.editor.paths import shown_path
-from support.lsp import URI, insert_texts, lsp_client
-
-CODE = "def area(r):\n    \n"
-
+from support.lsp import CODE, URI, insert_texts, lsp_client, opened
 
 # --- the main job ------------------------------------------------------------------------------
 
@@ -66,9 +63,7 @@ def test_the_selected_completion_is_taken_as_typed_and_its_range_replaced() -> N
 
 
 def test_the_status_is_busy_while_the_model_thinks_and_sent_only_when_it_changed() -> None:
-    with lsp_client("return r") as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r") as client:
         for _ in range(3):
             client.complete(1, 4)
         client.end()
@@ -94,9 +89,7 @@ def test_trap_2_the_version_in_the_request_is_kept_and_a_stale_one_refused() -> 
 
 @pytest.mark.parametrize("fields", [{"context": {"triggerKind": 0}}, {"context": None}, {}])
 def test_trap_3_no_context_or_trigger_kind_0_is_answered(fields: dict[str, Any]) -> None:
-    with lsp_client("return r") as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r") as client:
         params = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 4}, **fields}
         response = client.request("textDocument/inlineCompletion", params)
         assert insert_texts(response) == ["return r"]
@@ -104,9 +97,7 @@ def test_trap_3_no_context_or_trigger_kind_0_is_answered(fields: dict[str, Any])
 
 
 def test_trap_4_execute_command_may_be_a_notification() -> None:
-    with lsp_client("return r") as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r") as client:
         [item] = client.complete(1, 4)["result"]["items"]
         client.notify("workspace/executeCommand", item["command"])
         assert client.is_alive()
@@ -121,9 +112,7 @@ def test_trap_5_the_encoding_is_utf16_whatever_the_client_prefers() -> None:
 
 
 def test_trap_6_cancelling_a_request_stops_the_model() -> None:
-    with lsp_client("return r", delay_s=600) as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r", delay_s=600) as client:
         id_ = client.ask_completion(1, 4)
         client.await_event("asked")
         client.notify("$/cancelRequest", {"id": id_})
@@ -136,9 +125,7 @@ def test_trap_6_cancelling_a_request_stops_the_model() -> None:
 
 
 def test_a_newer_request_stops_the_older_one_of_its_document() -> None:
-    with lsp_client("return r", delay_s=600) as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r", delay_s=600) as client:
         older = client.ask_completion(1, 4)
         client.await_event("asked")
         client.ask_completion(0, 12)
@@ -162,9 +149,7 @@ def test_two_documents_are_answered_side_by_side() -> None:
 
 
 def test_a_change_while_thinking_makes_the_answer_stale() -> None:
-    with lsp_client("return r", delay_s=0.5) as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r", delay_s=0.5) as client:
         id_ = client.ask_completion(1, 4)
         client.await_event("asked")
         client.insert(0, 0, "# ", 2)
@@ -172,9 +157,7 @@ def test_a_change_while_thinking_makes_the_answer_stale() -> None:
 
 
 def test_of_automatic_requests_in_quick_succession_only_the_last_is_asked() -> None:
-    with lsp_client(" = r", settings={"delay_ms": 300}) as client:
-        client.initialize()
-        client.open(CODE)
+    with opened(" = r", settings={"delay_ms": 300}) as client:
         ids = []
         for version, character in ((2, 4), (3, 5), (4, 6)):
             client.insert(1, character, "x", version)
@@ -185,9 +168,7 @@ def test_of_automatic_requests_in_quick_succession_only_the_last_is_asked() -> N
 
 
 def test_a_document_closed_while_thinking_gets_an_empty_answer() -> None:
-    with lsp_client("return r", delay_s=600) as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r", delay_s=600) as client:
         id_ = client.ask_completion(1, 4)
         client.await_event("asked")
         client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
@@ -229,9 +210,7 @@ def test_without_progress_in_the_client_the_status_line_has_to_do() -> None:
 
 def test_a_model_not_ready_answers_nothing_and_says_how_far_it_is() -> None:
     failing = {"error": "ModelNotReady", "message": "the model is loading"}
-    with lsp_client(failing, statuses=[loading(0.4)]) as client:
-        client.initialize()
-        client.open(CODE)
+    with opened(failing, statuses=[loading(0.4)]) as client:
         client.status("loading 40 %")
         assert insert_texts(client.complete(1, 4)) == []
         assert client.is_alive()
@@ -305,9 +284,7 @@ def test_notebook_cells_are_documents_of_their_own() -> None:
 
 
 def test_edits_in_one_document_go_with_questions_in_another() -> None:
-    with lsp_client("return r") as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r") as client:
         client.insert(1, 4, "pass", 2)
         other = "file:///w/project/b.py"
         client.open(CODE, uri=other)
@@ -362,9 +339,7 @@ def test_the_model_sees_paths_relative_to_the_innermost_folder(
 
 
 def test_all_reports_of_clients_are_understood() -> None:
-    with lsp_client("return r") as client:
-        client.initialize()
-        client.open(CODE)
+    with opened("return r") as client:
         client.notify("textDocument/didFocus", {"textDocument": {"uri": URI}})
         client.notify("textDocument/didFocus", {})
         [item] = client.complete(1, 4)["result"]["items"]

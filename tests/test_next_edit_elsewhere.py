@@ -78,22 +78,6 @@ def test_an_edit_below_the_threshold_leads_elsewhere_as_well() -> None:
     assert isinstance(desk.session.go_on(ask, decision), Ask)
 
 
-def test_the_search_ends_after_as_many_questions_as_there_are_places() -> None:
-    desk = renamed()
-    ask = desk.ask_edit()
-    last = replace(ask, earlier=1 + max(MOST_PLACES.values()))
-    nothing = settle(desk, ask, NOTHING)
-    assert desk.session.go_on(last, nothing) is nothing
-    following = desk.session.go_on(replace(last, earlier=last.earlier - 1), nothing)
-    assert isinstance(following, Ask) and following.earlier == last.earlier
-
-
-def test_places_within_the_region_already_asked_about_are_passed_over() -> None:
-    desk = Workbench("def area(r):\n    return r\n\nprint(area(2))\n")
-    desk.swap("area(r)", "area(r, pi)")
-    assert reason(nothing_near(desk)) == "The model would change nothing here."
-
-
 def test_where_nothing_is_found_elsewhere_the_reason_is_the_one_at_the_cursor() -> None:
     desk = renamed()
     assert reason(go_on(desk, next_place(desk), NOTHING)) == NOTHING.reason
@@ -218,16 +202,6 @@ def test_where_a_call_changed_its_definition_in_another_document_comes_first() -
     ask = next_place(desk, other_documents=True)
     assert ask.query.line == 61
     assert ask.reason == "area: a call of it changed"
-
-
-def test_a_change_of_the_other_document_while_the_model_thinks_is_no_reason_to_ask_again() -> None:
-    desk, other = with_caller()
-    ask = next_place(desk, other_documents=True)
-    desk.becomes_elsewhere(other, "# head\n" + CALLER)
-    decision = settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))"))
-    assert reason(decision) == "b.py changed while the model was working"
-    assert isinstance(decision, Abstained)
-    assert not decision.stale  # the request names the first document, which is as it was
 
 
 def test_the_other_document_closed_while_the_model_thinks() -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from redraft.lsp.session.answers_and_rejections import COOL_DOWN_S
 from redraft.lsp.session.decisions import Ask, Show
-from redraft.lsp.session.next_edits import LIFETIME_S
 from support.next_edits import edited, shown_edit
 from support.predictor import rewrite
 from support.workbench import URI, Workbench, reason, showing
@@ -147,13 +146,6 @@ def test_after_a_rejection_nothing_is_offered_in_the_same_line_for_five_seconds(
     assert isinstance(desk.consider(cursor=desk.cursor - 1), Ask)
 
 
-def test_the_next_edit_ends_the_cool_down() -> None:
-    desk = edited()
-    desk.session.rejected(shown_edit(desk).suggestion.id)
-    desk.type(", e")
-    assert isinstance(desk.consider_edit(), Ask)
-
-
 def test_rejected_ghost_text_does_not_come_back_either() -> None:
     desk = Workbench()
     show = showing(desk.answer("return x"))
@@ -198,16 +190,6 @@ def test_an_edit_that_followed_from_what_is_undone_is_dropped() -> None:
     assert isinstance(desk.consider_edit(), Ask)
 
 
-def test_an_answer_overtaken_by_an_undo_is_dropped() -> None:
-    desk = edited()
-    ask = desk.ask_edit()
-    desk.swap("area(r, pi)", "area(r)")
-    prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
-    desk.session.settle(ask, prediction, desk.revision, 0, lambda: desk.text)
-    desk.type(" ")
-    assert isinstance(desk.consider_edit(), Ask)
-
-
 # --- outcomes ----------------------------------------------------------------------------------
 
 
@@ -243,16 +225,6 @@ def test_dismissal_and_indifference_are_told_apart() -> None:
     show = showing(desk.consider_edit())
     desk.session.rejected(show.suggestion.id)
     assert desk.outcomes == ["ignored", "rejected"]
-
-
-def test_an_edit_that_was_shown_for_long_gives_way_to_a_newer_one() -> None:
-    desk = edited()
-    shown_edit(desk)
-    desk.type(", e")
-    desk.clock.now += LIFETIME_S + 1
-    desk.type(", f")
-    assert isinstance(desk.edit("show(2)", "show(3)"), Show)
-    assert desk.outcomes == ["ignored"]
 
 
 def test_a_long_accepted_edit_is_no_bulk_change() -> None:

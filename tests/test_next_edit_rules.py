@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,26 +32,6 @@ def refused(text: str, old: str, new: str, *done: Span, cursor: int = 0, last: i
 
 def test_a_line_whose_bytes_are_no_unicode_is_never_written_back() -> None:
     assert "broken characters" in refused("# caf\ufffd: area(2)\n", "area(2)", "area(3)")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("area(2)", "area(2)", "change nothing"),
-        ("    return", "  return", "only spaces or line breaks"),
-        ("3.14 * r", "3.14*r", "only spaces or line breaks"),
-        ("\n\n\nprint", "\nprint", "only spaces or line breaks"),
-        ("area(2)", "area(2<|endoftext|>)", "<|endoftext|>"),
-        ("area(2)", "area('\ufffd')", "broken character"),
-        ("area(2)", "area(" + "text.rfind('a', 0) + 1: " * 3 + "text)", "repeats itself"),
-    ],
-)
-def test_useless_edits_are_never_shown(old: str, new: str, expected: str) -> None:
-    assert expected in refused(CODE, old, new)
-
-
-def test_a_useful_edit_meets_no_objection() -> None:
-    assert refused(CODE, "area(2)", "area(2, 3.14)") == ""
 
 
 # --- far away ----------------------------------------------------------------------------------
@@ -119,6 +97,8 @@ def test_a_line_just_typed_is_not_deleted_where_its_neighbour_begins_alike() -> 
     text = "log(a)\nlog(b)\nlog(c)\n"
     typed = Span(1, (), ("log(b)",))
     assert undoes(edit(text, "log(b)\nlog(c)", "log(c)").edit, [typed])
+    bracket = Span(0, (), ("print(x))",))
+    assert not undoes(edit("print(x))\n", "x))", "x)").edit, [bracket]), "it was one too many"
 
 
 @pytest.mark.parametrize(
@@ -136,11 +116,6 @@ def test_the_last_line_needs_no_newline_to_be_what_was_just_done(
     text: str, done: Span, old: str, new: str, expected: bool
 ) -> None:
     assert undoes(edit(text, old, new).edit, [done]) is expected
-
-
-def test_a_bracket_too_many_may_be_removed() -> None:
-    typed = Span(0, (), ("print(x))",))
-    assert not undoes(edit("print(x))\n", "x))", "x)").edit, [typed])
 
 
 RENAMED = Span(0, ("def area(r, pi):",), ("def surface(r, pi):",))
@@ -176,18 +151,6 @@ def test_the_same_words_in_another_place_are_no_reversal() -> None:
     text = "def surface(r):\nsurface(1)\nx\n"
     done = Span(0, ("def area(r):",), ("def surface(r):",))
     assert not undoes(edit(text, "surface(1)\nx", "area(1)\ny").edit, [done])
-
-
-def test_an_edit_of_very_many_words_is_compared_as_a_whole() -> None:
-    line = "f(" + ", ".join(f"a{i}" for i in range(500)) + ")"
-    longer = line.replace("a250,", "a250_of,")
-    done = Span(0, (line,), (longer,))
-    assert undoes(edit(f"{longer}\nx\n", longer, line).edit, [done])
-    assert not undoes(edit(f"{longer}\nx\n", longer, longer.replace("a1,", "b1,")).edit, [done])
-
-
-def test_reversal_is_told_by_the_reason() -> None:
-    assert refused(CODE, "r, pi", "r", CHANGED) == "the edit would undo what you just typed"
 
 
 # --- syntax ------------------------------------------------------------------------------------
@@ -323,23 +286,3 @@ def test_a_rejected_edit_is_known_in_any_spacing_and_where_it_has_moved() -> Non
     rejections.changed(URI, document.apply([ContentChange(moved)], None))
     assert known(rejections, edit(moved, "area(2)", "area(2, 3)"))
     assert not known(rejections, edit(CODE, "area(2)", "area(2, 3)"))
-
-
-def test_random_documents_never_break_the_rules() -> None:
-    rng = random.Random(3)
-    pieces = ["def f(a):\n", "    return a\n", "\n", "x = (1,\n", "import os\n", "é😀 = 1\n", "}"]
-    for _ in range(300):
-        text = "".join(rng.choices(pieces, k=rng.randint(0, 12)))
-        start = rng.randint(0, len(text))
-        end = rng.randint(start, len(text))
-        new = "".join(rng.choices([*pieces, "a", " "], k=rng.randint(0, 4)))
-        made = Suggestion("1", URI, "next_edit", text, start, start, end, new, 0.9, "fake")
-        count = text.count("\n") + 1
-        first = rng.randrange(count)
-        lines = text.split("\n")[first : first + rng.randint(0, 3)]
-        done = [Span(first, tuple(rng.choices(["a", ""], k=rng.randint(0, 2))), tuple(lines))]
-        for objection in (
-            refuse_edit(made.edit, done, rng.randrange(count), None),
-            refuse_syntax(made.edit, "a.py", "python"),
-        ):
-            assert objection is None or objection.reason

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,20 +17,18 @@ APART = f"def area(r):\n    return r\n\n{FILLER}"  # the call is in another docu
 FAR = f"{APART}print(area(2))\n"
 
 
-def edited(client: LspClient, text: str = CODE, **fields: Any) -> LspClient:
-    """Give ``area`` another parameter."""
-    client.initialize(**fields)
-    client.open(text, version=0)
-    client.insert(0, 10, ", pi", 1)
-    return client
-
-
-def edited_beside(client: LspClient, other: str, text: str = APART) -> None:
-    """Give ``area`` another parameter while ``other`` is open beside it."""
-    client.initialize()
-    client.open(text, version=0)
-    client.open(other, uri=OTHER, version=7)
-    client.insert(0, 10, ", pi", 1)
+@contextlib.contextmanager
+def edited(
+    *answers: Any, text: str = CODE, beside: str = "", capabilities: Any = None, **script: Any
+) -> Iterator[LspClient]:
+    """Yield a client that gave ``area`` another parameter, while ``beside`` is open as well."""
+    with lsp_client(*answers, **script) as client:
+        client.initialize(capabilities=capabilities or {})
+        client.open(text, version=0)
+        if beside:
+            client.open(beside, uri=OTHER, version=7)
+        client.insert(0, 10, ", pi", 1)
+        yield client
 
 
 def replace_line(client: LspClient, edit: dict[str, Any], version: int) -> None:
@@ -42,8 +42,7 @@ def replace_line(client: LspClient, edit: dict[str, Any], version: int) -> None:
 
 
 def test_the_edit_that_follows_the_last_one_is_offered_where_it_belongs() -> None:
-    with lsp_client(EDIT) as client:
-        edited(client)
+    with edited(EDIT) as client:
         [edit] = client.edits(0, 14, 1)
         assert edit == {
             "text": "print(area(2, 3.14))",
@@ -61,26 +60,23 @@ def test_the_edit_that_follows_the_last_one_is_offered_where_it_belongs() -> Non
         assert asked["edits"][0][1].startswith("-def area(r):\n+def area(r, pi):\n")
         client.status("Next edit shown.")
         assert client.end() == 0
-
-
-def test_an_edit_at_the_cursor_is_no_jump() -> None:
-    with lsp_client({"edit": ["r, pi", "r, factor"]}) as client:
-        edited(client)
+    with edited({"edit": ["r, pi", "r, factor"]}) as client:
         [edit] = client.edits(0, 14, 1)
-        assert "targetLine" not in edit
+        assert "targetLine" not in edit, "it is at the cursor"
 
 
 def test_a_stale_version_is_refused() -> None:
-    with lsp_client(EDIT) as client:
-        edited(client)
+    with edited(EDIT) as client:
         error = client.answer(client.ask_edit(0, 14, 0))["error"]
         assert error["code"] == -32801
         assert "version 1" in error["message"]
 
 
 def test_positions_are_utf16_and_line_ends_the_documents_own() -> None:
-    with lsp_client({"edit": ["'😀' + x", "'😀' + x\ny"]}) as client:
-        edited(client, CODE.replace("\n", "\r\n") + "z = '😀' + x  # 😀")
+    with edited(
+        {"edit": ["'😀' + x", "'😀' + x\ny"]},
+        text=CODE.replace("\n", "\r\n") + "z = '😀' + x  # 😀",
+    ) as client:
         [edit] = client.edits(0, 14, 1)
         assert edit["text"] == "z = '😀' + x\r\ny  # 😀"
         assert edit["range"]["end"] == {"line": 5, "character": 18}
@@ -91,8 +87,7 @@ def test_positions_are_utf16_and_line_ends_the_documents_own() -> None:
 
 def test_an_answer_still_on_its_way_ahead_of_time_is_not_asked_for_twice() -> None:
     answers = [EDIT, {"edit": ["return 3.14", "return pi"]}, {"edit": ["nothing", "left"]}]
-    with lsp_client(*answers, delay_s=0.6) as client:
-        edited(client)
+    with edited(*answers, delay_s=0.6) as client:
         [first] = client.edits(0, 14, 1)
         client.await_event("asked", times=2)
         replace_line(client, first, 2)
@@ -102,8 +97,7 @@ def test_an_answer_still_on_its_way_ahead_of_time_is_not_asked_for_twice() -> No
 
 
 def test_rejection_stops_what_is_computed_ahead_of_time() -> None:
-    with lsp_client(EDIT, delay_s=0.3) as client:
-        edited(client)
+    with edited(EDIT, delay_s=0.3) as client:
         [first] = client.edits(0, 14, 1)
         client.await_event("asked", times=2)
         name = "github.copilot.didRejectNextEditSuggestionItem"
@@ -118,8 +112,7 @@ def test_rejection_stops_what_is_computed_ahead_of_time() -> None:
 
 
 def test_ghost_text_comes_first_and_the_next_edit_waits_for_it() -> None:
-    with lsp_client(", e", EDIT, delay_s=0.3) as client:
-        edited(client)
+    with edited(", e", EDIT, delay_s=0.3) as client:
         ghost = client.ask_completion(0, 14, context={"triggerKind": 2})
         edit = client.ask_edit(0, 14, 1)
         assert insert_texts(client.answer(ghost)) == [", e"]
@@ -129,8 +122,7 @@ def test_ghost_text_comes_first_and_the_next_edit_waits_for_it() -> None:
 
 
 def test_where_there_is_no_ghost_text_the_next_edit_comes() -> None:
-    with lsp_client(EDIT, delay_s=0.2) as client:
-        edited(client)
+    with edited(EDIT, delay_s=0.2) as client:
         ghost = client.ask_completion(0, 14, context={"triggerKind": 2})
         edit = client.ask_edit(0, 14, 1)
         assert insert_texts(client.answer(ghost)) == []
@@ -151,8 +143,7 @@ def next_edit(client: LspClient, version: int = 1, **fields: Any) -> dict[str, A
 
 def test_our_own_request_leads_to_another_document_at_its_version() -> None:
     other = "from a import area\r\n\r\nx = '😀' + area(2)\r\n"
-    with lsp_client(EDIT, settings={"prefetch": False}) as client:
-        edited_beside(client, other)
+    with edited(EDIT, settings={"prefetch": False}, text=APART, beside=other) as client:
         result = next_edit(client)
         [edit] = result["edits"]
         assert edit["textDocument"] == {"uri": OTHER, "version": 7}
@@ -169,16 +160,14 @@ def test_our_own_request_leads_to_another_document_at_its_version() -> None:
 
 
 def test_clients_written_for_another_server_get_edits_of_their_document_alone() -> None:
-    with lsp_client(EDIT) as client:
-        edited_beside(client, "print(area(2))\n")
+    with edited(EDIT, text=APART, beside="print(area(2))\n") as client:
         assert client.edits(0, 14, 1, otherDocuments=True) == []
         assert next_edit(client, otherDocuments=False)["edits"] == []
         assert len(client.asked()) == 1
 
 
 def test_a_document_closed_while_its_edit_is_computed_ahead_is_no_trouble() -> None:
-    with lsp_client(EDIT, delays_s=[0, 0, 0, 600]) as client:
-        edited_beside(client, "print(area(2))\n", FAR)
+    with edited(EDIT, delays_s=[0, 0, 0, 600], text=FAR, beside="print(area(2))\n") as client:
         assert next_edit(client)["edits"]
         client.await_event("asked", times=4)  # ahead: near the far call, then the other document
         client.notify("textDocument/didClose", {"textDocument": {"uri": OTHER}})
@@ -196,8 +185,7 @@ def test_a_document_closed_while_its_edit_is_computed_ahead_is_no_trouble() -> N
 def test_a_question_for_ghost_text_stops_the_search_for_an_edit(
     text: str, delays_s: list[float], asked: int
 ) -> None:
-    with lsp_client(EDIT, delays_s=delays_s) as client:
-        edited(client, text)
+    with edited(EDIT, delays_s=delays_s, text=text) as client:
         id_ = client.ask_edit(0, 14, 1)
         client.await_event("asked", times=asked)
         client.ask_completion(0, 14)
@@ -209,8 +197,7 @@ def test_a_question_for_ghost_text_stops_the_search_for_an_edit(
 
 
 def test_our_own_request_says_all_there_is_to_say() -> None:
-    with lsp_client(EDIT, settings={"prefetch": False}) as client:
-        edited(client)
+    with edited(EDIT, settings={"prefetch": False}) as client:
         result = client.answer(client.ask_edit(0, 14, 1, method="redraft/nextEdit"))["result"]
         [edit] = result.pop("edits")
         assert edit["text"] == "print(area(2, 3.14))"
@@ -228,8 +215,7 @@ def test_our_own_request_says_all_there_is_to_say() -> None:
 
 
 def test_our_own_request_says_why_there_is_nothing() -> None:
-    with lsp_client({"error": "Overloaded", "message": "too much to do"}) as client:
-        edited(client)
+    with edited({"error": "Overloaded", "message": "too much to do"}) as client:
         more: dict[str, Any]
         for more, expected in (
             ({"cursors": 2}, "No next edit: there are 2 cursors."),
@@ -255,8 +241,7 @@ def code_action(client: LspClient, line: int, **context: Any) -> list[dict[str, 
 
 
 def test_the_predicted_edit_is_a_code_action() -> None:
-    with lsp_client(EDIT) as client:
-        edited(client)
+    with edited(EDIT) as client:
         assert code_action(client, 0, triggerKind=2) == []  # a light bulb asks no model
         assert client.asked() == []
         [action] = code_action(client, 0, triggerKind=1)
@@ -268,16 +253,14 @@ def test_the_predicted_edit_is_a_code_action() -> None:
         assert code_action(client, 0, triggerKind=1, only=["source.organizeImports"]) == []
         assert len(code_action(client, 0, triggerKind=1, only=["refactor"])) == 1
     versions = {"workspace": {"workspaceEdit": {"documentChanges": True}}}
-    with lsp_client(EDIT) as client:
-        edited(client, capabilities=versions)
+    with edited(EDIT, capabilities=versions) as client:
         [action] = code_action(client, 0, triggerKind=1)
         [change] = action["edit"]["documentChanges"]
         assert change["textDocument"] == {"uri": URI, "version": 1}
 
 
 def test_leaving_the_editor_is_noticed() -> None:
-    with lsp_client(EDIT) as client:
-        edited(client)
+    with edited(EDIT) as client:
         client.notify("textDocument/didFocus", {})
         assert client.edits(0, 14, 1) == []
         client.status("the editor window is not active")
@@ -325,8 +308,7 @@ def test_a_client_that_refuses_to_give_settings_is_served_all_the_same() -> None
 
 
 def test_an_edit_that_is_hidden_is_not_offered_again_in_its_line_and_twice_is_a_rejection() -> None:
-    with lsp_client(EDIT) as client:
-        edited(client)
+    with edited(EDIT) as client:
         for place in [(0, 14), (3, 0)]:
             [edit] = client.edits(*place, 1)
             dismissed = {"command": "redraft.dismiss", "arguments": edit["command"]["arguments"]}

@@ -128,13 +128,6 @@ def test_whoever_goes_on_typing_elsewhere_gets_ghost_text_again() -> None:
 # --- what is kept ------------------------------------------------------------------------------
 
 
-def test_the_same_text_has_the_same_answer_wherever_the_cursor_is() -> None:
-    desk = edited()
-    first = shown_edit(desk)
-    again = showing(desk.consider_edit(cursor=0))
-    assert again.suggestion.id == first.suggestion.id
-
-
 def test_that_there_is_no_edit_is_kept_as_well() -> None:
     desk = edited()
     assert "change nothing" in reason(desk.edit("no such", ""))

@@ -75,13 +75,6 @@ def test_once_the_keys_rest_the_question_is_asked_again_with_the_edit() -> None:
     assert diffs(desk.ask_edit()) == ["-def area(r):\n+def area(r, pi):"]
 
 
-def test_an_edit_found_without_the_line_being_typed_is_shown_at_once() -> None:
-    desk = Typing()
-    desk.keys(", pi")
-    assert isinstance(desk.answered("3 * r", "pi * r"), Show)
-    assert desk.session.history.in_progress(URI)
-
-
 @pytest.mark.parametrize(
     "fields",
     [
@@ -119,16 +112,6 @@ def test_whoever_asks_at_pauses_only_shows_the_newest_edit_at_once() -> None:
     assert diffs(ask) == ["-def area(r):\n+def area(r, pi):"]
 
 
-def test_a_client_known_to_ask_at_every_key_finishes_no_word_at_its_first_letter() -> None:
-    desk = Typing()
-    desk.keys(", pi")
-    desk.clock.now += 3
-    edits = desk.ask_edit().request.edits
-    ask = desk.keys(",")
-    assert ask.unfinished
-    assert ask.request.edits == edits
-
-
 def test_a_key_that_nobody_asks_about_is_one_of_a_client_that_asks_at_pauses() -> None:
     desk = Typing()
     desk.keys(", pi")
@@ -138,6 +121,16 @@ def test_a_key_that_nobody_asks_about_is_one_of_a_client_that_asks_at_pauses() -
     desk.type(",")
     desk.type(" e")
     assert not desk.ask_edit().unfinished
+
+
+def test_a_client_known_to_ask_at_every_key_finishes_no_word_at_its_first_letter() -> None:
+    desk = Typing()
+    desk.keys(", pi")
+    desk.clock.now += 3
+    edits = desk.ask_edit().request.edits
+    ask = desk.keys(",")
+    assert ask.unfinished
+    assert ask.request.edits == edits
 
 
 def test_what_is_computed_ahead_knows_the_line_being_typed() -> None:

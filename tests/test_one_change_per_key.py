@@ -7,7 +7,7 @@ from redraft.model.edits.abstained import Abstained
 from redraft.model.prompt.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from support.predictor import predicted
-from support.workbench import Workbench, reason
+from support.workbench import Workbench
 
 SURE = Confidence(0.9, 0.9, 0.9)
 SHOP = """\
@@ -89,16 +89,6 @@ func (s *Server) Address() string {
 """
 
 
-def test_a_line_that_a_suggestion_changed_is_not_changed_again_by_the_next_one() -> None:
-    desk = Workbench(GO)
-    desk.swap("Port: port}", "Port: port, Timeout: 3}")
-    desk.accept(
-        answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
-    )
-    again = '\treturn fmt.Sprintf("%s:%d:%d", s.Host, s.Port, s.Timeout, s.Timeout)\n'
-    assert reason(answered(desk, (5, 6, again))) == "a suggestion has just changed this line"
-
-
 def test_in_place_of_a_line_that_was_just_changed_another_edit_is_shown() -> None:
     desk = Workbench(GO)
     desk.swap("Port: port}", "Port: port, Timeout: 3}")
@@ -160,14 +150,6 @@ def test_of_edits_that_do_the_same_the_first_below_comes_first_and_code_before_c
     assert lines_of(shown) == [(4, "a = surface(1)")]
 
 
-def test_of_edits_that_do_the_same_one_below_the_cursor_comes_before_one_above() -> None:
-    desk = Workbench(CALLS + "d = area(1)\n")
-    desk.swap("def area", "def surface")
-    desk.cursor = desk.text.index("c = 3")
-    shown = answered(desk, (5, 6, "b = surface(1)\n"), (7, 8, "d = surface(1)\n"))
-    assert lines_of(shown) == [(7, "d = surface(1)")]
-
-
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
 FAR = f"""\
 def area(w):
@@ -194,17 +176,6 @@ def test_a_docstring_waits_until_the_code_is_done() -> None:
         there, predicted(), desk.revision, 0.0, lambda: desk.text, target=desk.revision
     )
     assert lines_of(desk.session.go_on(there, nothing)) == [(1, '"""The surface of one side."""')]
-
-
-def test_a_name_that_is_bound_again_is_no_place_to_ask_about() -> None:
-    desk = Workbench(
-        f"def f(items):\n    return items\n\n{FILLER}\ndef g(items):\n    return items\n"
-    )
-    desk.swap("f(items)", "f(stock)")
-    desk.swap("    return items", "    return stock")
-    ask = desk.ask_edit()
-    nothing = desk.session.settle(ask, predicted(), desk.revision, 0.0, lambda: desk.text)
-    assert desk.session.go_on(ask, nothing) == nothing
 
 
 def test_the_file_that_a_name_was_renamed_in_comes_before_the_file_that_defines_it() -> None:

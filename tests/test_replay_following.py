@@ -54,13 +54,6 @@ def test_what_lies_outside_of_regions_is_as_it_was(seed: int) -> None:
         assert whole + text[at:] == now
 
 
-def test_edits_of_one_change_count_in_the_text_before_it() -> None:
-    step = DocumentChange(0.0, (PlacedEdit(0, 1, "xyz"), PlacedEdit(2, 3, "")), True)
-    followed = Followed("abc")
-    followed.apply(step)
-    assert followed.now == step.apply("abc") == "xyzb"
-
-
 AGAIN = [put(2, "x") for _ in range(50)]
 LINE = typing(0, "return value or None")
 ELSEWHERE = [put(0, "# top\n"), *typing(8, "a"), put(12, "end"), *typing(9, ", b")]

@@ -16,7 +16,7 @@ from redraft.evals.replay.tables import tables
 from redraft.evals.replay.timed_predictor import ThreadedPredictor
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits import gate_file
-from redraft.model.errors import InstallError, WeightsError
+from redraft.model.errors import InstallError
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.server.commands.main import app
 from support.gates import SHIPPED
@@ -164,23 +164,6 @@ def test_a_server_is_asked_from_within_simulated_time(recordings: Path) -> None:
     assert found["suggested"] == "x = 2"
     assert found["model_ms"] >= 10
     assert fake.closed
-
-
-def test_a_model_that_cannot_be_used_is_said_before_anything_is_played() -> None:
-    there = ThreadedPredictor(
-        lambda: ScriptedPredictor(statuses=[ModelStatus("failed", model="m", message="no")])
-    )
-    with pytest.raises(WeightsError, match="no"):
-        there.ready(poll_s=0.01)
-    there.close()
-
-
-def test_two_recordings_of_one_name_are_told_apart(recordings: Path, tmp_path: Path) -> None:
-    again = tmp_path / "again"
-    again.mkdir()
-    (again / "session-0.jsonl").write_bytes((recordings / "session-0.jsonl").read_bytes())
-    names = [script.name for script in read_scripts([recordings, again])]
-    assert names == ["session-0", "session-1", "session-2", "session-0~2"]
 
 
 def line(number: int, **fields: object) -> Episode:

@@ -50,17 +50,6 @@ def test_keys_in_quick_succession_are_one_moment() -> None:
     assert (second.before, second.text, second.typed) == ("abc\n", "abcde\n", 2)
 
 
-def test_the_editor_asks_after_its_cursor_moved_and_before_anything_else_changes() -> None:
-    typist = Typist()
-    typist.opens("a\n" * 30)
-    typist.puts("x", 0)
-    typist.pauses(0.01)
-    typist.puts("y", 50)  # elsewhere, 10 ms later
-    near, far = typist.script().moments
-    assert near.at_s < near.asks_s < far.at_s
-    assert far.asks_s == pytest.approx(far.at_s + 0.02)
-
-
 def test_a_document_told_anew_is_a_step_that_nobody_typed() -> None:
     typist = Typist()
     typist.opens("old\n")

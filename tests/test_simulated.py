@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from redraft.evals.recordings.documents import StreamDocuments
-from redraft.evals.recordings.format import Closed, Encountered, Note, SelectionChanged, Stream
+from redraft.evals.recordings.format import Closed, Encountered, SelectionChanged, Stream
 from redraft.evals.recordings.from_git import Imported, Wanted, import_git
 from redraft.evals.recordings.simulated import Simulation, plan_of
 from redraft.evals.recordings.streams import coalesce, read_stream
@@ -120,15 +120,6 @@ def test_definitions_are_typed_before_their_uses(tmp_path: Path) -> None:
     ]
     # One commit in five is left in the order of the file.
     assert sum(start > before.index("return 2") for start in began) > 15
-
-
-def test_commits_are_too_far_apart_to_be_one_history(tmp_path: Path) -> None:
-    records = [commit(OLD, renamed(4), name=name) for name in ("one", "two")]
-    stream = typed(tmp_path, *records)
-    begins = [e.time_ms for e in stream.events if isinstance(e, Encountered)]
-    assert begins[1] - begins[0] > 3_600_000
-    named = [e.data["commit"] for e in stream.events if isinstance(e, Note)]
-    assert named == ["one", "two"]
 
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

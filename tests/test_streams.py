@@ -227,14 +227,6 @@ def test_changes_near_each_other_are_one_edit_event(tmp_path: Path) -> None:
     assert len(coalesce(stream, lines=20, gap_s=2)) == 1
 
 
-def test_another_document_begins_another_edit_event() -> None:
-    # Typing, the suggestion that is accepted a second later, a rename, the other file.
-    events = coalesce(read_stream(FOREIGN))
-    assert [event.document for event in events] == [0, 0, 0, 1]
-    assert [event.is_typed for event in events] == [True, False, True, True]
-    assert events[0].ended_ms - events[0].began_ms == 150
-
-
 def test_sources_that_are_not_stated_are_inferred(tmp_path: Path) -> None:
     block = "\n".join(f"value_{n} = compute_something({n})" for n in range(12)) + "\n"
     lines = typing(

@@ -22,6 +22,7 @@ from redraft.lsp.settings import LspSettings
 from support.scripted_server import LoggedPredictor
 
 URI = "file:///w/project/a.py"
+CODE = "def area(r):\n    \n"
 _PATIENCE_S = 60.0
 _HEADER = re.compile(rb"Content-Length: (\d+)\r\n(?:[^\r\n]+\r\n)*\r\n")
 
@@ -295,6 +296,15 @@ def lsp_client(*answers: Any, **script: Any) -> Iterator[LspHere]:
         yield client
     finally:
         client.release()
+
+
+@contextlib.contextmanager
+def opened(*answers: Any, **script: Any) -> Iterator[LspHere]:
+    """Yield such a client with ``CODE`` open."""
+    with lsp_client(*answers, **script) as client:
+        client.initialize()
+        client.open(CODE)
+        yield client
 
 
 def insert_texts(response: dict[str, Any]) -> list[str]:
