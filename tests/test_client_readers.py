@@ -7,7 +7,6 @@ fields of one type. Their names and patterns are wire facts.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from typing import Any
@@ -21,18 +20,14 @@ from support.served import served
 PROMPT = {"model": "fake-1m", "prompt": "def add(a, b):\n    ", "suffix": "\n", "max_tokens": 64}
 
 
-def raw(route: str, body: dict[str, Any], model: ScriptedPredictor | None = None) -> str:
-    """The answer's text as it comes over the wire."""
-
-    async def ask() -> str:
-        async with (
-            served(model or ScriptedPredictor()) as (_, client),
-            client.post(route, json=body) as response,
-        ):
-            assert response.status == 200, await response.text()
-            return await response.text()
-
-    return asyncio.run(ask())
+async def raw(route: str, body: dict[str, Any], model: ScriptedPredictor | None = None) -> str:
+    """Return the answer's text as it comes over the wire."""
+    async with (
+        served(model or ScriptedPredictor()) as (_, client),
+        client.post(route, json=body) as response,
+    ):
+        assert response.status == 200, await response.text()
+        return await response.text()
 
 
 def read_by_cursortab(text: str, stops: list[str]) -> list[str]:
@@ -70,34 +65,34 @@ def read_by_minuet(text: str) -> str:
 
 
 @pytest.mark.parametrize("fields", [True, False], ids=["its fields", "all fields"])
-def test_llama_vim_takes_the_answer(fields: bool) -> None:
+async def test_llama_vim_takes_the_answer(fields: bool) -> None:
     body = dict(VIM)
     if not fields:
         del body["response_fields"]
-    text = raw("/infill", body)
+    text = await raw("/infill", body)
     assert taken_by_llama_vim(text), text
     assert json.loads(text)["content"] == "return a + b"
 
 
-def test_no_blank_stands_between_the_parts_of_any_answer() -> None:
+async def test_no_blank_stands_between_the_parts_of_any_answer() -> None:
     """llama.cpp writes its JSON so, and clients came to count on it."""
     for route in ("/infill", "/v1/completions", "/v1/fim/completions"):
-        text = raw(route, VIM if route == "/infill" else PROMPT)
+        text = await raw(route, VIM if route == "/infill" else PROMPT)
         assert text.strip() == json.dumps(
             json.loads(text), separators=(",", ":"), ensure_ascii='"\\u' in text
         ), route
 
 
 @pytest.mark.parametrize("route", ["/v1/completions", "/v1/fim/completions"])
-def test_minuet_reads_the_stream(route: str) -> None:
-    text = raw(route, PROMPT | {"stream": True})
+async def test_minuet_reads_the_stream(route: str) -> None:
+    text = await raw(route, PROMPT | {"stream": True})
     assert read_by_minuet(text) == "return a + b"
 
 
 @pytest.mark.parametrize("route", ["/v1/completions", "/v1/fim/completions"])
-def test_cursortab_decodes_the_answer(route: str) -> None:
+async def test_cursortab_decodes_the_answer(route: str) -> None:
     """Into strings and whole numbers: another type is an error of its decoder."""
-    said = json.loads(raw(route, PROMPT))
+    said = json.loads(await raw(route, PROMPT))
     assert isinstance(said["id"], str) and isinstance(said["model"], str)
     assert [type(said["usage"][name]) for name in ("prompt_tokens", "completion_tokens")] == [
         int, int,
@@ -124,7 +119,7 @@ def test_cursortab_decodes_the_answer(route: str) -> None:
     ],
     ids=["zeta-2", "zeta"],
 )
-def test_cursortab_reads_a_region_line_by_line(prompt: str, stops: list[str]) -> None:
+async def test_cursortab_reads_a_region_line_by_line(prompt: str, stops: list[str]) -> None:
     body = {"model": "", "prompt": prompt, "stream": True, "stop": stops, "max_tokens": 64}
-    text = raw("/v1/completions", body, ScriptedPredictor([edits(("g(a)", "g(a, b)"))]))
+    text = await raw("/v1/completions", body, ScriptedPredictor([edits(("g(a)", "g(a, b)"))]))
     assert read_by_cursortab(text, stops) == ["def f(a, b):", "    pass", "", "", "g(a, b)"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redraft.lsp.context.excerpts import Diagnostic, Piece
-from redraft.lsp.context.gather import KINDS, Context, Gathered, OpenFile, View
+from redraft.lsp.context.gather import Context, Gathered, OpenFile, View
 from redraft.model.prompt.render import render
 from redraft.model.prompt.tokens import REGION
 from redraft.model.records import EditRequest, RecentEdit, Task
@@ -68,15 +68,6 @@ def test_a_definition_far_away_in_the_same_file_is_one() -> None:
     indexer = indexer_of({"shop/main.py": text})
     found = Context(indexer).gather(view(text, budget=1_500))
     assert [(piece.path, piece.name) for piece in found.pieces] == [("shop/main.py", "Cart")]
-
-
-def test_kinds_can_be_left_out_for_evaluations() -> None:
-    diagnostics = (Diagnostic(MAIN[: MAIN.index("    return cart")].count("\n"), "bad"),)
-    seen = view(diagnostics=diagnostics)
-    all_kinds = Context(indexer_of(FILES)).gather(seen)
-    assert {piece.kind for piece in all_kinds.pieces} == {"definition", "diagnostic"}
-    without = Context(indexer_of(FILES), kinds=KINDS - {"definition"}).gather(seen)
-    assert {piece.kind for piece in without.pieces} == {"diagnostic"}
 
 
 def test_an_imported_file_named_at_the_cursor_is_outlined() -> None:
@@ -217,15 +208,6 @@ def test_a_name_written_in_the_region_adds_its_definition_on_the_next_line() -> 
     assert found.pieces[: len(first.pieces)] == first.pieces
 
 
-def test_lines_written_above_move_the_region_along() -> None:
-    context, seen = Context(indexer_of(FILES)), view()
-    first = context.gather(seen)
-    text = MAIN.replace("\n\n\ndef filler_0", "\nimport os\nimport sys\n\n\ndef filler_0")
-    found = context.gather(view(text))
-    assert found.region.lines == (first.region.first + 2, first.region.last + 2)
-    assert found.pieces == first.pieces
-
-
 def test_a_definition_that_changed_is_shown_as_it_is_now() -> None:
     indexer = indexer_of(FILES)
     context, seen = Context(indexer), view()
@@ -236,15 +218,6 @@ def test_a_definition_that_changed_is_shown_as_it_is_now() -> None:
     texts = [each.text for each in context.gather(moved).related]
     assert any("def __init__(self):" in text for text in texts)
     assert not any("def __init__(self, owner)" in text for text in texts)
-
-
-def test_an_index_that_fills_later_adds_pieces_once_the_cursor_moves_on() -> None:
-    indexer = indexer_of({})
-    context, seen = Context(indexer), view()
-    assert context.gather(seen).pieces == ()
-    put(indexer, "shop/cart.py", CART)
-    assert context.gather(typed(seen, "x")).pieces == ()
-    assert "Cart" in names(context.gather(typed(seen, "x\n    ")).pieces)
 
 
 def test_both_tasks_begin_their_prompts_with_the_same_excerpts() -> None:

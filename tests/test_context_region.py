@@ -42,12 +42,6 @@ def followed(region: Region, before: str, after: str) -> Region | None:
     return follow(region, Page.of(before, 0).followed(after, 0)[1])
 
 
-def test_neighbours_are_taken_whole_while_they_fit() -> None:
-    found = region_at(5 * 12 + 4, tokens=360)
-    assert found.first <= 5 * 12
-    assert found.last >= 6 * 12 + 10  # the one below comes first
-
-
 def test_what_does_not_fit_is_shown_around_the_cursor() -> None:
     long = "def f(x):\n" + "    x = other(x, 1)\n" * 400
     found = region_at(200, long)
@@ -141,12 +135,6 @@ def test_a_region_grows_with_edits_inside_it(at: int, removed: int, added: list[
     assert found is not None
     assert new[: found.first] == [f"line {number}" for number in range(15)]
     assert new[found.last :] == [f"line {number}" for number in range(30, 45)]
-
-
-def test_a_change_over_its_edge_loses_it() -> None:
-    text = "\n".join(f"line {number}" for number in range(60))
-    after = text[: text.index("line 18")] + text[text.index("line 23") :]
-    assert followed(Region(20, 40, "", 30), text, after) is None
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -90,12 +90,6 @@ def test_the_line_end_is_what_most_lines_have(text: str, expected: str) -> None:
     assert Document(URI, text).line_end == expected
 
 
-def test_a_replacement_up_to_the_largest_position_is_the_whole_text() -> None:
-    document = Document(URI, "a\nb\n")
-    document.apply([change((0, 0), (2**31 - 1, 2**31 - 1), "new")], 2)
-    assert document.source == "new"
-
-
 def test_a_turned_range_is_refused_and_the_document_not_trusted_until_its_text_comes() -> None:
     document = Document(URI, "a\nb\n", 1)
     with pytest.raises(InvalidRequest, match=r"ends .* before it starts"):

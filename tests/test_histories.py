@@ -49,12 +49,6 @@ def test_a_diff_is_read_as_it_was_written() -> None:
     assert [*spans_of(lines)] == [Span(1, ("b", ""), ("B", "x\x0cy\r", ""))]
 
 
-def test_blank_lines_and_a_torn_last_one_belong_to_a_diff() -> None:
-    assert lines_of("-a\n\n+b") == [("-", "a"), (" ", ""), ("+", "b")]
-    assert [*spans_of(lines_of("-a\n\n+b"))] == [Span(0, ("a",)), Span(1, (), ("b",))]
-    assert lines_of("") == []
-
-
 @given(st.lists(st.sampled_from(LINES), max_size=14), st.lists(st.sampled_from(LINES), max_size=14))
 def test_hunks_make_the_new_text_in_any_order(old: list[str], new: list[str]) -> None:
     hunks = hunks_of(old, new)
@@ -109,17 +103,6 @@ def test_a_line_half_typed_keeps_what_stands_behind_the_cursor() -> None:
     assert state == ["x", "call(a, oth1)", "y"]
     assert cursor == (1, len("call(a, oth"))
     assert rest == Hunk(1, 2, ("call(a, other, 1)",))
-
-
-def test_a_new_line_half_typed_ends_at_the_cursor() -> None:
-    started = begin_typing(["x", "y"], Hunk(1, 1, ("    return value", "z")), cut=3)
-    assert started == (
-        ["x", "    retu", "y"],
-        Hunk(1, 2, ("    return value", "z")),
-        (1, len("    retu")),
-    )
-    assert begin_typing(["x"], Hunk(0, 1, ()), cut=3) is None
-    assert begin_typing(["x"], Hunk(0, 0, ("",)), cut=3) is None
 
 
 @given(st.integers(0, 99), st.integers(0, 20))

@@ -126,11 +126,6 @@ def test_going_back_to_a_state_on_the_way_is_undoing(desk: Workbench) -> None:
     assert "+abcvalue_10" in diff
 
 
-def test_deleting_one_character_is_typing(desk: Workbench) -> None:
-    desk.type_at(10, 0, "abc")
-    assert desk.put(10, 2, 3, "") == "edit"
-
-
 @pytest.mark.parametrize("written", ["    ", "\t\t", "()", '""', "\n    "])
 def test_one_key_that_leads_back_to_an_earlier_text_is_no_undo(
     desk: Workbench, written: str
@@ -140,19 +135,6 @@ def test_one_key_that_leads_back_to_an_earlier_text_is_no_undo(
     backspace = ContentChange("", Range(Position(10, 0), end))
     assert desk.change(backspace) == "edit"
     assert desk.put(10, 0, 0, written) == "edit"
-    assert rebuilt(desk) == lines(desk)
-
-
-def test_one_key_after_two_edits_is_no_undo(desk: Workbench) -> None:
-    desk.put(10, 0, 0, "    ")
-    desk.pause()
-    desk.put(40, 0, 0, "    ")
-    desk.pause()
-    desk.put(40, 0, 4, "")
-    desk.pause()
-    assert desk.put(10, 0, 4, "") == "edit"
-    desk.pause()
-    assert desk.diffs() == []
     assert rebuilt(desk) == lines(desk)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from redraft.lsp.context import symbol_index as indexing
 from redraft.lsp.context.indexer import Indexer, fill, within
 from redraft.lsp.context.symbol_index import Index, make_entry
 from redraft.lsp.context.workspace import MOST_BYTES, find_files, read_code
@@ -169,16 +168,6 @@ def test_texts_are_given_up_for_memory_and_missed_then() -> None:
     assert index.missed() == set()
     index.put_text("0.py", "x = 1\n")
     assert index.text("0.py") == "x = 1\n"
-
-
-def test_memory_of_an_entry_stays_small() -> None:
-    text = "".join(f"def function_{number}(a, b):\n    return a + b\n\n" for number in range(50))
-    entry = make_entry("a.py", "python", text, (1, 1))
-    assert entry.size < 3_000
-    assert entry.definitions == 50
-    assert len(make_entry("b.py", "python", "word_" * 3, (1, 1)).words) == 4
-    text = " ".join(f"word{number}" for number in range(2 * indexing.MOST_WORDS))
-    assert len(make_entry("a.py", "python", text, (1, 1)).words) == 4 * indexing.MOST_WORDS
 
 
 @pytest.mark.usefixtures("spawn")

@@ -60,9 +60,6 @@ class Typist:
         units = units[: 2 * at] + text.encode("utf-16-le") + units[2 * (at + removed) :]
         self.texts[document] = units.decode("utf-16-le")
 
-    def selects(self, start: int, end: int, document: int = 0) -> None:
-        self.events.append(SelectionChanged(self.events[-1].time_ms + 1, document, ((start, end),)))
-
     def leaves(self, seconds: float = 60.0) -> None:
         """Looks elsewhere for so long: the recording goes on, the document does not."""
         self.pauses(seconds)

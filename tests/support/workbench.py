@@ -140,9 +140,6 @@ class Workbench:
             line, column = (line + 1, 0) if character == "\n" else (line, column + 1)
             self.clock.now += 0.1
 
-    def delete_lines(self, first: int, last: int, uri: str = URI) -> Happening:
-        return self.change(ContentChange("", Range(Position(first, 0), Position(last, 0))), uri=uri)
-
     def pause(self, seconds: float = PAUSE_S + 0.1) -> None:
         self.clock.now += seconds
 
