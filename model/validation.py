@@ -149,6 +149,7 @@ _MUST_BE = {
     "bool_type": "true or false, not {value}",
     "int_type": "a whole number, not {value}",
     "int_from_float": "a whole number, not {value}",
+    "int_parsing": "a whole number, not {value}",
     "float_type": "a number, not {value}",
     "literal_error": "one of {expected}, not {value}",
     "tuple_type": "an array, not {kind}",

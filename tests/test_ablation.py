@@ -14,8 +14,8 @@ from redraft.evals.benchmarks.server_context import KINDS, ContextKind, gather, 
 from redraft.evals.figures.runs import RunFile, open_run
 from redraft.evals.figures.samples import CommitChange
 from redraft.evals.latency.workspaces import unpack
-from redraft.model.engine.answer import Model
 from redraft.model.errors import SettingsError
+from redraft.model.predict import Model
 from redraft.model.prompt.render import render
 from redraft.model.records import Candidate, Confidence, Prediction
 from redraft.model.runtime.prefix_cache import PrefixCache

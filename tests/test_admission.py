@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from redraft.model.engine.waiting import RELIEVED_S, STRAINED_S
 from redraft.model.errors import Overloaded
+from redraft.model.queue import RELIEVED_S, STRAINED_S
 from redraft.server.http.admission import LEAST_AWAY_S, MOST_AWAY_S, STRAINED_ROOM, Admission
 from support.engines_of import Clock
 

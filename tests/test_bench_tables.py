@@ -21,7 +21,7 @@ from redraft.evals.latency.latency import (
     InfillRow,
     TypedInfills,
 )
-from redraft.model.engine.answer import Model
+from redraft.model.predict import Model
 from redraft.model.records import DraftCount
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.server.commands import bench

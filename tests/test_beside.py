@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from redraft.evals.figures.spread import Spread
 from redraft.evals.latency.beside import ServerRow, compare, headline, other_lines, typed_lines
-from redraft.model.engine.answer import Model
 from redraft.model.errors import SettingsError
+from redraft.model.predict import Model
 from redraft.model.runtime.prefix_cache import PrefixCache
 from support.fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
 

@@ -61,7 +61,7 @@ async def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None
         "import redraft.server.commands.serve, redraft.server.commands.bench\n"
         "import redraft.server.commands.doctor, redraft.server.commands.complete, "
         "redraft.server.engine_process.open\n"
-        "import redraft.model.engine.engine, redraft.model.engine.load, "
+        "import redraft.model.engine, redraft.model.load, "
         "redraft.model.weights.provide\n"
         "assert 'torch' not in sys.modules\n"
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 import pytest
-from redraft.model.engine.companion import Companion
+from redraft.model.conversation import ChatEngine
 from redraft.model.errors import WeightsError
 from redraft.model.records import (
     Conversation,
@@ -39,7 +39,7 @@ async def test_conversations_go_to_their_own_model_which_is_loaded_when_somebody
         return opened[-1]
 
     edits = ScriptedPredictor()
-    both = Companion(edits, "talker", 9000, ("tools",), open_chat)
+    both = ChatEngine(edits, "talker", 9000, ("tools",), open_chat)
     status = await both.status()
     assert (status.chat_model, status.longest_tokens) == ("talker", 9000)
     assert status.chat_abilities == ("tools",) and "next_edit" in status.abilities
@@ -59,7 +59,7 @@ async def test_the_model_for_conversations_is_given_back_when_nobody_talks() -> 
         opened.append(chatting("hi"))
         return opened[-1]
 
-    both = Companion(ScriptedPredictor(), "talker", 9000, (), open_chat, idle_s=0.01)
+    both = ChatEngine(ScriptedPredictor(), "talker", 9000, (), open_chat, idle_s=0.01)
     await both.predict(TALK)
     await eventually(lambda: opened[0].closed)
     await both.predict(TALK)
@@ -70,7 +70,7 @@ async def test_the_model_for_conversations_is_given_back_when_nobody_talks() -> 
 async def test_a_model_for_conversations_that_cannot_be_loaded_leaves_edits_alone() -> None:
     failed = chatting("hi")
     failed.statuses = [replace(CHATTY, state="failed", message="no space")]
-    both = Companion(ScriptedPredictor(), "talker", 9000, (), lambda: failed)
+    both = ChatEngine(ScriptedPredictor(), "talker", 9000, (), lambda: failed)
     with pytest.raises(WeightsError, match="no space"):
         await both.predict(TALK)
     assert (await both.predict(EDIT)).candidates
@@ -102,7 +102,7 @@ async def test_the_default_model_talks_through_its_companion(
 
         return load
 
-    monkeypatch.setattr("redraft.model.engine.load.onnx_loader", no_weights)
+    monkeypatch.setattr("redraft.model.load.onnx_loader", no_weights)
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
     engine = open_engine(Settings(model=DEFAULT_MODEL))
     status = await engine.status()

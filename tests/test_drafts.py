@@ -22,7 +22,7 @@ from redraft.model.decoding.prices import (
     worth,
     worth_groups,
 )
-from redraft.model.engine.answer import Model, answer
+from redraft.model.predict import Model, predict
 from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
 from redraft.model.runtime.backend import (
     FloatArray,
@@ -415,13 +415,13 @@ def test_a_model_knows_prices_learns_from_drafts_and_tells_of_them() -> None:
     text = "abcabdafbecfdea\n" * 4
     request = EditRequest("infill", "a.py", text, len(text), max_tokens=30)
     plan = Plan(threshold=0.9, drafts=False)
-    (counts,) = answer(model, request, lambda: 0.0, plan=plan).stats.drafts
+    (counts,) = predict(model, request, lambda: 0.0, plan=plan).stats.drafts
     assert counts.source == "copy"
     assert counts.drafted[0] >= counts.reached[0] >= counts.right[0] > 0
     learnt = [model.odds.chance("copy", alike) for alike in range(1, 13)]
     assert learnt != [Odds().chance("copy", alike) for alike in range(1, 13)]
     dear = replace(model, prices=PassPrices.measured({1: 1.0, 2: 100.0}))
-    assert answer(dear, request, lambda: 0.0, plan=plan).stats.drafts == ()
+    assert predict(dear, request, lambda: 0.0, plan=plan).stats.drafts == ()
 
 
 def test_drafts_that_were_counted_survive_the_wire() -> None:

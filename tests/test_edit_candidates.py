@@ -13,8 +13,8 @@ from redraft.model.decoding.candidates import EFFORTS
 from redraft.model.edits.gate import threshold
 from redraft.model.edits.gate_file import read_gate
 from redraft.model.edits.hunks import recent_edit
-from redraft.model.engine.answer import answer
 from redraft.model.errors import InvalidRequest
+from redraft.model.predict import predict
 from redraft.model.records import (
     Candidate,
     CanvasState,
@@ -188,7 +188,7 @@ def test_a_rename_is_followed_from_call_to_call() -> None:
     model = model_of({"": 1.0})
     for _ in range(2):
         request = dataclasses.replace(REQUEST, text=text, edits=edits)
-        prediction = answer(model, request, clock)
+        prediction = predict(model, request, clock)
         (first,) = prediction.candidates
         reused.append(prediction.stats.reused_tokens)
         line = text.count("\n", 0, first.start)
@@ -199,7 +199,7 @@ def test_a_rename_is_followed_from_call_to_call() -> None:
     assert made == [3, 5]
     assert reused[1] > 60  # all before the edit that was accepted
     request = dataclasses.replace(REQUEST, text=text, edits=edits, min_tokens=0)
-    assert answer(model, request, clock).candidates == ()
+    assert predict(model, request, clock).candidates == ()
 
 
 def test_nothing_is_proposed_where_the_substitution_does_not_apply_any_more() -> None:
@@ -234,12 +234,12 @@ def test_a_cancel_is_heard_before_every_pass() -> None:
         asked_for += 1
         return False
 
-    passes = answer(model, request, clock, cancelled=count).stats.denoise_steps
+    passes = predict(model, request, clock, cancelled=count).stats.denoise_steps
     assert asked_for >= passes > 3
     for last in range(asked_for):
         left = iter(range(last))
         with pytest.raises(Cancelled):
-            answer(
+            predict(
                 model_of(ANSWERS),
                 request,
                 clock,
@@ -253,7 +253,7 @@ def test_no_answer_is_longer_than_the_limit(most: int) -> None:
     request = dataclasses.replace(
         REQUEST, text=CALLS, edits=history(CALLS, RENAMED), max_tokens=most, candidates=6
     )
-    for candidate in answer(model, request, clock).candidates:
+    for candidate in predict(model, request, clock).candidates:
         assert candidate.tokens <= most
 
 
@@ -264,7 +264,7 @@ def test_passes_are_bounded_and_reported(quality: Quality) -> None:
     text = "\n".join(f"line {n}" for n in range(30))
     request = dataclasses.replace(REQUEST, text=text, max_tokens=24, quality=quality, candidates=9)
     late = (0.1 * at for at in itertools.count())  # each look at the clock is 100 ms later
-    stats = answer(model, request, lambda: next(late)).stats
+    stats = predict(model, request, lambda: next(late)).stats
     (sequence,) = model.backend.sequences  # type: ignore[attr-defined]
     passes = [entry for entry in sequence.log if not entry.startswith("extend")]
     assert stats.denoise_steps == len(passes)
@@ -277,14 +277,14 @@ def test_drawn_answers_are_drawn_one_by_one() -> None:
     texts = set()
     for seed in range(12):
         request = dataclasses.replace(REQUEST, temperature=1.0, seed=seed)
-        texts |= {candidate.text for candidate in answer(model, request, clock).candidates}
+        texts |= {candidate.text for candidate in predict(model, request, clock).candidates}
     assert len(texts) >= 3
 
 
 def test_the_last_state_shown_is_the_best_candidate() -> None:
     states: list[CanvasState] = []
     request = dataclasses.replace(REQUEST, text=CALLS, edits=history(CALLS, RENAMED))
-    prediction = answer(model_of(ANSWERS), request, clock, on_step=states.append)
+    prediction = predict(model_of(ANSWERS), request, clock, on_step=states.append)
     assert states[-1].show().partition("\n")[2] == prediction.candidates[0].text
 
 

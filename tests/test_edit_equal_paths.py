@@ -12,7 +12,7 @@ from redraft.model.config import ModelConfig
 from redraft.model.decoding.denoise import AUTOREGRESSIVE, Run
 from redraft.model.decoding.plan import Plan
 from redraft.model.decoding.tree import Tree
-from redraft.model.engine.answer import answer
+from redraft.model.predict import predict
 from redraft.model.runtime.backend import FloatArray
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from support.candidates import (
@@ -76,8 +76,8 @@ def test_judged_candidates_of_real_graphs_are_scored_the_same_from_a_warm_cache(
     request = dataclasses.replace(
         REQUEST, text=CALLS, edits=history(CALLS, RENAMED), candidates=4, max_tokens=30
     )
-    cold = answer(model, request, clock)
-    warm = answer(model, request, clock)
+    cold = predict(model, request, clock)
+    warm = predict(model, request, clock)
     assert warm.stats.reused_tokens > cold.stats.reused_tokens
     assert warm.candidates == cold.candidates
     backend.close()

@@ -11,13 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
-from redraft.model.engine.abilities import abilities_of
-from redraft.model.engine.answer import CPU_STEP, answer, warm_up
-from redraft.model.engine.engine import Engine
+from redraft.model.conversation import abilities_of
+from redraft.model.engine import Engine
 from redraft.model.errors import (
     InvalidRequest,
     RedraftError,
 )
+from redraft.model.predict import CPU_STEP, predict, warm_up
 from redraft.model.records import MAX_ANSWER_TOKENS, EditRequest, Grammar, Prediction
 from redraft.model.runtime.backend import Cancelled, FloatArray, IntArray, Scores
 from redraft.model.runtime.prefix_cache import PrefixCache
@@ -44,9 +44,9 @@ from support.fake_backend import (
 )
 
 
-def predicted(predict: Predict, request: EditRequest = REQUEST) -> Prediction:
+def predicted(script: Predict, request: EditRequest = REQUEST) -> Prediction:
     verifier = "ar" if request.task == "next_edit" else "none"
-    return answer(make_model(predict, verifier=verifier), request, clock=Clock())
+    return predict(make_model(script, verifier=verifier), request, clock=Clock())
 
 
 # --- one answer -------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def test_an_answer_that_becomes_too_improbable_at_once_is_given_up() -> None:
     model = dataclasses.replace(
         make_model(Script([])), backend=backend, cache=PrefixCache(backend, 1 << 24)
     )
-    prediction = answer(model, request, clock=Clock())
+    prediction = predict(model, request, clock=Clock())
     assert prediction.candidates == ()
     assert prediction.is_given_up
     assert not predicted(Script([])).is_given_up, "it would write nothing"
@@ -119,14 +119,14 @@ def test_an_edit_that_changes_nothing_is_not_a_candidate() -> None:
 def test_weights_that_only_fill_canvases_predict_no_edits_and_take_no_grammar() -> None:
     model = make_model(Script(ids(ANSWER)))
     assert abilities_of(model.backend.config) == ("infill",)
-    declined = answer(model, dataclasses.replace(REQUEST, task="next_edit"), Clock())
+    declined = predict(model, dataclasses.replace(REQUEST, task="next_edit"), Clock())
     assert (declined.candidates, declined.reason) == (
         (),
         "fake fills canvases and does not predict edits.",
     )
     bound = dataclasses.replace(REQUEST, grammar=Grammar("regex", "[a-z]+"))
     with pytest.raises(InvalidRequest, match="no grammar can be held against it"):
-        answer(model, bound, Clock())
+        predict(model, bound, Clock())
 
 
 def test_an_infill_of_nothing_is_told_with_its_reason() -> None:
@@ -150,13 +150,13 @@ def test_an_infill_that_adds_nothing_says_what_it_was(
 
 def test_statistics_count_prompt_cache_and_canvas() -> None:
     model = make_model(Script(ids(ANSWER)))
-    first = answer(model, REQUEST, Clock()).stats
+    first = predict(model, REQUEST, Clock()).stats
     assert first.reused_tokens == 0
     committed = len(ANSWER) // 8 * 8
     assert first.computed_tokens == first.prompt_tokens - 1 + committed
     assert first.canvas_tokens == len(ANSWER) + 1
     assert first.denoise_steps == 2
-    again = answer(model, REQUEST, Clock()).stats
+    again = predict(model, REQUEST, Clock()).stats
     assert again.reused_tokens == again.prompt_tokens - 1
 
 
@@ -166,8 +166,8 @@ def test_typing_reuses_the_cache_and_changes_no_answer() -> None:
         typed = "xyzuv"[:count]
         text = TEXT[:CURSOR] + typed + TEXT[CURSOR:]
         request = dataclasses.replace(REQUEST, text=text, cursor=CURSOR + count, max_tokens=20)
-        warm = answer(model, request, Clock())
-        cold = answer(make_model(Noise(3)), request, Clock())
+        warm = predict(model, request, Clock())
+        cold = predict(make_model(Noise(3)), request, Clock())
         assert warm.candidates == cold.candidates
         assert warm.reason == cold.reason
         if count > 1:
@@ -212,7 +212,7 @@ def test_prefill_runs_in_chunks_and_hears_a_cancel_between_them() -> None:
         return len(asked) > 2
 
     with pytest.raises(Cancelled):
-        answer(model, request, Clock(), cancelled)
+        predict(model, request, Clock(), cancelled)
     backend = model.backend
     assert isinstance(backend, FakeBackend)
     assert [entry for sequence in backend.sequences for entry in sequence.log] == [
@@ -224,9 +224,9 @@ def test_prefill_runs_in_chunks_and_hears_a_cancel_between_them() -> None:
 def test_a_cancelled_answer_leaves_the_cache_usable() -> None:
     model = make_model(Noise(4))
     with pytest.raises(Cancelled):
-        answer(model, REQUEST, Clock(), _after(3))
-    warm = answer(model, REQUEST, Clock())
-    assert warm.candidates == answer(make_model(Noise(4)), REQUEST, Clock()).candidates
+        predict(model, REQUEST, Clock(), _after(3))
+    warm = predict(model, REQUEST, Clock())
+    assert warm.candidates == predict(make_model(Noise(4)), REQUEST, Clock()).candidates
     assert warm.stats.reused_tokens == warm.stats.prompt_tokens - 1
 
 

@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from redraft.model.engine.answer import LoadProgress, Model
-from redraft.model.engine.engine import RETRY_AFTER_S, Engine
+from redraft.model.engine import RETRY_AFTER_S, Engine
 from redraft.model.errors import (
     EngineGone,
     ModelNotReady,
@@ -18,6 +17,8 @@ from redraft.model.errors import (
     PredictionTimeout,
     WeightsError,
 )
+from redraft.model.predict import LoadProgress, Model
+from redraft.model.queue import PATIENCE_S
 from redraft.model.records import CanvasState, ModelStatus, Prediction
 from redraft.model.runtime.backend import Cancelled, FloatArray
 from redraft.model.runtime.prefix_cache import PrefixCache
@@ -393,6 +394,27 @@ def test_under_overload_the_newest_is_answered_and_the_oldest_told_to_come_back(
         await engine.close()
         assert [type(one) for one in told] == [Prediction, Overloaded, Overloaded, Prediction]
         assert isinstance(told[1], Overloaded) and told[1].retry_after_s > 0
+
+    run(work())
+
+
+def test_a_waiting_request_learns_that_it_is_too_late_while_another_is_computed() -> None:
+    held, clock = Held(ids(ANSWER)), Clock()
+
+    async def work() -> None:
+        engine = Engine(lambda report: make_model(held), "fake", 8, clock)
+        await ready(engine)
+        running = asyncio.create_task(engine.predict(REQUEST))
+        await held.reached()
+        waiting = asyncio.create_task(engine.predict(REQUEST))
+        await asyncio.sleep(0)
+        clock.now += PATIENCE_S + 1
+        with pytest.raises(Overloaded, match="too late"):
+            await asyncio.wait_for(waiting, 10)
+        assert not running.done()
+        held.gate.set()
+        assert (await running).candidates
+        await engine.close()
 
     run(work())
 

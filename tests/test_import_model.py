@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from redraft.model import load
 from redraft.model.config import ModelConfig
-from redraft.model.engine import load
-from redraft.model.engine.answer import answer
-from redraft.model.engine.recent import RecentAnswers
+from redraft.model.decode.recent import RecentAnswers
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.network.onnx_files import materialise
 from redraft.model.network.quantize import format_of, quantize_blocks, quantize_nibbles
+from redraft.model.predict import predict
 from redraft.model.prompt.tokens import END, MASK, Tokenizer
 from redraft.model.records import EditRequest
 from redraft.model.runtime import device, onnx_backend
@@ -264,17 +264,17 @@ def test_an_imported_model_is_listed_checked_and_answers(
     try:
         assert model.label == "Open-weights fp32"
         request = EditRequest("infill", "a.py", TEXT, TEXT.index("= ") + 2, max_tokens=24)
-        first = answer(model, request, time.monotonic)
+        first = predict(model, request, time.monotonic)
         assert first.stats.denoise_steps > 0
         # What is drafted decides how wide passes are, and that the last bits of fp32.
         model = replace(model, recent=RecentAnswers())
-        again = answer(model, request, time.monotonic)
+        again = predict(model, request, time.monotonic)
         emptied = PrefixCache(model.backend, 1 << 30)
         fresh = replace(model, cache=emptied, recent=RecentAnswers())
-        other = answer(fresh, request, time.monotonic)
+        other = predict(fresh, request, time.monotonic)
         assert again.candidates == first.candidates == other.candidates
         assert again.stats.reused_tokens > 0
-        declined = answer(model, replace(request, task="next_edit"), time.monotonic)
+        declined = predict(model, replace(request, task="next_edit"), time.monotonic)
         assert (declined.candidates, declined.stats.denoise_steps) == ((), 0)
         assert "predict edits" in declined.reason
     finally:

@@ -32,9 +32,10 @@ USES_TORCH = {
 #: each other. Modules at a package's door stand here by their names, those of one line together.
 LEVELS = {
     "model": (
-        "__init__ errors config silence memo validation release", "records", "wire remote", "text",
-        "edits prompt network", "rules weights", "edits.verdict",
-        "runtime", "decoding", "decode", "engine training",
+        "__init__ errors config silence memo validation release", "records", "wire remote queue",
+        "text", "edits prompt network", "rules weights", "edits.verdict",
+        "runtime", "decoding", "decode", "calibrate", "conversation predict",
+        "load engine training",
     ),
     "lsp": ("settings", "editor", "context", "session", "recording", "connection"),
     "server": (
@@ -125,7 +126,7 @@ def test_torch_is_imported_by_training_and_the_reference_alone() -> None:
         "redraft.server.app",
         "redraft.server.engine_process.host",
         "redraft.lsp.connection.server",
-        "redraft.model.engine.load",
+        "redraft.model.load",
         "redraft.model.runtime.onnx_backend",
     ],
 )

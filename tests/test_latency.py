@@ -13,7 +13,7 @@ import pytest
 from redraft.evals.figures.spread import Spread
 from redraft.evals.latency import latency
 from redraft.evals.latency.latency import COMPARED_EVERY, TYPED, measure, type_into
-from redraft.model.engine.answer import Model
+from redraft.model.predict import Model
 from redraft.model.runtime.backend import IntArray, Scores
 from redraft.model.runtime.prefix_cache import PrefixCache
 from support.fake_backend import FakeBackend, FakeSequence, Noise, fake_tokenizer, small_config

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from redraft.model import load
 from redraft.model.config import ModelConfig
-from redraft.model.engine import load
-from redraft.model.engine.answer import LoadProgress, Model, answer
-from redraft.model.engine.engine import Engine
+from redraft.model.engine import Engine
 from redraft.model.errors import SettingsError, UnknownModel
+from redraft.model.predict import LoadProgress, Model, predict
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.runtime.kv_memory import size_class
 from redraft.model.runtime.onnx_backend import OnnxBackend
@@ -60,7 +60,7 @@ def ignore(state: str, progress: float | None, message: str) -> None:
 def fresh(model: Model, request: EditRequest) -> Prediction:
     """The slow twin: nothing is in the cache."""
     empty = replace(model, cache=PrefixCache(model.backend, 1 << 30))
-    return answer(empty, request, time.monotonic)
+    return predict(empty, request, time.monotonic)
 
 
 def test_an_engine_loads_and_answers(wired: Path) -> None:
@@ -78,7 +78,7 @@ def test_an_engine_loads_and_answers(wired: Path) -> None:
     assert status.context_tokens >= 1_024
     assert prediction.model == "redraft-0.5b fp32"
     assert prediction.stats.denoise_steps > 0
-    assert (wired / "speed.json").exists()
+    assert (wired / "calibration.json").exists()
 
 
 @pytest.mark.parametrize("task", ["infill", "next_edit"])
@@ -91,7 +91,7 @@ def test_typing_into_the_cache_equals_fresh_answers(model: Model, task: str) -> 
             text=TEXT[:CURSOR] + typed + TEXT[CURSOR:],
             cursor=CURSOR + count,
         )
-        warm, cold = answer(model, request, time.monotonic), fresh(model, request)
+        warm, cold = predict(model, request, time.monotonic), fresh(model, request)
         assert [c.text for c in warm.candidates] == [c.text for c in cold.candidates]
         assert warm.reason == cold.reason
         assert cold.stats.reused_tokens == 0
@@ -146,11 +146,12 @@ def test_passes_are_priced_where_drafts_are_judged(
 ) -> None:
     monkeypatch.setattr(load, "cache_dir", lambda: tmp_path)
     filler = FixedConfig(model.backend, replace(model.backend.config, verifier="none"))
-    assert load._prices(filler, "a 1", None) is None
-    prices = load._prices(model.backend, "a 1", None)
+    assert load._calibrated(filler, "a 0", None)[1] is None
+    budget, prices = load._calibrated(model.backend, "a 1", None)
+    assert budget >= 1_024
     assert prices is not None and prices.positions[0] == 1
     assert all(ms > 0 for ms in prices.ms) and list(prices.ms) == sorted(prices.ms)
-    noted = json.loads((tmp_path / "passes.json").read_text())
+    noted = json.loads((tmp_path / "calibration.json").read_text())
     key = f"a 1 {model.backend.variant} CPU 0 "
     assert sum(each.startswith(key) for each in noted) == 1
 
@@ -174,7 +175,7 @@ def test_unknown_models_and_providers_are_refused() -> None:
 @pytest.mark.usefixtures("spawn")
 def test_an_engine_on_the_cpu_imports_neither_torch_nor_onnx() -> None:
     code = (
-        "import sys, redraft.model.engine.engine, redraft.model.engine.load, "
+        "import sys, redraft.model.engine, redraft.model.load, "
         "redraft.model.runtime.onnx_backend; "
         "from redraft.model.runtime import device; "
         "device.choose('cpu'); "

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from redraft.model import load
 from redraft.model.decoding.denoise import AUTOREGRESSIVE
-from redraft.model.engine import load
-from redraft.model.engine.answer import Model, answer
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.network.onnx_files import materialise
+from redraft.model.predict import Model, predict
 from redraft.model.prompt.formats import format_of
 from redraft.model.prompt.render import Prompt
 from redraft.model.records import EditRequest, Grammar
@@ -66,7 +66,7 @@ def test_autoregressive_weights_write_what_the_reference_writes(
             infill(), model.tokenizer, model.backend.config, model.context_tokens
         )
         assert isinstance(prompt, Prompt) and prompt.forced == " "
-        found = answer(model, infill(min_tokens=3), time.monotonic)
+        found = predict(model, infill(min_tokens=3), time.monotonic)
     finally:
         model.backend.close()
     expected = greedy(reference, layout, model, prompt, 24)
@@ -111,7 +111,7 @@ def test_weights_answer_in_their_own_format_or_say_why_not(
     assert imported.config.prompt_format == prompt_format
     model = loaded(name)
     try:
-        found = answer(model, EditRequest(task, "a.py", TEXT, CURSOR), time.monotonic)
+        found = predict(model, EditRequest(task, "a.py", TEXT, CURSOR), time.monotonic)
     finally:
         model.backend.close()
     if name == "mine":
@@ -208,8 +208,8 @@ def test_canvases_draft_and_the_judge_decides(cache: Path, tmp_path: Path) -> No
     import_model(tmp_path / "mine", variants=("fp32",))
     model = loaded("mine")
     try:
-        found = answer(model, infill(min_tokens=8), time.monotonic)
-        alone = answer(model, infill(min_tokens=8), time.monotonic, plan=AUTOREGRESSIVE)
+        found = predict(model, infill(min_tokens=8), time.monotonic)
+        alone = predict(model, infill(min_tokens=8), time.monotonic, plan=AUTOREGRESSIVE)
     finally:
         model.backend.close()
     assert [c.text for c in found.candidates] == [c.text for c in alone.candidates]
@@ -238,11 +238,11 @@ def test_dreamon_answers_in_place(cache: Path, tmp_path: Path) -> None:
     assert config.prompt_format == "in-place" and config.expand_token
     model = loaded("mine")
     try:
-        found = answer(model, infill(), time.monotonic)
-        again = answer(model, infill(), time.monotonic)
-        other = answer(model, EditRequest("next_edit", "a.py", TEXT, CURSOR), time.monotonic)
+        found = predict(model, infill(), time.monotonic)
+        again = predict(model, infill(), time.monotonic)
+        other = predict(model, EditRequest("next_edit", "a.py", TEXT, CURSOR), time.monotonic)
         with pytest.raises(InvalidRequest, match="in any order, so that no grammar"):
-            answer(model, infill(grammar=Grammar("regex", "[0-9]+")), time.monotonic)
+            predict(model, infill(grammar=Grammar("regex", "[0-9]+")), time.monotonic)
     finally:
         model.backend.close()
     assert found.candidates == again.candidates
@@ -258,7 +258,7 @@ def test_a_gguf_file_is_imported_and_answers(quant: str, cache: Path, tmp_path: 
     (tmp_path / "Some Weights.gguf").unlink()  # it is not needed any more
     model = loaded("Some-Weights")
     try:
-        found = answer(model, infill(min_tokens=1), time.monotonic)
+        found = predict(model, infill(min_tokens=1), time.monotonic)
     finally:
         model.backend.close()
     assert found.stats.canvas_tokens > 0

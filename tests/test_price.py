@@ -10,10 +10,10 @@ import pytest
 from support.onnx_models import BASE, shaped, store
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
+from redraft.model.calibrate import MaskCosts, measure_masks, measure_passes
 from redraft.model.runtime.backend import Rows
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.onnx_sequence import OnnxSequence
-from redraft.model.runtime.pass_costs import MaskCosts, measure_masks, measure_passes
 
 
 @pytest.fixture

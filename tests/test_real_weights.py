@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from redraft.evals.latency.latency import places
+from redraft.model.decode.recent import RecentAnswers
 from redraft.model.decoding.denoise import AUTOREGRESSIVE, plan_for
 from redraft.model.decoding.prices import PassPrices
-from redraft.model.engine.answer import Model, answer
-from redraft.model.engine.load import onnx_loader
-from redraft.model.engine.recent import RecentAnswers
+from redraft.model.load import onnx_loader
+from redraft.model.predict import Model, predict
 from redraft.model.records import EditRequest
 from redraft.model.runtime.backend import Cancelled
 from redraft.model.weights.provide import ready_variants
@@ -42,14 +42,14 @@ def asking(typed: str) -> EditRequest:
 
 def test_the_gap_in_the_sample_is_filled(model: Model) -> None:
     states = []
-    found = answer(model, asking(""), time.perf_counter, on_step=states.append)
+    found = predict(model, asking(""), time.perf_counter, on_step=states.append)
     assert found.candidates and found.candidates[0].text.strip()
     assert states and None not in states[-1].pieces
 
 
 def test_an_unfinished_word_is_finished_not_repeated(model: Model) -> None:
     request = asking("fil")
-    found = answer(model, request, time.perf_counter)
+    found = predict(model, request, time.perf_counter)
     assert found.candidates
     assert (found.candidates[0].start, found.candidates[0].end) == (request.cursor, request.cursor)
     assert not found.candidates[0].text.startswith("fil")
@@ -58,22 +58,22 @@ def test_an_unfinished_word_is_finished_not_repeated(model: Model) -> None:
 def test_typing_reuses_the_prompt_and_answers_as_an_empty_cache_would(model: Model) -> None:
     for count in range(1, 6):
         request = asking("file.read()"[:count])
-        cached = answer(model, request, time.perf_counter)
+        cached = predict(model, request, time.perf_counter)
         assert cached.stats.prompt_tokens - cached.stats.reused_tokens <= 4
         model.cache.clear()
-        fresh = answer(model, request, time.perf_counter)
+        fresh = predict(model, request, time.perf_counter)
         assert fresh.stats.reused_tokens == 0
         assert [c.text for c in cached.candidates] == [c.text for c in fresh.candidates]
 
 
 def test_a_cancelled_answer_leaves_the_next_one_unharmed(model: Model) -> None:
     request = replace(asking(""), max_tokens=48, max_lines=None)
-    whole = answer(model, request, time.perf_counter)
+    whole = predict(model, request, time.perf_counter)
     model = replace(model, recent=RecentAnswers())  # drafted from the last, it is too quick
     polls = iter(range(1_000))
     with pytest.raises(Cancelled):
-        answer(model, request, time.perf_counter, cancelled=lambda: next(polls) > 1)
-    again = answer(model, request, time.perf_counter)
+        predict(model, request, time.perf_counter, cancelled=lambda: next(polls) > 1)
+    again = predict(model, request, time.perf_counter)
     assert [c.text for c in again.candidates] == [c.text for c in whole.candidates]
 
 
@@ -81,7 +81,7 @@ def test_a_pass_that_is_interrupted_ends_at_once_and_leaves_the_next_answer_unha
     model: Model,
 ) -> None:
     request = replace(asking(""), max_tokens=48, max_lines=None)
-    whole = answer(model, request, time.perf_counter)
+    whole = predict(model, request, time.perf_counter)
     model = replace(model, recent=RecentAnswers())  # drafted from the last, it is too quick
     backend = model.backend
     for passes in range(3):  # the prompt is cached: the first that asks is about the first pass
@@ -93,16 +93,16 @@ def test_a_pass_that_is_interrupted_ends_at_once_and_leaves_the_next_answer_unha
             return False
 
         with pytest.raises(Cancelled):
-            answer(model, request, time.perf_counter, cancelled=interrupted)
+            predict(model, request, time.perf_counter, cancelled=interrupted)
         backend.interrupt(False)
-    again = answer(model, request, time.perf_counter)
+    again = predict(model, request, time.perf_counter)
     assert [c.text for c in again.candidates] == [c.text for c in whole.candidates]
 
 
 def test_the_same_seed_draws_the_same_answer(model: Model) -> None:
     request = replace(asking(""), temperature=1.0, seed=7)
     texts = {
-        tuple(c.text for c in answer(model, request, time.perf_counter).candidates)
+        tuple(c.text for c in predict(model, request, time.perf_counter).candidates)
         for _ in range(2)
     }
     assert len(texts) == 1
@@ -117,7 +117,7 @@ def test_drafts_change_no_token_of_what_the_causal_pass_writes_alone(model: Mode
     for request in places(256, "medium", 20):
         several_lines = replace(request, max_lines=None)
         ways = ((model, AUTOREGRESSIVE), (model, unpriced), (replace(model, prices=steep), eager))
-        found = [answer(each, several_lines, time.perf_counter, plan=plan) for each, plan in ways]
+        found = [predict(each, several_lines, time.perf_counter, plan=plan) for each, plan in ways]
         assert len({tuple(one.text for one in each.candidates) for each in found}) == 1
         assert len({each.stats.canvas_tokens for each in found}) == 1
         for way, each in enumerate(found):

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from redraft.model.decode.recent import MOST, RecentAnswers
 from redraft.model.decoding.plan import Draft
 from redraft.model.decoding.probabilities import confidence
-from redraft.model.engine.answer import Model, answer
-from redraft.model.engine.recent import MOST, RecentAnswers
+from redraft.model.predict import Model, predict
 from redraft.model.prompt.render import Prompt
 from redraft.model.records import EditRequest
 from redraft.model.runtime.prefix_cache import PrefixCache
@@ -114,9 +114,9 @@ def model() -> Model:
 def test_a_key_later_the_same_line_takes_half_the_passes_at_most() -> None:
     """The document has nothing to copy from, so that the first answer takes a pass a token."""
     kept, typed = model(), Remembers.LINE.strip()
-    first = answer(kept, request("q = 0\n    "), Clock())
-    later = answer(kept, request("q = 0\n    " + typed[:3]), Clock())
-    alone = answer(model(), request("q = 0\n    " + typed[:3]), Clock())
+    first = predict(kept, request("q = 0\n    "), Clock())
+    later = predict(kept, request("q = 0\n    " + typed[:3]), Clock())
+    alone = predict(model(), request("q = 0\n    " + typed[:3]), Clock())
     assert [each.candidates[0].text for each in (later, alone)] == [typed[3:]] * 2
     assert alone.stats.denoise_steps <= first.stats.denoise_steps
     assert later.stats.denoise_steps <= alone.stats.denoise_steps / 2

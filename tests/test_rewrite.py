@@ -12,10 +12,10 @@ import pytest
 from redraft.evals.benchmarks.likelihood import nats_of, nats_of_nothing, prompt_of
 from redraft.model.decode.branches import OldText
 from redraft.model.decode.next_edit import SEARCH, RuleText, SearchBudget, rewrite
+from redraft.model.decode.regions import at_likely_rule
 from redraft.model.decoding.denoise import Denoised, Run, plan_for
 from redraft.model.decoding.plan import AnswerLimits, Brief, Draft
-from redraft.model.engine.answer import Model
-from redraft.model.engine.regions import at_likely_rule
+from redraft.model.predict import Model
 from redraft.model.records import EditRequest, RecentEdit
 from redraft.model.runtime.backend import FloatArray
 from redraft.model.runtime.onnx_backend import OnnxBackend

@@ -10,7 +10,7 @@ from itertools import count
 import pytest
 from redraft.model.decoding.denoise import AUTOREGRESSIVE, plan_for
 from redraft.model.decoding.plan import Plan
-from redraft.model.engine.answer import Model, answer
+from redraft.model.predict import Model, predict
 from redraft.model.prompt.tokens import PREFIX
 from redraft.model.records import CanvasState, EditRequest, Prediction
 from redraft.model.runtime.backend import Cancelled
@@ -52,7 +52,7 @@ def text_of(prediction: Prediction) -> str:
 
 def test_the_next_likeliest_text_that_fits_is_taken_with_its_own_probability() -> None:
     model, _ = model_of({MISFIT: 0.6, LOOP: 0.3, OTHER: 0.1})
-    (candidate,) = answer(model, asked(), Clock()).candidates
+    (candidate,) = predict(model, asked(), Clock()).candidates
     assert candidate.text == LOOP
     assert candidate.confidence.total == pytest.approx(math.log(0.3), abs=0.02)
     assert candidate.tokens == len(LOOP) + 1
@@ -63,7 +63,7 @@ def test_a_text_that_fits_costs_no_pass_more() -> None:
     for tries in (0, 3):
         model, backend = model_of({LOOP: 0.6, MISFIT: 0.4})
         plan = replace(plan_for("medium"), second_tries=tries)
-        prediction = answer(model, asked(), Clock(), plan=plan)
+        prediction = predict(model, asked(), Clock(), plan=plan)
         assert text_of(prediction) == LOOP
         passes.append((prediction.stats.denoise_steps, backend.sequences[0].log))
     assert passes[0] == passes[1]
@@ -71,7 +71,7 @@ def test_a_text_that_fits_costs_no_pass_more() -> None:
 
 def test_passes_of_all_tries_are_counted() -> None:
     model, backend = model_of({MISFIT: 0.6, LOOP: 0.4})
-    stats = answer(model, asked(), Clock()).stats
+    stats = predict(model, asked(), Clock()).stats
     ran = [each for each in backend.sequences[0].log if not each.startswith("extend")]
     assert stats.denoise_steps == len(ran)
 
@@ -84,21 +84,21 @@ def test_where_nothing_fits_the_likeliest_stays_and_the_cache_holds_nothing_else
     other: str, held: str
 ) -> None:
     model, backend = model_of({MISFIT: 0.6, other: 0.4})
-    assert text_of(answer(model, asked(), Clock())) == MISFIT
+    assert text_of(predict(model, asked(), Clock())) == MISFIT
     tokens = ids(ABOVE + held)
     assert list(backend.sequences[0].tokens[-len(tokens) :]) == tokens
 
 
 def test_after_a_second_try_the_cache_holds_what_was_written() -> None:
     model, backend = model_of({MISFIT: 0.6, LOOP: 0.4})
-    assert text_of(answer(model, asked(), Clock())) == LOOP
+    assert text_of(predict(model, asked(), Clock())) == LOOP
     assert backend.sequences[0].tokens[-len(LOOP) :] == ids(LOOP)
 
 
 def test_the_head_of_a_block_alone_gets_the_likeliest_body() -> None:
     below, body = "    return n\n", "        n += 1\n"
     model, backend = model_of({OTHER: 0.6, OTHER + body: 0.3, "    n += 1\n": 0.1})
-    (candidate,) = answer(model, asked(below=below), Clock()).candidates
+    (candidate,) = predict(model, asked(below=below), Clock()).candidates
     assert candidate.text == OTHER + body
     assert candidate.confidence.total == pytest.approx(math.log(0.3), abs=0.02)
     assert backend.sequences[0].tokens[-len(OTHER + body) :] == ids(OTHER + body)
@@ -106,22 +106,22 @@ def test_the_head_of_a_block_alone_gets_the_likeliest_body() -> None:
 
 def test_the_head_of_a_block_above_its_body_is_whole() -> None:
     model, _ = model_of({LOOP: 0.6, LOOP + "        n += 1\n": 0.4})
-    assert text_of(answer(model, asked(), Clock())) == LOOP
+    assert text_of(predict(model, asked(), Clock())) == LOOP
 
 
 def test_a_header_at_the_end_stays_but_is_nothing_to_change_to() -> None:
     below = "    return n\n"
     model, _ = model_of({OTHER: 0.6, "    n += 1\n": 0.4})
-    assert text_of(answer(model, asked(below=below), Clock())) == OTHER
+    assert text_of(predict(model, asked(below=below), Clock())) == OTHER
     deeper, header, fits = "    n += 1\n        n += 2\n", "    n += 1\n    if n:\n", "    n += 1\n"
     model, _ = model_of({deeper: 0.5, header: 0.3, fits: 0.2})
-    assert text_of(answer(model, asked(below=below), Clock())) == fits
+    assert text_of(predict(model, asked(below=below), Clock())) == fits
 
 
 def test_ending_before_what_does_not_fit_is_a_way_too() -> None:
     longer = LOOP + "    return n\n"
     model, backend = model_of({longer: 0.6, LOOP: 0.4})
-    assert text_of(answer(model, asked(), Clock())) == LOOP
+    assert text_of(predict(model, asked(), Clock())) == LOOP
     assert backend.sequences[0].tokens[-len(LOOP) :] == ids(LOOP), "and nothing of the longer one"
 
 
@@ -136,7 +136,7 @@ def test_only_the_line_that_does_not_fit_or_the_one_above_it_speaks_against_a_be
     first: str, fits: str, below: str
 ) -> None:
     model, _ = model_of({first: 0.6, fits: 0.4})
-    assert text_of(answer(model, asked(below=below), Clock())) == fits
+    assert text_of(predict(model, asked(below=below), Clock())) == fits
 
 
 def test_what_keeps_both_lines_costs_no_try() -> None:
@@ -144,7 +144,7 @@ def test_what_keeps_both_lines_costs_no_try() -> None:
     answers = {kept + "    n += 3\n": 0.5, kept + "    for i in n: pass\n": 0.3}
     model, _ = model_of(answers | {"    n += 1\n    n += 2\n": 0.2})
     plan = replace(plan_for("medium"), second_tries=1, line_above=0.0)
-    written = text_of(answer(model, asked(below="x = 1\n"), Clock(), plan=plan))
+    written = text_of(predict(model, asked(below="x = 1\n"), Clock(), plan=plan))
     assert written == "    n += 1\n    n += 2\n"
 
 
@@ -153,14 +153,14 @@ def test_the_line_at_which_the_likeliest_was_cut_off_is_not_written_again() -> N
     cut = {f"{MISFIT}    {name}()\n": 0.1 for name in "abcdgh"}
     model, _ = model_of(cut | {LOOP: 0.3, OTHER: 0.1})
     plan = replace(plan_for("medium"), second_tries=1)
-    assert text_of(answer(model, asked(), Clock(), plan=plan)) == LOOP
+    assert text_of(predict(model, asked(), Clock(), plan=plan)) == LOOP
 
 
 def test_a_half_written_word_is_written_again() -> None:
     above = ABOVE + "    f"
     answers = {"foo(n)": 0.6, "for i in n:": 0.4}
     model, _ = model_of(answers, above[:-1])
-    assert text_of(answer(model, asked(above, "\n" + BELOW), Clock())) == "or i in n:"
+    assert text_of(predict(model, asked(above, "\n" + BELOW), Clock())) == "or i in n:"
 
 
 @pytest.mark.parametrize(
@@ -177,13 +177,13 @@ def test_the_likeliest_stays_where_there_is_no_second_try(
     fields: dict[str, object], plan: Plan | None
 ) -> None:
     model, _ = model_of({MISFIT: 0.6, LOOP: 0.4})
-    assert text_of(answer(model, asked(**fields), Clock(), plan=plan)) == MISFIT
+    assert text_of(predict(model, asked(**fields), Clock(), plan=plan)) == MISFIT
 
 
 def test_what_was_told_while_it_was_written_stays() -> None:
     model, _ = model_of({MISFIT: 0.6, LOOP: 0.4})
     states: list[CanvasState] = []
-    prediction = answer(model, asked(), Clock(), on_step=states.append)
+    prediction = predict(model, asked(), Clock(), on_step=states.append)
     assert text_of(prediction) == MISFIT
     assert states[-1].show() == MISFIT
 
@@ -196,9 +196,9 @@ def after(times: int) -> Callable[[], bool]:
 def test_a_cancel_is_heard_before_every_pass_of_a_try() -> None:
     answers = {MISFIT: 0.6, LOOP: 0.4}
     model, _ = model_of(answers)
-    passes = answer(model, asked(), Clock()).stats.denoise_steps
+    passes = predict(model, asked(), Clock()).stats.denoise_steps
     for times in range(passes):
         model, _ = model_of(answers)
         with pytest.raises(Cancelled):
-            answer(model, asked(), Clock(), cancelled=after(times))
-        assert text_of(answer(model, asked(), Clock())) == LOOP
+            predict(model, asked(), Clock(), cancelled=after(times))
+        assert text_of(predict(model, asked(), Clock())) == LOOP

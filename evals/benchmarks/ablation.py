@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from redraft.model.engine.answer import Model
+from redraft.model.predict import Model
 
 from ..figures.compare import Difference, compare
 from ..figures.intervals import Figure

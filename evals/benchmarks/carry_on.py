@@ -30,8 +30,8 @@ from itertools import combinations, product
 from typing import Any
 
 from redraft.model.edits.hunks import apply_history, hunks_of
-from redraft.model.engine.answer import Model
 from redraft.model.errors import SettingsError
+from redraft.model.predict import Model
 from redraft.model.records import Prediction, RecentEdit
 from redraft.model.text.common import common_ends
 from redraft.model.text.syntax import language_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from redraft.model.decoding.plan import Plan
-from redraft.model.engine.answer import Model, answer
+from redraft.model.predict import Model, predict
 from redraft.model.records import Conversation, EditRequest, Message
 
 from ..figures.runs import Episode
@@ -73,7 +73,7 @@ def ask(model: Model, task: ChatTask, plan: Plan, max_tokens: int) -> Episode:
     request = EditRequest(
         task="chat", path="", text="", cursor=0, max_tokens=max_tokens, conversation=conversation
     )
-    said = answer(model, request, time.perf_counter, plan=plan)
+    said = predict(model, request, time.perf_counter, plan=plan)
     text = said.candidates[0].text if said.candidates else ""
     return {
         "id": task.id,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from redraft.model.decoding.plan import Plan
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.fitting import fit
-from redraft.model.engine.answer import Model, answer
+from redraft.model.predict import Model, predict
 from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.records import EditRequest, Prediction
 
@@ -70,7 +70,7 @@ class Writer:
 
 def by_model(model: Model) -> Writer:
     return Writer(
-        lambda request, plan: answer(model, request, time.perf_counter, plan=plan), model.tokenizer
+        lambda request, plan: predict(model, request, time.perf_counter, plan=plan), model.tokenizer
     )
 
 

@@ -1,7 +1,7 @@
 """The model that is judged: the shipped one, a run's adapter, the bare base, or a ready folder.
 
 Makes a ready folder of an adapter by the very combine step that serves, and loads it for
-:func:`redraft.model.engine.answer.answer`. Knows nothing of benchmarks.
+:func:`redraft.model.predict.predict`. Knows nothing of benchmarks.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from redraft.model.config import ModelConfig
-from redraft.model.engine.answer import Model, warm_up
-from redraft.model.engine.load import KV_BYTES, choose_device, template_in
 from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.load import KV_BYTES, choose_device, template_in
+from redraft.model.predict import Model, warm_up
 from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.runtime.device import choose
 from redraft.model.runtime.prefix_cache import PrefixCache

@@ -7,8 +7,8 @@ the prompt. Weights that read in both directions, and formats of others, have no
 from __future__ import annotations
 
 import numpy as np
-from redraft.model.engine.answer import Model, prefill, room_for
-from redraft.model.engine.regions import region_text
+from redraft.model.decode.regions import region_text
+from redraft.model.predict import Model, prefill, room_for
 from redraft.model.prompt.answers import encode_edit
 from redraft.model.prompt.formats import FORMATS, format_of
 from redraft.model.prompt.render import Prompt

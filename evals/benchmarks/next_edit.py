@@ -22,7 +22,7 @@ from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.gate_file import shipped
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Show, judge, moment_of
-from redraft.model.engine.answer import Model, answer
+from redraft.model.predict import Model, predict
 from redraft.model.records import Candidate, EditRequest, Prediction
 from redraft.model.text.common import common_ends
 
@@ -121,7 +121,7 @@ def ask(model: Model | Policy, step: CommitMoment, asking: EditAsking) -> Episod
 def said_by(model: Model | Policy, request: EditRequest, plan: Plan) -> Prediction:
     if isinstance(model, Policy):
         return model.ask(request)
-    return answer(model, request, time.perf_counter, plan=plan)
+    return predict(model, request, time.perf_counter, plan=plan)
 
 
 def _likelihood(model: Model | Policy, step: CommitMoment, asked: ContextRequest) -> Episode:

@@ -16,7 +16,7 @@ from redraft.lsp.session.questions import Query
 from redraft.lsp.session.questions import infill as infill_request
 from redraft.lsp.settings import LspSettings
 from redraft.model.decoding.plan import Plan
-from redraft.model.engine.answer import Model, answer
+from redraft.model.predict import Model, predict
 from redraft.model.records import LEAST_LOG, Prediction
 
 from ..benchmarks.commit_moments import CommitMoment
@@ -42,7 +42,7 @@ def make_outcomes(
 
     def ask(known: Known) -> Episode:
         asked = question(known.asked, context)
-        said = answer(model, asked.request, time.perf_counter, plan=plan)
+        said = predict(model, asked.request, time.perf_counter, plan=plan)
         return episode(known, asked, said)
 
     run.fill(moments, ask, progress)

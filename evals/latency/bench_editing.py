@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from redraft.evals.latency.keystroke import Typist, code_lines
+from redraft.model.conversation import abilities_of
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.rules import refuse_syntax
-from redraft.model.engine.abilities import abilities_of
-from redraft.model.engine.answer import Model
-from redraft.model.engine.engine import Engine
+from redraft.model.engine import Engine
+from redraft.model.predict import Model
 from redraft.model.records import EditRequest, Task
 
 from ..figures.spread import Spread

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from redraft.model.engine.answer import Model
 from redraft.model.errors import SettingsError
+from redraft.model.predict import Model
 from redraft.model.records import EditRequest
 
 from ..figures.spread import Spread

@@ -32,16 +32,16 @@ import psutil
 from redraft.evals.latency.keystroke import keystroke_overhead
 from redraft.lsp.context import git
 from redraft.lsp.context.reading import Unreadable, read_file
+from redraft.model.calibrate import measure_passes
+from redraft.model.decode.recent import RecentAnswers
 from redraft.model.decoding.denoise import AUTOREGRESSIVE
 from redraft.model.decoding.plan import Plan
-from redraft.model.engine.answer import Model, answer
-from redraft.model.engine.load import KV_BYTES, onnx_loader
-from redraft.model.engine.recent import RecentAnswers
 from redraft.model.errors import InstallError
+from redraft.model.load import KV_BYTES, onnx_loader
+from redraft.model.predict import Model, predict
 from redraft.model.records import DraftCount, EditRequest, Prediction, Quality, Stats
 from redraft.model.runtime.machine import processor
 from redraft.model.runtime.onnx_backend import OnnxBackend
-from redraft.model.runtime.pass_costs import measure_passes
 from redraft.model.runtime.prefix_cache import PrefixCache
 
 from ..figures.drafts import together
@@ -363,7 +363,7 @@ def places(context: int, quality: Quality, count: int) -> list[EditRequest]:
 
 
 def ask(model: Model, request: EditRequest, plan: Plan | None = None) -> Prediction:
-    return answer(model, request, time.perf_counter, plan=plan)
+    return predict(model, request, time.perf_counter, plan=plan)
 
 
 @contextlib.contextmanager

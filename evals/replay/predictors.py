@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.model.engine.answer import Model, answer
 from redraft.model.errors import RedraftError, SettingsError
+from redraft.model.predict import Model, predict
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.remote import RemotePredictor
 from redraft.model.weights.default_model import AUTO
@@ -85,7 +85,7 @@ def ready_with(model: Model, context_tokens: int) -> ReadyPredictor:
 
     def ask(request: EditRequest) -> Prediction:
         check_request(request)
-        return answer(model, request, time.perf_counter)
+        return predict(model, request, time.perf_counter)
 
     provider = model.backend.provider
     status = ModelStatus("ready", model.label, provider, context_tokens=context_tokens)

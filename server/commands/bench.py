@@ -91,7 +91,7 @@ def measure_beside(
         SettingsError: the other server cannot be asked, or ``json_file`` cannot be written.
     """
     from redraft.evals.latency.beside import compare, headline
-    from redraft.model.engine.load import onnx_loader
+    from redraft.model.load import onnx_loader
 
     check_writable(json_file)
     with bar() as show:

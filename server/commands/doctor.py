@@ -79,7 +79,7 @@ def _versions() -> Iterator[Finding]:
 
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
     """Whether exactly one recent onnxruntime is there, and where it would run what."""
-    from redraft.model.engine.load import costs_noted
+    from redraft.model.load import calibration_file
     from redraft.model.runtime.installed import (
         check_onnxruntime,
         import_onnxruntime,
@@ -89,7 +89,7 @@ def runtime_findings(settings: Settings) -> Iterator[Finding]:
     try:
         version = check_onnxruntime()
         with suppress(OSError):
-            costs_noted().unlink(missing_ok=True)
+            calibration_file().unlink(missing_ok=True)
         providers = ", ".join(offered(import_onnxruntime()))
         device = _device_of(settings)
     except RedraftError as error:
@@ -104,7 +104,7 @@ def runtime_findings(settings: Settings) -> Iterator[Finding]:
 
 def _device_of(settings: Settings) -> Device:
     """Return the device for the model, or for any model if its name is unknown."""
-    from redraft.model.engine.load import choose_device
+    from redraft.model.load import choose_device
     from redraft.model.runtime.device import choose
     from redraft.model.weights.default_model import resolve
     from redraft.model.weights.registry import info

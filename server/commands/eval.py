@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from redraft.evals.benchmarks.server_context import ContextKind
     from redraft.evals.figures.runs import RunFile
     from redraft.model.decoding.plan import Plan
-    from redraft.model.engine.answer import Model
+    from redraft.model.predict import Model
     from redraft.model.runtime.backend import Backend
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from redraft.evals.benchmarks.judged_model import JudgedModel
     from redraft.evals.figures.runs import RunFile
     from redraft.model.decoding.plan import Plan
-    from redraft.model.engine.answer import Model
+    from redraft.model.predict import Model
 
 
 Limit = Annotated[

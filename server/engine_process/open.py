@@ -14,10 +14,9 @@ def open_engine(settings: Settings) -> Predictor:
     Whatever goes wrong there, an unknown model or a missing onnxruntime included, is what its
     status says.
     """
-    from redraft.model.engine.abilities import chat_abilities_of
-    from redraft.model.engine.companion import Companion
-    from redraft.model.engine.engine import Engine
-    from redraft.model.engine.load import onnx_loader
+    from redraft.model.conversation import ChatEngine, chat_abilities_of
+    from redraft.model.engine import Engine
+    from redraft.model.load import onnx_loader
     from redraft.model.weights.default_model import resolve
     from redraft.model.weights.registry import info
 
@@ -37,4 +36,4 @@ def open_engine(settings: Settings) -> Predictor:
         return edits
     # Only once it is loaded is its template known; each model that talks for another knows tools.
     abilities = chat_abilities_of(config, knows_tools=True)
-    return Companion(edits, chat, config.max_positions, abilities, lambda: engine(chat))
+    return ChatEngine(edits, chat, config.max_positions, abilities, lambda: engine(chat))

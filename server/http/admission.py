@@ -1,6 +1,6 @@
 """Whom to let in: as many as there is room for, and under strain no more than are answered soon.
 
-The engine's queue keeps those who got in short of patience (``model/engine/waiting.py``). This is
+The engine's queue keeps those who got in short of patience (``model/queue.py``). This is
 the door before it: while more arrive than can be served, most are told so before their body is
 looked at, which costs a tenth of letting them wait for a refusal. Pure; the clock is the caller's.
 """
@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from redraft.model.engine.waiting import RELIEVED_S, STRAINED_COMPUTATIONS, STRAINED_S
 from redraft.model.errors import Overloaded
+from redraft.model.queue import RELIEVED_S, STRAINED_COMPUTATIONS, STRAINED_S
 
 #: Weight of the newest computation in the running mean.
 SMOOTHING = 0.2

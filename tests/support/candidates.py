@@ -12,7 +12,7 @@ from redraft.model.decoding.denoise import Denoised, plan_for
 from redraft.model.decoding.judged_edits import write_edits
 from redraft.model.decoding.plan import AnswerLimits, Brief, Plan
 from redraft.model.edits.hunks import recent_edit
-from redraft.model.engine.answer import Model, answer
+from redraft.model.predict import Model, predict
 from redraft.model.prompt.tokens import EDIT, Tokenizer
 from redraft.model.records import (
     EditRequest,
@@ -69,7 +69,7 @@ def asked(
     are now."""
     request = dataclasses.replace(REQUEST, **changes)  # type: ignore[arg-type]
     request = dataclasses.replace(request, edits=history(request.text, edits))
-    return answer(model_of(answers), request, clock)
+    return predict(model_of(answers), request, clock)
 
 
 def history(text: str, edits: Sequence[tuple[int, str]]) -> tuple[RecentEdit, ...]:

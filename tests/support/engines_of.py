@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from redraft.model.engine.answer import Model
-from redraft.model.engine.engine import Engine
+from redraft.model.engine import Engine
+from redraft.model.predict import Model
 from redraft.model.records import EditRequest, ModelStatus
 from redraft.model.runtime.prefix_cache import PrefixCache
 

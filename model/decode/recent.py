@@ -1,6 +1,6 @@
-"""The last answers, as something to draft from: a key later most of an answer is the same again.
+"""The last answers as drafts: one key later most of an answer is the same again.
 
-Every draft is judged, so what is kept here decides how fast an answer comes and never what it says.
+Every draft is verified, so these answers change how fast an answer is written, never its text.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ from ..records import EditRequest
 
 #: Answers kept: editors ask in turns for ghost text and next edits, in a few files.
 MOST = 8
-#: Tokens of a prompt's end that stand before its answer, by which it is found again.
+#: Tokens at a prompt's end, before its answer, by which the answer is found again.
 LEAD = 12
-#: Characters before the cursor that must agree for an answer to go on where it was; and how many of
-#: them may have been deleted since.
+#: Characters before the cursor that must agree for an infill to continue, and how many of them may
+#: have been deleted since.
 REACH, BACK = 200, 16
 
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
     place: tuple[str, str]  # task and path
-    before: str  # infill: the end of what stood before the cursor
-    text: str  # infill: what was written there
+    before: str  # infill: the end of the text before the cursor
+    text: str  # infill: the answer
     tokens: tuple[int, ...]  # of the prompt's end and the answer
 
     def rest(self, before: str) -> str | None:
-        """What is left of an infill where ``before`` stands before the cursor: some of it was typed
-        since, or some characters were deleted. None: the cursor is elsewhere, or went on
-        otherwise."""
+        """Return the rest of an infill if ``before`` is the text before the cursor, else None.
+
+        Some of the infill may have been typed since, or some characters deleted.
+        """
         whole, at = self.before + self.text, len(self.before)
         places = sorted(range(max(at - BACK, 1), len(whole) + 1), key=lambda j: abs(j - at))
         for place in places:
@@ -42,13 +43,13 @@ class _Answered:
 
 
 class RecentAnswers:
-    """Serves the one thread that answers."""
+    """The last answers of the one thread that predicts."""
 
     def __init__(self) -> None:
         self._kept: deque[_Answered] = deque(maxlen=MOST)
 
     def note(self, request: EditRequest, prompt: Prompt, draft: Draft) -> None:
-        """``draft`` answered ``request``."""
+        """Keep ``draft`` as the answer to ``request``."""
         before, text = "", ""
         if request.task == "infill":
             before = request.text[max(request.cursor - REACH - BACK, 0) : request.cursor]
@@ -59,9 +60,11 @@ class RecentAnswers:
     def source(
         self, request: EditRequest, prompt: Prompt, tokenizer: Tokenizer, end_token: int
     ) -> list[int]:
-        """The answers as tokens, the latest last, each behind what stood before it and followed by
-        END: to be copied from. An infill that goes on is what is left of it, behind the end of
-        ``prompt``."""
+        """Return the tokens to copy from, the latest answer last.
+
+        Each answer stands behind the end of its prompt and before END. Of an infill that continues,
+        the rest stands behind the end of ``prompt``.
+        """
         found: list[int] = []
         begin = max(request.cursor - REACH - BACK, 0)
         before = request.text[begin : request.cursor]

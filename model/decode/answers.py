@@ -1,7 +1,4 @@
-"""What was written, read back as candidates: each change of the document once, and how sure it is.
-
-Knows nothing of how drafts come about.
-"""
+"""Candidates of decoded answers: each change of the document once, with its probabilities."""
 
 from __future__ import annotations
 
@@ -33,11 +30,11 @@ class Reader:
     vocab_bytes: Seq[bytes]
 
     def read(self, drafts: tuple[Draft, ...]) -> tuple[tuple[Candidate, ...], str]:
-        """The drafts that change the document, each change once, and why there are none if so."""
+        """Return each change of the document once, best first, or the reason for no candidates."""
         request = self.request
         if request.conversation is not None:
-            said = (self._candidate(Read(0, 0, draft.text), draft) for draft in drafts)
-            return tuple(said), ""
+            answers = (self._candidate(Read(0, 0, draft.text), draft) for draft in drafts)
+            return tuple(answers), ""
         found: dict[str, Candidate] = {}  # by the document it makes
         reason = ""
         for draft in drafts:
@@ -65,7 +62,7 @@ class Reader:
         return candidates, "" if candidates else reason
 
     def _whole(self, change: Read) -> Read:
-        """A next edit without last lines that would break the file."""
+        """Return a next edit without last lines that would break the file."""
         request = self.request
         if request.task != "next_edit":
             return change
@@ -78,7 +75,7 @@ class Reader:
             start=change.start,
             end=change.end,
             text=change.text,
-            confidence=self._sureness(change, draft),
+            confidence=self._confidence(change, draft),
             tokens=len(draft.token_ids),
             steps=draft.steps,
             finish=draft.finish,
@@ -86,23 +83,26 @@ class Reader:
             family=draft.family,
         )
 
-    def _sureness(self, change: Read, draft: Draft) -> Confidence:
-        """Of a rewritten region, how sure the model was of the tokens that change something, the
-        first token behind them included: repeating the rest is no merit."""
+    def _confidence(self, change: Read, draft: Draft) -> Confidence:
+        """Return the probabilities of an answer.
+
+        Of a rewritten region only the tokens that change something count, and the first one behind
+        them: repeating the rest is no merit.
+        """
         logs = draft.confidence.logs
         if not logs:
             return draft.confidence
         if change.written is None:
             return self._with_lines(draft) if self.request.task == "infill" else draft.confidence
         first, last = (len(draft.text[:index].encode()) for index in change.written)
-        sure, at = list[float](), 0
+        probabilities, at = list[float](), 0
         for token, log in zip(draft.token_ids, logs, strict=False):
             begins, at = at, at + len(self.vocab_bytes[token])
             if at > first:
-                sure.append(math.exp(log))
+                probabilities.append(math.exp(log))
             if begins >= last:
                 break
-        return confidence(sure or [math.exp(logs[-1])])
+        return confidence(probabilities or [math.exp(logs[-1])])
 
     def _with_lines(self, draft: Draft) -> Confidence:
         """Return the confidence of ghost text with the log-probability of each of its lines."""
@@ -132,9 +132,12 @@ class Reader:
 
 
 def _joined(first: Candidate, draft: Draft) -> Candidate:
-    """A candidate that was written another way too."""
+    """Return a candidate with the source of another answer that makes the same change."""
     source: Source = first.source if first.source == draft.source else "both"
-    sure = first.confidence
-    repeat = draft.confidence.repeat if sure.repeat is None else sure.repeat
+    repeat = first.confidence.repeat
+    if repeat is None:
+        repeat = draft.confidence.repeat
     family = first.family or draft.family
-    return replace(first, source=source, family=family, confidence=replace(sure, repeat=repeat))
+    return replace(
+        first, source=source, family=family, confidence=replace(first.confidence, repeat=repeat)
+    )

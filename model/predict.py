@@ -1,8 +1,4 @@
-"""From a request to a prediction, in one thread: prompt, prefix cache, denoising, candidates.
-
-Knows nothing of threads, queues or event loops; whoever calls it says whether the answer is still
-wanted and what the clock reads.
-"""
+"""Prediction, step by step, in the calling thread."""
 
 from __future__ import annotations
 
@@ -14,59 +10,59 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import ModelConfig
-from ..decode.next_edit import SEARCH, rewrite
-from ..decoding.candidates import Effort, Field, Proposal, effort_for
-from ..decoding.copies import Odds
-from ..decoding.denoise import Denoised, Run, denoise, denoise_several, plan_for
-from ..decoding.growing import grow
-from ..decoding.judged_edits import write_edits
-from ..decoding.plan import AnswerLimits, Brief, Plan
-from ..decoding.prices import PassPrices
-from ..decoding.second_try import denoise_fitting
-from ..decoding.tree import WIDEST
-from ..edits.half_blocks import openers
-from ..errors import InvalidRequest
-from ..prompt.chat import ChatTemplate
-from ..prompt.constraints import Constraint, ValidRange
-from ..prompt.foreign import Declined
-from ..prompt.formats import format_of
-from ..prompt.grammars import WholeAnswer
-from ..prompt.render import REDRAFT_3, Prompt
-from ..prompt.tokens import Tokenizer
-from ..records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
-from ..runtime.backend import CHUNK, Backend, Cancelled, Denoises, Sequence
-from ..runtime.prefix_cache import PrefixCache
-from .around import Around
-from .converse import chat_prompt, price_labels
-from .read import Reader
-from .recent import RecentAnswers
-from .regions import at_likely_rule, proposals, region_text, rule_texts
+from .config import ModelConfig
+from .conversation import chat_prompt, price_labels
+from .decode.answers import Reader
+from .decode.around import Around
+from .decode.next_edit import SEARCH, rewrite
+from .decode.recent import RecentAnswers
+from .decode.regions import at_likely_rule, proposals, region_text, rule_texts
+from .decoding.candidates import Effort, Field, Proposal, effort_for
+from .decoding.copies import Odds
+from .decoding.denoise import Denoised, Run, denoise, denoise_several, plan_for
+from .decoding.growing import grow
+from .decoding.judged_edits import write_edits
+from .decoding.plan import AnswerLimits, Brief, Plan
+from .decoding.prices import PassPrices
+from .decoding.second_try import denoise_fitting
+from .decoding.tree import WIDEST
+from .edits.half_blocks import openers
+from .errors import InvalidRequest
+from .prompt.chat import ChatTemplate
+from .prompt.constraints import Constraint, ValidRange
+from .prompt.foreign import Declined
+from .prompt.formats import format_of
+from .prompt.grammars import WholeAnswer
+from .prompt.render import REDRAFT_3, Prompt
+from .prompt.tokens import Tokenizer
+from .records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
+from .runtime.backend import CHUNK, Backend, Cancelled, Denoises, Sequence
+from .runtime.prefix_cache import PrefixCache
 
 Clock = Callable[[], float]  # seconds, monotonic
 
-#: Tokens of a prompt read at once on a CPU. Who types interrupts the question of the key before: of
-#: a chunk that takes longer than a key, 256 tokens 0.4 s with the 0.5B model, nothing would be
-#: kept, ever. Smaller ones cost more: 64 tokens 4 % of processor time, 32 a fifth.
+#: Prompt tokens read at once on a CPU. A key interrupts the request of the key before it, and a
+#: chunk that takes longer than a key (256 tokens: 0.4 s with the 0.5B model) is never kept. Smaller
+#: chunks cost more: 64 tokens 4 % of processor time, 32 a fifth.
 CPU_STEP = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A loaded model with what it needs to answer."""
+    """Loaded weights with tokenizer, prefix cache and measured costs."""
 
     name: str  # without the variant
     backend: Backend
     tokenizer: Tokenizer
     cache: PrefixCache
     context_tokens: int  # the budget of requests that name none
-    notice: str = ""  # for people, said once: why it runs where it runs
+    notice: str = ""  # for people: why it runs on this device
     version: str = ""  # of the weights
     prices: PassPrices | None = None  # of causal passes on this machine; None: not measured
     odds: Odds = field(default_factory=Odds)  # of drafts; learnt over all answers
-    recent: RecentAnswers = field(default_factory=RecentAnswers)  # drafts for those to come
-    template: ChatTemplate | None = None  # of conversations; None: these weights know none
-    #: Why its files are not what was loaded; "" while they are. Asked between two passes.
+    recent: RecentAnswers = field(default_factory=RecentAnswers)  # drafts for the next answers
+    template: ChatTemplate | None = None  # of conversations; None: these weights have none
+    #: Returns why its files differ from those loaded, or "". Called between two passes.
     changed: Callable[[], str] = lambda: ""
 
     @property
@@ -78,7 +74,7 @@ LoadState = Literal["downloading", "loading"]
 
 
 class LoadProgress(Protocol):
-    """What a loader reports to; raises :class:`Cancelled` when the engine is being closed."""
+    """Receives a loader's progress; raises :class:`Cancelled` if the engine is being closed."""
 
     def __call__(self, state: LoadState, progress: float | None, message: str) -> None: ...
 
@@ -86,36 +82,37 @@ class LoadProgress(Protocol):
 Loader = Callable[[LoadProgress], Model]
 
 
-def answer(
+def predict(
     model: Model,
     request: EditRequest,
     clock: Clock,
     cancelled: Callable[[], bool] = lambda: False,
     on_step: StepCallback | None = None,
-    queue_ms: float = 0.0,
     plan: Plan | None = None,
 ) -> Prediction:
-    """Predict.
+    """Compute one prediction.
 
     Args:
-        plan: how boldly to fill canvases; None: as the request's quality says. Benchmarks set it.
+        plan: settings of decoding; None: those of the request's quality. Benchmarks set it.
 
     Raises:
-        Cancelled: ``cancelled`` said so, between two chunks of prefill or two denoise steps.
+        InvalidRequest: these weights cannot answer this request; the message says why.
+        Cancelled: ``cancelled`` returned True, between two chunks of prefill or two passes. What
+            was read stays in the prefix cache.
     """
-    # 1. The prompt, unless this model declines what is asked.
+    # 1. Render the prompt, unless these weights decline the request.
     begin, config, id_ = clock(), model.backend.config, f"cmpl-{secrets.token_hex(12)}"
     prompt = _prompt(model, request)
     if isinstance(prompt, Declined):
-        spent = Stats(queue_ms=queue_ms, total_ms=queue_ms + (clock() - begin) * 1e3)
+        spent = Stats(total_ms=(clock() - begin) * 1e3)
         return Prediction(id_, model.label, (), prompt.reason, spent, model.version)
-    if prompt.room:  # as many tokens as the format's answers take, whatever the change is worth
+    if prompt.room:  # the format decides how many tokens its answers take
         request = replace(request, max_tokens=prompt.room)
     plan = plan or plan_for(request.quality, request.temperature, request.top_p)
     brief = _brief(model, prompt, _constraint(model, prompt, request), request, plan)
     rendered = clock()
 
-    # 2. The cached sequence that begins alike reads what is new of it, and the answer is written.
+    # 2. Read what the prefix cache lacks, then write the answer.
     context = prompt.tokens[:-1]
     room = room_for(request, config) + len(prompt.behind)
     with model.cache.acquire(context, room) as lease:
@@ -128,7 +125,7 @@ def answer(
     if _drafts_from_the_last(request, prompt) and written.drafts:
         model.recent.note(request, prompt, written.drafts[0])
 
-    # 3. What was written, read as edits.
+    # 3. Parse the answer into edits.
     vocab_bytes = prompt.vocab_bytes or model.tokenizer.vocab_bytes
     reader = Reader(format_of(config.prompt_format), prompt, request, vocab_bytes)
     candidates, reason = reader.read(written.drafts)
@@ -139,11 +136,10 @@ def answer(
         canvas_tokens=sum(len(draft.token_ids) for draft in written.drafts),
         denoise_steps=written.passes,
         repaired_tokens=sum(draft.repaired for draft in written.drafts),
-        queue_ms=queue_ms,
         prompt_ms=(rendered - begin) * 1e3,
         prefill_ms=(prefilled - rendered) * 1e3,
         denoise_ms=(end - prefilled) * 1e3,
-        total_ms=queue_ms + (clock() - begin) * 1e3,
+        total_ms=(clock() - begin) * 1e3,
         cut=prompt.cut,
         drafts=written.drafted,
     )
@@ -162,17 +158,20 @@ def _prompt(model: Model, request: EditRequest) -> Prompt | Declined:
 
 
 def room_for(request: EditRequest, config: ModelConfig) -> int:
-    """Return the tokens needed behind the prompt: the answer, its last canvas while a causal pass
-    judges it, and one more window; or all branches of next edits."""
+    """Return how many tokens fit behind the prompt.
+
+    That is the answer, its last canvas while a causal pass verifies it, and one more window; or all
+    branches of next edits.
+    """
     width = config.canvas_width + (not config.logit_shift)
     is_searched = request.task == "next_edit" and config.verifier == "ar"
     branches = 2 * (request.max_tokens + WIDEST) if is_searched else 0
-    judged = (width + 1) * (config.masks + 1)  # of one pass, with all masks there may be
-    return max(request.max_tokens + 2 * width, request.max_tokens + judged, branches)
+    verified = (width + 1) * (config.masks + 1)  # of one pass, with as many masks as possible
+    return max(request.max_tokens + 2 * width, request.max_tokens + verified, branches)
 
 
 def step_of(backend: Backend) -> int:
-    """Tokens of a prompt that are read at once."""
+    """Return how many tokens of a prompt are read at once."""
     return CPU_STEP if backend.provider == "CPU" else CHUNK
 
 
@@ -182,8 +181,13 @@ def prefill(
     cancelled: Callable[[], bool],
     step: int = CHUNK,
 ) -> None:
-    """Append ``tokens``, so many at a time: a cancel is heard between two chunks, and what was read
-    before it is kept for the next prompt."""
+    """Append ``tokens``, ``step`` at a time.
+
+    What was read before a cancel is kept for the next prompt.
+
+    Raises:
+        Cancelled: ``cancelled`` returned True between two chunks.
+    """
     for start in range(0, len(tokens), step):
         if cancelled():
             raise Cancelled
@@ -192,33 +196,30 @@ def prefill(
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """Who waits for what is written."""
+    """The caller's clock, cancellation and callback."""
 
     clock: Clock
     cancelled: Callable[[], bool]
     on_step: StepCallback | None
 
     def late_after(self, usual_ms: float, plan: Plan) -> Callable[[], bool]:
-        """Return a function that tells whether the plan's deadline, or the usual one, has passed.
-
-        The time runs from this call.
-        """
+        """Return a check whether the plan's deadline, or the usual one, has passed since now."""
         ms = usual_ms if plan.deadline_ms is None else plan.deadline_ms
         until_s = self.clock() + ms / 1e3
         return lambda: self.clock() >= until_s
 
 
 def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constraint | None:
-    """What the answer must be or begin with.
+    """Return the constraint that the answer must keep.
 
     Raises:
         InvalidRequest: the request's grammar cannot be enforced or fulfilled.
     """
     if request.grammar is None:
         return prompt.constraint
-    judged = model.backend.config.verifier == "ar"
-    if prompt.room or not judged:
-        how = "with the text around the cursor" if judged else "in any order"
+    is_causal = model.backend.config.verifier == "ar"
+    if prompt.room or not is_causal:
+        how = "with the text around the cursor" if is_causal else "in any order"
         raise InvalidRequest(
             f"{model.name} writes what goes in {how}, so that no grammar can be held against it. "
             "Leave the grammar out, or choose a model that fills in from left to right."
@@ -232,13 +233,13 @@ def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constrain
 def _brief(
     model: Model, prompt: Prompt, constraint: Constraint | None, request: EditRequest, plan: Plan
 ) -> Brief:
-    """What the answer is to be."""
-    infill = request.task == "infill" and not prompt.room  # the answer is what stands at the cursor
+    """Return what stays the same while the answer is written."""
+    infill = request.task == "infill" and not prompt.room  # the answer goes in at the cursor
     config = model.backend.config
     if prompt.permitted:
         config = replace(config, end_token=prompt.permitted[0])
     surest = infill and plan.temperature == 0 and request.grammar is None
-    judges = config.verifier == "ar"  # what a canvas guesses first is no likelihood
+    verifies = config.verifier == "ar"  # the first guesses of a canvas are no likelihood
     return Brief(
         config=config,
         vocab_bytes=prompt.vocab_bytes or model.tokenizer.vocab_bytes,
@@ -247,12 +248,12 @@ def _brief(
             max_tokens=request.max_tokens,
             min_tokens=request.min_tokens,
             max_lines=request.max_lines if infill else None,
-            # Of what is drawn at random every line is unlikely.
+            # Every line of a random draw is unlikely.
             line_above=plan.line_above if surest else 0.0,
             openers=openers(request.text, request.cursor, request.path, request.language)
             if infill
             else (),
-            total_above=request.least_total if surest and judges else LEAST_LOG,
+            total_above=request.least_total if surest and verifies else LEAST_LOG,
             whole_lines=prompt.above_a_line,
             stop=prompt.stop if prompt.room or request.task == "next_edit" else request.stop,
             forced=prompt.forced,
@@ -272,7 +273,7 @@ def _write(
     brief: Brief,
     writing: _Writing,
 ) -> Denoised:
-    """The answers, in the way that suits the request and the weights."""
+    """Write the answers in the way that suits the request and the weights."""
     cancelled, on_step, plan = writing.cancelled, writing.on_step, brief.plan
     last, rng = prompt.tokens[-1], np.random.default_rng(request.seed)
     if request.conversation is not None and request.conversation.labels:
@@ -303,20 +304,22 @@ def _write(
 
 
 def _may_be_replaced(request: EditRequest, prompt: Prompt, brief: Brief, writing: _Writing) -> bool:
-    """Whether the likeliest infill may give way to one that fits: it is the only one asked for, its
-    probabilities are likelihoods, and nobody was told yet how it begins."""
+    """Return whether the likeliest infill may be replaced by one that fits its surroundings.
+
+    It must be the only one requested, with likelihoods, and not yet shown in part.
+    """
     one = request.task == "infill" and not prompt.room and request.candidates == 1
     likeliest = brief.judged and brief.plan.temperature == 0 and request.grammar is None
     return one and likeliest and brief.plan.second_tries > 0 and writing.on_step is None
 
 
 def _looks_around(request: EditRequest, plan: Plan) -> bool:
-    """Whether several ranges are looked at; where answers are drawn, each draw has its own."""
+    """Return whether several ranges are scored; random draws have one range each."""
     return request.task == "next_edit" and plan.temperature == 0
 
 
 def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -> Field:
-    """The region's lines, and what recent edits did that could be done to them too."""
+    """Return the region's lines and the edits by rule in it."""
     (top, bottom), lines, at = prompt.region, prompt.lines, prompt.line
     assert isinstance(prompt.constraint, ValidRange)
 
@@ -342,14 +345,17 @@ def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -
 
 
 def _drafts_from_the_last(request: EditRequest, prompt: Prompt) -> bool:
-    """Whether the last answers are worth drafting from: of what goes in at the cursor."""
+    """Return whether the last answers are worth drafting from: for text at the cursor."""
     at_the_cursor = request.task == "infill" and not prompt.room and not prompt.in_place
     return at_the_cursor and request.grammar is None
 
 
 def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.int64]:
-    """The prompt, before it the region's lines without their numbers, which an edit repeats, and
-    before these the last answers."""
+    """Return the tokens to copy drafts from.
+
+    These are the last answers, the region's lines without their numbers, which an edit repeats, and
+    the prompt.
+    """
     first, last = prompt.region
     lines = prompt.lines[first:last] if request.task == "next_edit" else []
     region = model.tokenizer.encode("\n".join(lines)) if lines else []

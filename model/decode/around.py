@@ -1,7 +1,4 @@
-"""What an infill has to fit: the lines around the cursor, where indentation makes the blocks.
-
-Knows nothing of how answers are written.
-"""
+"""Whether an infill fits the indentation of the lines around the cursor."""
 
 from __future__ import annotations
 
@@ -20,14 +17,14 @@ from ..text.syntax import language_of
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Of one request; see :class:`~redraft.model.decoding.second_try.Surroundings`."""
+    """The surroundings of one infill, as ``decoding.second_try`` asks for them."""
 
     written_in: Format
     prompt: Prompt
     request: EditRequest
 
     def misfit(self, written: str, ended: bool) -> Unfit | None:
-        """The answer as one that does not fit at its cursor, if so."""
+        """Return the answer if it does not fit at its cursor, else None."""
         text = self.request.text
         change = self._change(written, ended)
         if change is None:
@@ -61,7 +58,7 @@ class Unfit:
     text: str  # with what it writes at its end
 
     def stays(self, beginning: str) -> bool:
-        """Whether an answer that begins so does not fit either, whatever follows."""
+        """Return whether an answer that begins so does not fit either, however it continues."""
         request, forced = self.around.request, self.around.prompt.forced
         text = request.text[: request.cursor] + beginning[len(forced) :]
         return self.misfit.stays(text, common_head(text, self.text))

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 from dataclasses import replace
 
-from ..decode.next_edit import RuleText
 from ..prompt.redraft3 import MARGIN, narrow, room_of_region
 from ..prompt.render import Prompt, window
 from ..prompt.tokens import Tokenizer
 from ..records import EditRequest
 from ..rules.propose import Proposed, propose
 from ..text.syntax import language_of
+from .next_edit import RuleText
 
 #: Chance of an edit by rule from which the region is moved to it. A repeated edit is right at half
 #: of the moments at which there is one, an edit of the model near the cursor at a tenth.

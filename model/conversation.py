@@ -1,0 +1,221 @@
+"""Conversations: their prompt, the probability of given answers, and their engine."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Sequence as Seq
+
+import numpy as np
+
+from .config import ModelConfig
+from .decoding.denoise import Denoised
+from .decoding.plan import Brief, Draft
+from .decoding.probabilities import confidence, softmax
+from .errors import InvalidRequest, NoChatTemplate, WeightsError
+from .prompt.chat import ChatTemplate
+from .prompt.formats import predicts_edits, takes_grammars
+from .prompt.render import Prompt
+from .records import (
+    Ability,
+    Conversation,
+    EditRequest,
+    ModelStatus,
+    Prediction,
+    Predictor,
+    StepCallback,
+)
+from .runtime.backend import Backend, Cancelled, Sequence
+from .runtime.kv_memory import MOST_TOKENS, SIZE_CLASSES
+
+#: Seconds without a conversation after which its model is unloaded.
+IDLE_S = 600.0
+#: Seconds between two looks at a model that is loading.
+LOOK_S = 0.05
+
+
+def abilities_of(config: ModelConfig) -> tuple[Ability, ...]:
+    """Return what weights can do outside conversations."""
+    abilities: list[Ability] = ["infill"]
+    if config.verifier == "ar" and predicts_edits(config.prompt_format):
+        abilities.append("next_edit")
+    if config.verifier == "ar" and takes_grammars(config.prompt_format):
+        abilities.append("grammar")
+    return tuple(abilities)
+
+
+def chat_abilities_of(config: ModelConfig, knows_tools: bool) -> tuple[Ability, ...]:
+    """Return what weights with a chat template can do in conversations."""
+    abilities: list[Ability] = ["grammar"]
+    if config.verifier == "ar":
+        abilities.append("decide")
+    if knows_tools:
+        abilities.append("tools")
+    return tuple(abilities)
+
+
+def longest_tokens(backend: Backend) -> int:
+    """Return the most tokens of a conversation and its answer: as trained, within memory."""
+    most = MOST_TOKENS if backend.config.attention == "bidirectional" else SIZE_CLASSES[-1]
+    return min(backend.config.max_positions, most)
+
+
+def chat_prompt(
+    template: ChatTemplate | None,
+    name: str,
+    conversation: Conversation,
+    backend: Backend,
+    room: int,
+) -> Prompt:
+    """Return the prompt of a conversation.
+
+    Args:
+        name: of the model.
+        room: tokens kept for the answer.
+
+    Raises:
+        NoChatTemplate, ContextOverflow, InvalidRequest: says what to do.
+    """
+    if template is None:
+        raise NoChatTemplate(
+            f"'model': {name} came without a chat template, so it cannot hold a conversation. "
+            "'redraft model list' shows which models can; start Redraft with one of them by "
+            "--model."
+        )
+    if conversation.tools and not template.knows_tools:
+        raise InvalidRequest(
+            f"'tools' are not known to the chat template of {name}. Leave them out, or choose "
+            "another model."
+        )
+    rendered = template.render(conversation, longest_tokens(backend) - room)
+    vocab: Seq[bytes] = ()
+    if rendered.marks:
+        with_marks = list(template.tokenizer.vocab_bytes)
+        for token, text in rendered.marks.items():
+            with_marks[token] = text
+        vocab = with_marks
+    permitted = (rendered.end_token, *rendered.marks)
+    return Prompt(rendered.tokens, permitted=permitted, vocab_bytes=vocab)
+
+
+def price_labels(
+    sequence: Sequence,
+    last_token: int,
+    labels: Seq[Seq[int]],
+    texts: Seq[str],
+    brief: Brief,
+    cancelled: Callable[[], bool],
+) -> Denoised:
+    """Return each of ``labels`` as the whole answer, with its probability, END included.
+
+    One pass scores the first tokens of all labels, then each label takes one pass.
+
+    Raises:
+        InvalidRequest: these weights do not read from left to right.
+    """
+    if not brief.judged:
+        raise InvalidRequest(
+            f"'model': {brief.config.name} does not read from left to right, so it cannot say how "
+            "likely a given answer is. Choose another model."
+        )
+    out = sequence.score(np.asarray([last_token], np.int64), logits=True)
+    assert out.logits is not None
+    first = softmax(out.logits[0].astype(np.float64))  # [vocab]
+    base, end, drafts = len(sequence.tokens), brief.config.end_token, []
+    for tokens, text in zip(labels, texts, strict=True):
+        if cancelled():
+            raise Cancelled
+        whole = np.asarray([*tokens, end], np.int64)
+        further = sequence.score(whole).target_logprob[:-1]  # of the tokens behind the first
+        sequence.truncate(base)
+        probabilities = [float(first[whole[0]]), *np.exp(further.astype(np.float64)).tolist()]
+        drafts.append(Draft(text, tuple(whole.tolist()), confidence(probabilities), 1, 0, "end"))
+    return Denoised(tuple(drafts), 1 + len(labels), 0)
+
+
+class ChatEngine:
+    """A ``Predictor`` with two models: one for edits, and one for conversations, loaded on demand.
+
+    An adapter that was trained on edits unlearns to end an answer, so the base without it answers
+    conversations. It is unloaded after a while without any.
+
+    Args:
+        edits: answers everything but conversations.
+        name: of the model for conversations.
+        longest_tokens: that it reads.
+        abilities: of that model.
+        open_chat: makes its predictor, which begins to load at once.
+    """
+
+    def __init__(
+        self,
+        edits: Predictor,
+        name: str,
+        longest_tokens: int,
+        abilities: tuple[Ability, ...],
+        open_chat: Callable[[], Predictor],
+        idle_s: float = IDLE_S,
+    ) -> None:
+        self._edits, self._open, self._idle_s = edits, open_chat, idle_s
+        self._name, self._longest, self._abilities = name, longest_tokens, abilities
+        self._chat: Predictor | None = None
+        self._talking = 0  # conversations being answered
+        self._unloading: asyncio.TimerHandle | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def predict(
+        self, request: EditRequest, on_step: StepCallback | None = None
+    ) -> Prediction:
+        if request.conversation is None:
+            return await self._edits.predict(request, on_step)
+        self._talking += 1
+        if self._unloading is not None:
+            self._unloading.cancel()
+        if self._chat is None:
+            self._chat = self._open()
+        try:
+            await self._ready(self._chat)
+            return await self._chat.predict(request, on_step)
+        finally:
+            self._talking -= 1
+            if not self._talking:
+                loop = asyncio.get_running_loop()
+                self._unloading = loop.call_later(self._idle_s, self._unload)
+
+    async def status(self) -> ModelStatus:
+        status = await self._edits.status()
+        return dataclasses.replace(
+            status,
+            chat_model=self._name,
+            longest_tokens=self._longest,
+            chat_abilities=self._abilities,
+        )
+
+    async def close(self) -> None:
+        if self._unloading is not None:
+            self._unloading.cancel()
+        if self._chat is not None:
+            await self._chat.close()
+        await self._edits.close()
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    async def _ready(self, chat: Predictor) -> None:
+        """Wait until the model answers.
+
+        Raises:
+            WeightsError: it cannot be loaded; says why. The next conversation tries again.
+        """
+        while (status := await chat.status()).state in ("downloading", "loading"):
+            await asyncio.sleep(LOOK_S)
+        if status.state == "failed":
+            if self._chat is chat:
+                self._unload()
+            raise WeightsError(f"The model {self._name} could not be loaded: {status.message}")
+
+    def _unload(self) -> None:
+        chat, self._chat = self._chat, None
+        if chat is not None:
+            task = asyncio.get_running_loop().create_task(chat.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)

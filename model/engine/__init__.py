@@ -1,1 +1,0 @@
-"""Who answers a request: a model in this process, or a server elsewhere."""
