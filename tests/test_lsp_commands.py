@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.lsp import URI, LspClient, insert_texts, lsp_client
+from support.lsp import URI, insert_texts, lsp_client
 from support.workbench import Workbench, reason, shown
-
-
-def command(client: LspClient, name: str, *arguments: Any) -> dict[str, Any]:
-    params = {"command": name, "arguments": list(arguments)}
-    return client.request("workspace/executeCommand", params)
 
 
 def test_a_pause_silences_what_comes_by_itself_and_not_what_is_asked_for() -> None:
     with lsp_client("total") as client:
         client.initialize()
         client.open("x = ")
-        assert command(client, "redraft.snooze", 15)["result"] == {"snoozedS": 900}
+        assert client.command("redraft.snooze", 15)["result"] == {"snoozedS": 900}
         assert client.status("paused for another 15 min")["kind"] == "Inactive"
         by_itself = client.complete(0, 4, context={"triggerKind": 2})
         assert insert_texts(by_itself) == []
         assert client.asked() == []
         assert insert_texts(client.complete(0, 4)) == ["total"]
-        assert command(client, "redraft.snooze", 0)["result"] == {"snoozedS": 0}
+        assert client.command("redraft.snooze", 0)["result"] == {"snoozedS": 0}
         assert insert_texts(client.complete(0, 4, context={"triggerKind": 2})) == ["total"]
 
 
@@ -43,7 +37,7 @@ def test_a_pause_of_no_length_is_refused_by_name() -> None:
     with lsp_client("total") as client:
         client.initialize()
         for wrong in ("soon", -1, 100_000):
-            message = command(client, "redraft.snooze", wrong)["error"]["message"]
+            message = client.command("redraft.snooze", wrong)["error"]["message"]
             assert message == f"redraft.snooze takes minutes from 0 to 1440, got {str(wrong)!r}"
 
 
@@ -52,7 +46,7 @@ def test_how_things_stand_tells_model_settings_and_the_last_reason() -> None:
         client.initialize()
         client.open("x = ")
         client.complete(0, 4)
-        told = command(client, "redraft.status")["result"]
+        told = client.command("redraft.status")["result"]
         assert (told["kind"], told["message"]) == ("Normal", "No ghost text: nothing to add.")
         assert (told["ghost_text"], told["next_edit"]) == ("No ghost text: nothing to add.", "")
         assert told["model"]["state"] == "ready"
@@ -68,7 +62,7 @@ def test_how_things_stand_tells_which_folders_are_not_read_and_why(tmp_path: Pat
         client.initialize(workspaceFolders=folders)
         client.open("x = ")
         assert insert_texts(client.complete(0, 4)) == ["total"]
-        told = command(client, "redraft.status")["result"]
+        told = client.command("redraft.status")["result"]
         assert told["unreadFolders"] == {"file:///x%00y": "it is no folder on this machine"}
 
 
@@ -106,7 +100,7 @@ def test_every_clients_command_is_understood(command: str) -> None:
     with lsp_client() as client:
         client.initialize()
         params = {"command": command, "arguments": ["no-such-id"]}
-        assert client.request("workspace/executeCommand", params)["result"] is None
+        assert client.command(command, "no-such-id")["result"] is None
         client.notify("workspace/executeCommand", params)
         assert client.is_alive()
         assert client.popups() == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.neovim import NeovimDesk, edits, ghost, needs_neovim
+from support.neovim import NeovimDesk, edits, ghost, needs_neovim, with_ghost_text
 
 pytestmark = needs_neovim
 
@@ -12,9 +12,7 @@ pytestmark = needs_neovim
 
 
 def test_typing_shows_ghost_text_and_tab_takes_it(desk: NeovimDesk) -> None:
-    editor = desk.open("total = 0\n", ghost("str(total)"))
-    editor.keys("oname = ")
-    editor.sees("name = str(total)")
+    editor = with_ghost_text(desk)
     assert editor.lines() == ["total = 0", "name = "]  # only drawn, not written
     editor.picture("ghost")
     editor.keys("<Tab>")
@@ -23,9 +21,7 @@ def test_typing_shows_ghost_text_and_tab_takes_it(desk: NeovimDesk) -> None:
 
 
 def test_typing_along_shrinks_the_ghost_and_asks_the_model_no_more(desk: NeovimDesk) -> None:
-    editor = desk.open("total = 0\n", ghost("str(total)"))
-    editor.keys("oname = ")
-    editor.sees("name = str(total)")
+    editor = with_ghost_text(desk)
     asked = sum(request.task == "infill" for request in desk.predictor.requests)
     editor.keys("str(")
     editor.until(lambda: editor.lua("return require('redraft').visible()") == "total)")
@@ -56,9 +52,7 @@ def test_words_and_lines_are_taken_one_by_one(desk: NeovimDesk) -> None:
 
 
 def test_undo_takes_back_what_was_accepted_and_not_what_was_typed(desk: NeovimDesk) -> None:
-    editor = desk.open("total = 0\n", ghost("str(total)"))
-    editor.keys("oname = ")
-    editor.sees("name = str(total)")
+    editor = with_ghost_text(desk)
     editor.keys("<Tab><Esc>")
     editor.has("total = 0", "name = str(total)")
     editor.keys("u")
@@ -79,9 +73,7 @@ def test_leaving_insert_mode_hides_ghost_text_and_coming_back_shows_it_again(
 
 
 def test_a_rejected_ghost_does_not_come_back(desk: NeovimDesk) -> None:
-    editor = desk.open("total = 0\n", ghost("str(total)"))
-    editor.keys("oname = ")
-    editor.sees("name = str(total)")
+    editor = with_ghost_text(desk)
     editor.keys("<C-]>")
     editor.until(lambda: "str(total)" not in editor.screen.text())
     editor.lua("require('redraft').trigger()")

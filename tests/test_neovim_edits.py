@@ -14,6 +14,14 @@ CHANGE = "ggf)i, pi<Esc>"
 CALL = ("area(2)", "area(2, 3.14)")
 
 
+def with_an_edit(desk: NeovimDesk) -> Neovim:
+    """Change a signature and wait for the edit of its call."""
+    editor = desk.open(CODE, edits(CALL))
+    editor.keys(CHANGE)
+    editor.sees("→ edit at line 5")
+    return editor
+
+
 def listen(editor: Neovim) -> None:
     """Keep the names of all messages and commands that the client sends, in ``_G.sent``."""
     editor.lua(
@@ -69,9 +77,7 @@ def test_what_goes_is_tinted(desk: NeovimDesk) -> None:
 
 
 def test_escape_hides_an_edit_and_rejects_nothing(desk: NeovimDesk) -> None:
-    editor = desk.open(CODE, edits(CALL))
-    editor.keys(CHANGE)
-    editor.sees("→ edit at line 5")
+    editor = with_an_edit(desk)
     listen(editor)
     editor.keys("<Esc><Esc>")
     editor.until(lambda: "→" not in editor.screen.text())
@@ -83,9 +89,7 @@ def test_escape_hides_an_edit_and_rejects_nothing(desk: NeovimDesk) -> None:
 
 
 def test_a_rejected_edit_does_not_come_back(desk: NeovimDesk) -> None:
-    editor = desk.open(CODE, edits(CALL))
-    editor.keys(CHANGE)
-    editor.sees("→ edit at line 5")
+    editor = with_an_edit(desk)
     editor.command("Redraft reject")
     editor.until(lambda: "→" not in editor.screen.text())
     editor.lua("require('redraft').trigger()")
@@ -291,9 +295,7 @@ def test_jumping_and_accepting_go_on_in_insert_mode(desk: NeovimDesk) -> None:
 
 
 def test_buffers_that_are_not_the_servers_keep_their_keys(desk: NeovimDesk) -> None:
-    editor = desk.open(CODE, edits(CALL))
-    editor.keys(CHANGE)
-    editor.sees("→ edit at line 5")
+    editor = with_an_edit(desk)
     editor.command("new | setlocal buftype=nofile")
     assert editor.lua("return require('redraft.edit').is_ready()") is False
     editor.keys("itext<Esc>")

@@ -101,8 +101,7 @@ def test_rejection_stops_what_is_computed_ahead_of_time() -> None:
         [first] = client.edits(0, 14, 1)
         client.await_event("asked", times=2)
         name = "github.copilot.didRejectNextEditSuggestionItem"
-        reject = {"command": name, "arguments": first["command"]["arguments"]}
-        assert "result" in client.request("workspace/executeCommand", reject)
+        assert "result" in client.command(name, *first["command"]["arguments"])
         client.await_event("cancelled")
         assert client.edits(0, 14, 1) == []
         client.status("you rejected a suggestion here")
@@ -311,8 +310,7 @@ def test_an_edit_that_is_hidden_is_not_offered_again_in_its_line_and_twice_is_a_
     with edited(EDIT) as client:
         for place in [(0, 14), (3, 0)]:
             [edit] = client.edits(*place, 1)
-            dismissed = {"command": "redraft.dismiss", "arguments": edit["command"]["arguments"]}
-            client.request("workspace/executeCommand", dismissed)
+            client.command("redraft.dismiss", *edit["command"]["arguments"])
             assert client.status("Next edit hidden; it may come back.")["revealable"] is False
             assert client.edits(*place, 1) == []
         assert client.edits(4, 0, 1) == [], "it was hidden twice"

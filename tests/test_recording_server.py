@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import random
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +10,7 @@ from redraft.evals.recordings.format import Note
 from redraft.evals.recordings.streams import read_stream
 from redraft.lsp.recording.folder import Recordings
 from support.lsp import LspClient, insert_texts, lsp_client
-from support.recordings import changes_in, replayed, write_until_killed
+from support.recordings import changes_in, replayed
 
 
 @pytest.fixture(autouse=True)
@@ -24,12 +20,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def recording(client: LspClient) -> Any:
     client.initialize()
-    return executed(client, "redraft.record", "on")
-
-
-def executed(client: LspClient, command: str, *arguments: str) -> Any:
-    params = {"command": command, "arguments": list(arguments)}
-    return client.request("workspace/executeCommand", params).get("result")
+    return client.command("redraft.record", "on")["result"]
 
 
 def only(folder: Path) -> Path:
@@ -40,16 +31,15 @@ def only(folder: Path) -> Path:
 def test_an_editor_can_turn_it_on_and_off(tmp_path: Path) -> None:
     with lsp_client("total") as client:
         client.initialize()
-        assert executed(client, "redraft.record", "status")["on"] is False
+        assert client.command("redraft.record", "status")["result"]["on"] is False
         client.open("x = \n")
-        told = executed(client, "redraft.record", "on")
+        told = client.command("redraft.record", "on")["result"]
         assert (told["on"], told["folder"], told["problem"]) == (True, str(tmp_path), "")
         client.insert(0, 4, "1", 2)
-        assert executed(client, "redraft.record")["file"] == told["file"]
-        assert executed(client, "redraft.record", "off")["on"] is False
+        assert client.command("redraft.record")["result"]["file"] == told["file"]
+        assert client.command("redraft.record", "off")["result"]["on"] is False
         client.insert(0, 5, "2", 3)
-        params = {"command": "redraft.record", "arguments": ["always"]}
-        error = client.request("workspace/executeCommand", params)["error"]
+        error = client.command("redraft.record", "always")["error"]
         assert error["message"] == "redraft.record takes on, off or status, got 'always'"
     assert replayed(only(tmp_path)) == {"a.py": "x = 1\n"}
 
@@ -64,7 +54,7 @@ def test_every_candidate_is_recorded_with_what_became_of_it(tmp_path: Path) -> N
         [item] = client.complete(0, 8)["result"]["items"]
         client.notify("textDocument/didShowCompletion", {"item": item})
         client.insert(0, 8, "total", 3)
-        executed(client, "redraft.record", "status")
+        client.command("redraft.record", "status")
     stream = read_stream(only(tmp_path))
     notes = [event for event in stream.events if isinstance(event, Note)]
     first, second = (n.data for n in notes if n.source_id == "Redraft.answer")
@@ -91,7 +81,7 @@ def test_what_is_computed_ahead_is_recorded_as_such(tmp_path: Path) -> None:
         [edit] = client.edits(0, 1, 2, context={"triggerKind": 1})
         client.await_event("asked", times=2)
         while len(answers_in(only(tmp_path))) < 2:
-            executed(client, "redraft.record", "status")
+            client.command("redraft.record", "status")
     shown, ahead, *_ = answers_in(only(tmp_path))
     assert shown["shown"] == edit["command"]["arguments"][0] == ahead["after"]
     assert ahead["shown"] is None
@@ -110,43 +100,6 @@ def test_an_acceptance_that_is_reported_late_is_told_late(tmp_path: Path) -> Non
         client.open("x = \n")
         [item] = client.complete(0, 4)["result"]["items"]
         client.insert(0, 4, "totals", 2)  # something else had a hand in it
-        executed(client, "redraft.accept", item["command"]["arguments"][0])
+        client.command("redraft.accept", item["command"]["arguments"][0])
     [change] = changes_in(only(tmp_path))
     assert (change.source, change.reason) == ("suggestion", "inlineSuggestion.accept")
-
-
-@pytest.mark.usefixtures("spawn")
-def test_a_kill_loses_at_most_the_last_event(tmp_path: Path) -> None:
-    rng = random.Random(5)
-    context: Any = multiprocessing.get_context("spawn" if os.name == "nt" else "forkserver")
-    if os.name != "nt":
-        context.set_forkserver_preload(
-            ["redraft.evals.recordings.streams", "redraft.lsp.recording.recorder", "pytest"]
-        )
-    for round_ in range(20):
-        folder = tmp_path / str(round_)
-        receiving, sending = context.Pipe(duplex=False)
-        writer = context.Process(target=write_until_killed, args=(str(folder), sending))
-        writer.start()
-        sending.close()
-        wanted, written = rng.randrange(1, 150), 0
-        while written < wanted:
-            written = receiving.recv()
-        writer.kill()
-        written = max(written, *rest_of(receiving), 0)
-        writer.join(60)
-        [file] = Recordings(folder).kept()
-        kept = changes_in(file.path)
-        # What was told was written; at most one more was, before it could be told.
-        assert written <= len(kept) <= written + 1
-        replayed(file.path)
-
-
-def rest_of(receiving: Connection) -> list[int]:
-    """What was sent before the writer died."""
-    found = [0]
-    try:
-        while True:
-            found.append(receiving.recv())
-    except (EOFError, OSError):
-        return found

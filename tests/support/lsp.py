@@ -191,6 +191,12 @@ class LspClient:
         )["result"]["edits"]
         return found
 
+    def command(self, name: str, *arguments: Any) -> dict[str, Any]:
+        """Execute a command and return the answer, result or error."""
+        return self.request(
+            "workspace/executeCommand", {"command": name, "arguments": list(arguments)}
+        )
+
     def await_event(self, event: str, times: int = 1) -> None:
         """Wait until the model has had ``times`` events of this kind."""
         end = time.monotonic() + _PATIENCE_S
@@ -201,8 +207,7 @@ class LspClient:
 
     def is_alive(self) -> bool:
         """Return true if the server answers a request that needs no document."""
-        params = {"command": "redraft.accept", "arguments": ["nothing"]}
-        return "result" in self.request("workspace/executeCommand", params)
+        return "result" in self.command("redraft.accept", "nothing")
 
     def end(self) -> int:
         """Shut the server down in good order and return its exit code."""

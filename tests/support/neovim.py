@@ -352,3 +352,11 @@ def neovim(
         yield editor
     finally:
         editor.close()
+
+
+def with_ghost_text(desk: NeovimDesk) -> Neovim:
+    """Type the beginning of a line and wait for the ghost text that completes it."""
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    editor.keys("oname = ")
+    editor.sees("name = str(total)")
+    return editor

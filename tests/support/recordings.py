@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 from redraft.evals.recordings.documents import StreamDocuments as Replayed
 from redraft.evals.recordings.format import Changed
 from redraft.evals.recordings.streams import read_stream
-
-from support.workbench import Workbench, change
 
 
 def replayed(path: Path) -> dict[str, str]:
@@ -22,14 +19,3 @@ def replayed(path: Path) -> dict[str, str]:
 
 def changes_in(path: Path) -> list[Changed]:
     return read_stream(path).changes
-
-
-def write_until_killed(folder: str, told: Connection) -> None:
-    """Type without end and send the number of keys after each of them."""
-    bench = Workbench(None, Path(folder))
-    bench.open("x = 1\n" * 50)
-    number = 0
-    while True:
-        bench.change(change("é😀"[number % 2] * (1 + number % 3), number % 50, 0))
-        number += 1
-        told.send(number)
