@@ -18,7 +18,7 @@ from support.shop import CART, FILES, MAIN, indexer_of, put, view
 from support.tiny import tiny_config, tiny_tokenizer
 
 #: Whatever else the machine is doing.
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=20)
 
 
 def typed(seen: View, text: str) -> View:

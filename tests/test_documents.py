@@ -47,7 +47,7 @@ class Reference:
         self.data = self.data[: 2 * first] + middle + self.data[2 * last :]
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(texts, st.lists(st.tuples(places, places, texts), max_size=6))
 def test_changes_give_the_text_the_client_has(
     text: str, edits: list[tuple[tuple[int, int], tuple[int, int], str]]
@@ -154,7 +154,7 @@ def test_the_extent_is_what_really_differs(edit: ContentChange, expected: Extent
     assert sum((splice.extent for splice in splices), Extent()) == expected
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(texts, st.lists(st.tuples(places, places, texts), max_size=6))
 def test_splices_made_one_after_another_give_the_lines(
     text: str, edits: list[tuple[tuple[int, int], tuple[int, int], str]]

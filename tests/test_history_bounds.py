@@ -106,7 +106,7 @@ happenings = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     st.sampled_from(["", "a\nb\n", CODE[:300], "p\r\nq\r\n\r\n"]), st.lists(happenings, max_size=25)
 )

@@ -112,11 +112,15 @@ def listing(request: pytest.FixtureRequest, project: Path, monkeypatch: pytest.M
         monkeypatch.setenv("PATH", str(project / "nowhere"))
     else:
         monkeypatch.setattr(workspace, "_GIT_TIMEOUT_S", 1.0)  # for git to wait for a pipe
-        try:
-            subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-        except FileNotFoundError:
-            pytest.skip("git is not installed")
+        git(project, "init", "-q")
     return str(request.param)
+
+
+def git(folder: Path, *arguments: str) -> None:
+    try:
+        subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("git is not installed")
 
 
 def indexed(folder: Path) -> list[str]:
@@ -174,16 +178,10 @@ def test_a_pointer_to_another_machine_is_not_followed(
 
 @pytest.mark.usefixtures("spawn")
 def test_what_git_tracks_is_not_read_behind_a_folder_that_became_a_link(project: Path) -> None:
-    def git(*arguments: str) -> None:
-        subprocess.run(["git", *arguments], cwd=project, check=True, capture_output=True)
-
-    try:
-        git("init", "-q")
-    except FileNotFoundError:
-        pytest.skip("git is not installed")
+    git(project, "init", "-q")
     (project / "inner").mkdir()
     (project / "inner" / "b.py").write_text("x = 1\n")
-    git("add", ".")
+    git(project, "add", ".")
     (project / "inner").rename(project / "other")
     outside = project.parent / "outside"
     outside.mkdir()
@@ -196,10 +194,7 @@ def test_what_git_tracks_is_not_read_behind_a_folder_that_became_a_link(project:
 @pytest.mark.parametrize("name", ["../outside.py", "/etc/hosts.py", "inner/../../outside.py"])
 @pytest.mark.usefixtures("spawn")
 def test_an_index_that_names_files_elsewhere_is_not_believed(name: str, project: Path) -> None:
-    try:
-        subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    except FileNotFoundError:
-        pytest.skip("git is not installed")
+    git(project, "init", "-q")
     (project.parent / "outside.py").write_text(SECRET)
     path = name.encode()
     entry = bytes(24) + pack(">I", 0o100644) + bytes(12) + bytes(20) + pack(">H", len(path)) + path

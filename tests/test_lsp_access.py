@@ -15,7 +15,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from redraft.lsp.connection import access
 from redraft.lsp.connection.access import FIRST_BODY, Refused, checked_token, let_in, new_token
@@ -302,6 +302,7 @@ def test_before_the_token_messages_are_small() -> None:
     assert asyncio.run(outcome(stream))[1:] == [large]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=5), st.data())
 def test_messages_arrive_whole_however_the_stream_is_cut(
     bodies: list[bytes], data: st.DataObject
@@ -315,6 +316,7 @@ def test_messages_arrive_whole_however_the_stream_is_cut(
     assert asyncio.run(outcome(*pieces))[1:] == bodies
 
 
+@settings(max_examples=40)
 @given(st.binary(max_size=200))
 def test_whatever_comes_first_nothing_gets_in_without_the_token(junk: bytes) -> None:
     try:

@@ -96,14 +96,6 @@ def test_trap_3_no_context_or_trigger_kind_0_is_answered(fields: dict[str, Any])
         assert client.popups() == []
 
 
-def test_trap_4_execute_command_may_be_a_notification() -> None:
-    with opened("return r") as client:
-        [item] = client.complete(1, 4)["result"]["items"]
-        client.notify("workspace/executeCommand", item["command"])
-        assert client.is_alive()
-        assert client.popups() == []
-
-
 def test_trap_5_the_encoding_is_utf16_whatever_the_client_prefers() -> None:
     with lsp_client() as client:
         general = {"positionEncodings": ["utf-8", "utf-32", "utf-16"]}
@@ -200,14 +192,6 @@ def test_a_loading_model_shows_progress_where_the_client_can() -> None:
         assert client.until("$/progress")["params"]["value"]["kind"] == "end"
 
 
-def test_without_progress_in_the_client_the_status_line_has_to_do() -> None:
-    with lsp_client(statuses=[loading(0.4), READY]) as client:
-        client.initialize()
-        client.status("loading 40 %")
-        client.status("ready")
-        assert "$/progress" not in [message.get("method") for message in client.messages]
-
-
 def test_a_model_not_ready_answers_nothing_and_says_how_far_it_is() -> None:
     failing = {"error": "ModelNotReady", "message": "the model is loading"}
     with opened(failing, statuses=[loading(0.4)]) as client:
@@ -215,6 +199,7 @@ def test_a_model_not_ready_answers_nothing_and_says_how_far_it_is() -> None:
         assert insert_texts(client.complete(1, 4)) == []
         assert client.is_alive()
         assert client.statuses() == ["model still loading 40 %"]
+        assert "$/progress" not in [message.get("method") for message in client.messages]
         assert client.popups() == []
 
 
@@ -281,17 +266,6 @@ def test_notebook_cells_are_documents_of_their_own() -> None:
             {"notebookDocument": book, "cellTextDocuments": [{"uri": cell}, {"uri": other}]},
         )
         assert client.complete(1, 0, uri=cell)["error"]["code"] == -32602
-
-
-def test_edits_in_one_document_go_with_questions_in_another() -> None:
-    with opened("return r") as client:
-        client.insert(1, 4, "pass", 2)
-        other = "file:///w/project/b.py"
-        client.open(CODE, uri=other)
-        client.insert(0, 0, "#", 2, uri=other)  # whoever types elsewhere is done here
-        client.complete(0, 1, uri=other)
-        edits = [["a.py", " def area(r):\n-    \n+    pass\n \n"]]
-        assert client.asked()[-1]["edits"] == edits
 
 
 def test_a_renamed_file_takes_its_edits_along() -> None:

@@ -89,23 +89,24 @@ func (s *Server) Address() string {
 """
 
 
-def test_in_place_of_a_line_that_was_just_changed_another_edit_is_shown() -> None:
+def after_acceptance() -> Workbench:
+    """A suggestion has changed the body of ``Address``."""
     desk = Workbench(GO)
     desk.swap("Port: port}", "Port: port, Timeout: 3}")
-    desk.accept(
-        answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
-    )
+    new = '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'
+    desk.accept(answered(desk, (5, 6, new)))
+    return desk
+
+
+def test_in_place_of_a_line_that_was_just_changed_another_edit_is_shown() -> None:
+    desk = after_acceptance()
     again = '\treturn fmt.Sprintf("%s:%d:%d", s.Host, s.Port, s.Timeout, s.Timeout)\n'
     shown = answered(desk, (5, 6, again), (1, 2, "\treturn &Server{host, port, 3}\n"))
     assert lines_of(shown) == [(1, "return &Server{host, port, 3}")]
 
 
 def test_a_line_that_the_user_edits_after_an_acceptance_may_be_changed_again() -> None:
-    desk = Workbench(GO)
-    desk.swap("Port: port}", "Port: port, Timeout: 3}")
-    desk.accept(
-        answered(desk, (5, 6, '\treturn fmt.Sprintf("%s:%d", s.Host, s.Port, s.Timeout)\n'))
-    )
+    desk = after_acceptance()
     desk.clock.now += 2
     desk.swap("s.Timeout)", "s.Limit)")
     assert isinstance(answered(desk, (5, 6, '\treturn fmt.Sprintf("%d", s.Limit)\n')), Show)

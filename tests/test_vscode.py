@@ -14,7 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,17 +73,22 @@ def vscode(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator
 def project(vscode: Studio, tmp_path: Path, request: pytest.FixtureRequest) -> Open:
     """Open a project whose model says ``ghost`` at the cursor and makes the first of ``edits``."""
 
+    @contextmanager
     def opened(
         ghost: str = "",
         edits: list[list[str]] | None = None,
         files: dict[str, str] | None = None,
         settings: dict[str, Any] | None = None,
+        ready: bool = True,
         **script: Any,
-    ) -> AbstractContextManager[Window]:
+    ) -> Iterator[Window]:
         answers = [{"ghost": ghost, "edits": edits or []}]
         name = request.node.name.removeprefix("test_")
         told = {"answers": answers, **script}
-        return window(vscode, tmp_path, name, files or {"a.py": CODE}, told, settings)
+        with window(vscode, tmp_path, name, files or {"a.py": CODE}, told, settings) as w:
+            if ready:
+                w.await_ready()
+            yield w
 
     return opened
 
@@ -93,7 +98,6 @@ def project(vscode: Studio, tmp_path: Path, request: pytest.FixtureRequest) -> O
 
 def test_ghost_text_is_typed_through_and_taken_with_tab(project: Open) -> None:
     with project("math.sqrt(r)\n    return s / 2") as w:
-        w.await_ready()
         w.go_to(4, 13)
         w.press("Enter")
         w.type("s = ")
@@ -112,7 +116,6 @@ def test_ghost_text_is_typed_through_and_taken_with_tab(project: Open) -> None:
 
 def test_words_and_lines_of_ghost_text_are_taken_one_by_one(project: Open) -> None:
     with project("one + two\n    three = 3\n    four = 4") as w:
-        w.await_ready()
         w.go_to(4, 13)
         w.press("Enter")
         w.type("s = ")
@@ -130,7 +133,6 @@ def test_words_and_lines_of_ghost_text_are_taken_one_by_one(project: Open) -> No
 
 def test_tab_before_the_indentation_of_ghost_text_indents_then_takes(project: Open) -> None:
     with project("        value = 1") as w:
-        w.await_ready()
         w.go_to(6, 1)
         w.press("Enter")
         w.await_ghost("value = 1")
@@ -145,7 +147,6 @@ def test_tab_before_the_indentation_of_ghost_text_indents_then_takes(project: Op
 
 def test_tab_after_a_gesture_takes_ghost_text_at_once(project: Open) -> None:
     with project("        value = 1") as w:
-        w.await_ready()
         w.go_to(6, 1)
         w.press("Enter")
         w.await_ghost("value = 1")
@@ -163,7 +164,6 @@ def test_tab_is_the_menus_while_that_is_open(project: Open) -> None:
         "editor.inlineSuggest.suppressSuggestions": False,
     }
     with project("_of_it", settings=settings) as w:
-        w.await_ready()
         w.go_to(9, 10)
         w.press("End", "Enter")
         w.type("rati")
@@ -179,7 +179,6 @@ def test_tab_in_a_snippet_goes_to_its_next_field(project: Open) -> None:
     files = {"a.py": CODE, ".vscode/s.code-snippets": json.dumps(snippet)}
     settings = {"editor.snippetSuggestions": "top"}
     with project("_ghost", files=files, settings=settings) as w:
-        w.await_ready()
         w.go_to(9, 10)
         w.press("End", "Enter")
         w.type("twofields")
@@ -283,7 +282,6 @@ def test_an_edit_in_another_open_file_is_jumped_to(project: Open) -> None:
     code = CODE.replace("print(area(2))\n", "")
     renderer = {"redraft.renderer": "decorations"}
     with project(edits=[CALL], files={**files, "a.py": code}, settings=renderer) as w:
-        w.await_ready()
         w.open("b.py")
         w.open("a.py")
         change_signature(w)
@@ -310,7 +308,6 @@ def test_subtle_mode_hints_until_asked(project: Open) -> None:
 
 def test_asking_by_hand_ends_in_a_sentence_where_there_is_nothing(project: Open) -> None:
     with project() as w:
-        w.await_ready()
         w.go_to(9, 10)
         w.press("Alt+\\")
         w.until(
@@ -323,7 +320,6 @@ def test_asking_by_hand_ends_in_a_sentence_where_there_is_nothing(project: Open)
 def test_the_status_bar_says_why_nothing_is_shown_and_the_list_leads_there(project: Open) -> None:
     unsure = [{"ghost": "value = 1", "edits": [], "confidence": 0.01}]
     with project(answers=unsure) as w:
-        w.await_ready()
         w.go_to(4, 13)
         w.press("Enter")
         w.until(f"{ITEM}.includes('Redraft: ')")
@@ -342,7 +338,6 @@ def test_the_status_bar_says_why_nothing_is_shown_and_the_list_leads_there(proje
 
 def test_snoozing_brings_nothing_until_woken(project: Open) -> None:
     with project("math.pi") as w:
-        w.await_ready()
         w.command("Redraft: Snooze for 5 Minutes")
         w.await_status("paused for another 5 min")
         w.go_to(9, 5)
@@ -356,7 +351,6 @@ def test_snoozing_brings_nothing_until_woken(project: Open) -> None:
 
 def test_a_killed_server_comes_back(project: Open) -> None:
     with project("math.pi") as w:
-        w.await_ready()
         server = _server_of(w)
         server.kill()
         server.wait(timeout=30)
@@ -380,7 +374,6 @@ def _server_of(w: Window) -> psutil.Process:
 
 def test_a_slow_model_holds_no_key_up(project: Open) -> None:
     with project("math.pi", delay_s=4.0) as w:
-        w.await_ready()
         w.go_to(9, 1)
         text = "    total = 0  # typed while the model thinks\n"
         w.type(text.rstrip("\n"), 40)
@@ -392,7 +385,7 @@ def test_a_slow_model_holds_no_key_up(project: Open) -> None:
 
 def test_a_server_that_is_not_there_is_said_once(project: Open) -> None:
     nowhere = {"redraft.server.path": "/nowhere/redraft"}
-    with project("x", settings=nowhere) as w:
+    with project("x", settings=nowhere, ready=False) as w:
         w.await_status("the server is not installed")
         w.await_toast("/nowhere/redraft, named by redraft.server.path")
         w.picture("not-installed")
@@ -401,13 +394,13 @@ def test_a_server_that_is_not_there_is_said_once(project: Open) -> None:
 
 def test_a_server_that_keeps_ending_is_left_alone_without_a_popup(project: Open) -> None:
     broken = {"redraft.server.arguments": ["-c", "raise SystemExit('broken')"]}
-    with project("x", settings=broken) as w:
+    with project("x", settings=broken, ready=False) as w:
         w.await_status("the server ended several times in a row")
         assert w.toasts() == []
 
 
 def test_a_build_that_brings_no_server_installs_no_strangers(project: Open) -> None:
-    with project("x", settings={"redraft.server.path": ""}) as w:
+    with project("x", settings={"redraft.server.path": ""}, ready=False) as w:
         w.await_toast("Redraft needs its language server")
         w.answer("Install")
         w.await_toast("this build of the extension comes without the server")
@@ -417,7 +410,7 @@ def test_the_server_is_installed_with_a_tool_of_the_users(
     project: Open, request: pytest.FixtureRequest
 ) -> None:
     settings = {"redraft.server.path": "", "redraft.server.package": "/somewhere/my redraft"}
-    with project("math.pi", settings=settings) as w:
+    with project("math.pi", settings=settings, ready=False) as w:
         installed = w.studio.tools.parent / "home" / ".local" / "bin" / "redraft"
         request.addfinalizer(lambda: installed.unlink(missing_ok=True))
         told = {"answers": [{"ghost": "math.pi", "edits": []}], "log": str(w.log)}
@@ -450,7 +443,6 @@ def _script(path: Path, text: str) -> None:
 def test_the_menu_says_why_and_switches_a_language_off(project: Open) -> None:
     # A setting is changed where it is set already: here, not for the other tests.
     with project("math.pi", settings={"redraft.disabledLanguages": []}) as w:
-        w.await_ready()
         w.press("Escape")
         w.command("Redraft: Menu")
         w.until("document.querySelectorAll('.quick-input-list .monaco-list-row').length > 8")
@@ -486,7 +478,6 @@ def test_typing_in_ten_thousand_lines_paints_and_suggests(project: Open, vscode:
     for enabled in (True, False):
         settings = {"redraft.enabled": enabled, "redraft.trace.server": "off"}
         with project("math.pi", files={"a.py": code}, settings=settings) as w:
-            w.await_ready()
             w.go_to(5_000, 1)
             w.press("End", "Enter")
             text = "total = " + "".join(f"value_{i} + " for i in range(17, 27))
