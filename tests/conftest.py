@@ -32,13 +32,17 @@ _PICTURES = pytest.StashKey[Path]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--pictures", metavar="DIR", type=Path, help="keep the editors' screens here")
+    parser.addoption(
+        "--pictures", metavar="DIR", type=Path, help="keep screens of failed tests of editors here"
+    )
 
 
 @pytest.fixture(scope="session")
 def pictures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where tests of editors put what the screen showed: the folder of ``--pictures``, else one of
-    this run. The run says at its end where it is."""
+    """Return the folder for screens of failed tests: that of ``--pictures``, else one of this run.
+
+    The run says at its end where it is.
+    """
     given: Path | None = request.config.getoption("--pictures")
     folder = given or tmp_path_factory.getbasetemp() / "pictures"
     folder.mkdir(parents=True, exist_ok=True)
@@ -128,9 +132,8 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     folder = config.stash.get(_PICTURES, None)
-    if folder is not None:
-        count = sum(1 for each in folder.iterdir() if each.is_file())
-        terminalreporter.write_line(f"{count} pictures of editors in {folder}")
+    if folder is not None and any(folder.iterdir()):
+        terminalreporter.write_line(f"screens of failed tests of editors in {folder}")
 
 
 @pytest.fixture(autouse=True, scope="session")

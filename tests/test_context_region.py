@@ -42,13 +42,6 @@ def followed(region: Region, before: str, after: str) -> Region | None:
     return follow(region, Page.of(before, 0).followed(after, 0)[1])
 
 
-def test_what_does_not_fit_is_shown_around_the_cursor() -> None:
-    long = "def f(x):\n" + "    x = other(x, 1)\n" * 400
-    found = region_at(200, long)
-    assert found.first < 200 < found.last
-    assert sum(map(cost, long.split("\n")[found.first : found.last])) <= regions.TOKENS
-
-
 def test_members_of_a_class_are_taken_whole() -> None:
     members = "".join(
         f"    def method_{number}(self):\n        a = {number}\n        return a\n\n"
@@ -59,6 +52,19 @@ def test_members_of_a_class_are_taken_whole() -> None:
     shown = "\n".join(lines[found.first : found.last])
     for number in (29, 30, 31):
         assert f"    def method_{number}(self):\n        a = {number}\n        return a\n" in shown
+
+
+def test_neighbours_are_taken_whole_while_they_fit() -> None:
+    found = region_at(5 * 12 + 4, tokens=360)
+    assert found.first <= 5 * 12
+    assert found.last >= 6 * 12 + 10  # the one below comes first
+
+
+def test_what_does_not_fit_is_shown_around_the_cursor() -> None:
+    long = "def f(x):\n" + "    x = other(x, 1)\n" * 400
+    found = region_at(200, long)
+    assert found.first < 200 < found.last
+    assert sum(map(cost, long.split("\n")[found.first : found.last])) <= regions.TOKENS
 
 
 @PATIENT

@@ -34,7 +34,6 @@ def test_a_server_that_is_not_installed_is_said_once(tmp_path: Path, pictures: P
         page = "\n".join(editor.lines())
         assert "ERROR no-such-redraft is not on the PATH" in page
         assert "Install it in a clone of the repository: pip install '.[cpu]'" in page
-        editor.picture("health")
 
 
 def test_a_plugin_that_is_loaded_late_says_it_too(tmp_path: Path) -> None:
@@ -62,14 +61,12 @@ def test_a_server_that_is_killed_comes_back_and_no_key_is_lost(
         [server] = servers(editor)
         server.kill()
         editor.until(lambda: "str(total)" not in editor.screen.text())
-        editor.picture("ended")
         editor.keys("<CR>more = ")
         editor.has("total = 0", "name = ", "more = ")
         editor.until(lambda: servers(editor) not in ([], [server]))
         editor.attached()
         editor.keys(" ")
         editor.sees("more =  str(total)")
-        editor.picture("back")
         editor.keys("<Tab>")
         editor.has("total = 0", "name = ", "more =  str(total)")
 
@@ -134,7 +131,6 @@ def test_the_status_line_and_the_health_page_say_that_the_model_is_missing(
     command = server_command(script)
     with neovim(tmp_path, "x = 1\n", command, init=LOOKS, pictures=pictures) as editor:
         editor.sees(said)
-        editor.picture(state)
         editor.command("checkhealth redraft")
         page = "\n".join(editor.lines())
         assert f"{level} the model is {state}" in page

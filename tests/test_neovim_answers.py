@@ -219,7 +219,6 @@ def test_a_long_wait_is_marked_behind_the_line(desk: NeovimDesk) -> None:
     desk.predictor.delay_s = 1.5
     editor.keys("oname = ")
     editor.sees("⋯")
-    editor.picture("thinking")
     editor.sees("name = str(total)")
     editor.until(lambda: "⋯" not in editor.screen.text())
 

@@ -14,7 +14,6 @@ pytestmark = needs_neovim
 def test_typing_shows_ghost_text_and_tab_takes_it(desk: NeovimDesk) -> None:
     editor = with_ghost_text(desk)
     assert editor.lines() == ["total = 0", "name = "]  # only drawn, not written
-    editor.picture("ghost")
     editor.keys("<Tab>")
     editor.has("total = 0", "name = str(total)")
     assert editor.cursor() == (2, len("name = str(total)"))
@@ -33,7 +32,6 @@ def test_several_lines_are_drawn_below_and_taken_whole(desk: NeovimDesk) -> None
     editor = desk.open("x = 1\ny = 2\n", ghost(" x:\n    z = 3"))
     editor.keys("oif")
     editor.sees("if x:\n    z = 3\ny = 2")
-    editor.picture("lines")
     editor.keys("<Tab>")
     editor.has("x = 1", "if x:", "    z = 3", "y = 2")
 
@@ -79,7 +77,6 @@ def test_a_rejected_ghost_does_not_come_back(desk: NeovimDesk) -> None:
     editor.lua("require('redraft').trigger()")
     editor.until(lambda: "you rejected this text here before" in editor.why())
     assert editor.showing() is None
-    editor.picture("stays-away")
 
 
 def test_a_slow_model_holds_up_no_key(desk: NeovimDesk) -> None:
@@ -88,7 +85,6 @@ def test_a_slow_model_holds_up_no_key(desk: NeovimDesk) -> None:
     editor.keys("oname = abc<BS><BS><BS>")
     editor.has("total = 0", "name = ")
     editor.until(lambda: editor.lua("return require('redraft').statusline()") == "Redraft …")
-    editor.picture("thinking")
     desk.predictor.delay_s = 0
     editor.keys(" ")
     editor.sees("name =  str(total)")

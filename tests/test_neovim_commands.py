@@ -57,7 +57,6 @@ def test_a_pause_silences_and_can_be_ended(desk: NeovimDesk) -> None:
     editor.keys("oname =")
     editor.until(lambda: "paused for another 15 min" in editor.why())
     editor.sees("paused for another 15 min")
-    editor.picture("snoozed")
     assert desk.predictor.requests == []
     editor.command("Redraft snooze off")
     editor.until(lambda: editor.notices()[-1] == "Redraft: no longer quiet")
@@ -86,7 +85,6 @@ def test_why_and_status_answer_what_people_ask(desk: NeovimDesk) -> None:
     editor.sees("model would change nothing here.")
     editor.sees("Ghost text: nothing was asked here yet; it comes while you type.")
     assert editor.notices() == []  # on a line of messages this would wait for Enter
-    editor.picture("why")
     editor.keys("h")
     editor.command("Redraft status")
     editor.sees("model: fake-1m int8 on CPU")
@@ -110,7 +108,6 @@ def test_the_health_page_names_what_is_wrong(desk: NeovimDesk) -> None:
     editor.lua("vim.keymap.set('i', '<M-l>', 'x')")
     editor.command("checkhealth redraft")
     page = "\n".join(editor.lines())
-    editor.picture("health")
     editor.command("bwipeout!")
     assert "OK model fake-1m int8 on CPU" in page
     assert "<Tab> is accept" in page

@@ -46,7 +46,6 @@ def test_a_changed_signature_brings_the_edit_of_its_call(desk: NeovimDesk) -> No
     editor.sees("print(area(2, 3.14))")
     assert editor.screen.attributes(", 3.14")["background"] == 0x1F3D2B
     assert editor.lines()[4] == "print(area(2))"  # only drawn, not written
-    editor.picture("near")
     editor.keys("<Tab>")
     editor.until(lambda: editor.cursor() == (5, len("print(area(2")))
     editor.until(lambda: "→" not in editor.screen.text())
@@ -61,7 +60,6 @@ def test_lines_that_go_are_tinted_and_lines_that_come_drawn_between(desk: Neovim
     editor = desk.open(CODE, edits((old, new)))
     editor.keys(CHANGE)
     editor.sees("    if r < 0:\n        raise ValueError(r)\n    return 3.14 * r * r")
-    editor.picture("lines")
     editor.keys("<Tab>")
     editor.until(lambda: editor.lines()[1:4] == new.splitlines())
 
@@ -94,7 +92,6 @@ def test_a_rejected_edit_does_not_come_back(desk: NeovimDesk) -> None:
     editor.until(lambda: "→" not in editor.screen.text())
     editor.lua("require('redraft').trigger()")
     editor.until(lambda: "you rejected this edit before" in editor.why())
-    editor.picture("stays-away")
     assert editor.showing() is None
     assert "3.14))" not in editor.screen.text()
 
@@ -143,7 +140,6 @@ def test_subtle_mode_hints_and_shows_when_asked(desk: NeovimDesk) -> None:
     editor.command("Redraft subtle on")
     editor.keys(CHANGE)
     editor.sees("→ edit at line 5 · Tab")
-    editor.picture("hint")
     assert "3.14))" not in editor.screen.text()
     editor.keys("<Tab>")
     editor.sees("print(area(2, 3.14))")
@@ -160,7 +156,6 @@ def test_a_rename_goes_on_in_another_file(desk: NeovimDesk) -> None:
     editor.command("buffer #")
     editor.keys(CHANGE)
     editor.sees("→ edit in b.py, line 3 · Tab")
-    editor.picture("elsewhere")
     editor.keys("<Tab>")
     editor.sees("print(area(2, 3.14))")
     assert editor.lines()[2] == "print(area(2))"

@@ -117,7 +117,6 @@ def test_tab_walks_an_open_menu_and_enter_takes_its_entry(desk: NeovimDesk) -> N
         editor.until(lambda: editor.lua("return vim.fn.pumvisible()") == 1)
         editor.until(lambda: editor.showing() == "ghost")
         first = editor.lines()[2]
-        editor.picture("menu")
         editor.keys("<Tab>")
         editor.until(lambda: editor.lines()[2] not in (first, "total_"))
         assert editor.lines()[2] in ("total_one", "total_two", "total_")

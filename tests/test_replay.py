@@ -42,12 +42,18 @@ def lines(
     return lines_of(job, ReadyPredictor(ask, READY, lambda: None))
 
 
-def a_function(rest: str = WANTED[3:], pause_s: float = 3.0) -> Typist:
-    """Types "ret", thinks, and writes the rest."""
+def begun() -> Typist:
+    """Open the file and type "ret"."""
     typist = Typist()
     typist.opens(TEXT)
     typist.pauses(1)
     typist.types("ret", AT)
+    return typist
+
+
+def a_function(rest: str = WANTED[3:], pause_s: float = 3.0) -> Typist:
+    """Types "ret", thinks, and writes the rest."""
+    typist = begun()
     typist.pauses(pause_s)
     typist.types(rest, AT + 3)
     typist.leaves()
@@ -150,10 +156,7 @@ def test_a_next_edit_is_judged_where_it_is() -> None:
 
 
 def test_what_somebody_else_wrote_is_no_acceptance() -> None:
-    typist = Typist()
-    typist.opens(TEXT)
-    typist.pauses(1)
-    typist.types("ret", AT)
+    typist = begun()
     typist.pauses(3)
     typist.puts(WANTED[3:], AT + 3, source="suggestion")
     typist.leaves()
@@ -200,10 +203,7 @@ def test_a_model_that_is_gone_ends_the_replay() -> None:
 
 
 def test_the_same_suggestion_shown_again_is_one_episode() -> None:
-    typist = Typist()
-    typist.opens(TEXT)
-    typist.pauses(1)
-    typist.types("ret", AT)
+    typist = begun()
     typist.pauses(2)
     typist.types("urn", AT + 3)
     typist.pauses(2)

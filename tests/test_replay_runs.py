@@ -201,13 +201,6 @@ def test_simulated_streams_never_speak_of_acceptance() -> None:
     assert not any("accept" in name for name in names)
 
 
-def test_intervals_resample_sessions_where_there_are_enough() -> None:
-    few = [line(n) for n in range(60)]
-    many = [line(n, session=f"s{n % 12}") for n in range(60)]
-    assert "stretch of 5 minutes (6)" in next(iter(tables(few, 0))).title
-    assert "session (12)" in next(iter(tables(many, 0))).title
-
-
 @pytest.mark.usefixtures("spawn")
 def test_the_command_replays_a_sample_and_goes_on(recordings: Path, tmp_path: Path) -> None:
     out, summary = tmp_path / "run.jsonl", tmp_path / "summary.json"

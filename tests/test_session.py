@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import pytest
-from redraft.lsp.session.answers_and_rejections import CACHED_RESULTS
 from redraft.lsp.session.decisions import Ask
 from redraft.lsp.session.outcomes import Debounce, Outcome
 from redraft.model.edits.abstained import Abstained
@@ -164,15 +163,6 @@ def test_the_same_text_and_cursor_have_the_same_answer() -> None:
     assert "nothing to add" in reason(desk.consider())  # the absence of one is kept as well
     desk.erase(3)
     assert shown(desk.consider()) == "return x"
-
-
-def test_the_cache_holds_the_last_results_only() -> None:
-    desk = Workbench()
-    first = desk.query()
-    for _ in range(CACHED_RESULTS + 1):
-        desk.answer()
-        desk.type("x")
-    assert isinstance(desk.session.consider(first), Ask)
 
 
 # --- never -------------------------------------------------------------------------------------

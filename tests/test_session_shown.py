@@ -198,14 +198,6 @@ def test_a_late_report_marks_what_was_accepted() -> None:
     assert [edit.accepted for edit in desk.session.history.edits()] == [True]
 
 
-def test_a_report_on_an_unknown_suggestion_does_nothing() -> None:
-    desk = Workbench()
-    desk.session.accepted("no such")
-    desk.session.accepted_part("no such")
-    desk.session.shown("no such")
-    assert desk.outcomes == []
-
-
 # --- settings ----------------------------------------------------------------------------------
 
 

@@ -172,24 +172,6 @@ class Editor:
         self.lines.append(entries.changed(id_, None, edits, "user", self.now_ms))
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_any_stream_survives_writing_and_reading(tmp_path: Path, seed: int) -> None:
-    editor = Editor(random.Random(seed))
-    editor.lines.append(entries.header("u", "", BEGUN, "tests"))
-    editor.open()
-    for _ in range(80):
-        if editor.rng.random() < 0.05:
-            editor.open()
-        editor.edit()
-    stream = read_stream(written(tmp_path / "x.jsonl", *editor.lines))
-    documents = replay(stream)
-    for id_, data in editor.texts.items():
-        assert documents.text(id_).encode("utf-16-le", "surrogatepass") == data
-        assert sum(len(line["edit"]) for line in editor.lines if line["kind"] == "changed") == sum(
-            len(change.edits) for change in stream.changes
-        )
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_a_language_server_sees_the_same_changes(tmp_path: Path, seed: int) -> None:
     editor = Editor(random.Random(seed))

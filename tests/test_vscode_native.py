@@ -36,15 +36,12 @@ def test_an_edit_away_from_the_cursor_is_shown_by_vscode_itself(
     with window(native, tmp_path, "native", {"a.py": CODE}, script) as w:
         change_signature(w)
         w.until(f"{MARK} === '13'")
-        w.picture("far")
         assert w.hints() == ""  # nothing is drawn twice
         w.press("Tab")  # there
         w.until(f"{POSITION}.startsWith('Ln 13')")
-        w.picture("near")
         w.press("Tab")  # take it
         w.await_outcome("was accepted")
         w.until(f"{MARK} === '9'")
-        w.picture("chain")
         w.press("Tab")
         w.until(f"{POSITION}.startsWith('Ln 9,')")
         w.press("Tab")

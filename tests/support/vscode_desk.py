@@ -68,11 +68,6 @@ class Window:
     def type(self, text: str, delay_ms: int = 15) -> None:
         self.studio.browser.do("type", text=text, delay=delay_ms)
 
-    def measure(self, text: str, delay_ms: int) -> list[float]:
-        """Type; ms from each key to the frame that shows it."""
-        found: list[float] = self.studio.browser.do("measure", text=text, delay=delay_ms)
-        return found
-
     def go_to(self, line: int, column: int) -> None:
         """1-based."""
         self.press("Control+g")

@@ -40,23 +40,6 @@ const commands = {
   async screenshot({ path, clip }) {
     await page.screenshot({ path, ...(clip ? { clip } : {}) });
   },
-  /** ms from each key to the frame that shows it: the time the page reports for its next frame. */
-  async measure({ text, delay }) {
-    await page.evaluate(() => {
-      window.__frames = [];
-      window.addEventListener('keydown', () => {
-        const start = performance.now();
-        requestAnimationFrame(() => {
-          const channel = new MessageChannel();
-          channel.port1.onmessage = () => window.__frames.push(performance.now() - start);
-          channel.port2.postMessage(0);
-        });
-      }, true);
-    });
-    await page.keyboard.type(text, { delay });
-    await page.waitForTimeout(500);
-    return page.evaluate(() => window.__frames);
-  },
   async close() {
     await browser.close();
   },
