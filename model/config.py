@@ -69,7 +69,7 @@ class ModelConfig:
     adapter: Literal["none", "canvas", "all", "masks"] = "none"  # where the adapter is active;
     # masks: on masks that stand behind judged tokens, see masks
     verifier: Literal["none", "ar"] = "none"  # may the causal pass judge drafts?
-    prompt_format: str = "redraft-2"
+    prompt_format: str = "redraft-3"
     mask_token: int = 16
     end_token: int = 0
     special_tokens: int = 17  # ids below this are special; of them only END may be predicted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
@@ -14,22 +14,19 @@ from .config import ModelConfig
 from .conversation import chat_prompt, price_labels
 from .decode.answers import Reader
 from .decode.around import Around
-from .decode.next_edit import SEARCH, rewrite
+from .decode.next_edit import SEARCH, WIDEST, rewrite
 from .decode.recent import RecentAnswers
-from .decode.regions import at_likely_rule, proposals, region_text, rule_texts
-from .decoding.candidates import Effort, Field, Proposal, effort_for
+from .decode.regions import at_likely_rule, region_text, rule_texts
 from .decoding.copies import Odds
 from .decoding.denoise import Denoised, Run, denoise, denoise_several, plan_for
 from .decoding.growing import grow
-from .decoding.judged_edits import write_edits
 from .decoding.plan import AnswerLimits, Brief, Plan
 from .decoding.prices import PassPrices
 from .decoding.second_try import denoise_fitting
-from .decoding.tree import WIDEST
 from .edits.half_blocks import openers
 from .errors import InvalidRequest
 from .prompt.chat import ChatTemplate
-from .prompt.constraints import Constraint, ValidRange
+from .prompt.constraints import Constraint
 from .prompt.foreign import Declined
 from .prompt.formats import format_of
 from .prompt.grammars import WholeAnswer
@@ -282,7 +279,7 @@ def _write(
     if prompt.in_place:
         assert isinstance(sequence, Denoises), "only such weights are given this format"
         return grow(sequence, (last, prompt.behind), brief, rng, on_step, cancelled)
-    if prompt.rewrites and _looks_around(request, plan):
+    if prompt.rewrites and plan.temperature == 0:  # where answers are drawn, each is drawn whole
         search = SEARCH[request.quality]
         late = writing.late_after(search.deadline_ms, plan)
         top = prompt.region[0]
@@ -290,11 +287,6 @@ def _write(
         rules = rule_texts(model.tokenizer, prompt, request, search.rules)
         run = Run(sequence, cancelled, on_step)
         return rewrite(run, [last, *region], rules, brief, search, late)
-    if isinstance(prompt.constraint, ValidRange) and _looks_around(request, plan):
-        effort = effort_for(request.quality, request.candidates)
-        field = _field(model, prompt, request, effort)
-        late = writing.late_after(effort.deadline_ms, plan)
-        return write_edits(sequence, last, brief, field, effort, rng, on_step, cancelled, late)
     if _may_be_replaced(request, prompt, brief, writing):
         around = Around(format_of(model.backend.config.prompt_format), prompt, request)
         return denoise_fitting(sequence, last, brief, rng, around, cancelled)
@@ -311,37 +303,6 @@ def _may_be_replaced(request: EditRequest, prompt: Prompt, brief: Brief, writing
     one = request.task == "infill" and not prompt.room and request.candidates == 1
     likeliest = brief.judged and brief.plan.temperature == 0 and request.grammar is None
     return one and likeliest and brief.plan.second_tries > 0 and writing.on_step is None
-
-
-def _looks_around(request: EditRequest, plan: Plan) -> bool:
-    """Return whether several ranges are scored; random draws have one range each."""
-    return request.task == "next_edit" and plan.temperature == 0
-
-
-def _field(model: Model, prompt: Prompt, request: EditRequest, effort: Effort) -> Field:
-    """Return the region's lines and the edits by rule in it."""
-    (top, bottom), lines, at = prompt.region, prompt.lines, prompt.line
-    assert isinstance(prompt.constraint, ValidRange)
-
-    def tokens_of(new: Iterable[str]) -> tuple[int, ...]:
-        return tuple(model.tokenizer.encode("".join(f"{line}\n" for line in new)))
-
-    return Field(
-        count=bottom - top,
-        cursor=at - top + 1,
-        chars=prompt.constraint.chars,
-        lines=lambda first, last: tokens_of(lines[top + first - 1 : top + last]),
-        proposals=tuple(
-            Proposal(
-                each.first - top + 1,
-                each.last - top,
-                tokens_of(each.lines),
-                each.chance,
-                each.family,
-            )
-            for each in proposals(request, lines, at, prompt.region, effort.drafts)
-        ),
-    )
 
 
 def _drafts_from_the_last(request: EditRequest, prompt: Prompt) -> bool:

@@ -97,32 +97,13 @@ def test_an_infill_is_inserted_at_the_cursor_without_what_was_held_back() -> Non
     assert prediction.model == "fake fp32"
 
 
-def test_a_next_edit_replaces_the_lines_it_names() -> None:
-    request = dataclasses.replace(REQUEST, task="next_edit")
-    (candidate,) = predicted(Script(ids("2-2\n    return w * h\n")), request).candidates
-    changed = TEXT[: candidate.start] + candidate.text + TEXT[candidate.end :]
-    assert changed == TEXT.replace("    size = \n", "    return w * h\n")
-
-
-def test_no_edit_is_told_with_its_reason() -> None:
-    request = dataclasses.replace(REQUEST, task="next_edit")
-    prediction = predicted(Script([]), request)
-    assert prediction.candidates == ()
-    assert prediction.reason == "The model would change nothing here."
-
-
-def test_an_edit_that_changes_nothing_is_not_a_candidate() -> None:
-    request = dataclasses.replace(REQUEST, task="next_edit")
-    assert predicted(Script(ids("4-4\nprint(area(2, 3))\n")), request).candidates == ()
-
-
 def test_weights_that_only_fill_canvases_predict_no_edits_and_take_no_grammar() -> None:
     model = make_model(Script(ids(ANSWER)))
     assert abilities_of(model.backend.config) == ("infill",)
     declined = predict(model, dataclasses.replace(REQUEST, task="next_edit"), Clock())
     assert (declined.candidates, declined.reason) == (
         (),
-        "fake fills canvases and does not predict edits.",
+        "fake was trained to fill in text, not to predict edits.",
     )
     bound = dataclasses.replace(REQUEST, grammar=Grammar("regex", "[a-z]+"))
     with pytest.raises(InvalidRequest, match="no grammar can be held against it"):

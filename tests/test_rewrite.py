@@ -9,17 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from redraft.evals.benchmarks.likelihood import nats_of, nats_of_nothing, prompt_of
+from redraft.evals.benchmarks.likelihood import nats_of, nats_of_nothing
 from redraft.model.decode.branches import OldText
 from redraft.model.decode.next_edit import SEARCH, RuleText, SearchBudget, rewrite
 from redraft.model.decode.regions import at_likely_rule
 from redraft.model.decoding.denoise import Denoised, Run, plan_for
 from redraft.model.decoding.plan import AnswerLimits, Brief, Draft
-from redraft.model.predict import Model
 from redraft.model.records import EditRequest, RecentEdit
 from redraft.model.runtime.backend import FloatArray
 from redraft.model.runtime.onnx_backend import OnnxBackend
-from redraft.model.runtime.prefix_cache import PrefixCache
 from support.fake_backend import (
     END,
     SPECIAL,
@@ -32,26 +30,11 @@ from support.fake_backend import (
     small_config,
 )
 from support.onnx_models import BASE, store
+from support.rewriting import TEXT, Answers, asked, model_of
 
 PROMPT = [5, *ids("def f(x):\n"), 6]
 REGION = "a = 1\nb = 2\nc = 3\nd = 4\ne = 5\nf = 6\n"
 HIGH = SEARCH["high"]
-
-
-class Answers:
-    """A causal pass over a distribution of whole answers; other texts go on at random."""
-
-    def __init__(self, weights: dict[str, float], prompt: Sequence[int] = PROMPT) -> None:
-        self.weights = {(*ids(text), END): weight for text, weight in weights.items()}
-        self.prompt = len(prompt)
-
-    def __call__(self, context: list[int]) -> FloatArray:
-        written = tuple(context[self.prompt :])
-        row = np.full(len(VOCAB), 1e-7)
-        for answer, weight in self.weights.items():
-            if answer[: len(written)] == written and len(answer) > len(written):
-                row[answer[len(written)]] += weight
-        return np.log(row / row.sum()).astype(np.float32)
 
 
 def rewritten(
@@ -63,6 +46,8 @@ def rewritten(
     min_tokens: int = 0,
 ) -> Denoised:
     config = small_config(8, "ar")
+    if isinstance(causal, Answers):
+        causal.prompt = len(PROMPT)
     backend = FakeBackend(Noise(), config, causal)  # type: ignore[arg-type]
     sequence = backend.open(4_096)
     sequence.extend(np.asarray(PROMPT[:-1], np.int64))
@@ -215,16 +200,24 @@ def test_the_early_end_loses_no_beginning() -> None:
 
 def test_nats_are_those_of_the_whole_region_as_it_becomes() -> None:
     changed = REGION.replace("c = 3", "c = x")
-    config = replace(small_config(8, "ar"), prompt_format="redraft-3")
     request = EditRequest("next_edit", "a.py", REGION.removesuffix("\n"), 0)
-    causal = Answers({REGION: 0.7, changed: 0.2, "": 0.1})
-    backend = FakeBackend(Noise(), config, causal)
-    model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 30), 1_024)
-    causal.prompt = len(prompt_of(model, request).tokens)
+    model = model_of({REGION: 0.7, changed: 0.2, "": 0.1}, request)
     assert nats_of_nothing(model, request) == pytest.approx(-math.log(0.7), abs=0.01)
     assert nats_of(model, request, 2, 3, ["c = x"]) == pytest.approx(-math.log(0.2), abs=0.01)
     assert nats_of(model, request, 0, 6, []) == pytest.approx(-math.log(0.1), abs=0.01)
     assert nats_of(model, request, 6, 40, ["far"]) is None, "not in the region"
+
+
+def test_an_answer_replaces_the_lines_that_it_changes() -> None:
+    wanted = TEXT.replace("return x", "return 2 * x")
+    (first, *_) = asked({wanted + "\n": 0.8, TEXT + "\n": 0.2}).candidates
+    assert TEXT[: first.start] + first.text + TEXT[first.end :] == wanted
+    assert first.text.strip() == "return 2 * x"
+
+
+def test_no_edit_is_reported_with_its_reason() -> None:
+    found = asked({TEXT + "\n": 0.8, TEXT.replace("1", "2") + "\n": 0.2}, min_tokens=0)
+    assert (found.candidates, found.reason) == ((), "The model would change nothing here.")
 
 
 def test_late_branches_are_not_written_on_where_something_is_known() -> None:

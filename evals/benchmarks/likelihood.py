@@ -9,16 +9,15 @@ from __future__ import annotations
 import numpy as np
 from redraft.model.decode.regions import region_text
 from redraft.model.predict import Model, prefill, room_for
-from redraft.model.prompt.answers import encode_edit
-from redraft.model.prompt.formats import FORMATS, format_of
-from redraft.model.prompt.render import Prompt
+from redraft.model.prompt.formats import format_of
+from redraft.model.prompt.render import REDRAFT_3, Prompt
 from redraft.model.records import EditRequest
 
 
 def has_likelihood(model: Model) -> bool:
-    """Return whether the weights write from left to right, and answers in a format of ours."""
+    """Return whether the weights write from left to right, in our format."""
     config = model.backend.config
-    return config.verifier == "ar" and config.prompt_format not in FORMATS
+    return config.verifier == "ar" and config.prompt_format == REDRAFT_3
 
 
 def prompt_of(model: Model, request: EditRequest) -> Prompt:
@@ -48,10 +47,7 @@ def nats_of(
     top, bottom = prompt.region
     if not (top <= first and last <= bottom):
         return None
-    if prompt.rewrites:
-        answer = model.tokenizer.encode(region_text(prompt, first, last, new))
-    else:
-        answer = encode_edit(first - top + 1, last - top, new, model.tokenizer)
+    answer = model.tokenizer.encode(region_text(prompt, first, last, new))
     return _nats(model, request, prompt, answer)
 
 
@@ -59,7 +55,7 @@ def nats_of_nothing(model: Model, request: EditRequest) -> float:
     """Return the nats of "no edit"."""
     prompt = prompt_of(model, request)
     top = prompt.region[0]
-    same = model.tokenizer.encode(region_text(prompt, top, top, ())) if prompt.rewrites else []
+    same = model.tokenizer.encode(region_text(prompt, top, top, ()))
     return _nats(model, request, prompt, same)
 
 

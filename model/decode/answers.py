@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
-from ..decoding.candidates import rank_of
+from ..decode.next_edit import likelihood
 from ..decoding.plan import Draft
 from ..decoding.probabilities import confidence, line_logs
 from ..edits.cut_back import cut_back
@@ -56,7 +56,7 @@ class Reader:
             request.text,
             request.diagnostics,
             [*found.values()],
-            lambda one: rank_of(one.confidence),
+            lambda one: math.log(max(likelihood(one.confidence), 1e-9)),
         )
         candidates = with_facts(request, ordered[: request.candidates])
         return candidates, "" if candidates else reason

@@ -19,7 +19,7 @@ from ..decoding.denoise import Denoised, Run
 from ..decoding.plan import Brief, Draft
 from ..decoding.prices import worth
 from ..decoding.probabilities import confidence, decode
-from ..records import LEAST_LOG, Quality
+from ..records import LEAST_LOG, Confidence, Quality
 from ..runtime.backend import Scores
 from ..text.common import common_head, common_tail
 from .branches import CONFIRM, Branch, OldText, log_of, pack, take
@@ -286,13 +286,16 @@ def _ranked(branches: Seq[Branch], unchanged: float, brief: Brief) -> list[Draft
             rule = same if same.family else draft
             sure = replace(same.confidence, repeat=rule.confidence.repeat)
             found[draft.text] = replace(same, source="both", family=rule.family, confidence=sure)
-    return sorted(found.values(), key=_likelihood, reverse=True)
+    return sorted(found.values(), key=lambda each: likelihood(each.confidence), reverse=True)
 
 
-def _likelihood(draft: Draft) -> float:
-    """Return the probability that the model or the rule, where there is one, is right."""
-    by_model, by_rule = math.exp(draft.confidence.total), draft.confidence.repeat or 0.0
-    return 1.0 - (1.0 - by_model) * (1.0 - by_rule)
+def likelihood(sure: Confidence) -> float:
+    """Return the probability that the model or the rule, where there is one, is right.
+
+    Of the edits that both rank, rules are right more often than their text's log-probability says:
+    the model prefers a text that it knows to one that repeats what the user just did.
+    """
+    return 1.0 - (1.0 - math.exp(min(sure.total, 0.0))) * (1.0 - (sure.repeat or 0.0))
 
 
 def _draft_of(branch: Branch, unchanged: float, brief: Brief) -> Draft:

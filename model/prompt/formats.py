@@ -13,11 +13,10 @@ from typing import Protocol
 from ..config import ModelConfig
 from ..errors import SettingsError
 from ..records import EditRequest
-from .answers import read_answer
 from .fim import STYLES, Fim, InPlace
 from .foreign import Declined, Read
 from .redraft3 import Redraft3
-from .render import REDRAFT_3, Prompt, render
+from .render import REDRAFT_3, Prompt
 from .sweep import FILE, Sweep
 from .sweep_v2 import SweepV2
 from .tokens import Tokenizer
@@ -46,22 +45,8 @@ class Format(Protocol):
         ...
 
 
-class Own:
-    """Redraft's own, "redraft-2"."""
-
-    def render(
-        self, request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int
-    ) -> Prompt | Declined:
-        if request.task == "next_edit" and config.verifier != "ar":
-            return Declined(f"{config.name} fills canvases and does not predict edits.")
-        return render(request, tokenizer, config, budget)
-
-    def read(self, prompt: Prompt, request: EditRequest, answer: str, ended: bool) -> Read | None:
-        change = read_answer(prompt, request, answer, ended)
-        return None if change is None else Read(*change)
-
-
-_OWN, _REDRAFT_3 = Own(), Redraft3()
+#: Redraft's own; and the one before, whose infills are the same and whose next edits are gone.
+_REDRAFT_3, _REDRAFT_2 = Redraft3(), Redraft3(predicts_edits=False)
 #: Of diffusion weights that see what stands behind a canvas.
 IN_PLACE = "in-place"
 #: Those of others, by name.
@@ -99,18 +84,18 @@ _BY_NAME = (
 def format_of(name: str) -> Format:
     """The format that a configuration names; any other name is one of Redraft's own, which
     ``render`` checks."""
-    return _REDRAFT_3 if name == REDRAFT_3 else FORMATS.get(name, _OWN)
+    return _REDRAFT_3 if name == REDRAFT_3 else FORMATS.get(name, _REDRAFT_2)
 
 
 def predicts_edits(name: str) -> bool:
-    """Whether a format can ask for the next edit; all can ask what goes in at the cursor."""
-    return not isinstance(format_of(name), Fim | InPlace)
+    """Return whether a format can ask for the next edit; all can ask what goes in at the cursor."""
+    return format_of(name) is not _REDRAFT_2 and not isinstance(format_of(name), Fim | InPlace)
 
 
 def takes_grammars(name: str) -> bool:
     """Whether an answer in a format can be held to a grammar: it is written from left to right, and
     is what goes in at the cursor and no more."""
-    return isinstance(format_of(name), Own | Redraft3 | Fim)
+    return isinstance(format_of(name), Redraft3 | Fim)
 
 
 def check_format(name: str, special: Iterable[str]) -> None:

@@ -22,7 +22,7 @@ from ..config import ModelConfig
 from ..records import EditRequest
 from .answers import read_infill
 from .fitting import encode
-from .foreign import Read, read_region, says_something
+from .foreign import Declined, Read, read_region, says_something
 from .render import Prompt, far_parts, render, window
 from .tokens import CURSOR, EDIT, REGION, Tokenizer
 
@@ -33,12 +33,21 @@ REGION_TOKENS, ROOM_TO_GROW = 200, 96
 
 
 class Redraft3:
-    """Render requests and read answers in the format redraft-3."""
+    """Render requests and read answers in the format redraft-3.
+
+    Args:
+        predicts_edits: False: for weights of the format before, which share the infills.
+    """
+
+    def __init__(self, predicts_edits: bool = True) -> None:
+        self.predicts_edits = predicts_edits
 
     def render(
         self, request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int
-    ) -> Prompt:
+    ) -> Prompt | Declined:
         """Return the prompt of ``request``, at most ``budget`` tokens."""
+        if request.task == "next_edit" and not (self.predicts_edits and config.verifier == "ar"):
+            return Declined(f"{config.name} was trained to fill in text, not to predict edits.")
         if request.task != "next_edit":
             return render(request, tokenizer, config, budget)
         lines = request.text.split("\n")

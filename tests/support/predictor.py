@@ -27,7 +27,7 @@ READY = ModelStatus(
     "CPU",
     context_tokens=4096,
     abilities=("infill", "next_edit", "grammar"),
-    prompt_format="redraft-2",
+    prompt_format="redraft-3",
 )
 STATS = Stats(
     prompt_tokens=40,
