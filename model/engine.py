@@ -13,7 +13,8 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -41,37 +42,20 @@ CLOSE_TIMEOUT_S = 10.0
 
 @dataclass(eq=False, slots=True)
 class _Job:
-    """One request on its way through the worker."""
+    """One request on its way through the worker; cancelling ``answer`` cancels it."""
 
     request: EditRequest
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Prediction]
     on_step: StepCallback | None
     queued_s: float  # on the engine's clock
-    cancelled: threading.Event = field(default_factory=threading.Event)
-
-    def show(self, state: CanvasState) -> None:
-        """Pass a canvas state to the caller's loop."""
-        self._call(self._show, state)
-
-    def _show(self, state: CanvasState) -> None:
-        if self.on_step is not None and not self.future.done():
-            self.on_step(state)
+    answer: Future[Prediction] = field(default_factory=Future)
 
     def resolve(self, result: Prediction | Exception) -> None:
-        self._call(self._resolve, result)
-
-    def _resolve(self, result: Prediction | Exception) -> None:
-        if self.future.done():
-            return
-        if isinstance(result, Exception):
-            self.future.set_exception(result)
-        else:
-            self.future.set_result(result)
-
-    def _call(self, function: Callable[..., None], *args: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the caller's loop is closed
-            self.loop.call_soon_threadsafe(function, *args)
+        """Set the answer, unless the caller has left."""
+        with contextlib.suppress(InvalidStateError):
+            if isinstance(result, Exception):
+                self.answer.set_exception(result)
+            else:
+                self.answer.set_result(result)
 
 
 class Engine:
@@ -116,13 +100,23 @@ class Engine:
             RedraftError: the computation failed; the engine goes on.
         """
         loop = asyncio.get_running_loop()
-        job = _Job(request, loop, loop.create_future(), on_step, self._clock())
+
+        def show(state: CanvasState) -> None:
+            with contextlib.suppress(RuntimeError):  # the caller's loop is closed
+                loop.call_soon_threadsafe(show_here, state)
+
+        def show_here(state: CanvasState) -> None:
+            if on_step is not None and not answer.done():
+                on_step(state)
+
+        job = _Job(request, on_step and show, self._clock())
+        answer = asyncio.wrap_future(job.answer)
         self._enqueue(job)
         try:
-            while not (await asyncio.wait((job.future,), timeout=LOOK_S))[0]:
+            while not (await asyncio.wait((answer,), timeout=LOOK_S))[0]:
                 with self._changed:
                     self._refuse_stale()
-            return job.future.result()
+            return answer.result()
         finally:
             self._forget(job)
 
@@ -168,8 +162,7 @@ class Engine:
 
     def _forget(self, job: _Job) -> None:
         """Cancel ``job`` if it waits or is computed; its caller has left or has its result."""
-        job.cancelled.set()
-        job.future.cancel()
+        job.answer.cancel()
         with self._changed:
             self._queue.remove(job)
             if self._computing is not None and self._computing[0] is job:
@@ -297,7 +290,7 @@ class Engine:
         def is_over() -> bool:
             nonlocal problem
             problem = problem or model.changed()
-            if problem or self._closing or job.cancelled.is_set():
+            if problem or self._closing or job.answer.cancelled():
                 return True
             return self._clock() - begin > self._limit_s
 
@@ -308,7 +301,7 @@ class Engine:
                     job.request,
                     self._clock,
                     cancelled=is_over,
-                    on_step=job.show if job.on_step is not None else None,
+                    on_step=job.on_step,
                 )
         except Cancelled:
             if not problem:  # received only if the engine, not the caller, ended it

@@ -387,11 +387,11 @@ def test_doctor_says_where_a_model_would_run(
 ) -> None:
     pytest.importorskip("onnxruntime", reason="the cpu or gpu extra installs it")
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
-    (tmp_path / "passes.json").write_text("{}")
+    (tmp_path / "calibration.json").write_text("{}")
     for _ in range(2):
         found = {f.subject: f for f in runtime_findings(Settings())}
         assert found["runs on"].verdict == "ok" and "CPU" in found["onnxruntime"].what
-        assert not (tmp_path / "passes.json").exists(), "passes are measured anew"
+        assert not (tmp_path / "calibration.json").exists(), "all is measured again"
 
 
 @pytest.mark.skipif(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -24,8 +23,10 @@ from redraft.model.records import (
 from redraft.model.wire import check_request
 
 from ..settings import Settings
-from .admission import Admission
 from .prometheus import Metrics
+
+#: Seconds after which a refused client may come back, at least and at most.
+LEAST_AWAY_S, MOST_AWAY_S = 1.0, 10.0
 
 
 class Shared:
@@ -95,8 +96,9 @@ class Service:
         self._predictor = predictor
         self.settings = settings
         self.metrics = metrics
-        # Conversations have a model of their own and take longer by far.
-        self._edits, self._chat = (Admission(settings.queue_length, time.monotonic) for _ in "ab")
+        # Conversations have another model and take longer by far.
+        self._under_way = {"edits": 0, "chat": 0}  # requests computed or waiting
+        self._last_s = 0.0  # the time of the last computation
         self._body_bytes = 0  # of requests under way
         self._shared: dict[tuple[EditRequest, bool], Shared] = {}
 
@@ -130,21 +132,35 @@ class Service:
                 await shared.stop()
 
     async def _compute(self, request: EditRequest, on_step: StepCallback | None) -> Prediction:
-        admission = self._edits if request.conversation is None else self._chat
-        with self._counted(), admission.entered(), self.metrics.in_flight.track_inprogress():
-            prediction = await self._predictor.predict(request, on_step)
+        model = "edits" if request.conversation is None else "chat"
+        self.check_room(model)
+        self._under_way[model] += 1
+        try:
+            with self._counted(), self.metrics.in_flight.track_inprogress():
+                prediction = await self._predictor.predict(request, on_step)
+        finally:
+            self._under_way[model] -= 1
         self.metrics.observe(request.task, prediction)
-        admission.computed((prediction.stats.total_ms - prediction.stats.queue_ms) / 1_000)
+        self._last_s = (prediction.stats.total_ms - prediction.stats.queue_ms) / 1_000
         return prediction
 
-    def check_room(self) -> None:
-        """Before a question is so much as read.
+    def check_room(self, model: str = "edits") -> None:
+        """Refuse a request before its body is read, if as many are under way as may be.
+
+        The engine's queue decides which of those under way have waited too long.
 
         Raises:
-            Overloaded: more is asked than can be answered; carries when to come back.
+            Overloaded: carries when to come back.
         """
+        under_way = self._under_way[model]
+        if under_way < self.settings.queue_length:
+            return
         with self._counted():
-            self._edits.check()
+            raise Overloaded(
+                f"{under_way} requests are computed or waiting already, and no more can be "
+                "answered in time. Try again in a moment.",
+                retry_after_s=min(max(self._last_s * under_way, LEAST_AWAY_S), MOST_AWAY_S),
+            )
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
