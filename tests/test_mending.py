@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from redraft.model.edits.replacement import Replacement
 from redraft.model.records import Candidate, Confidence, Diagnostic
-from redraft.model.rules.diagnostics import SIMILAR, mending_first, mends
+from redraft.model.rules.diagnostics import SIMILAR, mending_first, mends, undefined_name
 from support.rewriting import TEXT as REGION
 from support.rewriting import asked
 
@@ -62,3 +62,10 @@ def test_what_is_answered_is_ordered_so() -> None:
     for diagnostics, first in (((), "g(x)"), (told, "return f")):
         found = asked(weights, quality="high", candidates=2, diagnostics=diagnostics).candidates
         assert first in found[0].text and len(found) > 1
+
+
+def test_a_long_message_without_a_name_is_read_at_once() -> None:
+    words = "Cannot find " + "dependencies" * 10 + " required by configuration settings"
+    assert undefined_name(words) is None
+    assert undefined_name("Cannot find name 'Money'.") == "Money"
+    assert undefined_name("cannot find value, or function `money` in this scope") == "money"

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import pytest
-from redraft.model.edits.hunks import apply_history, hunks_of
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.rules import refuse_edit
 from redraft.model.edits.spans import Span
-from redraft.model.records import Importable
+from redraft.model.records import Importable, RelatedFile
+from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.imports import names_to_look_up
-from redraft.model.rules.propose import Proposed, propose
 from redraft.model.text.code_queries import imports_of
 from redraft.model.text.syntax import parse
+from support.rules import history, proposed, results
 
 
-def proposed(
+def imports_after(
     before: str, after: str, language: str, elsewhere: tuple[str, ...] = (), *known: Importable
-) -> dict[str, Proposed]:
-    old, lines = before.split("\n"), after.split("\n")
-    hunks = hunks_of(old, lines)
-    edits = apply_history("a", old, hunks, len(hunks))[1]
-    found = propose(edits, lines, 0, len(lines), hunks[0].first, (), language, elsewhere, known)
-    return {
-        "\n".join([*lines[: each.first], *each.lines, *lines[each.last :]]): each
-        for each in found
-        if each.family in ("imported", "standard", "workspace")
-    }
+) -> dict[str, RuleEdit]:
+    """Return the imports that are proposed after a text became another one."""
+    related = tuple(RelatedFile("b", text) for text in elsewhere)
+    all_ = proposed(
+        history(before, after), after, language=language, related=related, importable=known
+    )
+    families = ("imported", "standard", "workspace")
+    return results([each for each in all_ if each.family in families], after)
 
 
 def changed(before: str, after: str, language: str, *known: Importable) -> list[str]:
-    return [*proposed(before, after, language, (), *known)]
+    return [*imports_after(before, after, language, (), *known)]
 
 
 @pytest.mark.parametrize(
@@ -38,16 +36,16 @@ def changed(before: str, after: str, language: str, *known: Importable) -> list[
 def test_prose_imports_nothing(prose: str) -> None:
     before = "import os\n\n\ndef run():\n    return os\n"
     after = before.replace("():", f'():\n    """{prose}\n    """')
-    assert not proposed(before, after, "python")
+    assert not imports_after(before, after, "python")
     code = after.replace("return os", "return os, time.time()")
-    assert proposed(before, code, "python")
+    assert imports_after(before, code, "python")
 
 
 def test_a_glob_opens_no_remark() -> None:
     before = "const a = glob('src/*/b.ts');\n"
     after = f"{before}f(readFileSync(a));\n"
-    assert proposed(before, after, "typescript")
-    assert not proposed(before, after.replace("f(", "/*\nf(") + "*/\n", "typescript")
+    assert imports_after(before, after, "typescript")
+    assert not imports_after(before, after.replace("f(", "/*\nf(") + "*/\n", "typescript")
 
 
 @pytest.mark.parametrize(
@@ -123,14 +121,14 @@ def test_a_name_first_used_is_imported_as_the_file_imports(
     ],
 )
 def test_what_is_no_use_of_the_name_imports_nothing(language: str, text: str) -> None:
-    assert not proposed("x = 1\n", text, language)
+    assert not imports_after("x = 1\n", text, language)
 
 
 def test_a_name_that_stood_in_the_file_needs_no_import() -> None:
     before = "from a import *\njson.dumps(1)\n"
-    assert not proposed(before, before + "json.loads(2)\n", "python")
+    assert not imports_after(before, before + "json.loads(2)\n", "python")
     before = "import re\nx = 1\n"
-    assert not proposed(before, before + "y = re.sub('a', 'b', x)\n", "python")
+    assert not imports_after(before, before + "y = re.sub('a', 'b', x)\n", "python")
 
 
 @pytest.mark.parametrize(
@@ -139,14 +137,14 @@ def test_a_name_that_stood_in_the_file_needs_no_import() -> None:
 def test_an_import_of_the_standard_library_is_a_family_of_its_own(
     written: str, family: str
 ) -> None:
-    found = proposed("x = 1\n", f"x = 1\ny = {written}\n", "python").values()
-    assert {each.family for each in found} == {family}
+    imports = imports_after("x = 1\n", f"x = 1\ny = {written}\n", "python").values()
+    assert {each.family for each in imports} == {family}
 
 
 def test_what_another_file_imports_is_known() -> None:
     elsewhere = ("from shop.prices import Price\n\nx = Price(1)\n",)
-    found = proposed("import os\n", "import os\ny = Price(3)\n", "python", elsewhere)
-    assert [*found] == ["import os\nfrom shop.prices import Price\ny = Price(3)\n"]
+    imports = imports_after("import os\n", "import os\ny = Price(3)\n", "python", elsewhere)
+    assert [*imports] == ["import os\nfrom shop.prices import Price\ny = Price(3)\n"]
 
 
 @pytest.mark.parametrize(
@@ -303,7 +301,7 @@ def test_imports_of_java_come_where_the_groups_of_the_file_have_them(
 def test_what_another_file_imports_statically_is_not_imported_as_a_class() -> None:
     elsewhere = ("import static org.x.Y.zap;\n",)
     before = "package a;\n\nclass A {\n"
-    assert not proposed(before, f"{before}int i = zap(1);\n", "java", elsewhere)
+    assert not imports_after(before, f"{before}int i = zap(1);\n", "java", elsewhere)
 
 
 def test_an_import_of_what_was_just_written_is_never_too_far() -> None:

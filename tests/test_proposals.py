@@ -5,27 +5,20 @@ from __future__ import annotations
 import random
 
 import pytest
-from redraft.model.edits.hunks import apply_history, hunks_of
+from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.origins import swapped
-from redraft.model.records import Diagnostic, RecentEdit
-from redraft.model.rules.casing import changed_parts, parts_of, spellings
-from redraft.model.rules.place_order import in_order, place_key
-from redraft.model.rules.propose import Proposed, propose
+from redraft.model.edits.replacement import Replacement
+from redraft.model.records import Diagnostic
+from redraft.model.rules import propose as propose_module
+from redraft.model.rules.example import RuleEdit
+from redraft.model.rules.propose import place_key
+from redraft.model.rules.renames import changed_parts, parts_of, spellings
+from support.rules import history, proposed, results
 
 
-def history(before: str, after: str) -> tuple[RecentEdit, ...]:
-    old = before.split("\n")
-    hunks = hunks_of(old, after.split("\n"))
-    return apply_history("a.py", old, hunks, len(hunks))[1] if hunks else ()
-
-
-def texts(before: str, after: str, cursor: int = 0) -> dict[str, Proposed]:
+def texts(before: str, after: str) -> dict[str, RuleEdit]:
     """Return the edits that follow after ``before`` became ``after``, by the resulting text."""
-    lines = after.split("\n")
-    found = propose(history(before, after), lines, 0, len(lines), cursor)
-    return {
-        "\n".join([*lines[: each.first], *each.lines, *lines[each.last :]]): each for each in found
-    }
+    return results(proposed(history(before, after), after), after)
 
 
 def test_a_variant_of_a_renamed_name_follows_it() -> None:
@@ -37,8 +30,7 @@ def test_a_variant_of_a_renamed_name_follows_it() -> None:
 def test_nothing_is_proposed_twice_or_that_stands_there_already() -> None:
     before = "a = area(1)\nb = area(2)\nc = AREA\n"
     after = before.replace("area(1)", "surface(1)", 1)
-    lines = after.split("\n")
-    found = propose(history(before, after), lines, 0, len(lines), 0)
+    lines, found = after.split("\n"), proposed(history(before, after), after)
     keys = [(each.first, each.last, each.lines) for each in found]
     assert len(keys) == len(set(keys)) >= 2
     assert all(tuple(lines[first:last]) != new for first, last, new in keys)
@@ -58,12 +50,10 @@ def test_a_chain_ends_when_all_is_done() -> None:
     edits = history(before, text)
     seen = {text}
     for _ in range(20):
-        lines = text.split("\n")
-        found = propose(edits, lines, 0, len(lines), 0)
+        found = proposed(edits, text)
         if not found:
             break
-        each = found[0]
-        made = "\n".join([*lines[: each.first], *each.lines, *lines[each.last :]])
+        made = found[0].in_text(text).result
         assert made not in seen
         seen.add(made)
         edits, text = (*edits, *history(text, made)), made
@@ -101,7 +91,7 @@ def test_bad_input_is_read_and_only_lines_asked_about_are_changed(kind: str) -> 
             if len(lines) < 10_000
             else history("\n".join(before.split("\n")[:50]), "\n".join(lines[:50]))
         )
-        for each in propose(edits, lines, first, last, first):
+        for each in proposed(edits, after, first, (first, last)):
             assert first <= each.first <= each.last <= last
             assert all("\n" not in line for line in each.lines)
             assert tuple(lines[each.first : each.last]) != each.lines
@@ -131,10 +121,9 @@ def test_random_histories_do_no_harm() -> None:
             "".join(rng.choices(pieces, k=rng.randrange(9))) if rng.random() < 0.3 else line
             for line in old
         ]
-        lines = list(new)
-        for each in propose(history("\n".join(old), "\n".join(new)), lines, 0, 12, 5):
+        text = "\n".join(new)
+        for each in proposed(history("\n".join(old), text), text, 5):
             assert 0 <= each.first <= each.last <= 12
-        assert lines == new
 
 
 def test_names_are_taken_apart_and_spelt() -> None:
@@ -162,16 +151,17 @@ def test_names_are_taken_apart_and_spelt() -> None:
 def test_what_the_editor_reports_opens_a_fix_at_its_place(
     message: str, line: str, wanted: str | None
 ) -> None:
-    lines = ["account = depth = 1", line, "account += 1"]
-    found = propose((), lines, 0, 3, 0, [Diagnostic(1, message)])
+    text = f"account = depth = 1\n{line}\naccount += 1"
+    found = proposed((), text, diagnostics=(Diagnostic(1, message),))
     made = [(each.first, each.last, each.lines) for each in found if each.family == "diagnosed"]
     assert made == [(1, 2, () if wanted is None else (wanted,))]
 
 
 @pytest.mark.parametrize("message", ["", "Too complex", "'x' is not defined", "undefined: " * 50])
 def test_a_message_that_says_nothing_of_the_line_proposes_nothing(message: str) -> None:
-    assert propose((), ["a = b", "c = d"], 0, 2, 0, [Diagnostic(0, message)]) == []
-    assert propose((), ["a = b"], 0, 1, 0, [Diagnostic(7, '"b" is not defined')]) == []
+    assert proposed((), "a = b\nc = d", diagnostics=(Diagnostic(0, message),)) == []
+    far = Diagnostic(7, '"b" is not defined')
+    assert proposed((), "a = b", diagnostics=(far,)) == []
 
 
 # --- what cannot stand there ---------------------------------------------------------------------
@@ -205,12 +195,6 @@ def test_a_definition_comes_first_then_uses_downwards_and_then_those_above() -> 
     assert order == [5, 4, 6, 2, 0]
 
 
-def test_chances_of_a_chain_are_dealt_out_in_its_order() -> None:
-    keys = [(True, False, 4), (True, False, 1), (False, True, 9)]
-    assert in_order([0.5, 0.2, 0.1], keys) == [0.1, 0.2, 0.5]
-    assert in_order([], []) == []
-
-
 def test_steps_of_one_chain_are_told_by_the_words_that_gave_way() -> None:
     assert swapped("a = old(1)", "a = new(1)") == swapped("return old()", "return new()")
     assert swapped("a = old(1)", "a = new(1)") != swapped("a = old(1)", "b = old(1)")
@@ -221,13 +205,69 @@ def test_a_rename_begun_at_a_use_goes_to_the_definition_and_on_from_there() -> N
     edits, seen, cursor = history(text, text.replace("x = total", "x = amount")), [], 4
     text = text.replace("x = total", "x = amount")
     for _ in range(5):
-        lines = text.split("\n")
-        found = propose(edits, lines, 0, len(lines), cursor)
+        found = proposed(edits, text, cursor)
         if not found:
             break
         step = found[0]
-        made = "\n".join([*lines[: step.first], *step.lines, *lines[step.last :]])
+        made = step.in_text(text).result
         edits, text, cursor = (*edits, *history(text, made)), made, step.first
         seen.append(step.first)
     assert "total" not in text
     assert seen[0] == 0 and sorted(seen[1:]) == seen[1:]
+
+
+# --- syntax errors -------------------------------------------------------------------------------
+
+CALL = "handler(\n    first,\n    second,\n)\n\n"
+BEGUN = CALL.replace("    second", "    key=value,\n    second")
+LIST = "other = [\n    first,\n    second,\n]\n"
+OTHER_CALL = "other(\n    first,\n    second,\n)\n"
+
+
+def test_lines_are_not_inserted_where_they_break_the_file() -> None:
+    def after(language: str, rest: str) -> dict[str, RuleEdit]:
+        text = BEGUN + rest
+        return results(proposed(history(CALL + rest, text), text, 2, language=language), text)
+
+    broken = BEGUN + LIST.replace("    second", "    key=value,\n    second")
+    assert broken in after("plaintext", LIST)
+    assert broken not in after("python", LIST)
+    fine = BEGUN + OTHER_CALL.replace("    second", "    key=value,\n    second")
+    assert fine in after("python", OTHER_CALL)
+
+
+def test_syntax_is_checked_for_as_many_edits_as_are_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first of these would break the list."""
+    asked, refuse = [], propose_module.refuse_syntax
+
+    def counting(edit: Replacement, path: str, language: str) -> Abstained | None:
+        asked.append(edit)
+        return refuse(edit, path, language)
+
+    monkeypatch.setattr(propose_module, "refuse_syntax", counting)
+    rest = LIST + 4 * OTHER_CALL
+    edits, text = history(CALL + rest, BEGUN + rest), BEGUN + rest
+    all_ = proposed(edits, text, 2, language="python")
+    every = len(asked)
+    for most in (0, 1, 2):
+        asked.clear()
+        few = proposed(edits, text, 2, most=most, language="python")
+        assert few == all_[:most] and len(asked) <= most + 1 < every
+
+
+@pytest.mark.parametrize(
+    ("text", "edit", "wanted"),
+    [
+        ("a\nb", (1, 2, ()), "a\n"),  # the last line, which has no end
+        ("a\nb", (1, 2, ("c", "d")), "a\nc\nd"),
+        ("a", (1, 1, ("b",)), "a\nb"),  # behind it
+        ("a\n", (0, 1, ("a", "b")), "a\nb\n"),
+        ("a\nb\nc", (1, 1, ("x",)), "a\nx\nb\nc"),
+    ],
+)
+def test_an_edit_of_lines_is_one_of_the_text(
+    text: str, edit: tuple[int, int, tuple[str, ...]], wanted: str
+) -> None:
+    assert RuleEdit(*edit, "repeat", 0.5).in_text(text).result == wanted

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from redraft.model.edits.hunks import apply_history, hunks_of
 from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Show, judge, moment_of
-from redraft.model.records import EditRequest, RecentEdit
-from redraft.model.rules.propose import Proposed, propose
-from redraft.model.rules.rename_scopes import RenameScopes
+from redraft.model.records import EditRequest
+from redraft.model.rules.example import RuleEdit
+from redraft.model.rules.renames import RenameScopes
 from redraft.model.text.syntax import language_of
+from support.rules import history, proposed
 
 SHOP = """\
 @dataclass
@@ -30,26 +30,13 @@ def report(items: list[Item]) -> None:
 """
 
 
-def edits_of(before: str, after: str, path: str) -> list[RecentEdit]:
-    """What the user did, hunk by hunk."""
-    old, new = before.split("\n"), after.split("\n")
-    found = hunks_of(old, new)
-    return list(apply_history(path, old, found, len(found))[1])
-
-
-def proposed(edits: list[RecentEdit], text: str, path: str) -> list[Proposed]:
-    lines = text.split("\n")
-    cursor = edits[-1].line
-    return propose(edits, lines, 0, len(lines), cursor, (), language_of(path) or "", path=path)
-
-
-def changed_lines(found: list[Proposed]) -> set[int]:
+def changed_lines(found: list[RuleEdit]) -> set[int]:
     return {at for one in found for at in range(one.first, one.last)}
 
 
 def test_a_renamed_parameter_stays_in_its_function() -> None:
     after = SHOP.replace("total_value(items:", "total_value(stock:")
-    found = proposed(edits_of(SHOP, after, "shop.py"), after, "shop.py")
+    found = proposed(history(SHOP, after, "shop.py"), after, 5, path="shop.py")
     assert changed_lines(found) == {7}, "report has a parameter of its own"
 
 
@@ -58,8 +45,8 @@ def test_lines_that_two_renames_reach_are_offered_each_by_itself() -> None:
     first = first.replace("for item in items:\n        total", "for item in stock:\n        total")
     second = first.replace("    price: float", "    unit_price: float")
     second = second.replace("total += item.price", "total += item.unit_price")
-    edits = [*edits_of(SHOP, first, "shop.py"), *edits_of(first, second, "shop.py")]
-    found = proposed(edits, second, "shop.py")
+    edits = [*history(SHOP, first, "shop.py"), *history(first, second, "shop.py")]
+    found = proposed(edits, second, edits[-1].line, path="shop.py")
     assert [(one.first, one.lines) for one in found] == [
         (13, ('        print(f"{item.name}: {item.unit_price}")',))
     ]
@@ -100,10 +87,10 @@ func show() {
 def test_a_function_renamed_in_another_file_is_not_this_file_s_own(
     text: str, path: str, other: str
 ) -> None:
-    elsewhere = edits_of(text, text.replace("area", "surface"), other)
+    elsewhere = history(text, text.replace("area", "surface"), other)
     after = text.replace("size = area", "total = area").replace("size := area", "total := area")
-    here = edits_of(text, after, path)
-    found = proposed([*elsewhere, *here], after, path)
+    here = history(text, after, path)
+    found = proposed([*elsewhere, *here], after, here[-1].line, path=path)
     assert found, "the local name is renamed on"
     assert not any("surface" in line for one in found for line in one.lines)
 
@@ -124,7 +111,7 @@ def test_a_rename_follows_an_import_of_the_file_it_was_made_in(
     text: str, path: str, other: str, goes_on: bool
 ) -> None:
     before = {"py": AREA, "ts": TYPESCRIPT, "go": GO}[other.rpartition(".")[2]]
-    edits = edits_of(before, before.replace("area", "surface"), other)
+    edits = history(before, before.replace("area", "surface"), other)
     made = Replacement(text, text.rindex("area"), text.rindex("area") + 4, "surface")
     assert (RenameScopes(edits, text, path).leaked(made) == "") is goes_on
     language = language_of(path) or ""
@@ -157,7 +144,7 @@ METHOD = "class A:\n    def area(self): ...\n"
 
 def test_a_renamed_field_goes_to_its_uses_and_to_what_is_handed_on_as_it() -> None:
     after = CART.replace("  qty: number;", "  quantity: number;")
-    scopes = RenameScopes(edits_of(CART, after, "cart.ts"), after, "cart.ts")
+    scopes = RenameScopes(history(CART, after, "cart.ts"), after, "cart.ts")
     rows = [at for at, line in enumerate(after.split("\n")) if "qty" in line]
     assert rows == [6, 7, 10, 13, 14]
     assert [at for at in rows if scopes.allows("qty", "quantity", at)] == [6, 7, 10]
@@ -184,22 +171,24 @@ def test_where_a_rename_in_one_file_goes_on(
     before: str, old: str, new: str, line: int, goes_on: bool
 ) -> None:
     after = before.replace(old, new, 1)
-    scopes = RenameScopes(edits_of(before, after, "a.py"), after, "a.py")
+    scopes = RenameScopes(history(before, after, "a.py"), after, "a.py")
     assert scopes.allows(old, new, line) is goes_on
 
 
 def test_a_use_that_is_renamed_first_leads_to_its_definition() -> None:
     before = "def area(w):\n    return w\n\nprint(area(1))\nprint(area(2))\n"
     after = before.replace("print(area(1))", "print(surface(1))")
-    scopes = RenameScopes(edits_of(before, after, "a.py"), after, "a.py")
+    scopes = RenameScopes(history(before, after, "a.py"), after, "a.py")
     assert scopes.allows("area", "surface", 0) and scopes.allows("area", "surface", 4)
 
 
 def test_a_field_added_to_a_class_is_not_offered_to_its_namesake_in_another_file() -> None:
     shop = "class Item:\n    name: str\n    price: float\n\nitem = Item()\n"
     after = shop.replace("    price: float\n", "    quantity: int\n    price: float\n")
-    edits = edits_of(shop, after, "shop.py")
+    edits = history(shop, after, "shop.py")
     inventory = shop.replace("item = Item()", "stock = Item()")
-    assert proposed(edits, inventory, "inventory.py") == []
+    assert proposed(edits, inventory, edits[-1].line, path="inventory.py") == []
     other = inventory.replace("class Item", "class Product")
-    assert proposed(edits, other, "inventory.py"), "another class may well get it"
+    assert proposed(edits, other, edits[-1].line, path="inventory.py"), (
+        "another class may well get it"
+    )

@@ -20,9 +20,9 @@ from redraft.model.records import (
     Prediction,
     RecentEdit,
 )
-from redraft.model.rules.propose import Proposed, propose
+from redraft.model.rules.example import RuleEdit
+from redraft.model.rules.propose import propose
 from redraft.model.text.common import common_ends
-from redraft.model.text.syntax import language_of
 
 NONE, COPY_LAST_EDIT, RULES = "none", "copy-last-edit", "rules"
 POLICIES = (NONE, COPY_LAST_EDIT, RULES)
@@ -98,25 +98,25 @@ def _bounded(old: str) -> str:
 
 def repeat_edits(request: EditRequest) -> Prediction:
     """What follows from the recent edits by rule, as sure as its odds, the likeliest first."""
-    lines = request.text.split("\n")
-    first, last = request.region or (0, len(lines))
-    cursor = request.text.count("\n", 0, request.cursor)
-    language = request.language or language_of(request.path) or ""
-    elsewhere = [each.text for each in request.related]
-    told = request.diagnostics, language, elsewhere, request.importable
-    found = propose(request.edits, lines, first, last, cursor, *told, path=request.path)
+    region = request.region or (0, request.text.count("\n") + 1)
+    found = propose(request, region)
     reason = "" if found else "nothing follows from the recent edits by rule"
-    return Prediction(RULES, RULES, tuple(_repeated(lines, each) for each in found), reason)
+    candidates = tuple(_candidate(request.text, each) for each in found)
+    return Prediction(RULES, RULES, candidates, reason)
 
 
-def _repeated(lines: list[str], repeat: Proposed) -> Candidate:
-    """The repetition as an edit of whole lines."""
-    text = "\n".join(lines)
-    start = sum(len(line) + 1 for line in lines[: repeat.first])
-    end = start + sum(len(line) + 1 for line in lines[repeat.first : repeat.last])
-    new = "".join(f"{line}\n" for line in repeat.lines)
-    if end > len(text):  # the last line has no end of its own
-        end, new = len(text), new[:-1]
-    sure = Confidence(repeat.chance, repeat.chance, repeat.chance, place=0.0, repeat=repeat.chance)
-    family = repeat.family
-    return Candidate(start, end, new, sure, len(repeat.lines), 0, "end", "repeat", family=family)
+def _candidate(text: str, rule: RuleEdit) -> Candidate:
+    """Return an edit by rule as a candidate whose confidence is its chance."""
+    edit, chance = rule.in_text(text), rule.chance
+    sure = Confidence(chance, chance, chance, place=0.0, repeat=chance)
+    return Candidate(
+        edit.start,
+        edit.end,
+        edit.new,
+        sure,
+        len(rule.lines),
+        0,
+        "end",
+        "repeat",
+        family=rule.family,
+    )

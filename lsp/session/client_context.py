@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFile, Task
-from redraft.model.rules.example import read
+from redraft.model.rules.example import written_lines
 from redraft.model.rules.imports import names_to_look_up
 
 from ..context.excerpts import PieceKind
@@ -174,8 +174,8 @@ class ClientContext:
         if not lies_within(query.uri, folders):
             return ()
         language = code_language(query.path) or query.language
-        example = read([each for each in edits if each.path == query.path], language)
-        names = names_to_look_up(query.text, language, example.come)
+        written = written_lines([each for each in edits if each.path == query.path])
+        names = names_to_look_up(query.text, language, written)
         asker = Asker(query.path, language, query.text)
         return self._context.importable(names, asker) if names else ()
 

@@ -22,7 +22,7 @@ from redraft.model.edits.replacement import Replacement
 from redraft.model.edits.verdict import Show as Shown
 from redraft.model.edits.verdict import first_shown, judge, too_unsure
 from redraft.model.records import Candidate, EditRequest, Prediction
-from redraft.model.rules.rename_scopes import renames_of
+from redraft.model.rules.renames import renames_of
 
 from . import questions
 from .decisions import Ask, Decision, SharedState, Show

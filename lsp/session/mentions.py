@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 
 from redraft.model.edits.replacement import Replacement
-from redraft.model.records import RecentEdit
-from redraft.model.rules import imports
-from redraft.model.rules.example import Example
-from redraft.model.rules.place_order import place_key
-from redraft.model.rules.rename_scopes import RenameScopes
+from redraft.model.records import Importable, RecentEdit
+from redraft.model.rules.imports import find_imports
+from redraft.model.rules.propose import place_key
+from redraft.model.rules.renames import RenameScopes
 from redraft.model.text.code_queries import prose_rows
 from redraft.model.text.lines import defines, defines_function
 from redraft.model.text.names import places_of
@@ -76,7 +75,7 @@ def find_places(
     line: int,
     others: Iterable[OpenText],
     definers: Callable[[str, str], Collection[str]],
-    example: Example | None = None,
+    importable: Sequence[Importable] = (),
     edits: Sequence[RecentEdit] = (),
     reported: Iterable[tuple[int, Touched]] = (),
 ) -> list[Mention]:
@@ -88,7 +87,7 @@ def find_places(
         here: the document that the user is in, at ``line``; its lines [first, last) ``near`` were
             asked about.
         definers: of a name and a language, paths of the files that define it.
-        example: the last edits, for the names that they use and nothing imports.
+        importable: names that the workspace defines, for those that no import brings in.
         edits: the same, oldest first, for where their renames stop.
         reported: lines of the document, 0-based, where the editor reports what the edits caused.
     """
@@ -98,7 +97,7 @@ def find_places(
         best: dict[int, tuple[Mention, str]] = {}
         named = _in_text(names, document, order > 0, definers, edits)
         told = _at_line_ends(reported, document) if order == 0 else ()
-        missing = _unimported(example, document) if order == 0 and example is not None else ()
+        missing = _unimported(done, importable, document) if order == 0 else ()
         for place, text in chain(told, named, _at_line_ends(missing, document)):
             known = best.get(place.line)
             near_here = order == 0 and near[0] <= place.line < near[1]
@@ -247,11 +246,14 @@ def _at_line_ends(
         yield Mention(document, line, at, one, one.weight), lines[line]
 
 
-def _unimported(example: Example, document: OpenText) -> Iterator[tuple[int, Touched]]:
+def _unimported(
+    done: Collection[str], importable: Sequence[Importable], document: OpenText
+) -> Iterator[tuple[int, Touched]]:
     """Return the lines of a document where an import is missing that the edits need."""
-    lines = document.text().split("\n")
-    found = imports.find(replace(example, language=_language(document)), lines, 0, len(lines))
-    known = {(min(one.first, len(lines) - 1), one.name) for one in islice(found, _MOST_IMPORTS)}
+    text = document.text()
+    found = find_imports(text, _language(document), done, importable)
+    rows = text.count("\n")
+    known = {(min(one.first, rows), one.name) for one in islice(found, _MOST_IMPORTS)}
     return ((row, Touched(name, _UNIMPORTED, _NOT_IMPORTED)) for row, name in sorted(known))
 
 

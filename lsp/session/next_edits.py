@@ -18,8 +18,8 @@ from redraft.model.edits.rules import is_import
 from redraft.model.edits.verdict import Moment, first_shown, judge, too_unsure
 from redraft.model.edits.verdict import Show as Shown
 from redraft.model.records import Candidate, Facts, Prediction
-from redraft.model.rules.place_order import place_key
-from redraft.model.rules.rename_scopes import renames_of
+from redraft.model.rules.propose import place_key
+from redraft.model.rules.renames import renames_of
 from redraft.model.text.code_queries import prose_rows
 from redraft.model.text.syntax import language_of
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from redraft.model.edits.gate import Eagerness
 from redraft.model.edits.spans import Span
 from redraft.model.records import Diagnostic, RecentEdit
-from redraft.model.rules.example import read
 
 from ..editor.history import SHOWN_EDITS
 from ..editor.history_hunks import if_accepted
@@ -140,9 +139,8 @@ def _places(shared: SharedState, situation: Situation, near: tuple[int, int]) ->
     if shared.searched is None or shared.searched[0] != key:
         here = OpenText(query.uri, query.path, query.language, query.revision, lambda: query.text)
         done, definers = written(situation.edits), shared.context.definers
-        known = shared.context.importable(query, situation.edits)
-        example, found = read(situation.edits, importable=known), list[Mention]()
-        if names or example.come or told:
+        found = list[Mention]()
+        if names or done or told:
             found = find_places(
                 names,
                 done,
@@ -151,7 +149,7 @@ def _places(shared: SharedState, situation: Situation, near: tuple[int, int]) ->
                 query.line,
                 documents,
                 definers,
-                example,
+                shared.context.importable(query, situation.edits),
                 situation.edits,
                 caused(situation.edits, situation.diagnostics, query.text.split("\n")),
             )

@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from collections.abc import Sequence as Seq
 from dataclasses import replace
 
 from ..prompt.redraft3 import MARGIN, narrow, room_of_region
 from ..prompt.render import Prompt, window
 from ..prompt.tokens import Tokenizer
 from ..records import EditRequest
-from ..rules.propose import Proposed, propose
-from ..text.syntax import language_of
+from ..rules.propose import propose
 from .next_edit import RuleText
 
 #: Chance of an edit by rule from which the region is moved to it. A repeated edit is right at half
 #: of the moments at which there is one, an edit of the model near the cursor at a tenth.
 MOVES = 0.2
-
-
-def proposals(
-    request: EditRequest, lines: Seq[str], at: int, region: tuple[int, int], most: int
-) -> list[Proposed]:
-    """Return edits by rule in the 0-based lines [first, last) of ``region``, the likeliest first.
-
-    Args:
-        lines: the lines of the document; ``at`` is the cursor's.
-    """
-    return propose(
-        request.edits,
-        lines,
-        *region,
-        at,
-        request.diagnostics,
-        request.language or language_of(request.path) or "",
-        [each.text for each in request.related],
-        request.importable,
-        most,
-        path=request.path,
-    )
 
 
 def at_likely_rule(request: EditRequest, tokenizer: Tokenizer, budget: int) -> EditRequest:
@@ -53,7 +29,7 @@ def at_likely_rule(request: EditRequest, tokenizer: Tokenizer, budget: int) -> E
     lines = request.text.split("\n")
     at = request.text.count("\n", 0, request.cursor)
     outer = request.region or window(at, len(lines))
-    best = next(iter(proposals(request, lines, at, outer, 1)), None)
+    best = next(iter(propose(request, outer, 1)), None)
     if best is None or best.chance < MOVES:
         return request
     first, last = best.first, max(best.last, best.first + 1)
@@ -71,7 +47,7 @@ def rule_texts(
     old = region_text(prompt, top, top, ())
     texts = (
         (each, region_text(prompt, each.first, each.last, each.lines))
-        for each in proposals(request, prompt.lines, prompt.line, prompt.region, most)
+        for each in propose(request, prompt.region, most)
     )
     return [
         RuleText(tuple(tokenizer.encode(text)), each.chance, each.family)

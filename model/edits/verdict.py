@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from ..records import EditRequest, Facts, Quality, RecentEdit, Task
 from ..rules.namesakes import namesake
-from ..rules.rename_scopes import RenameScopes
+from ..rules.renames import RenameScopes
 from .abstained import Abstained
 from .fitting import fit
 from .gate import eagerness_of

@@ -14,7 +14,7 @@ from ..edits.replacement import Replacement
 from ..records import Candidate, Diagnostic
 from ..text.lines import defines_function
 from ..text.names import whole_name
-from .example import Example, Found, words
+from .example import Pair, RuleEdit, words
 
 _QUOTED = "['\"`‘“]"
 _UNDEFINED = tuple(
@@ -44,6 +44,8 @@ _MISSING = re.compile(
     re.IGNORECASE,
 )
 _IMPORTS = re.compile(r"\s*(?:import|from|use|using|const \{|require)\b|\s*\"[\w./-]+\"\s*$")
+#: Chance of a repair. Commits do not record what an editor reported.
+CHANCE = 0.4
 _CLOSE = 0.75  # how much a name must read like another
 _SCOPE = 60  # lines above a call that are searched for the beginning of its function
 
@@ -55,34 +57,39 @@ def undefined_name(message: str) -> str | None:
 
 
 def find_fixes(
-    diagnostics: Sequence[Diagnostic], example: Example, lines: Sequence[str], first: int, last: int
-) -> Iterator[Found]:
-    """Yield edits of the lines [first, last) that should repair what ``diagnostics`` report."""
+    diagnostics: Sequence[Diagnostic], pairs: Sequence[Pair], lines: Sequence[str]
+) -> Iterator[RuleEdit]:
+    """Yield edits that should repair what ``diagnostics`` report.
+
+    Args:
+        pairs: lines that recent edits changed.
+        lines: of the document.
+    """
     for each in diagnostics:
-        if not first <= each.line < last or each.line >= len(lines):
-            continue
-        line = lines[each.line]
-        for made in _fixes(each, example, lines):
-            if made != (line,):
-                yield Found(each.line, each.line + 1, made, 0, 3 if each.severity == 1 else 1)
+        if each.line < len(lines):
+            for fixed in _fixes(each, pairs, lines):
+                if fixed != (lines[each.line],):
+                    yield RuleEdit(each.line, each.line + 1, fixed, "diagnosed", CHANCE)
 
 
-def _fixes(told: Diagnostic, example: Example, lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    message, line = told.message, lines[told.line]
+def _fixes(
+    diagnostic: Diagnostic, pairs: Sequence[Pair], lines: Sequence[str]
+) -> Iterator[tuple[str, ...]]:
+    message, line = diagnostic.message, lines[diagnostic.line]
     name = undefined_name(message)
     if name is not None and name in words(line):
-        for other in _meant(message, name, example, lines):
+        for other in _meant(message, name, pairs, lines):
             yield (whole_name(name).sub(other, line),)
         return
     missing = _MISSING.search(message)
-    if missing is not None and _is_known(missing[1], lines, told.line):
+    if missing is not None and _is_known(missing[1], lines, diagnostic.line):
         yield from _with_argument(line, missing[1])
     unused = next((match for each in _UNUSED if (match := each.search(message))), None)
     if unused is not None and _IMPORTS.match(line):
         yield _without(line, re.split(r"[.:/]+", unused[1])[-1])
 
 
-def _meant(message: str, name: str, example: Example, lines: Sequence[str]) -> Iterator[str]:
+def _meant(message: str, name: str, pairs: Sequence[Pair], lines: Sequence[str]) -> Iterator[str]:
     """Yield names to put in place of an undefined one, the surest first.
 
     That is the name that the message proposes, the name after a rename, or a similar name.
@@ -91,7 +98,7 @@ def _meant(message: str, name: str, example: Example, lines: Sequence[str]) -> I
     if told is not None:
         yield told[1]
         return
-    for pair in example.pairs:
+    for pair in pairs:
         one, two = words(pair.old), words(pair.new)
         if len(one) == len(two) and name in one and two[one.index(name)] != name:
             yield two[one.index(name)]

@@ -1,15 +1,14 @@
-"""The recent edits as the rules read them: lines that became others, and lines that are new.
-
-Pure.
-"""
+"""The recent edits as the rules read them, and the edits that rules propose."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-from ..records import Importable, RecentEdit
+from ..edits.replacement import Replacement
+from ..records import RecentEdit
 from ..text.common import common_ends
 from .patterns import MOST_CHARS, changes_in, paired
 
@@ -17,6 +16,36 @@ NAME = re.compile(r"[^\W\d]\w*")
 
 #: Edits read, the newest first; and pairs of lines of all together.
 MOST_EDITS, MOST_PAIRS = 6, 48
+
+
+@dataclass(frozen=True, slots=True)
+class RuleEdit:
+    """Lines [first, last) of the document, 0-based, become ``lines``."""
+
+    first: int
+    last: int
+    lines: tuple[str, ...]
+    family: str  # of the rule
+    chance: float  # that exactly this is the next edit
+    age: int = 0  # of the edit that it follows: 0 is the newest
+    evidence: int = 0  # 0 … 3: how much speaks for it, as the rule counts
+    name: str = ""  # that it imports
+
+    @property
+    def key(self) -> tuple[int, int, tuple[str, ...]]:
+        """The change itself, whichever rule proposes it."""
+        return self.first, self.last, self.lines
+
+    def in_text(self, text: str) -> Replacement:
+        """Return the edit as a replacement of characters in the document's text."""
+        starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+        start, end = starts[self.first], starts[self.last]
+        new = "".join(f"{line}\n" for line in self.lines)
+        if start > len(text):  # behind the last line, which has no line end
+            return Replacement(text, len(text), len(text), f"\n{new[:-1]}")
+        if end > len(text):
+            return Replacement(text, start, len(text), new[:-1])
+        return Replacement(text, start, end, new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,52 +77,26 @@ class Pair:
         return old, new
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Lines [first, last), 0-based, could become ``lines``."""
-
-    first: int
-    last: int
-    lines: tuple[str, ...]
-    age: int
-    evidence: int = 0  # 0 … 3: how much spoke for it, as the rule counts
-    name: str = ""  # that stands there or comes there, where the rule knows one
-    family: str = ""  # of the rule that found it
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """The recent edits, newest first."""
-
-    pairs: tuple[Pair, ...]
-    come: frozenset[str]  # lines written, stripped
-    language: str = ""  # of the document, as an LSP id; "": unknown
-    elsewhere: tuple[str, ...] = ()  # texts of other places that the question brings
-    importable: tuple[Importable, ...] = ()  # names that the workspace defines
+def pairs_of(edits: Sequence[RecentEdit]) -> list[Pair]:
+    """Return the lines that ``edits``, oldest first, changed into others, the newest edit first."""
+    pairs = [
+        Pair(old, new, age)
+        for age, edit in enumerate(reversed(edits[-MOST_EDITS:]))
+        for change in changes_in(edit.diff)
+        for old, new in paired(change.old, change.new)
+        if max(len(old), len(new)) <= MOST_CHARS
+    ]
+    return pairs[:MOST_PAIRS]
 
 
-def read(
-    edits: Sequence[RecentEdit],
-    language: str = "",
-    elsewhere: Sequence[str] = (),
-    importable: Sequence[Importable] = (),
-) -> Example:
-    """Return the changes that ``edits``, oldest first, made."""
-    pairs: list[Pair] = []
-    come: set[str] = set()
-    for age, edit in enumerate(reversed(edits[-MOST_EDITS:])):
-        for change in changes_in(edit.diff):
-            pairs += _pairs(change.old, change.new, age)
-            come |= {line.strip() for line in change.new}
-    return Example(
-        tuple(pairs[:MOST_PAIRS]), frozenset(come), language, tuple(elsewhere), tuple(importable)
+def written_lines(edits: Sequence[RecentEdit]) -> frozenset[str]:
+    """Return the lines that ``edits`` wrote, without the spaces around them."""
+    return frozenset(
+        line.strip()
+        for edit in edits[-MOST_EDITS:]
+        for change in changes_in(edit.diff)
+        for line in change.new
     )
-
-
-def _pairs(old: list[str], new: list[str], age: int) -> Iterator[Pair]:
-    for one, two in paired(old, new):
-        if max(len(one), len(two)) <= MOST_CHARS:
-            yield Pair(one, two, age)
 
 
 def readable(lines: Sequence[str], first: int, last: int) -> Iterator[int]:

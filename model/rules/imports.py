@@ -15,49 +15,70 @@ from importlib.resources import files
 from itertools import accumulate
 
 from ..edits.gate_features import STANDARD
+from ..records import Importable
 from ..text.code_queries import IMPORT_LANGUAGES, Form, Import, imports_of
 from ..text.scopes import Bindings
 from ..text.syntax import SCRIPTS, Syntax, parsed
-from .example import NAME, Example, Found, readable
+from .example import NAME, RuleEdit, readable
 from .import_places import NODE, head_of, kind_of, place_of, plain
 
 #: Names that the language server looks up in the workspace, at most; and names checked in all.
 _MOST_LOOKED_UP, _MOST_CHECKED = 32, 200
+#: Chances of the families. Imports precede their use in the order of our commits: left to the end
+#: 307 times, they were proposed 96 times, 62 times to the letter, and falsely at 14 of 16,000
+#: moments. Of 1,050 imports of a project's names taken out of files of training repositories,
+#: "workspace" proposed 695, 392 of them to the letter.
+CHANCES = {"imported": 0.5, STANDARD: 0.5, "workspace": 0.55}
 #: Traits of Rust's standard library that can be derived without an import.
 _DERIVED = ("Debug", "Hash")
 
 
-def find(example: Example, lines: Sequence[str], first: int, last: int) -> Iterator[Found]:
+_Lines = tuple[int, int, tuple[str, ...]]  # lines [first, last) become others
+
+
+def find_imports(
+    text: str,
+    language: str,
+    written: Collection[str],
+    importable: Sequence[Importable] = (),
+    elsewhere: Sequence[str] = (),
+) -> Iterator[RuleEdit]:
     """Yield edits that import names which lines just written use and nothing defines.
 
     Imports from the standard library belong to the family "standard", which needs no gate. Names
     that exactly one place of the workspace defines belong to the family "workspace".
+
+    Args:
+        written: lines just written, without the spaces around them.
+        importable: names that the workspace defines, as the document would import them.
+        elsewhere: the texts of other files.
     """
-    language = example.language
-    table, importable = _table(language), {one.name: one for one in example.importable}
-    syntax = parsed("\n".join(lines), language) if example.come else None
-    if syntax is None or language not in IMPORT_LANGUAGES:
+    syntax = parsed(text, language) if written and language in IMPORT_LANGUAGES else None
+    if syntax is None:
         return
-    have = imports_of(syntax)
+    lines, have, table = text.split("\n"), imports_of(syntax), _table(language)
+    own = {one.name: one for one in importable}
 
     def is_known(name: str) -> bool:
-        known = name in table or name in importable
-        return known or any(name in text for text in example.elsewhere)
+        return name in table or name in own or any(name in each for each in elsewhere)
 
-    for name, uses in _undefined(syntax, example.come, is_known).items():
-        own = importable.get(name)
-        whole = own.whole and language == "go" if own else _is_module(name, table.get(name, ""))
-        wanted = _source(name, example) if any(_is_use(name, use, whole) for use in uses) else None
-        if wanted is None or any(_brings_in(one, wanted) for one in have):
+    for name, uses in _undefined(syntax, written, is_known).items():
+        if name in own:
+            whole = own[name].whole and language == "go"
+        else:
+            whole = _is_module(name, table.get(name, ""))
+        wanted = _source(name, language, own, elsewhere)
+        if wanted is None or not any(_is_use(name, use, whole) for use in uses):
             continue
-        found = _addition(wanted, have, lines, syntax)
-        if found is None or not first <= found.first <= found.last <= last:
+        if any(_brings_in(one, wanted) for one in have):
             continue
-        if name not in table and own is not None:
+        if name in own and name not in table:
             family = "workspace"
         else:
             family = STANDARD if kind_of(wanted.module, language) == 0 else "imported"
-        yield Found(found.first, found.last, found.lines, 0, found.evidence, name, family)
+        edit = _addition(wanted, have, lines, syntax)
+        if edit is not None:
+            yield RuleEdit(*edit, family, CHANCES[family], name=name)
 
 
 def names_to_look_up(text: str, language: str, written: Collection[str]) -> list[str]:
@@ -139,21 +160,23 @@ def _is_use(name: str, use: str, whole: bool) -> bool:
 # --- where a name comes from --------------------------------------------------------------------
 
 
-def _source(name: str, example: Example) -> Import | None:
+def _source(
+    name: str, language: str, own: Mapping[str, Importable], elsewhere: Sequence[str]
+) -> Import | None:
     """Return the import of ``name``; None if it is not known or ambiguous."""
-    for text in example.elsewhere:
-        tree = parsed(text, example.language) if name in text else None
+    for text in elsewhere:
+        tree = parsed(text, language) if name in text else None
         for one in imports_of(tree) if tree is not None else ():
             fits = one.form not in ("static", "all") and not one.module.startswith(".")
             if fits and name in (one.names if one.form == "name" else one.bound):
                 return Import(plain(one.module), (name,), one.form)
-    entry = _table(example.language).get(name)
-    own = next((one for one in example.importable if one.name == name), None)
+    entry = _table(language).get(name)
     if entry is not None:
-        return _import_of_entry(entry, name, example.language) if own is None else None
-    if own is None:
+        return None if name in own else _import_of_entry(entry, name, language)
+    if name not in own:
         return None
-    return Import(own.module, (name,), "whole" if own.whole else "name", own.is_type)
+    known = own[name]
+    return Import(known.module, (name,), "whole" if known.whole else "name", known.is_type)
 
 
 def _brings_in(one: Import, wanted: Import) -> bool:
@@ -199,7 +222,7 @@ def _is_module(name: str, entry: str) -> bool:
 
 def _addition(
     wanted: Import, have: Sequence[Import], lines: Sequence[str], syntax: Syntax
-) -> Found | None:
+) -> _Lines | None:
     """Return the edit that adds ``wanted`` to the imports of a file."""
     language = syntax.language
     same = [one for one in have if language != "java" and _takes(one, wanted)]
@@ -209,13 +232,13 @@ def _addition(
     line = _statement(wanted, have, lines, language)
     if others := [one for one in have if one.form != "static"]:
         row = place_of(wanted, others, lines, language)
-        return Found(row, row, (line,), 0, 2)
+        return row, row, (line,)
     if have:
-        return Found(have[-1].last, have[-1].last, ("", line), 0, 2)
+        return have[-1].last, have[-1].last, ("", line)
     row = head_of(syntax)
     above = [""] if row and lines[row - 1].strip() else []
     below = [""] if row < len(lines) and lines[row].strip() else []
-    return Found(row, row, (*above, line, *below), 0, 1)
+    return row, row, (*above, line, *below)
 
 
 def _takes(one: Import, wanted: Import) -> bool:
@@ -224,7 +247,7 @@ def _takes(one: Import, wanted: Import) -> bool:
     return same and (wanted.is_type or not one.is_type)
 
 
-def _with_name(one: Import, name: str, lines: Sequence[str], syntax: Syntax) -> Found | None:
+def _with_name(one: Import, name: str, lines: Sequence[str], syntax: Syntax) -> _Lines | None:
     """Return the edit that adds a name to an import, in the order of its names.
 
     None if its names are neither in one line nor each in a separate line.
@@ -244,7 +267,7 @@ def _with_name(one: Import, name: str, lines: Sequence[str], syntax: Syntax) -> 
         if syntax.language == "rust" and "{" not in line:
             names = ", ".join((name, one.names[0]) if place == 0 else (one.names[0], name))
             made = f"{line[:column]}{{{names}}}{line[ends[0] :]}"
-        return Found(row, row + 1, (made,), 0, 3)
+        return row, row + 1, (made,)
     alone = (
         lines[row].strip().rstrip(",") == text for row, text in zip(rows, one.names, strict=True)
     )
@@ -252,10 +275,10 @@ def _with_name(one: Import, name: str, lines: Sequence[str], syntax: Syntax) -> 
         return None
     entry = f"{line[:column]}{name}"
     if place < len(rows):
-        return Found(row, row, (f"{entry},",), 0, 3)
+        return row, row, (f"{entry},",)
     if line.rstrip().endswith(","):
-        return Found(row + 1, row + 1, (f"{entry},",), 0, 3)
-    return Found(row, row + 1, (f"{line},", entry), 0, 3)
+        return row + 1, row + 1, (f"{entry},",)
+    return row, row + 1, (f"{line},", entry)
 
 
 def _index(name: str, names: Sequence[str], language: str) -> int:

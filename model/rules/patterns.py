@@ -57,8 +57,8 @@ class LineRule:
     age: int  # of its edit: 0 is the newest
 
     @property
-    def deed(self) -> tuple[tuple[str, str], ...]:
-        """What was done, wherever it was."""
+    def changes(self) -> tuple[tuple[str, str], ...]:
+        """The texts that changed, wherever they stood."""
         return tuple((swap.old, swap.new) for swap in self.swaps)
 
 

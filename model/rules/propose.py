@@ -1,204 +1,165 @@
 """Edits by rule: those that could follow from recent edits, each with its chance.
 
-Pure. The model judges the proposals.
+The model scores them beside the edits that it writes.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from ..edits.origins import swapped
-from ..edits.replacement import Replacement
-from ..records import Diagnostic, Importable, RecentEdit
+from ..edits.rules import refuse_syntax
+from ..records import EditRequest
 from ..text.code_queries import prose_rows
-from . import imports, renamed_variants
+from ..text.lines import defines, defines_function
+from ..text.syntax import language_of
 from .diagnostics import find_fixes
-from .example import Example, Found, read
-from .misplaced import is_misplaced
+from .example import Pair, RuleEdit, pairs_of, written_lines
+from .imports import find_imports
 from .namesakes import namesake
-from .place_order import in_order, place_key
-from .rename_scopes import RenameScopes
+from .renames import RenameScopes, find_variants
 from .repeats import MOST_LINES, find_repeats
-from .unbroken import Unbroken
 
 #: A logistic regression over :func:`_features`, fitted to the variants found at 6,000 moments of
 #: training commits and to which of them were the next edit to the letter.
 _VARIANT = (-1.44, 0.67, -0.72, 0.84, -0.58, -1.72, -1.28, 0.34, 1.77)
-#: Chances of the other families. Commits do not record what an editor reported. Imports precede
-#: their use in the order of our commits: left to the end 307 times, they were proposed 96 times, 62
-#: times to the letter, and falsely at 14 of 16,000 moments. Of 4,017 imports of a project's own
-#: names taken out of files of training repositories, "workspace" proposed 2,603, 1,838 of them to
-#: the letter, and falsely at 4 of 21,744 moments of whole files.
-FIXED = {"diagnosed": 0.4, "imported": 0.5, "standard": 0.5, "workspace": 0.55}
-#: An edit that is less likely than this is not worth the model's time.
-LEAST_OF_FAMILY = 0.05
+#: A variant that is less likely than this is not worth the model's time.
+_LEAST_VARIANT = 0.05
 #: So many proposals, the likeliest, must add no syntax errors: at 4,000 moments of training commits
 #: 174 proposals added some, of which 1 was right. Later ones are hardly ever used.
 MOST_CHECKED = 16
-#: Finds of one family, at most: a name that stands everywhere says little about any place.
-MOST_FOUND = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Proposed:
-    """Lines [first, last) of the document, 0-based, become ``lines``."""
-
-    first: int
-    last: int
-    lines: tuple[str, ...]
-    family: str
-    chance: float  # that exactly this is the next edit
+#: Variants at most: a name that stands everywhere says little about any place.
+_MOST_VARIANTS = 60
+#: Functions that are never asynchronous, and a function that is named as a keyword.
+_NEVER_ASYNC = re.compile(r"\b__init__\b|\bconstructor\s*\(|\b[gs]et\s+\w+\s*\(")
+_AWAIT_DEFINED = re.compile(r"\b(?:def|function|fn)\s+await\b")
 
 
 def propose(
-    edits: Sequence[RecentEdit],
-    lines: Sequence[str],
-    first: int,
-    last: int,
-    cursor: int,
-    diagnostics: Sequence[Diagnostic] = (),
-    language: str = "",
-    elsewhere: Sequence[str] = (),
-    importable: Sequence[Importable] = (),
-    most: int | None = None,
-    path: str = "",
-) -> list[Proposed]:
-    """Return the edits that could follow in lines [first, last), the likeliest first.
+    request: EditRequest, region: tuple[int, int], most: int | None = None
+) -> list[RuleEdit]:
+    """Return the edits that could follow in a region, the likeliest first.
 
     Args:
-        edits: the recent edits, oldest first.
-        lines: the lines of the document; ``first``, ``last`` and ``cursor`` are 0-based lines.
-        diagnostics: the errors that the editor reports in the document.
-        language: the LSP id of the document's language.
-        elsewhere: the texts of other places that come with the request.
-        importable: names that the workspace defines, as the document would import them.
+        request: of a document. Without its path the scopes of renames are not known.
+        region: the 0-based lines [first, last) that may change.
         most: the number of edits wanted; None: all. The syntax of later ones is not checked.
-        path: the document's path; "": unknown, and then the scopes of renames are not known.
     """
-    text = "\n".join(lines)
-    scopes = RenameScopes(edits, text, path, language) if path else None
-    last = min(last, first + MOST_LINES)
-    unique = {
-        (one.first, one.last, one.lines): Proposed(
-            one.first, one.last, one.lines, "repeat", one.chance
-        )
-        for one in find_repeats(edits, lines, first, last, cursor, scopes)
-    }
-    example = read(edits, language, elsewhere, importable)
-    for find in (renamed_variants.find, imports.find):
-        for family, found in _by_family(find(example, lines, first, last), lines).items():
-            for one in found:
-                chance = FIXED.get(family) or _odds(one, found, cursor, len(unique))
-                if chance >= LEAST_OF_FAMILY:
-                    known = Proposed(one.first, one.last, one.lines, family, chance)
-                    _keep_likelier(unique, known)
-    for one in find_fixes(diagnostics, example, lines, first, last):
-        chance = FIXED["diagnosed"]
-        _keep_likelier(unique, Proposed(one.first, one.last, one.lines, "diagnosed", chance))
-    for key in [key for key in unique if _is_misplaced(key, example, lines)]:
-        del unique[key]
+    text, lines, edits = request.text, request.text.split("\n"), request.edits
+    language = request.language or language_of(request.path) or ""
+    first, last = region[0], min(region[1], region[0] + MOST_LINES)
+    cursor = text.count("\n", 0, request.cursor)
+    scopes = RenameScopes(edits, text, request.path, language) if request.path else None
+    pairs = pairs_of(edits)
+    repeats = find_repeats(edits, lines, first, last, cursor, scopes)
+    found: list[RuleEdit] = [
+        *repeats,
+        *_variants(pairs, lines, first, last, cursor, len(repeats)),
+        *find_imports(
+            text,
+            language,
+            written_lines(edits),
+            request.importable,
+            [each.text for each in request.related],
+        ),
+        *find_fixes(request.diagnostics, pairs, lines),
+    ]
+    likeliest = dict[tuple[int, int, tuple[str, ...]], RuleEdit]()
+    for one in found:
+        inside = first <= one.first and one.last <= last
+        known = likeliest.get(one.key)
+        if inside and (known is None or known.chance < one.chance):
+            likeliest[one.key] = one
+    kept = [one for one in likeliest.values() if not _is_misplaced(one, pairs, lines)]
     if scopes is not None:
-        for key in [
-            key
-            for key in unique
-            if _is_out_of_reach(_edit_of(text, lines, key), edits, path, scopes)
-        ]:
-            del unique[key]
-    steps = _chained([*unique.values()], lines, cursor, prose_rows(text, language))
+        kept = [
+            one
+            for one in kept
+            if not scopes.leaked(one.in_text(text))
+            and not namesake(one.in_text(text), edits, request.path)
+        ]
+    steps = _in_order_of_chains(kept, lines, cursor, prose_rows(text, language) if kept else set())
     steps.sort(key=lambda one: (-one.chance, one.first))
-    return list(islice(_checked(steps, lines, language) if language else steps, most))
+    return list(islice(_without_errors(steps, text, language), most))
 
 
-def _is_out_of_reach(
-    edit: Replacement, edits: Sequence[RecentEdit], path: str, scopes: RenameScopes
-) -> bool:
-    """Return whether an edit continues a recent one in another scope, or in a namesake's class."""
-    return bool(scopes.leaked(edit) or namesake(edit, edits, path))
+def place_key(line: str, name: str, at: int, cursor: int) -> tuple[bool, bool, int]:
+    """Return the sort key of a place to which a change of ``name`` is to be carried.
+
+    The definition comes first, then the places from the cursor downwards, then those above.
+
+    Args:
+        line: as it stands there, in line ``at``.
+        cursor: the line from which the user goes on; all 0-based.
+    """
+    return not (name and defines(line, name)), at < cursor, abs(at - cursor)
 
 
-def _edit_of(text: str, lines: Sequence[str], key: tuple[int, int, tuple[str, ...]]) -> Replacement:
-    first, last, new = key
-    start = sum(len(line) + 1 for line in lines[:first])
-    end = start + sum(len(line) + 1 for line in lines[first:last])
-    made = "".join(f"{line}\n" for line in new)
-    if end > len(text):  # the last line has no line end
-        end, made = len(text), made[:-1]
-    return Replacement(text, min(start, end), end, made)
-
-
-def _by_family(all_: Iterable[Found], lines: Sequence[str]) -> dict[str, list[Found]]:
-    """Return the edits found by family, each edit once and neighbours together."""
-    families: dict[str, dict[tuple[int, int, tuple[str, ...]], Found]] = {}
-    for one in all_:
-        found = families.setdefault(one.family, {})
-        if tuple(lines[one.first : one.last]) != one.lines:
-            found.setdefault((one.first, one.last, one.lines), one)
-        if len(found) > MOST_FOUND:
-            break
-    for found in families.values():
-        for run in _runs(list(found.values())):
-            found[run.first, run.last, run.lines] = run
-    return {name: list(found.values()) for name, found in families.items()}
-
-
-def _checked(steps: Sequence[Proposed], lines: Sequence[str], language: str) -> Iterator[Proposed]:
-    """Yield the edits that add no syntax errors, each checked when it is asked for."""
-    document = Unbroken(lines, language)
-    for at, one in enumerate(steps):
-        if at >= MOST_CHECKED or document.keeps(one.first, one.last, one.lines):
-            yield one
-
-
-def _keep_likelier(unique: dict[tuple[int, int, tuple[str, ...]], Proposed], one: Proposed) -> None:
-    """Add an edit, or keep the likelier one of two families."""
-    key = one.first, one.last, one.lines
-    known = unique.get(key)
-    if known is None or known.chance < one.chance:
-        unique[key] = one
-
-
-def _chained(
-    found: Sequence[Proposed], lines: Sequence[str], cursor: int, prose: Collection[int]
-) -> list[Proposed]:
-    """Return the edits with the steps of each chain in its order.
+def _in_order_of_chains(
+    found: Sequence[RuleEdit], lines: Sequence[str], cursor: int, prose: set[int]
+) -> list[RuleEdit]:
+    """Return the edits with the highest chance of each chain given to its first step.
 
     A chain replaces the same words in several lines. Lines of code come before those of ``prose``.
     """
-    made = list(found)
+    ordered = list(found)
     chains: dict[tuple[tuple[str, str], ...], list[int]] = {}
-    for at, one in enumerate(made):
+    for at, one in enumerate(found):
         if one.last - one.first == len(one.lines):
             old = "\n".join(lines[one.first : one.last])
             chains.setdefault(swapped(old, "\n".join(one.lines)), []).append(at)
     for words, chain in chains.items():
         if not words or not all(old and new for old, new in words):
             continue  # insertions and deletions depend on the text around them
-        keys = [
-            min(
+        keys = {
+            at: min(
                 (row in prose, *place_key(lines[row], words[0][0], row, cursor))
-                for row in range(made[at].first, made[at].last)
+                for row in range(found[at].first, found[at].last)
             )
             for at in chain
-        ]
-        dealt = in_order([made[at].chance for at in chain], keys)
-        for at, chance in zip(chain, dealt, strict=True):
-            made[at] = replace(made[at], chance=chance)
-    return made
+        }
+        chances = sorted((found[at].chance for at in chain), reverse=True)
+        in_order = sorted(chain, key=lambda at: (keys[at], -found[at].chance))
+        for at, chance in zip(in_order, chances, strict=True):
+            ordered[at] = replace(found[at], chance=chance)
+    return ordered
 
 
-def _runs(found: Sequence[Found]) -> Iterator[Found]:
+def _without_errors(steps: Sequence[RuleEdit], text: str, language: str) -> Iterator[RuleEdit]:
+    """Yield the edits that add no syntax errors, each checked when it is asked for."""
+    for at, one in enumerate(steps):
+        if at >= MOST_CHECKED or refuse_syntax(one.in_text(text), "", language) is None:
+            yield one
+
+
+# --- variants of renamed names ------------------------------------------------------------------
+
+
+def _variants(
+    pairs: Sequence[Pair], lines: Sequence[str], first: int, last: int, cursor: int, others: int
+) -> list[RuleEdit]:
+    """Return variants of renamed names, each with its chance."""
+    found = {one.key: one for one in find_variants(pairs, lines, first, last, _MOST_VARIANTS)}
+    for run in _runs([*found.values()]):
+        found[run.key] = run
+    all_ = [*found.values()]
+    likely = (replace(one, chance=_odds(one, all_, cursor, others)) for one in all_)
+    return [one for one in likely if one.chance >= _LEAST_VARIANT]
+
+
+def _runs(found: Sequence[RuleEdit]) -> Iterator[RuleEdit]:
     """Yield neighbouring lines that change alike as one edit, with the best find of each line."""
-    best: dict[int, Found] = {}
+    best: dict[int, RuleEdit] = {}
     for one in found:
-        if one.last == one.first + 1 == one.first + len(one.lines):
-            known = best.get(one.first)
-            if known is None or one.evidence > known.evidence:
-                best[one.first] = one
-    run: list[Found] = []
+        known = best.get(one.first)
+        if known is None or one.evidence > known.evidence:
+            best[one.first] = one
+    run: list[RuleEdit] = []
     for at in [*sorted(best), -1]:
         if run and at == run[-1].last:
             run.append(best[at])
@@ -210,22 +171,23 @@ def _runs(found: Sequence[Found]) -> Iterator[Found]:
         run = [best[at]] if at >= 0 else []
 
 
-def _odds(one: Found, all_: Sequence[Found], cursor: int, others: int) -> float:
+def _odds(one: RuleEdit, all_: Sequence[RuleEdit], cursor: int, others: int) -> float:
     """Return the chance that a variant is the next edit."""
     values = _features(one, all_, cursor, others)
     log_odds = sum(weight * value for weight, value in zip(_VARIANT, values, strict=True))
     return 1 / (1 + math.exp(-log_odds))
 
 
-def _features(one: Found, all_: Sequence[Found], cursor: int, others: int) -> tuple[float, ...]:
+def _features(
+    one: RuleEdit, all_: Sequence[RuleEdit], cursor: int, others: int
+) -> tuple[float, ...]:
     """Return the features that the odds of a variant depend on."""
-    below = one.first >= cursor
     places = Counter(each.first for each in all_)
     return (
         1.0,
         float(one.evidence),
         float(min(one.age, 4)),
-        float(below),
+        float(one.first >= cursor),
         math.log1p(abs(one.first - cursor)),
         math.log(len(places)),
         math.log(places[one.first]),
@@ -234,12 +196,37 @@ def _features(one: Found, all_: Sequence[Found], cursor: int, others: int) -> tu
     )
 
 
-def _is_misplaced(
-    key: tuple[int, int, tuple[str, ...]], example: Example, lines: Sequence[str]
-) -> bool:
-    """Return whether an edit puts something into a line that cannot stand there."""
-    first, last, new = key
-    if last - first != len(new):
+# --- edits that cannot stand where they are -----------------------------------------------------
+
+
+def _is_misplaced(one: RuleEdit, pairs: Sequence[Pair], lines: Sequence[str]) -> bool:
+    """Return whether an edit puts something into a line that cannot stand there.
+
+    That is a declared parameter in a call, ``async`` before a function that cannot be
+    asynchronous, or ``await`` in place of a function's name.
+    """
+    changed = zip(lines[one.first : one.last], one.lines, strict=False)
+    return one.last - one.first == len(one.lines) and any(
+        _declares_in_call(pairs, old, new) or _breaks_async(old, new)
+        for old, new in changed
+        if old != new
+    )
+
+
+def _declares_in_call(pairs: Sequence[Pair], old: str, new: str) -> bool:
+    if defines_function(old):
         return False
-    pairs = zip(lines[first:last], new, strict=True)
-    return any(is_misplaced(example, old, made) for old, made in pairs if old != made)
+    for pair in pairs:
+        removed, added = pair.entry
+        argument = added.strip().strip(",").strip()
+        if removed.strip() or not defines_function(pair.new) or not re.search(r"\W", argument):
+            continue
+        if new.count(argument) > old.count(argument) and "(" not in argument:
+            return True
+    return False
+
+
+def _breaks_async(old: str, new: str) -> bool:
+    if "await" in new and _AWAIT_DEFINED.search(new):
+        return True
+    return "async" in new and "async" not in old and _NEVER_ASYNC.search(new) is not None

@@ -1,8 +1,6 @@
-"""Repeated edits: what the recent edits did to some lines, done to others that read the same.
+"""Repeats: what the recent edits did to some lines, done to other lines that read the same.
 
-A renamed identifier, an added argument, a changed literal, a replaced block: what was done once is
-often done again. Found by comparing text, not by a model: each find is a draft for the model to
-judge, with the odds that it is the next edit. Pure. Knows nothing of prompts or tokens.
+A renamed identifier, an added argument, a changed literal or a replaced block is often repeated.
 """
 
 from __future__ import annotations
@@ -10,10 +8,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ..edits.origins import root_of, swapped
+from ..edits.origins import Rename, root_of, swapped
 from ..records import RecentEdit
+from .example import RuleEdit
 from .patterns import (
     CONTEXTS,
     MOST_CHARS,
@@ -24,26 +23,25 @@ from .patterns import (
     learn,
     rename,
 )
-from .rename_scopes import RenameScopes
+from .renames import RenameScopes
 
 #: Lines looked at, at most.
 MOST_LINES = 400
-#: Repetitions less likely than this are not worth a look.
+#: Repeats less likely than this are not worth a look.
 LEAST_CHANCE = 0.03
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class _Repeat:
     """Lines [first, last) of the document, 0-based, become ``lines``."""
 
     first: int
     last: int
     lines: tuple[str, ...]
-    context: int  # pieces of text that agreed on each side; more than CONTEXTS[0]: whole lines
-    age: int  # of the edit it repeats: 0 is the newest
+    context: int  # pieces of text that agree on each side; more than CONTEXTS[0]: whole lines
+    age: int  # of the edit that is repeated: 0 is the newest
     support: int = 1  # recent edits that did the same
-    deeds: frozenset[tuple[str, str]] = frozenset()  # what gave way to what
-    chance: float = 0.0  # that exactly this is the next edit, by what is known without a model
+    renames: frozenset[Rename] = frozenset()
 
 
 def find_repeats(
@@ -53,58 +51,58 @@ def find_repeats(
     last: int,
     cursor: int,
     scopes: RenameScopes | None = None,
-) -> list[Repeat]:
-    """Edits that repeat recent ones within the lines [first, last), the likeliest first.
+) -> list[RuleEdit]:
+    """Return edits that repeat recent ones within the lines [first, last), the likeliest first.
 
     Args:
         edits: oldest first.
-        lines: of the document; ``first``, ``last``, ``cursor`` (its line): 0-based.
-        scopes: where renames stop; None: nowhere.
+        lines: of the document; ``first``, ``last`` and ``cursor`` are 0-based lines.
+        scopes: the places where renames stop; None: nowhere.
     """
     rules, blocks = learn(edits)
     if not rules and not blocks:
         return []
     last = min(last, first + MOST_LINES)
     single = [one for at in range(first, last) if (one := _of_line(rules, lines[at], at, scopes))]
-    found = [*_of_blocks(blocks, lines, first, last), *_runs(single), *single]
-    unique: dict[tuple[int, int, tuple[str, ...]], Repeat] = {}
-    for repeat in found:
-        if tuple(lines[repeat.first : repeat.last]) != repeat.lines:
-            unique.setdefault((repeat.first, repeat.last, repeat.lines), repeat)
-    priced = [
-        replace(repeat, chance=_chance(repeat, [*unique.values()], cursor))
-        for repeat in unique.values()
+    unique: dict[tuple[int, int, tuple[str, ...]], _Repeat] = {}
+    for one in (*_of_blocks(blocks, lines, first, last), *_runs(single), *single):
+        if tuple(lines[one.first : one.last]) != one.lines:
+            unique.setdefault((one.first, one.last, one.lines), one)
+    all_ = [*unique.values()]
+    found = [
+        RuleEdit(one.first, one.last, one.lines, "repeat", _chance(one, all_, cursor))
+        for one in all_
     ]
-    likely = (repeat for repeat in priced if repeat.chance >= LEAST_CHANCE)
-    return sorted(likely, key=lambda repeat: (-repeat.chance, repeat.first))
+    likely = (one for one in found if one.chance >= LEAST_CHANCE)
+    return sorted(likely, key=lambda one: (-one.chance, one.first))
 
 
 def _of_line(
     rules: Sequence[LineRule], line: str, at: int, scopes: RenameScopes | None
-) -> Repeat | None:
-    """``line`` with what the best fitting rule did; None where none fits."""
+) -> _Repeat | None:
+    """Return a line changed by the rule that fits best; None if no rule fits."""
     if not line.strip() or len(line) > MOST_CHARS:
         return None
-    best: tuple[int, str, LineRule] | None = None
-    for rule in rules:  # newest first
-        found = _done_again(rule, line, at, scopes)
-        if found and (best is None or found[0] > best[0]):
-            best = (*found, rule)
-    if best is None:
+    fits = [
+        (*applied, rule)
+        for rule in rules  # newest first
+        if (applied := _applied(rule, line, at, scopes)) is not None
+    ]
+    if not fits:
         return None
-    context, text, chosen = best
+    context, text, chosen = max(fits, key=lambda fit: fit[0])
     for rule in rules:  # other names that changed too
         if scopes is None or text == line or not _stops(rule, line, at, scopes):
             text = rename(rule, text)
-    support = len({rule.age for rule in rules if rule.deed == chosen.deed})
-    deeds = frozenset(map(root_of, swapped(line, text)))
-    return Repeat(at, at + 1, (text,), context, chosen.age, support, deeds)
+    support = len({rule.age for rule in rules if rule.changes == chosen.changes})
+    renames = frozenset(map(root_of, swapped(line, text)))
+    return _Repeat(at, at + 1, (text,), context, chosen.age, support, renames)
 
 
-def _done_again(
+def _applied(
     rule: LineRule, line: str, at: int, scopes: RenameScopes | None
 ) -> tuple[int, str] | None:
-    """What :func:`apply_to_line` makes of a line; where a rename stops, the rest of its renames."""
+    """Return the result of :func:`apply_to_line`, or of the renames that may go on in the line."""
     found = apply_to_line(rule, line)
     if found is None or scopes is None or not _stops(rule, line, at, scopes):
         return found
@@ -116,51 +114,50 @@ def _done_again(
 
 
 def _stops(rule: LineRule, line: str, at: int, scopes: RenameScopes) -> bool:
-    """Whether a rename of the rule stops before a place in a line."""
+    """Return whether a rename of the rule stops before a place in a line."""
     return any(
         swap.rename and swap.old in line and not scopes.allows(swap.old, swap.new, at)
         for swap in rule.swaps
     )
 
 
-def _runs(single: Sequence[Repeat]) -> Iterator[Repeat]:
-    """Neighbouring lines that change alike, as one edit: by the same rules and no others."""
-    run: list[Repeat] = []
-    for repeat in [*single, None]:
-        goes_on = run and repeat is not None and run[-1].last == repeat.first
-        if goes_on and repeat is not None and run[-1].deeds == repeat.deeds:
-            run.append(repeat)
+def _runs(single: Sequence[_Repeat]) -> Iterator[_Repeat]:
+    """Yield neighbouring lines that change by the same renames as one edit."""
+    run: list[_Repeat] = []
+    for one in [*single, None]:
+        if run and one and run[-1].last == one.first and run[-1].renames == one.renames:
+            run.append(one)
             continue
         if len(run) > 1:
-            yield Repeat(
+            yield _Repeat(
                 run[0].first,
                 run[-1].last,
-                tuple(line for one in run for line in one.lines),
-                context=max(one.context for one in run),
-                age=min(one.age for one in run),
-                support=max(one.support for one in run),
+                tuple(line for each in run for line in each.lines),
+                context=max(each.context for each in run),
+                age=min(each.age for each in run),
+                support=max(each.support for each in run),
             )
-        run = [repeat] if repeat is not None else []
+        run = [one] if one else []
 
 
 def _of_blocks(
     rules: Sequence[BlockRule], lines: Sequence[str], first: int, last: int
-) -> Iterator[Repeat]:
-    done = Counter((rule.old, rule.new) for rule in rules)
+) -> Iterator[_Repeat]:
+    support = Counter((rule.old, rule.new) for rule in rules)
     for rule in rules:
         for at in range(first, last):
             found = apply_to_block(rule, lines, at, last)
             if found is not None:
-                support = done[rule.old, rule.new]
-                yield Repeat(*found, CONTEXTS[0] + 1, rule.age, support)
+                yield _Repeat(*found, CONTEXTS[0] + 1, rule.age, support[rule.old, rule.new])
 
 
-def _chance(repeat: Repeat, all_: Sequence[Repeat], cursor: int) -> float:
-    """A logistic regression over 1,850 repetitions found at 2,500 moments of training commits: of
-    those it calls likelier than 0.5, 69 % were the next edit to the letter.
+def _chance(repeat: _Repeat, all_: Sequence[_Repeat], cursor: int) -> float:
+    """Return the chance that a repeat is the next edit.
 
-    People go down a file: what lies above the cursor, or far below it, was mostly left alone on
-    purpose. The more places there are, the less likely is each.
+    A logistic regression over 1,850 repeats found at 2,500 moments of training commits: of those
+    that it calls likelier than 0.5, 69 % were the next edit to the letter. People go down a file,
+    and leave alone on purpose most of what lies above the cursor or far below it. The more places
+    there are, the less likely is each.
     """
     inside = any(
         other.first <= repeat.first

@@ -1,14 +1,15 @@
-"""Where a rename of the recent edits stops: where a scope, a class or a file binds the name again.
+"""Renames of the recent edits: where they stop, and which other names follow them.
 
 A parameter that was renamed in one function is not the parameter of another one. Names are looked
-up by syntax tree (:mod:`..text.scopes`); in a language without one every place is allowed. Pure.
+up by syntax tree (:mod:`..text.scopes`); in a language without one every place is allowed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import accumulate
 from pathlib import PurePosixPath
@@ -16,11 +17,12 @@ from pathlib import PurePosixPath
 from ..edits.just_done import is_same_file
 from ..edits.origins import Rename, swaps
 from ..edits.replacement import Replacement
-from ..edits.rules import parsed
 from ..records import RecentEdit
+from ..text.common import common_ends
 from ..text.names import whole_name
 from ..text.scopes import LANGUAGES, Bindings, Occurrence
-from ..text.syntax import Syntax, language_of
+from ..text.syntax import Syntax, language_of, parsed
+from .example import Pair, RuleEdit, readable, words
 from .patterns import changes_in, learn_line, paired
 
 _CONSTRUCTORS = ("__init__", "__new__", "constructor")
@@ -30,11 +32,11 @@ Span = tuple[int, int] | None
 
 @dataclass(frozen=True, slots=True)
 class _Renamed:
-    """One rename, as one recent edit made it."""
+    """A rename that a recent edit made."""
 
     old: str
     new: str
-    line: str  # as it reads since
+    line: str  # after the edit
     near: int  # 0-based, where it stood right after the edit
     path: str
 
@@ -44,8 +46,9 @@ class RenameScopes:
 
     Args:
         edits: oldest first.
-        text, path: of the document.
-        language: as an LSP id; "": told by the path.
+        text: of the document.
+        path: of the document.
+        language: LSP id; "": that of the path.
     """
 
     def __init__(
@@ -123,8 +126,10 @@ class RenameScopes:
         )
 
     def _reaches_file(self, rename: _Renamed, place: Occurrence) -> bool:
-        """Return whether a rename in another file goes on at ``place``: not where this file binds
-        or declares the name itself."""
+        """Return whether a rename in another file goes on at ``place``.
+
+        It does not where this file binds or declares the name itself.
+        """
         if place.role in ("member", "field", "keyword"):
             return not any(each.role == "field" for each in self._of(rename.old).occurrences)
         if place.scope is None:
@@ -140,13 +145,12 @@ class RenameScopes:
         return [(each, self._outer_scope(rename.old, each)) for each in found]
 
     def _rows(self, rename: _Renamed) -> list[int]:
-        """The line that a rename wrote: the nearest one that reads so."""
+        """Return the line that a rename wrote: the nearest one with its text."""
         rows = [at for at, line in enumerate(self._lines) if line.strip() == rename.line.strip()]
         return sorted(rows, key=lambda at: abs(at - rename.near))[:1]
 
     def _outer_scope(self, old: str, place: Occurrence) -> Span:
-        """Where the old name would be bound if it stood at ``place``: the smallest scope around it
-        that binds the name."""
+        """Return the smallest scope around ``place`` that binds the old name."""
         byte = self._byte_of(place)
         around = [
             each.scope
@@ -173,8 +177,10 @@ class RenameScopes:
         return origin.scope is None and place.scope == outer
 
     def _is_same_member(self, rename: _Renamed, origin: Occurrence, place: Occurrence) -> bool:
-        """Return whether ``place`` is the member, or a variable that goes by its name: one in a
-        function that hands it on as that member."""
+        """Return whether ``place`` is the member, or a variable with its name.
+
+        Such a variable is in a function that passes it on as that member.
+        """
         if place.role in ("member", "field"):
             if origin.scope is None or place.scope in (None, origin.scope):
                 return True
@@ -201,7 +207,7 @@ class RenameScopes:
         return bool(first and second) and (first[0] in second or second[0] in first)
 
     def _header(self, scope: Span) -> list[str]:
-        """Return the names in a class's first line, its own first."""
+        """Return the names in the first line of a class, that of the class first."""
         assert self._syntax is not None and scope is not None
         start = self._syntax.char_of(scope[0])
         words = re.findall(r"\w+", self._text[start : start + 300].split("\n")[0])
@@ -238,9 +244,102 @@ def _renamed_by(edit: RecentEdit) -> Iterator[_Renamed]:
 
 
 def _names_file(source: str, path: str) -> bool:
-    """Return whether an import's module, as written, may be the file at ``path``: by its name, or
-    by that of its folder, whose index may pass names on."""
+    """Return whether an import's module, as written, may be the file at ``path``.
+
+    The name of the file may agree, or that of its folder, whose index may pass names on.
+    """
     parts = re.findall(r"[\w-]+", source)
     file = PurePosixPath(path.replace("\\", "/"))
     names = {file.stem, file.parent.name} - {""}
     return not parts or parts[-1] in names or bool(names.intersection(parts))
+
+
+# --- variants -----------------------------------------------------------------------------------
+
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def find_variants(
+    pairs: Sequence[Pair], lines: Sequence[str], first: int, last: int, most: int
+) -> Iterator[RuleEdit]:
+    """Yield edits of other names with the renamed part, in every spelling, without their chances.
+
+    If ``user_id`` became ``account_id``, then ``UserId``, ``get_user_ids``, ``"user-id"`` and
+    ``USER`` follow.
+    """
+    count, known = 0, set[Rename]()
+    for pair in pairs:
+        for old, new in _changed_names(pair):
+            parts = changed_parts(old, new)
+            if parts is None or (new, old) in known or (old, new) in known:
+                continue
+            known.add((old, new))
+            table = dict(
+                zip(reversed(spellings(parts[0])), reversed(spellings(parts[1])), strict=True)
+            )
+            pattern = _any_of(table)
+            for at in readable(lines, first, last):
+                line = lines[at]
+                made = pattern.sub(lambda found, table=table: table[found[0]], line)  # type: ignore[misc]
+                if made != line and new not in words(line):
+                    evidence = 2 if old in words(line) else 1
+                    yield RuleEdit(at, at + 1, (made,), "variant", 0.0, pair.age, evidence)
+                    count += 1
+                    if count > most:
+                        return
+
+
+def changed_parts(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return the parts of one name that became others, without those that both begin and end with.
+
+    None: a name only grew or shrank, or the parts are too short.
+    """
+    one, two = parts_of(old), parts_of(new)
+    head, tail = common_ends(one, two)
+    before, after = one[head : len(one) - tail], two[head : len(two) - tail]
+    return (before, after) if after and sum(map(len, before)) >= 3 else None
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """Return the parts of a name in lower case: of ``HTTPServer_id2`` http, server, id and 2."""
+    return tuple(part.lower() for part in _PART.findall(name))
+
+
+def spellings(parts: Sequence[str]) -> tuple[str, ...]:
+    """Return each way to write a name of these parts, in the same order for every name."""
+    title = [part.capitalize() for part in parts]
+    return (
+        "_".join(parts),
+        "_".join(parts).upper(),
+        "-".join(parts),
+        parts[0] + "".join(title[1:]),
+        "".join(title),
+        " ".join(parts),
+    )
+
+
+def _replacements(before: Sequence[str], after: Sequence[str]) -> dict[str, str]:
+    """Return the replacement of each spelling of some parts; the first way to spell them counts."""
+    table: dict[str, str] = {}
+    for old, new in zip(spellings(before), spellings(after), strict=True):
+        table.setdefault(old, new)
+    return table
+
+
+def _changed_names(pair: Pair) -> Iterator[Rename]:
+    """Yield the names that changed in a line, each with the new one."""
+    one, two = words(pair.old), words(pair.new)
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, one, two, autojunk=False).get_opcodes():
+        if tag == "replace" and i2 - i1 == j2 - j1:
+            yield from zip(one[i1:i2], two[j1:j2], strict=True)
+
+
+def _any_of(names: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of parts of names, the longest first.
+
+    A part ends where another begins: "user" stands in "userName", "use" does not stand in "user".
+    """
+    longest = sorted(names, key=len, reverse=True)
+    before = ("[a-z]" if each[0].islower() else "[A-Z]" for each in longest)
+    pairs = zip(before, longest, strict=True)
+    return re.compile("|".join(rf"(?<!{one}){re.escape(each)}(?![a-z])" for one, each in pairs))
