@@ -10,9 +10,9 @@ from collections.abc import Sequence as Seq
 import numpy as np
 
 from .config import ModelConfig
-from .decoding.denoise import Denoised
-from .decoding.plan import Brief, Draft
-from .decoding.probabilities import confidence, softmax
+from .decode.completion import Brief, Draft
+from .decode.passes import Completions, Passes
+from .decode.sampling import confidence, softmax
 from .errors import InvalidRequest, NoChatTemplate, WeightsError
 from .prompt.chat import ChatTemplate
 from .prompt.formats import predicts_edits, takes_grammars
@@ -26,7 +26,7 @@ from .records import (
     Predictor,
     StepCallback,
 )
-from .runtime.backend import Backend, Cancelled, Sequence
+from .runtime.backend import Backend
 from .runtime.kv_memory import MOST_TOKENS, SIZE_CLASSES
 
 #: Seconds without a conversation after which its model is unloaded.
@@ -100,13 +100,12 @@ def chat_prompt(
 
 
 def price_labels(
-    sequence: Sequence,
+    passes: Passes,
     last_token: int,
     labels: Seq[Seq[int]],
     texts: Seq[str],
     brief: Brief,
-    cancelled: Callable[[], bool],
-) -> Denoised:
+) -> Completions:
     """Return each of ``labels`` as the whole answer, with its probability, END included.
 
     One pass scores the first tokens of all labels, then each label takes one pass.
@@ -119,19 +118,17 @@ def price_labels(
             f"'model': {brief.config.name} does not read from left to right, so it cannot say how "
             "likely a given answer is. Choose another model."
         )
-    out = sequence.score(np.asarray([last_token], np.int64), logits=True)
+    out = passes.score([last_token], logits=True)
     assert out.logits is not None
     first = softmax(out.logits[0].astype(np.float64))  # [vocab]
-    base, end, drafts = len(sequence.tokens), brief.config.end_token, []
+    base, end, drafts = len(passes.sequence.tokens), brief.config.end_token, []
     for tokens, text in zip(labels, texts, strict=True):
-        if cancelled():
-            raise Cancelled
-        whole = np.asarray([*tokens, end], np.int64)
-        further = sequence.score(whole).target_logprob[:-1]  # of the tokens behind the first
-        sequence.truncate(base)
+        whole = [*tokens, end]
+        further = passes.score(whole, logits=False).target_logprob[:-1]  # of those behind the first
+        passes.sequence.truncate(base)
         probabilities = [float(first[whole[0]]), *np.exp(further.astype(np.float64)).tolist()]
-        drafts.append(Draft(text, tuple(whole.tolist()), confidence(probabilities), 1, 0, "end"))
-    return Denoised(tuple(drafts), 1 + len(labels), 0)
+        drafts.append(Draft(text, tuple(whole), confidence(probabilities), 1, 0, "end"))
+    return passes.completions(drafts)
 
 
 class ChatEngine:

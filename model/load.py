@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .calibrate import CHOICES, calibrate
-from .decoding.prices import PassPrices
+from .decode.pass_costs import PassPrices
 from .errors import InvalidRequest
 from .network.quantize import HALF
 from .predict import Loader, LoadProgress, Model, warm_up

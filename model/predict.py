@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 from .config import ModelConfig
 from .conversation import chat_prompt, price_labels
 from .decode.answers import Reader
-from .decode.around import Around
+from .decode.completion import Brief, Plan, plan_for
+from .decode.drafts import Odds
+from .decode.endings import AnswerLimits
+from .decode.growing_canvas import grow
 from .decode.next_edit import SEARCH, WIDEST, rewrite
+from .decode.pass_costs import PassPrices
+from .decode.passes import Completions, Passes
 from .decode.recent import RecentAnswers
 from .decode.regions import at_likely_rule, region_text, rule_texts
-from .decoding.copies import Odds
-from .decoding.denoise import Denoised, Run, denoise, denoise_several, plan_for
-from .decoding.growing import grow
-from .decoding.plan import AnswerLimits, Brief, Plan
-from .decoding.prices import PassPrices
-from .decoding.second_try import denoise_fitting
+from .decode.retry import Around, write_fitting
+from .decode.speculative import write
 from .edits.half_blocks import openers
 from .errors import InvalidRequest
 from .prompt.chat import ChatTemplate
@@ -116,8 +117,8 @@ def predict(
         lease.sequence.permit(prompt.permitted or config.ends)
         prefill(lease.sequence, context[lease.reused :], cancelled, step_of(model.backend))
         prefilled = clock()
-        writing = _Writing(clock, cancelled, on_step)
-        written = _write(model, lease.sequence, prompt, request, brief, writing)
+        passes = Passes(lease.sequence, cancelled, on_step)
+        written = _write(model, passes, prompt, request, brief, clock)
     end = clock()
     if _drafts_from_the_last(request, prompt) and written.drafts:
         model.recent.note(request, prompt, written.drafts[0])
@@ -191,19 +192,11 @@ def prefill(
         sequence.extend(np.asarray(tokens[start : start + step], dtype=np.int64))
 
 
-@dataclass(frozen=True, slots=True)
-class _Writing:
-    """The caller's clock, cancellation and callback."""
-
-    clock: Clock
-    cancelled: Callable[[], bool]
-    on_step: StepCallback | None
-
-    def late_after(self, usual_ms: float, plan: Plan) -> Callable[[], bool]:
-        """Return a check whether the plan's deadline, or the usual one, has passed since now."""
-        ms = usual_ms if plan.deadline_ms is None else plan.deadline_ms
-        until_s = self.clock() + ms / 1e3
-        return lambda: self.clock() >= until_s
+def _late_after(clock: Clock, usual_ms: float, plan: Plan) -> Callable[[], bool]:
+    """Return a check whether the plan's deadline, or the usual one, has passed since now."""
+    ms = usual_ms if plan.deadline_ms is None else plan.deadline_ms
+    until_s = clock() + ms / 1e3
+    return lambda: clock() >= until_s
 
 
 def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constraint | None:
@@ -264,45 +257,41 @@ def _brief(
 
 def _write(
     model: Model,
-    sequence: Sequence,
+    passes: Passes,
     prompt: Prompt,
     request: EditRequest,
     brief: Brief,
-    writing: _Writing,
-) -> Denoised:
+    clock: Clock,
+) -> Completions:
     """Write the answers in the way that suits the request and the weights."""
-    cancelled, on_step, plan = writing.cancelled, writing.on_step, brief.plan
-    last, rng = prompt.tokens[-1], np.random.default_rng(request.seed)
+    plan, last, rng = brief.plan, prompt.tokens[-1], np.random.default_rng(request.seed)
     if request.conversation is not None and request.conversation.labels:
-        labels = [model.tokenizer.encode(label) for label in request.conversation.labels]
-        return price_labels(sequence, last, labels, request.conversation.labels, brief, cancelled)
+        texts = request.conversation.labels
+        labels = [model.tokenizer.encode(label) for label in texts]
+        return price_labels(passes, last, labels, texts, brief)
     if prompt.in_place:
-        assert isinstance(sequence, Denoises), "only such weights are given this format"
-        return grow(sequence, (last, prompt.behind), brief, rng, on_step, cancelled)
-    if prompt.rewrites and plan.temperature == 0:  # where answers are drawn, each is drawn whole
+        return passes.completions([grow(passes, (last, prompt.behind), brief, rng)])
+    if prompt.rewrites and plan.temperature == 0:  # a random draw is drawn whole
         search = SEARCH[request.quality]
-        late = writing.late_after(search.deadline_ms, plan)
+        late = _late_after(clock, search.deadline_ms, plan)
         top = prompt.region[0]
         region = model.tokenizer.encode(region_text(prompt, top, top, ()))
         rules = rule_texts(model.tokenizer, prompt, request, search.rules)
-        run = Run(sequence, cancelled, on_step)
-        return rewrite(run, [last, *region], rules, brief, search, late)
-    if _may_be_replaced(request, prompt, brief, writing):
+        return rewrite(passes, [last, *region], rules, brief, search, late)
+    if _may_be_replaced(request, prompt, brief, passes):
         around = Around(format_of(model.backend.config.prompt_format), prompt, request)
-        return denoise_fitting(sequence, last, brief, rng, around, cancelled)
-    if request.candidates == 1:
-        return denoise(sequence, last, brief, rng, on_step, cancelled)
-    return denoise_several(sequence, last, brief, rng, request.candidates, on_step, cancelled)
+        return write_fitting(passes, last, brief, rng, around)
+    return write(passes, last, brief, rng, request.candidates)
 
 
-def _may_be_replaced(request: EditRequest, prompt: Prompt, brief: Brief, writing: _Writing) -> bool:
+def _may_be_replaced(request: EditRequest, prompt: Prompt, brief: Brief, passes: Passes) -> bool:
     """Return whether the likeliest infill may be replaced by one that fits its surroundings.
 
     It must be the only one requested, with likelihoods, and not yet shown in part.
     """
     one = request.task == "infill" and not prompt.room and request.candidates == 1
     likeliest = brief.judged and brief.plan.temperature == 0 and request.grammar is None
-    return one and likeliest and brief.plan.second_tries > 0 and writing.on_step is None
+    return one and likeliest and brief.plan.second_tries > 0 and passes.on_step is None
 
 
 def _drafts_from_the_last(request: EditRequest, prompt: Prompt) -> bool:

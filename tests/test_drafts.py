@@ -11,17 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from redraft.evals.figures.drafts import columns, fields_of, together, told
-from redraft.model.decoding.copies import MEMORY, Copy, DraftTally, Odds, continuation
-from redraft.model.decoding.denoise import AUTOREGRESSIVE, denoise
-from redraft.model.decoding.judged_row import lay_out
-from redraft.model.decoding.judging import Judging
-from redraft.model.decoding.plan import AnswerLimits, Brief, Plan
-from redraft.model.decoding.prices import (
-    Groups,
-    PassPrices,
-    worth,
-    worth_groups,
-)
+from redraft.model.decode import speculative
+from redraft.model.decode.completion import AUTOREGRESSIVE, Brief, Plan
+from redraft.model.decode.drafts import MEMORY, Copy, DraftTally, Odds, continuation
+from redraft.model.decode.endings import AnswerLimits
+from redraft.model.decode.pass_costs import Groups, PassPrices, worth, worth_groups
+from redraft.model.decode.passes import Passes
+from redraft.model.decode.speculative import Drafter, lay_out
 from redraft.model.predict import Model, predict
 from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
 from redraft.model.runtime.backend import (
@@ -194,7 +190,7 @@ def written(
     brief = Brief(
         config, VOCAB, plan, AnswerLimits(60), source=source, prices=prices, odds=odds or Odds()
     )
-    result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(seed))
+    result = speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(seed))
     return result.drafts[0].token_ids, sequence.log, result.drafted
 
 
@@ -255,7 +251,7 @@ def test_guesses_follow_the_token_that_the_pass_has_written() -> None:
         sequence = FakeBackend(nothing, config, judge, follows).open(100)
         sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
         brief = Brief(config, VOCAB, Plan(threshold=0.9, copies=False), AnswerLimits(40))
-        result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0))
+        result = speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(0))
         (counts,) = result.drafted
         if follows is not None:
             assert counts.right == counts.drafted
@@ -322,9 +318,8 @@ def test_the_sampler_is_asked_for_as_many_guesses_as_may_pay(
     token = np.array([[7, 1], [8, 1], [9, 1]])
     logit = np.array([[1, -99]] * 3, np.float32)
     guesses = MaskGuesses(token, np.full(3, sure, np.float32), logit, logit, follows)
-    judging = cast(Any, SimpleNamespace(_prices=prices))
-    judging.answer = SimpleNamespace(brief=SimpleNamespace(odds=Odds()))
-    drafts = Judging._chain(judging, guesses, range(3), 5)
+    drafter = cast(Any, SimpleNamespace(_prices=prices, _brief=SimpleNamespace(odds=Odds())))
+    drafts = Drafter._chain(drafter, guesses, range(3), 5)
     assert asked == [5, 7, 8][:wanted], "each behind the guess before it"
     assert [each.token for each in drafts] == [7, 8, 9][:wanted]
 
@@ -436,15 +431,15 @@ def test_drafts_that_were_counted_survive_the_wire() -> None:
 
 
 def test_a_row_without_masks_is_causal() -> None:
-    row = lay_out(7, Odds().of_copy(Copy((8, 9), 1)))
+    row = lay_out(7, [8, 9], held=0)
     assert row.tokens.tolist() == [7, 8, 9]
     assert row.positions.tolist() == [0, 1, 2]
     assert row.sees.tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
-    assert row.judging == 3
+    assert row.masks == 0
 
 
 def test_masks_continue_their_token_and_see_what_is_before_them_but_other_groups() -> None:
-    row = lay_out(7, Odds().of_copy(Copy((8,), 1)), MASK, group=2)
+    row = lay_out(7, [8], 0, Groups(2, (0, 1)), MASK)
     assert row.tokens.tolist() == [7, 8, MASK, MASK, MASK, MASK]
     assert row.positions.tolist() == [0, 1, 1, 2, 2, 3]
     assert row.sees.astype(int).tolist() == [
@@ -455,10 +450,10 @@ def test_masks_continue_their_token_and_see_what_is_before_them_but_other_groups
         [1, 1, 0, 0, 1, 0],
         [1, 1, 0, 0, 1, 1],
     ]
-    assert row.judging == 2
+    assert row.masks == 4
 
 
 @pytest.mark.parametrize("group", [1, 2, 3, 4])
 def test_as_many_drafts_as_masks_make_a_square(group: int) -> None:
-    drafts = Odds().of_copy(Copy(tuple(range(group)), 1))
-    assert len(lay_out(7, drafts, MASK, group).tokens) == (group + 1) ** 2
+    groups = Groups(group, tuple(range(group + 1)))
+    assert len(lay_out(7, range(group), 0, groups, MASK).tokens) == (group + 1) ** 2

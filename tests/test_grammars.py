@@ -8,8 +8,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from redraft.model.decoding.denoise import Denoised, denoise
-from redraft.model.decoding.plan import AnswerLimits, Brief, Plan
+from redraft.model.decode import speculative
+from redraft.model.decode.completion import Brief, Plan
+from redraft.model.decode.endings import AnswerLimits
+from redraft.model.decode.passes import Completions, Passes
 from redraft.model.errors import InvalidRequest
 from redraft.model.prompt.grammars import WholeAnswer
 from redraft.model.records import Grammar
@@ -44,7 +46,7 @@ def write(
     verifier: str = "ar",
     max_tokens: int = 40,
     **plan: bool,
-) -> Denoised:
+) -> Completions:
     backend = FakeBackend(noise, small_config(verifier=verifier))
     sequence = backend.open(500)
     sequence.extend(np.asarray(PROMPT[:-1], np.int64))
@@ -56,7 +58,7 @@ def write(
         constraint=WholeAnswer(grammar, TOKENIZER, END),
         source=np.asarray(PROMPT, np.int64),
     )
-    return denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0))
+    return speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(0))
 
 
 def brute_force(texts: set[str], noise: Noise) -> list[int]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import pytest
-from redraft.model.decoding.growing import BEGIN, grow
-from redraft.model.decoding.plan import AnswerLimits, Brief, Plan
+from redraft.model.decode.completion import Brief, Plan
+from redraft.model.decode.endings import AnswerLimits
+from redraft.model.decode.growing_canvas import BEGIN, grow
+from redraft.model.decode.passes import Passes
 from redraft.model.records import CanvasState
 from redraft.model.runtime.backend import Cancelled, IntArray, Scores
 from support.tiny import tiny_config, tiny_tokenizer
@@ -53,9 +56,10 @@ def written(think: Callable[[list[int]], list[Thought]], **limits: int) -> tuple
     brief = Brief(
         CONFIG, TOKENIZER.vocab_bytes, Plan(0.9), AnswerLimits(**{"max_tokens": 32, **limits})
     )
-    done = grow(model, (word("x"), [word("a")]), brief, RNG)
-    assert done.passes == len(model.seen)
-    return done.drafts[0].text, model
+    passes = Passes(cast(Any, model))
+    draft = grow(passes, (word("x"), [word("a")]), brief, RNG)
+    assert passes.count == len(model.seen)
+    return draft.text, model
 
 
 def test_it_grows_until_everything_fits() -> None:
@@ -116,7 +120,8 @@ def test_the_canvas_is_shown_and_can_be_cancelled() -> None:
     states: list[CanvasState] = []
     model = Thinking(lambda canvas: [(word("b"), 0.5)] * len(canvas))
     brief = Brief(CONFIG, TOKENIZER.vocab_bytes, Plan(0.9), AnswerLimits(max_tokens=8))
-    grow(model, (word("x"), []), brief, RNG, states.append)
+    passes = Passes(cast(Any, model), on_step=states.append)
+    grow(passes, (word("x"), []), brief, RNG)
     assert [state.show() for state in states] == ["b░░░", "bb░░", "bbb░", "bbbb"]
     with pytest.raises(Cancelled):
-        grow(model, (word("x"), []), brief, RNG, cancelled=lambda: True)
+        grow(Passes(cast(Any, model), lambda: True), (word("x"), []), brief, RNG)

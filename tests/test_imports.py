@@ -34,7 +34,7 @@ LEVELS = {
     "model": (
         "__init__ errors config silence memo validation release", "records", "wire remote queue",
         "text", "edits prompt network", "rules weights", "edits.verdict",
-        "runtime", "decoding", "decode", "calibrate", "conversation predict",
+        "runtime", "decode", "calibrate", "conversation predict",
         "load engine training",
     ),
     "lsp": ("settings", "editor", "context", "session", "recording", "connection"),

@@ -8,16 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from redraft.model.decoding.copies import Copy, continuation
-from redraft.model.decoding.denoise import (
-    AUTOREGRESSIVE,
-    Denoised,
-    denoise,
-    denoise_several,
-    plan_for,
-)
-from redraft.model.decoding.plan import AnswerLimits, Brief, Draft, Plan
-from redraft.model.decoding.probabilities import sure_part
+from redraft.model.decode import speculative
+from redraft.model.decode.completion import AUTOREGRESSIVE, Brief, Draft, Plan, plan_for
+from redraft.model.decode.drafts import Copy, continuation
+from redraft.model.decode.endings import AnswerLimits, sure_part
+from redraft.model.decode.passes import Completions, Passes
 from redraft.model.prompt.constraints import Constraint
 from redraft.model.records import CanvasState
 from redraft.model.runtime.backend import Cancelled
@@ -74,10 +69,10 @@ def judged(
     limits: AnswerLimits | None = None,
     constraint: Constraint | None = None,
     seed: int = 0,
-) -> tuple[Draft, FakeSequence, Denoised]:
+) -> tuple[Draft, FakeSequence, Completions]:
     sequence, brief = judged_over(drafts, judge)
     brief = replace(brief, plan=plan, limits=limits or brief.limits, constraint=constraint)
-    result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(seed))
+    result = speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(seed))
     passes = [entry for entry in sequence.log if entry != "extend"]
     assert result.passes == len(passes) == result.drafts[0].steps
     return result.drafts[0], sequence, result
@@ -97,7 +92,9 @@ def test_the_last_state_of_a_judged_answer_is_its_text_and_no_more() -> None:
     sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
     states: list[CanvasState] = []
     brief = Brief(config, VOCAB, PLAIN, AnswerLimits(max_tokens=30))
-    denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0), states.append)
+    speculative.write(
+        Passes(sequence, on_step=states.append), PROMPT[-1], brief, np.random.default_rng(0)
+    )
     assert states[-1].pieces == ("a", "b", "c")
 
 
@@ -138,7 +135,9 @@ def copied(source: str, text: str, rounds: int = 1) -> tuple[Draft, list[str]]:
     plan = replace(PLAIN, drafts=False)
     tokens = np.asarray([*ids(source), END, *PROMPT], dtype=np.int64)
     brief = Brief(config, VOCAB, plan, AnswerLimits(max_tokens=60), source=tokens)
-    (draft,) = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0)).drafts
+    (draft,) = speculative.write(
+        Passes(sequence), PROMPT[-1], brief, np.random.default_rng(0)
+    ).drafts
     return draft, sequence.log
 
 
@@ -187,6 +186,8 @@ def test_judged_answers_end_at_the_token_and_line_limits() -> None:
 
 # --- lines too unlikely to show ----------------------------------------------------------------
 
+LINES = AnswerLimits(99, line_above=0.3)
+
 
 def test_a_line_too_unlikely_is_left_out_and_not_finished() -> None:
     """0.8 for the break and each letter: below 0.3 with the sixth token of the second line."""
@@ -229,7 +230,7 @@ def test_the_head_of_a_block_is_cut_together_with_its_body(
     text: str, sure: list[float], cut: int | None
 ) -> None:
     tokens = [char.encode() for char in text]
-    assert sure_part(tokens, sure, 0, 0.3, openers=(":", "{")) == cut
+    assert sure_part(tokens, sure, 0, AnswerLimits(99, line_above=0.3, openers=(":", "{"))) == cut
 
 
 @pytest.mark.parametrize(
@@ -247,14 +248,14 @@ def test_the_sure_part_ends_before_the_first_unlikely_line(
     text: str, sure: list[float], cut: int | None
 ) -> None:
     tokens = [char.encode() for char in text]
-    assert sure_part(tokens, sure, 0, 0.3) == cut
-    assert sure_part(tokens, sure, 0, 0.0) is None
+    assert sure_part(tokens, sure, 0, LINES) == cut
+    assert sure_part(tokens, sure, 0, AnswerLimits(99)) is None
 
 
 def test_a_break_in_one_token_with_the_text_before_it_ends_a_line_too() -> None:
     fused = [b"a", b");\n", b"x", b"y"]
-    assert sure_part(fused, [0.9, 0.9, 0.1, 0.1], 0, 0.3) == 3
-    assert sure_part(fused, [0.9, 0.2, 0.9, 0.9], 0, 0.3) is None  # the first line's own doubt
+    assert sure_part(fused, [0.9, 0.9, 0.1, 0.1], 0, LINES) == 3
+    assert sure_part(fused, [0.9, 0.2, 0.9, 0.9], 0, LINES) is None  # the first line's own doubt
 
 
 @pytest.mark.parametrize(
@@ -270,7 +271,8 @@ def test_what_gets_too_unlikely_as_a_whole_ends_before_its_line(
     text: str, least: float, cut: int | None
 ) -> None:
     tokens = [char.encode() for char in text]
-    assert sure_part(tokens, [0.8] * len(tokens), 0, 0.0, least_total=least) == cut
+    limits = AnswerLimits(99, total_above=least)
+    assert sure_part(tokens, [0.8] * len(tokens), 0, limits) == cut
 
 
 def test_a_hopeless_answer_is_given_up_in_the_middle_of_its_line() -> None:
@@ -301,7 +303,7 @@ def test_the_line_limit_keeps_the_break_above_a_line() -> None:
 
 
 def test_the_forced_beginning_is_no_line_of_the_models() -> None:
-    assert sure_part([b"wo\n", b"\n", b"a"], [1.0, 0.1, 0.1], 3, 0.3) is None
+    assert sure_part([b"wo\n", b"\n", b"a"], [1.0, 0.1, 0.1], 3, LINES) is None
 
 
 @pytest.mark.parametrize("plan", [PLAIN, AUTOREGRESSIVE])
@@ -322,7 +324,7 @@ def test_judged_candidates_differ_in_their_first_token_and_share_its_pass() -> N
     sequence = backend.open(100)
     sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
     brief = Brief(config, VOCAB, PLAIN, AnswerLimits(max_tokens=30))
-    result = denoise_several(sequence, PROMPT[-1], brief, np.random.default_rng(0), 2)
+    result = speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(0), 2)
     assert [draft.text for draft in result.drafts] == ["abc", "?bc"]
     assert sequence.tokens == PROMPT[:-1]
 
@@ -330,10 +332,10 @@ def test_judged_candidates_differ_in_their_first_token_and_share_its_pass() -> N
 # --- several candidates -----------------------------------------------------------------------
 
 
-def packed(predict: Predict, count: int, plan: Plan = PLAIN) -> tuple[Denoised, FakeSequence]:
+def packed(predict: Predict, count: int, plan: Plan = PLAIN) -> tuple[Completions, FakeSequence]:
     sequence, brief = sequence_over(predict)
-    result = denoise_several(
-        sequence, PROMPT[-1], replace(brief, plan=plan), np.random.default_rng(0), count
+    result = speculative.write(
+        Passes(sequence), PROMPT[-1], replace(brief, plan=plan), np.random.default_rng(0), count
     )
     return result, sequence
 
@@ -368,7 +370,7 @@ def test_the_first_row_of_a_packed_pass_is_what_a_single_one_writes(
     single, _, _ = write(noise, plan, limits=AnswerLimits(max_tokens=20))
     sequence, brief = sequence_over(noise)
     brief = replace(brief, plan=plan, limits=AnswerLimits(max_tokens=20))
-    several = denoise_several(sequence, PROMPT[-1], brief, np.random.default_rng(0), 4)
+    several = speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(0), 4)
     assert single.token_ids in {draft.token_ids for draft in several.drafts}
     assert sequence.tokens == PROMPT[:-1]
 
@@ -421,5 +423,5 @@ def test_a_cancel_stops_before_the_next_pass(after: int) -> None:
         return len(asked) > after
 
     with pytest.raises(Cancelled):
-        denoise(sequence, PROMPT[-1], brief, np.random.default_rng(0), cancelled=cancelled)
+        speculative.write(Passes(sequence, cancelled), PROMPT[-1], brief, np.random.default_rng(0))
     assert sequence.log == ["denoise"] * after

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from redraft.model.decoding.copies import Drafted
-from redraft.model.decoding.judged_row import JudgedRow, lay_out
+from redraft.model.decode.pass_costs import Groups
+from redraft.model.decode.speculative import lay_out
 from redraft.model.runtime.backend import MaskGuesses, Rows
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.onnx_sequence import OnnxSequence
@@ -22,10 +22,10 @@ def some_tokens(count: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(CONFIG.special_tokens, CONFIG.vocab, count)
 
 
-def row(drafts: int, group: int, behind: tuple[int, ...] | None = None) -> JudgedRow:
+def row(drafts: int, group: int, behind: tuple[int, ...] | None = None) -> Rows:
     last, *tokens = some_tokens(drafts + 1, seed=5).tolist()
-    drafted = tuple(Drafted(token, "mask", 5, 0.5) for token in tokens)
-    return lay_out(last, drafted, CONFIG.mask_token, group, behind)
+    groups = Groups(group, tuple(range(drafts + 1)) if behind is None else behind)
+    return lay_out(last, tokens, CACHED, groups, CONFIG.mask_token)
 
 
 def opened(folder: Path) -> OnnxSequence:
@@ -34,8 +34,8 @@ def opened(folder: Path) -> OnnxSequence:
     return sequence
 
 
-def judged(sequence: OnnxSequence, laid: JudgedRow):  # type: ignore[no-untyped-def]
-    return sequence.read(laid.rows(len(sequence.tokens)), logits=True)
+def judged(sequence: OnnxSequence, laid: Rows):  # type: ignore[no-untyped-def]
+    return sequence.read(laid, logits=True)
 
 
 def chain(masks: MaskGuesses, count: int, before: int) -> tuple[list[int], list[float]]:
@@ -50,14 +50,16 @@ def chain(masks: MaskGuesses, count: int, before: int) -> tuple[list[int], list[
 @pytest.mark.parametrize("variant", ["fp32", "q8", "int8"])
 @pytest.mark.parametrize("laid", [row(0, 3), row(2, 3), row(3, 2, (0, 3))])
 def test_the_judge_says_the_same_with_and_without_masks(
-    variant: str, laid: JudgedRow, tmp_path: Path
+    variant: str, laid: Rows, tmp_path: Path
 ) -> None:
     sequence = opened(store(CONFIG, variant, tmp_path))
     out = judged(sequence, laid)
-    assert len(sequence.tokens) == CACHED + laid.judging  # no mask stays in the cache
+    assert (
+        len(sequence.tokens) == CACHED + len(laid.tokens) - laid.masks
+    )  # no mask stays in the cache
     after = sequence.score(some_tokens(4, seed=9))
     sequence.truncate(CACHED)
-    plain = sequence.score(laid.tokens[: laid.judging], logits=True)
+    plain = sequence.score(laid.tokens[: -laid.masks], logits=True)
     again = sequence.score(some_tokens(4, seed=9))
     assert np.array_equal(out.logits, plain.logits)  # bit by bit, or drafts change answers
     assert np.array_equal(out.target_logprob[:-1], plain.target_logprob[:-1])
@@ -73,7 +75,7 @@ def test_infills_with_masks_and_branches_of_edits_take_turns_on_one_sequence(
     depths, sees = np.arange(4), np.tril(np.ones((4, 4), np.bool_))
 
     def infill() -> list[int]:
-        said = sequence.read(laid.rows(CACHED))
+        said = sequence.read(laid)
         sequence.truncate(CACHED)
         return [*said.top[:, 0].tolist(), *said.masks.token[:, 0].tolist()]
 
@@ -133,7 +135,7 @@ def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
         found, expected = judged(sequence, laid), judged(twin, laid)  # type: ignore[arg-type]
         assert np.array_equal(found.top[:, 0], expected.top[:, 0])
         assert found.masks is not None and expected.masks is not None
-        count = len(laid.behind) * laid.group
+        count = laid.masks
         for before in some_tokens(5, seed=11).tolist():
             tokens, sure = chain(found.masks, count, before)
             like, as_sure = chain(expected.masks, count, before)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from redraft.model import load
-from redraft.model.decoding.denoise import AUTOREGRESSIVE
+from redraft.model.decode.completion import AUTOREGRESSIVE
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.network.onnx_files import materialise
 from redraft.model.predict import Model, predict

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from redraft.evals.latency.latency import places
+from redraft.model.decode.completion import AUTOREGRESSIVE, plan_for
+from redraft.model.decode.pass_costs import PassPrices
 from redraft.model.decode.recent import RecentAnswers
-from redraft.model.decoding.denoise import AUTOREGRESSIVE, plan_for
-from redraft.model.decoding.prices import PassPrices
 from redraft.model.load import onnx_loader
 from redraft.model.predict import Model, predict
 from redraft.model.records import EditRequest

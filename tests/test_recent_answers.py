@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from redraft.model.decode.completion import Draft
 from redraft.model.decode.recent import MOST, RecentAnswers
-from redraft.model.decoding.plan import Draft
-from redraft.model.decoding.probabilities import confidence
+from redraft.model.decode.sampling import confidence
 from redraft.model.predict import Model, predict
 from redraft.model.prompt.render import Prompt
 from redraft.model.records import EditRequest

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from redraft.evals.benchmarks.likelihood import nats_of, nats_of_nothing
 from redraft.model.decode.branches import OldText
+from redraft.model.decode.completion import Brief, Draft, plan_for
+from redraft.model.decode.endings import AnswerLimits
 from redraft.model.decode.next_edit import SEARCH, RuleText, SearchBudget, rewrite
+from redraft.model.decode.passes import Completions, Passes
 from redraft.model.decode.regions import at_likely_rule
-from redraft.model.decoding.denoise import Denoised, Run, plan_for
-from redraft.model.decoding.plan import AnswerLimits, Brief, Draft
 from redraft.model.records import EditRequest, RecentEdit
 from redraft.model.runtime.backend import FloatArray
 from redraft.model.runtime.onnx_backend import OnnxBackend
@@ -44,7 +45,7 @@ def rewritten(
     budget: SearchBudget = HIGH,
     late: bool = False,
     min_tokens: int = 0,
-) -> Denoised:
+) -> Completions:
     config = small_config(8, "ar")
     if isinstance(causal, Answers):
         causal.prompt = len(PROMPT)
@@ -58,13 +59,13 @@ def rewritten(
         AnswerLimits(256, min_tokens),
         source=np.asarray(PROMPT, np.int64),
     )
-    run = Run(sequence, lambda: False, None)
+    run = Passes(sequence, lambda: False)
     found = rewrite(run, [PROMPT[-1], *ids(region)], rules, brief, budget, lambda: late)
     assert sequence.tokens == PROMPT[:-1], "no branch stays behind the prompt"
     return found
 
 
-def texts(found: Denoised) -> list[str]:
+def texts(found: Completions) -> list[str]:
     return [draft.text for draft in found.drafts]
 
 
@@ -237,7 +238,7 @@ def test_branches_of_a_real_graph_equal_the_same_texts_read_alone(tmp_path: Path
     prompt = [*ids("some context "), SPECIAL]
     sequence.extend(np.asarray(prompt[:-1], np.int64))
     region = ids("x = 1\ny = 2\n")
-    run = Run(sequence, lambda: False, None)
+    run = Passes(sequence, lambda: False)
     wanted = [tuple(ids(text)) for text in ("x = 1\ny = 3\n", "x = 2\ny = 2\n", "y = 2\n")]
     rules = [RuleText(text, 0.9, "repeat") for text in wanted]
     found = rewrite(run, [prompt[-1], *region], rules, brief, HIGH, lambda: False)

@@ -15,8 +15,10 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from redraft.model.decoding.denoise import denoise
-from redraft.model.decoding.plan import AnswerLimits, Brief, Plan
+from redraft.model.decode import speculative
+from redraft.model.decode.completion import Brief, Plan
+from redraft.model.decode.endings import AnswerLimits
+from redraft.model.decode.passes import Passes
 from redraft.model.errors import InvalidRequest
 from redraft.model.prompt.grammars import WholeAnswer
 from redraft.model.records import Grammar
@@ -44,7 +46,7 @@ def _answer(schema: str, seed: int) -> str:
     limits = AnswerLimits(max_tokens=MAX_TOKENS)
     brief = Brief(backend.config, VOCAB, Plan(threshold=0.9, copies=False), limits, constraint)
     rng = np.random.default_rng(seed)
-    return denoise(sequence, PROMPT[-1], brief, rng).drafts[0].text
+    return speculative.write(Passes(sequence), PROMPT[-1], brief, rng).drafts[0].text
 
 
 @pytest.mark.timeout(3_000)

@@ -8,8 +8,7 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from redraft.model.decoding.denoise import AUTOREGRESSIVE, plan_for
-from redraft.model.decoding.plan import Plan
+from redraft.model.decode.completion import AUTOREGRESSIVE, Plan, plan_for
 from redraft.model.predict import Model, predict
 from redraft.model.prompt.tokens import PREFIX
 from redraft.model.records import CanvasState, EditRequest, Prediction

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from redraft.model.decoding.copies import Drafted
-from redraft.model.decoding.judged_row import lay_out
+from redraft.model.decode.pass_costs import Groups
+from redraft.model.decode.speculative import lay_out
 from redraft.model.runtime.backend import Rows
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.onnx_pass import Pass
@@ -56,9 +56,9 @@ def branched(sequence: OnnxSequence) -> Any:
 
 
 def judged(sequence: OnnxSequence) -> Any:
-    drafts = tuple(Drafted(int(token), "copy", 1, 0.5) for token in some(2, 4))
-    row = lay_out(int(some(1, 5)[0]), drafts, CONFIG.mask_token, 2)
-    return sequence.read(row.rows(len(sequence.tokens)), logits=True)
+    groups, held = Groups(2, (0, 1, 2)), len(sequence.tokens)
+    rows = lay_out(int(some(1, 5)[0]), some(2, 4).tolist(), held, groups, CONFIG.mask_token)
+    return sequence.read(rows, logits=True)
 
 
 def verified(sequence: OnnxSequence) -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from redraft.model.decoding.plan import Plan
+from redraft.model.decode.completion import Plan
 from redraft.model.predict import Model, predict
 from redraft.model.records import Conversation, EditRequest, Message
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from redraft.model.decoding.plan import Plan
+from redraft.model.decode.completion import Plan
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.fitting import fit
 from redraft.model.predict import Model, predict

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from redraft.model.decoding.plan import Plan
+from redraft.model.decode.completion import Plan
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.gate_file import shipped
 from redraft.model.edits.replacement import Replacement

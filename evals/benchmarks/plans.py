@@ -7,8 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, get_args, get_type_hints
 
 from redraft.model.config import ModelConfig
-from redraft.model.decoding.denoise import AUTOREGRESSIVE, plan_for
-from redraft.model.decoding.plan import Plan
+from redraft.model.decode.completion import AUTOREGRESSIVE, Plan, plan_for
 from redraft.model.errors import SettingsError
 
 PLANS: dict[str, Plan] = {

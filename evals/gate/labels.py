@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from redraft.model.decoding.probabilities import confidence
+from redraft.model.decode.sampling import confidence
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.facts import with_facts
 from redraft.model.edits.gate import least_total, threshold

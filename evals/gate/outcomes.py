@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from redraft.lsp.session.questions import Query
 from redraft.lsp.session.questions import infill as infill_request
 from redraft.lsp.settings import LspSettings
-from redraft.model.decoding.plan import Plan
+from redraft.model.decode.completion import Plan
 from redraft.model.predict import Model, predict
 from redraft.model.records import LEAST_LOG, Prediction
 

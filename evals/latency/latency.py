@@ -33,9 +33,8 @@ from redraft.evals.latency.keystroke import keystroke_overhead
 from redraft.lsp.context import git
 from redraft.lsp.context.reading import Unreadable, read_file
 from redraft.model.calibrate import measure_passes
+from redraft.model.decode.completion import AUTOREGRESSIVE, Plan
 from redraft.model.decode.recent import RecentAnswers
-from redraft.model.decoding.denoise import AUTOREGRESSIVE
-from redraft.model.decoding.plan import Plan
 from redraft.model.errors import InstallError
 from redraft.model.load import KV_BYTES, onnx_loader
 from redraft.model.predict import Model, predict

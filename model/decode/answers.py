@@ -6,9 +6,6 @@ import math
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
-from ..decode.next_edit import likelihood
-from ..decoding.plan import Draft
-from ..decoding.probabilities import confidence, line_logs
 from ..edits.cut_back import cut_back
 from ..edits.facts import with_facts
 from ..edits.replacement import Replacement
@@ -18,6 +15,9 @@ from ..prompt.formats import Format
 from ..prompt.render import Prompt
 from ..records import LEAST_LOG, Candidate, Confidence, EditRequest, Source
 from ..rules.diagnostics import mending_first
+from .completion import Draft
+from .next_edit import likelihood
+from .sampling import confidence, line_logs
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..decoding.copies import continuation
-from ..decoding.denoise import Denoised, Run
-from ..decoding.plan import Brief, Draft
-from ..decoding.prices import worth
-from ..decoding.probabilities import confidence, decode
 from ..records import LEAST_LOG, Confidence, Quality
 from ..runtime.backend import Scores
 from ..text.common import common_head, common_tail
 from .branches import CONFIRM, Branch, OldText, log_of, pack, take
+from .completion import Brief, Draft, decode
+from .drafts import continuation
+from .pass_costs import worth
+from .passes import Completions, Passes
+from .sampling import confidence
 
 #: Probability of "no edit" from which the model writes nothing, where that may be the answer.
 QUIET = 0.5
@@ -85,13 +85,13 @@ class _Scored:
 
 
 def rewrite(
-    run: Run,
+    passes: Passes,
     text: Seq[int],
     rules: Seq[RuleText],
     brief: Brief,
     budget: SearchBudget,
     late: Callable[[], bool],
-) -> Denoised:
+) -> Completions:
     """Return the region rewritten, best first; unchanged alone where no edit is likelier.
 
     1. Score the region as it is.
@@ -99,16 +99,16 @@ def rewrite(
     3. Rank by the probability of the copied and the changed part, and by that of the rule.
 
     Args:
-        run: passes over a sequence that holds the prompt without its last token.
+        passes: over a sequence that holds the prompt without its last token.
         text: the prompt's last token, and the tokens of the region as it is, without END.
         late: whether the deadline has passed.
     """
-    base, end = len(run.sequence.tokens), brief.config.end_token
+    base, end = len(passes.sequence.tokens), brief.config.end_token
     last, region = text[0], text[1:]
     ends = frozenset(i for i in set(region) if b"\n" in brief.vocab_bytes[i])
     old = OldText((*region, end), ends)
     usable = [(each, common_head(old.tokens, (*each.tokens, end))) for each in rules]
-    scored = _score(run, last, old, usable, budget)  # 1.
+    scored = _score(passes, last, old, usable, budget)  # 1.
     unchanged = scored.copied[-1]
     is_quiet = brief.limits.min_tokens == 0 and unchanged >= math.log(QUIET)
     branches = [
@@ -120,18 +120,18 @@ def rewrite(
         branch = Branch(old, start.at, start.log, [], [])
         branch.append(start.token, start.own)
         branches.append(branch)
-    _write(run, branches, brief, base, late)  # 2.
-    run.sequence.truncate(base)  # no later prompt continues a branch
+    _write(passes, branches, brief, base, late)  # 2.
+    passes.sequence.truncate(base)  # no later prompt continues a branch
     drafts = _ranked(branches, unchanged, brief)  # 3.
     drafts.append(_unchanged(old, unchanged, brief))
-    return Denoised(tuple(drafts), run.passes, run.prefilled, run.tally.counts())
+    return passes.completions(drafts)
 
 
 # --- scoring the old text -------------------------------------------------------------------------
 
 
 def _score(
-    run: Run,
+    passes: Passes,
     last: int,
     old: OldText,
     rules: Seq[tuple[RuleText, int]],
@@ -145,7 +145,7 @@ def _score(
         chunk = rows[begin : begin + WIDEST]
         places = range(begin, begin + len(chunk))
         whole = any(place in places for _, place in rules)
-        out = run.score(chunk, whole, old.tokens[begin : begin + len(chunk)])
+        out = passes.score(chunk, whole, old.tokens[begin : begin + len(chunk)])
         for row, at in enumerate(places):
             for index, (rule, place) in enumerate(rules):
                 if place == at:
@@ -219,26 +219,26 @@ def _of_rule(old: OldText, rule: RuleText, at: int, scored: _Scored, index: int)
 
 
 def _write(
-    run: Run, branches: Seq[Branch], brief: Brief, base: int, late: Callable[[], bool]
+    passes: Passes, branches: Seq[Branch], brief: Brief, base: int, late: Callable[[], bool]
 ) -> None:
     """Write all ``branches`` to their ends, or to where they are hopeless or too late."""
-    scored = len(run.sequence.tokens)
+    scored = len(passes.sequence.tokens)
     while going := _going(branches, late()):
         drafts = [_draft(each, brief, WIDEST // len(going)) for each in going]
         needed = sum(
             len(each.tokens) - len(each.rows) + len(draft)
             for each, draft in zip(going, drafts, strict=True)
         )
-        if len(run.sequence.tokens) + needed + 1 > run.sequence.capacity:
-            run.sequence.truncate(scored)
+        if len(passes.sequence.tokens) + needed + 1 > passes.sequence.capacity:
+            passes.sequence.truncate(scored)
             for each in branches:
                 each.rows.clear()
-            if sum(len(each.tokens) for each in going) + scored + 1 > run.sequence.capacity:
+            if sum(len(each.tokens) for each in going) + scored + 1 > passes.sequence.capacity:
                 return
             drafts = [()] * len(going)
-        cached = len(run.sequence.tokens) - base
+        cached = len(passes.sequence.tokens) - base
         packed = pack(going, drafts, base, cached)
-        take(packed, run.read(packed.rows), cached)
+        take(packed, passes.read(packed.rows), cached)
 
 
 def _going(branches: Seq[Branch], is_late: bool) -> list[Branch]:

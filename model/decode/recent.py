@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from ..decoding.plan import Draft
 from ..prompt.render import Prompt
 from ..prompt.tokens import Tokenizer
 from ..records import EditRequest
+from .completion import Draft
 
 #: Answers kept: editors ask in turns for ghost text and next edits, in a few files.
 MOST = 8

@@ -15,8 +15,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..decoding.denoise import AUTOREGRESSIVE, denoise, plan_for
-from ..decoding.plan import AnswerLimits, Brief, Plan
+from ..decode.completion import AUTOREGRESSIVE, Brief, Plan, plan_for
+from ..decode.endings import AnswerLimits
+from ..decode.passes import Passes
+from ..decode.speculative import write
 from .mask_drafts import rightness
 from .reference.torch_backend import TorchBackend
 from .reference.torch_network import Network
@@ -118,9 +120,8 @@ def _decode(
         )
         sequence = backend.open(len(tokens) + 128)
         sequence.extend(tokens[: prompt - 1])
-        draft = denoise(sequence, int(tokens[prompt - 1]), brief, np.random.default_rng(0)).drafts[
-            0
-        ]
+        last, rng = int(tokens[prompt - 1]), np.random.default_rng(0)
+        (draft,) = write(Passes(sequence), last, brief, rng).drafts
         exact += [*draft.token_ids] == [*tokens[prompt:].tolist(), network.config.end_token]
         placed += len(draft.token_ids)
         steps += draft.steps

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from redraft.evals.benchmarks.perplexity import Scaling
     from redraft.evals.benchmarks.server_context import ContextKind
     from redraft.evals.figures.runs import RunFile
-    from redraft.model.decoding.plan import Plan
+    from redraft.model.decode.completion import Plan
     from redraft.model.predict import Model
     from redraft.model.runtime.backend import Backend
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from redraft.evals.benchmarks.infill import Writer
     from redraft.evals.benchmarks.infill_gaps import Problem
     from redraft.evals.benchmarks.judged_model import JudgedModel
-    from redraft.model.decoding.plan import Plan
+    from redraft.model.decode.completion import Plan
 
 #: Holds every problem of HumanEval-Infilling whole (577 tokens at most, 261 of them suffix).
 WHOLE = 2_048

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
     from redraft.evals.benchmarks.judged_model import JudgedModel
     from redraft.evals.figures.runs import RunFile
-    from redraft.model.decoding.plan import Plan
+    from redraft.model.decode.completion import Plan
     from redraft.model.predict import Model
 
 

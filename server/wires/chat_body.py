@@ -19,7 +19,7 @@ from redraft.model.records import (
 from redraft.model.validation import AtLeastOne, Flag, Json, Text, between, brief, read
 
 from ..settings import Settings
-from .completion import Completion
+from .completion import CompletionRequest
 from .guided import grammar_of
 from .prompts.regions import unix
 from .tools import Tools, grammar_of_call, read_tools
@@ -76,7 +76,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatBody(Completion):
+class ChatBody(CompletionRequest):
     """The fields that are looked at here; ``guided.py`` and ``tools.py`` read theirs."""
 
     messages: tuple[Turn, ...]

@@ -101,7 +101,7 @@ class StreamOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Completion(Sampling):
+class CompletionRequest(Sampling):
     """The fields of a body that OpenAI's and Mercury's formats share; ``diffusing`` is Mercury's
     and ``eagerness`` ours in addition to both."""
 
@@ -119,11 +119,11 @@ class CompletionAsk:
     """A completion request, understood."""
 
     question: Question
-    body: Completion
+    body: CompletionRequest
 
 
 def ask_for(
-    body: Completion, meant: Middle | Rewrite | Unknown, settings: Settings
+    body: CompletionRequest, meant: Middle | Rewrite | Unknown, settings: Settings
 ) -> CompletionAsk:
     """
     Raises:

@@ -21,8 +21,8 @@ from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_que
 from ..http.service import Service
 from .answers import Answer
 from .completion import (
-    Completion,
     CompletionAsk,
+    CompletionRequest,
     Head,
     answered,
     ask_for,
@@ -42,7 +42,7 @@ routes = web.RouteTableDef()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Infill(Completion):
+class Infill(CompletionRequest):
     prompt: Text
     suffix: Text = ""
 
@@ -60,7 +60,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit(Completion):
+class Edit(CompletionRequest):
     messages: tuple[Message, ...] = ()
 
 

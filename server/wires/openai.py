@@ -23,8 +23,8 @@ from ..http.service import Service
 from ..settings import Settings
 from .answers import Answer
 from .completion import (
-    Completion,
     CompletionAsk,
+    CompletionRequest,
     Head,
     answered,
     ask_for,
@@ -88,7 +88,7 @@ def _no_logprobs(logprobs: object) -> object:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body(Completion):
+class Body(CompletionRequest):
     prompt: Annotated[Text, BeforeValidator(_one)]
     suffix: Text | None = None
     echo: Annotated[Flag, AfterValidator(_no_echo)] = False

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.decoding.denoise import denoise
-from redraft.model.decoding.plan import AnswerLimits, Brief, Draft, Plan
+from redraft.model.decode import speculative
+from redraft.model.decode.completion import Brief, Draft, Plan
+from redraft.model.decode.endings import AnswerLimits
+from redraft.model.decode.passes import Passes
 from redraft.model.prompt.constraints import Beginning, Constraint
 from redraft.model.records import CanvasState
 
@@ -61,7 +63,9 @@ def write(
     sequence, brief = sequence_over(predict, width)
     brief = replace(brief, plan=plan, limits=limits or brief.limits, constraint=constraint)
     states: list[CanvasState] = []
-    result = denoise(sequence, PROMPT[-1], brief, np.random.default_rng(seed), states.append)
+    result = speculative.write(
+        Passes(sequence, on_step=states.append), PROMPT[-1], brief, np.random.default_rng(seed)
+    )
     (draft,) = result.drafts
     assert result.passes == sum(entry == "denoise" for entry in sequence.log)
     return draft, sequence, states

@@ -1,9 +1,9 @@
-"""Drafts for the causal pass: what they are, where copies come from, how often they are right.
+"""Drafts for the next pass to verify: where they come from and how often they are right.
 
 Code repeats itself: what followed the same few tokens elsewhere in the prompt is often what follows
-them here, and a replacement repeats most of what it replaces. Such a draft costs no pass of its own
-(prompt lookup decoding, https://github.com/apoorvumang/prompt-lookup-decoding). Pure; knows nothing
-of canvases or networks.
+them here, and a replacement repeats most of what it replaces. Such a draft costs no further pass
+(prompt lookup decoding, https://github.com/apoorvumang/prompt-lookup-decoding). Masks behind
+verified tokens guess what comes next, in the same pass.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..records import DraftCount, DraftSource
-
-IntArray = NDArray[np.int64]
+from ..runtime.backend import IntArray
 
 #: Tokens that must agree, most first: a longer match is a better omen.
 MATCHES = (4, 3, 2, 1)
@@ -27,12 +25,10 @@ LENGTHS = (12, 8, 4, 3)
 #: So many drafted tokens make a causal pass hardly dearer (two cores, int8: 36 ms of processor
 #: time for one token, 39 for four, 54 for thirteen): a canvas drafts only where there are no more.
 FREE = 3
-
-
 #: A draft with more evidence than this is no surer.
 MOST_EVIDENCE = 12
 #: How often copied tokens were right by the tokens alike before them (1, 2, …), copied ones that
-#: were right included: 983 judged ones of 150 gaps of training commits, smoothed.
+#: were right included: 983 verified ones of 150 gaps of training commits, smoothed.
 COPIES_RIGHT = (0.33, 0.55, 0.58, 0.64, 0.66, 0.74, 0.8, 0.8, 0.82, 0.82, 0.84, 0.84)
 #: What is known beforehand weighs as much as so many drafts; and drafts are forgotten so that no
 #: more than so many count.
@@ -41,7 +37,7 @@ PRIOR_WEIGHT, MEMORY = 8.0, 64.0
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """One token for the causal pass to judge."""
+    """A token for the next pass to verify."""
 
     token: int
     source: DraftSource
@@ -55,15 +51,16 @@ Drafts = tuple[Drafted, ...]
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What followed the same tokens elsewhere."""
+    """Tokens that followed the same ones elsewhere."""
 
     tokens: tuple[int, ...] = ()
     alike: int = 0  # tokens that agreed, at most MOST_EVIDENCE
 
 
 def continuation(source: IntArray, written: IntArray, text_ids: range) -> Copy:
-    """What followed the place in ``source`` that reads most like the end of ``written``: that with
-    the most tokens alike, the last of several.
+    """Return what followed the place in ``source`` that reads most like the end of ``written``.
+
+    That is the place with the most tokens alike, the last of several.
 
     Args:
         source: [n] tokens to copy from. written: [m] all tokens before the draft.
@@ -86,8 +83,10 @@ def continuation(source: IntArray, written: IntArray, text_ids: range) -> Copy:
 
 
 def _most_alike(source: IntArray, written: IntArray, places: IntArray, length: int) -> int:
-    """Of ``places`` [k] in ``source`` before ``length`` tokens that end ``written``, the last of
-    those with the most tokens alike before these."""
+    """Return the last of those ``places`` [k] in ``source`` with the most tokens alike before.
+
+    At each place, ``length`` tokens stand that end ``written``.
+    """
     for further in range(1, MOST_EVIDENCE - length + 1):
         if length + further > len(written):
             break
@@ -100,30 +99,29 @@ def _most_alike(source: IntArray, written: IntArray, places: IntArray, length: i
 
 
 def _alike(one: IntArray, other: IntArray) -> int:
-    """How many tokens at their ends agree, at most MOST_EVIDENCE."""
+    """Return how many tokens at their ends agree, at most MOST_EVIDENCE."""
     count = min(len(one), len(other), MOST_EVIDENCE)
     differing = np.flatnonzero(one[len(one) - count :] != other[len(other) - count :])
     return count - int(differing[-1]) - 1 if len(differing) else count
 
 
 class Odds:
-    """How often drafts were right lately, by source and evidence.
+    """The share of drafts that were right lately, by source and evidence.
 
-    Begins with what was measured beforehand and learns from every draft that is judged; one object
-    serves all answers of an engine, since what it learns is the model's and the user's.
+    It begins with what was measured beforehand and learns from every draft that is verified. One
+    object serves all answers of an engine.
     """
 
     def __init__(self) -> None:
         self._seen: dict[tuple[DraftSource, int], tuple[float, float]] = {}  # tried, right
 
     def chance(self, source: DraftSource, evidence: int) -> float:
-        """That such a draft is right where those before it are, 0 … 1."""
+        """Return the probability that such a draft is right where those before it are."""
         tried, right = self._seen.get((source, evidence), (0.0, 0.0))
         return (right + PRIOR_WEIGHT * _PRIORS[source](evidence)) / (tried + PRIOR_WEIGHT)
 
     def note(self, drafts: Drafts, right: int) -> None:
-        """The first ``right`` of ``drafts`` were right and the next one was not; what lies behind
-        it says nothing."""
+        """Learn that the first ``right`` of ``drafts`` were right and the next one was not."""
         for place, each in enumerate(drafts[: right + 1]):
             self._learn(each.source, each.evidence, place < right)
             if each.source == "mask":
@@ -135,7 +133,7 @@ class Odds:
         self._seen[source, evidence] = (tried * kept + 1, before * kept + right)
 
     def of_copy(self, copy: Copy) -> Drafts:
-        """A copy's tokens; each that is right makes what follows it one token more alike."""
+        """Return a copy's tokens; behind each that is right, one token more is alike."""
         steps = (min(copy.alike + place, MOST_EVIDENCE) for place in range(len(copy.tokens)))
         return tuple(
             Drafted(token, "copy", alike, self.chance("copy", alike))
@@ -143,15 +141,15 @@ class Odds:
         )
 
     def of_canvas(self, tokens: Seq[int], probabilities: Seq[float]) -> Drafts:
-        """A canvas's guesses with the probabilities it gave them."""
+        """Return a canvas's guesses with the probabilities it gave them."""
         return self._guessed("canvas", tokens, probabilities)
 
     def of_masks(self, tokens: Seq[int], probabilities: Seq[float]) -> Drafts:
-        """The guesses of a group of masks with the probabilities it gave them."""
+        """Return the guesses of a group of masks with the probabilities it gave them."""
         return self._guessed("mask", tokens, probabilities)
 
     def of_forced(self, tokens: Seq[int]) -> Drafts:
-        """Tokens that a grammar leaves no choice about."""
+        """Return tokens that a grammar leaves no choice about."""
         chance = self.chance("forced", 0)
         return tuple(Drafted(token, "forced", 0, chance) for token in tokens)
 
@@ -163,11 +161,11 @@ class Odds:
         )
 
     def of_groups(self, masks: int) -> list[float]:
-        """How often the guesses of a group are right, by place, where those before them are."""
+        """Return how often guesses of a group are right, by place, where those before them are."""
         return [self.chance("mask", -1 - place) for place in range(masks)]
 
 
-#: What is taken for granted before any draft of a source was judged. Evidence below 0 is the place
+#: What is assumed before any draft of a source was verified. Evidence below 0 is the place
 #: of a mask in its group, -1 the first: how often its guess is right, whatever it will be.
 _PRIORS: dict[DraftSource, Callable[[int], float]] = {
     "copy": lambda alike: COPIES_RIGHT[min(max(alike, 1), len(COPIES_RIGHT)) - 1],
@@ -178,7 +176,7 @@ _PRIORS: dict[DraftSource, Callable[[int], float]] = {
 
 
 def surest(one: Drafts, other: Drafts) -> Drafts:
-    """Of two drafts the one of which more tokens are likely to be right; the first of equals."""
+    """Return the draft of which more tokens are likely to be right; of equals the first."""
 
     def expected(drafts: Drafts) -> float:
         return sum(math.prod(each.chance for each in drafts[:i]) for i in range(1, len(drafts) + 1))
@@ -188,12 +186,12 @@ def surest(one: Drafts, other: Drafts) -> Drafts:
 
 @dataclass
 class DraftTally:
-    """What became of the drafts of one prediction, by source and place in their row."""
+    """Counts of right drafts in one prediction, by source and place in their row."""
 
     _rows: dict[DraftSource, list[list[int]]] = field(default_factory=dict)
 
     def note(self, drafts: Drafts, right: int) -> None:
-        """Of ``drafts``, judged in one pass, the first ``right`` were right."""
+        """Count that of ``drafts``, verified in one pass, the first ``right`` were right."""
         for place, each in enumerate(drafts):
             rows = self._rows.setdefault(each.source, [])
             rows += [[0, 0, 0] for _ in range(place + 1 - len(rows))]

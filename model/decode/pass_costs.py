@@ -1,8 +1,4 @@
-"""What a pass costs by its width, how many drafts are worth judging in one, and behind which of
-them masks are worth reading.
-
-Pure; knows nothing of where prices are measured or drafts come from.
-"""
+"""The cost of a pass by its width, and how many drafts and masks pay in one."""
 
 from __future__ import annotations
 
@@ -27,7 +23,7 @@ class PassPrices:
     def measured(
         cls, table: Mapping[int, float], masks_ms: float = 0.0, mask_ms: float = 0.0
     ) -> PassPrices:
-        """Prices of a probe, ``{positions: ms}``; one position must be among them.
+        """Return the prices of a probe, ``{positions: ms}``; one position must be among them.
 
         A wider pass is never cheaper: where the clock says so, by noise or because a single
         position is run as two, all that contradict each other cost their mean (the least squares
@@ -47,8 +43,11 @@ class PassPrices:
         return cls(tuple(widths), ms, max(masks_ms, 0.0), max(mask_ms, 0.0))
 
     def of(self, positions: int) -> float:
-        """Milliseconds of a pass over ``positions``: between two measured widths on the line
-        between their prices, beyond the last as steep as from the first to the last."""
+        """Return the milliseconds of a pass over ``positions``.
+
+        Between two measured widths they lie on the line between their prices, beyond the last as
+        steep as from the first to the last.
+        """
         return _price(self.positions, self.ms, positions)
 
 
@@ -61,7 +60,7 @@ def _price(widths: tuple[int, ...], ms: tuple[float, ...], positions: int) -> fl
 
 
 def worth(chances: Sequence[float], prices: PassPrices) -> int:
-    """How many drafts, from the first on, to have judged in one pass.
+    """Return how many drafts, from the first on, to verify in one pass.
 
     Draft j is right with chance a_j where those before it are, so it is reached and right with
     r_j = a_1 a_2 … a_j. Each right draft is a token that no later pass has to write: it saves what
@@ -86,8 +85,11 @@ SAVES = 0.65
 
 
 def _best(chances: Sequence[float], prices: PassPrices, saves: float = 1.0) -> tuple[int, float]:
-    """The k of :func:`worth` and its G(k), milliseconds, where each right draft saves such a part
-    of P(1)."""
+    """Return the k of :func:`worth` and its G(k), milliseconds.
+
+    Args:
+        saves: the part of P(1) that each right draft saves.
+    """
     alone = prices.of(1)
     best, best_gain, reached, saved = 0, 0.0, 1.0, 0.0
     for count, chance in enumerate(chances, 1):
@@ -101,14 +103,14 @@ def _best(chances: Sequence[float], prices: PassPrices, saves: float = 1.0) -> t
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Masks to read in a pass of the judge."""
+    """Masks to read behind the tokens of a pass."""
 
     masks: int = 0  # behind each of these tokens
     behind: tuple[int, ...] = ()  # indices into the last token and the drafts, ascending
 
 
 def worth_groups(chances: Sequence[float], guesses: Sequence[float], prices: PassPrices) -> Groups:
-    """Behind which tokens of a judged row how many masks pay.
+    """Return behind which tokens of a pass how many masks pay.
 
     The row is the last token and drafts that are right with ``chances`` a_1 … a_k, so it ends in
     being right up to draft i with e_i = a_1 … a_i (1 - a_{i+1}). Only the masks behind that draft

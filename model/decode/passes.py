@@ -1,0 +1,99 @@
+"""Passes over one sequence, counted; a cancel takes effect between two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..records import CanvasState, DraftCount, StepCallback
+from ..runtime.backend import Cancelled, Denoises, IntArray, Rows, Scores, Sequence
+from ..runtime.prefix_cache import common_prefix
+from .completion import Draft
+from .drafts import DraftTally
+
+
+@dataclass(frozen=True, slots=True)
+class Completions:
+    """Finished answers, best first, and what they cost together."""
+
+    drafts: tuple[Draft, ...]
+    passes: int  # denoise and verifying passes run
+    prefilled: int  # tokens run causally behind the prompt
+    drafted: tuple[DraftCount, ...] = ()  # what became of drafts that were verified
+
+
+class Passes:
+    """Runs passes over a sequence that holds a prompt without its last token.
+
+    Args:
+        cancelled: asked before every pass.
+        on_step: receives the answer after every pass.
+    """
+
+    def __init__(
+        self,
+        sequence: Sequence,
+        cancelled: Callable[[], bool] = lambda: False,
+        on_step: StepCallback | None = None,
+    ) -> None:
+        self.sequence = sequence
+        self.cancelled = cancelled
+        self.on_step = on_step
+        self.count = 0
+        self.prefilled = 0
+        self.tally = DraftTally()
+
+    def completions(self, drafts: Seq[Draft]) -> Completions:
+        """Return finished answers with the costs so far."""
+        return Completions(tuple(drafts), self.count, self.prefilled, self.tally.counts())
+
+    def score(
+        self, tokens: Seq[int] | IntArray, logits: bool, targets: Seq[int] | None = None
+    ) -> Scores:
+        """Run a causal pass over ``tokens``; see :meth:`Sequence.score`."""
+        self._begin(1, len(tokens))
+        following = None if targets is None else np.asarray(targets, np.int64)
+        return self.sequence.score(np.asarray(tokens, np.int64), following, logits)
+
+    def read(self, rows: Rows, logits: bool = False) -> Scores:
+        """Run a pass over rows at given positions; see :meth:`Sequence.read`."""
+        self._begin(1, len(rows.tokens) - rows.masks)
+        return self.sequence.read(rows, logits)
+
+    def denoise(self, window: IntArray, behind: Seq[int] = (), logits: bool = False) -> Scores:
+        """Run a denoise step over a canvas; see :meth:`Denoises.denoise`."""
+        self._begin(1, 0)
+        assert isinstance(self.sequence, Denoises), "only such weights have canvases"
+        return self.sequence.denoise(window, np.asarray(behind, np.int64), logits)
+
+    def extend(self, tokens: Seq[int]) -> None:
+        """Append ``tokens`` to the cache."""
+        self._begin(0, len(tokens))
+        self.sequence.extend(np.asarray(tokens, np.int64))
+
+    def hold(self, base: int, tokens: Seq[int]) -> None:
+        """Have the sequence hold ``tokens`` behind its first ``base``, as cheaply as possible."""
+        there = self.sequence.tokens[base : base + len(tokens)]
+        common = common_prefix(there, tokens)
+        self.sequence.truncate(base + common)
+        if common < len(tokens):
+            self.extend(tokens[common:])
+
+    def show(self, state: Callable[[], CanvasState]) -> None:
+        """Report the answer so far."""
+        if self.on_step is not None:
+            self.on_step(state())
+
+    def _begin(self, passes: int, tokens: int) -> None:
+        """Count a pass.
+
+        Raises:
+            Cancelled: the caller has cancelled.
+        """
+        if self.cancelled():
+            raise Cancelled
+        self.count += passes
+        self.prefilled += tokens

@@ -1,0 +1,276 @@
+"""Speculative decoding: draft, verify the draft in one pass, correct its first wrong token.
+
+The answer is what the causal pass alone would write, in fewer passes, as in speculative decoding
+(2211.17192) and TiDAR (2511.08923).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..runtime.backend import IntArray, MaskGuesses, Rows, Scores
+from . import canvas
+from .completion import Brief, Completion
+from .drafts import FREE, Drafts, continuation, surest
+from .pass_costs import Groups, worth, worth_groups
+from .passes import Completions, Passes
+
+#: An alternative first token less likely than this is not worth an answer.
+ALTERNATIVE_ABOVE = 0.02
+
+_NO_MASKS = Groups()
+
+
+def write(
+    passes: Passes, last_token: int, brief: Brief, rng: np.random.Generator, count: int = 1
+) -> Completions:
+    """Write up to ``count`` answers over one cache, surest first, no two the same.
+
+    At temperature 0 each further answer begins with another of the most likely first tokens; above
+    0 each is a draw. All share the first pass and are then written in turn; ``on_step`` follows the
+    first one.
+
+    Args:
+        last_token: the prompt's last token, which the sequence does not hold.
+
+    Returns:
+        The answers. The sequence holds one answer as far as it was read; of several, none.
+
+    Raises:
+        Cancelled: the caller has cancelled.
+    """
+    first = Completion(brief, last_token, rng)
+    base = len(passes.sequence.tokens)
+    if count == 1:
+        decode(passes, first) if brief.judged else canvas.fill(passes, first)
+        rows = [first]
+    else:
+        rows = (
+            _several(passes, first, count)
+            if brief.judged
+            else canvas.fill_rows(passes, first, count, ALTERNATIVE_ABOVE)
+        )
+        passes.sequence.truncate(base)
+    for each in rows:
+        each.close()
+    drafts = {each.draft().token_ids: each.draft() for each in reversed(rows)}
+    return passes.completions(sorted(drafts.values(), key=lambda draft: -draft.confidence.mean))
+
+
+def decode(passes: Passes, out: Completion) -> Completion:
+    """Write ``out`` to its end.
+
+    A draft changes how many passes are run, never the text: a row depends only on the tokens before
+    it.
+    """
+    drafter = Drafter(out.brief)
+    while out.finish is None:
+        _take(passes, out, drafter, _read(passes, out, drafter))
+    return out
+
+
+def _several(passes: Passes, first: Completion, count: int) -> list[Completion]:
+    """Write at most ``count`` answers, one after another, out of one first pass."""
+    brief, drafter = first.brief, Drafter(first.brief)
+    after = len(passes.sequence.tokens) + 1
+    read = _read(passes, first, drafter, logits=True)
+    choices = first.first_choices(read.scores, count)[1:]
+    _take(passes, first, drafter, read)
+    decode(passes, first)
+    passes.on_step = None
+    rows = [first]
+    if brief.plan.temperature > 0:
+        for child in first.rng.spawn(count - 1):
+            row = Completion(brief, first.prompt_end, child)
+            row.verify((), read.scores)
+            rows.append(row)
+    else:
+        for token, probability in choices:
+            if probability >= ALTERNATIVE_ABOVE:
+                row = Completion(brief, first.prompt_end, first.rng)
+                row.open_with([token], [probability])
+                rows.append(row)
+    for row in rows[1:]:
+        passes.sequence.truncate(after)
+        decode(passes, row)
+    return rows
+
+
+# --- one pass -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A pass over a draft."""
+
+    drafts: Drafts
+    groups: Groups
+    scores: Scores
+
+
+def _read(passes: Passes, out: Completion, drafter: Drafter, logits: bool = False) -> _Read:
+    """Draft, and read the last token, the draft and masks behind some of them."""
+    drafts = drafter.draft(out, passes)
+    groups = drafter.groups(out, drafts)
+    held, tokens = len(passes.sequence.tokens), [each.token for each in drafts]
+    rows = lay_out(out.last, tokens, held, groups, out.brief.config.mask_token)
+    wanted = logits or out.needs_logits()
+    # Without masks the plain causal kernel reads the rows.
+    scores = passes.read(rows, wanted) if rows.masks else passes.score(rows.tokens, wanted)
+    return _Read(drafts, groups, scores)
+
+
+def _take(passes: Passes, out: Completion, drafter: Drafter, read: _Read) -> None:
+    """Append what the pass says, and forget the rows of rejected drafts."""
+    held = len(passes.sequence.tokens) - 1 - len(read.drafts)
+    before = len(out.tokens)
+    right = out.verify([each.token for each in read.drafts], read.scores)
+    passes.sequence.truncate(held + len(out.tokens) - before)
+    passes.tally.note(read.drafts, right)
+    out.brief.odds.note(read.drafts, right)
+    drafter.keep_guesses(out, right, read.groups, read.scores.masks)
+    passes.show(out.state)
+
+
+def lay_out(
+    last_token: int, draft: Seq[int], held: int, groups: Groups = _NO_MASKS, mask_token: int = 0
+) -> Rows:
+    """Return the rows of the last token known to be right and a draft, with masks behind some.
+
+    The tokens are read causally: the prediction behind the i-th is compared with the draft that
+    follows it. The masks of a token continue its position and see all tokens up to it and those
+    of its masks before them, so they guess on as if the drafts behind it were not there. No token
+    sees a mask, and nothing sees what stands behind it in the row: with masks and without them
+    predictions are the same, bit by bit.
+
+    ::
+
+        tokens   t0     d1     …  dk      masks   M M    M M    …  M M
+        position 0      1      …  k               1 2    2 3    …  k+1 k+2
+
+    Args:
+        held: tokens before the first.
+        groups: masks behind which tokens.
+    """
+    tokens: IntArray = np.asarray([last_token, *draft], np.int64)
+    count, group = len(tokens), groups.masks if groups.behind else 0
+    owner = np.repeat(np.asarray(groups.behind if group else (), np.int64), group)  # of each mask
+    place = np.concatenate([np.arange(count), owner])  # [n] a token stands behind itself
+    is_mask = np.arange(len(place)) >= count
+    sees = (place[None, :] <= place[:, None]) & ~is_mask[None, :]
+    order = np.arange(len(place))
+    sees |= (place[None, :] == place[:, None]) & (order[None, :] <= order[:, None])
+    within = np.tile(np.arange(1, group + 1), len(groups.behind) if group else 0)
+    read = np.concatenate([tokens, np.full(len(owner), mask_token, np.int64)])
+    return Rows(
+        tokens=read,
+        positions=held + np.concatenate([np.arange(count), owner + within]),
+        sees=sees,
+        targets=np.append(read[1:], read[-1:]),
+        masks=len(owner),
+    )
+
+
+# --- drafting -------------------------------------------------------------------------------------
+
+
+class Drafter:
+    """Drafts for one answer: forced by its grammar, copied, or guessed by masks or a canvas."""
+
+    def __init__(self, brief: Brief) -> None:
+        self._brief = brief
+        self._prices = brief.prices if brief.plan.priced else None
+        self._guesses: Drafts = ()  # of the masks behind the last token
+
+    def draft(self, out: Completion, passes: Passes) -> Drafts:
+        """Return the draft of which most tokens are likely to be right, as far as it pays."""
+        drafts = surest(self._forced(out), surest(self.copies(out), self._guessed(out)))
+        drafts_on_canvas = self._brief.config.has_canvases and self._brief.plan.drafts
+        if len(drafts) > FREE or not drafts_on_canvas or out.allowed() is not None:
+            return drafts
+        return self._worth(self._brief.odds.of_canvas(*canvas.guess(passes, out)))
+
+    def copies(self, out: Completion) -> Drafts:
+        """Return the tokens that followed the same ones elsewhere, as far as they pay."""
+        return self._worth(self._legal(out, self._copied(out)[: out.room()]))
+
+    def groups(self, out: Completion, drafts: Drafts) -> Groups:
+        """Return behind which of the last token and ``drafts`` masks pay; without prices all."""
+        config = self._brief.config
+        if config.adapter != "masks" or not self._brief.plan.drafts or out.allowed() is not None:
+            return _NO_MASKS
+        if self._prices is None:
+            return Groups(config.masks, tuple(range(len(drafts) + 1)))
+        guesses = self._brief.odds.of_groups(config.masks)
+        return worth_groups([each.chance for each in drafts], guesses, self._prices)
+
+    def keep_guesses(
+        self, out: Completion, right: int, groups: Groups, masks: MaskGuesses | None
+    ) -> None:
+        """Keep the guesses of the masks behind the last draft that was right."""
+        self._guesses = ()
+        if masks is None or right not in groups.behind or out.finish is not None:
+            return
+        at = groups.behind.index(right) * groups.masks
+        self._guesses = self._chain(masks, range(at, at + groups.masks), out.last)
+
+    def _forced(self, out: Completion) -> Drafts:
+        """Return what the grammar leaves no choice about.
+
+        It is verified like any draft: the same text may be cut into tokens in several ways.
+        """
+        constraint = self._brief.constraint
+        if constraint is None or not self._brief.plan.drafts or out.allowed() is None:
+            return ()
+        return self._brief.odds.of_forced(constraint.forced(out.tokens)[: out.room()])
+
+    def _guessed(self, out: Completion) -> Drafts:
+        """Return guesses of masks, and what followed as much of them elsewhere."""
+        best: Drafts = ()
+        for count in range(1, len(self._guesses) + 1):
+            guessed = self._guesses[:count]
+            best = surest((*guessed, *self._copied(out, guessed)), best)
+        return self._worth(self._legal(out, best[: out.room()]))
+
+    def _copied(self, out: Completion, ahead: Drafts = ()) -> Drafts:
+        """Return what followed elsewhere what is written, and ``ahead`` behind it."""
+        brief = self._brief
+        if not brief.plan.copies:
+            return ()
+        written = [*out.tokens, *(each.token for each in ahead)]
+        whole = np.concatenate([brief.source, np.asarray(written, np.int64)])
+        return brief.odds.of_copy(continuation(whole, whole, brief.config.text_ids))
+
+    def _legal(self, out: Completion, drafts: Drafts) -> Drafts:
+        """Return ``drafts`` as far as the constraint allows them."""
+        constraint = self._brief.constraint
+        if constraint is None or out.allowed() is None:
+            return drafts
+        return drafts[: constraint.legal(out.tokens, [each.token for each in drafts])]
+
+    def _worth(self, drafts: Drafts) -> Drafts:
+        """Return the first of ``drafts`` that pay; without prices all of them."""
+        if self._prices is None:
+            return drafts
+        return drafts[: worth([each.chance for each in drafts], self._prices)]
+
+    def _chain(self, masks: MaskGuesses, part: range, before: int) -> Drafts:
+        """Return the guesses of a group behind the token ``before``, as many as may pay.
+
+        Each takes the sampler's time.
+        """
+        odds = self._brief.odds
+        drafts, usual = odds.of_masks([], []), odds.of_groups(len(part))
+        tokens: list[int] = []
+        sure: list[float] = []
+        for mask in part:
+            chances = [*(each.chance for each in drafts), *usual[len(drafts) :]]
+            if self._prices is not None and worth(chances, self._prices) <= len(drafts):
+                break
+            before, p = masks.guess(mask, before)
+            tokens, sure = [*tokens, before], [*sure, p]
+            drafts = odds.of_masks(tokens, sure)
+        return drafts

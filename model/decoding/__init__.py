@@ -1,1 +1,0 @@
-"""From a cached prompt to finished answers."""
