@@ -195,6 +195,17 @@ def test_typing_within_a_line_changes_neither_pieces_nor_what_is_before_the_regi
     assert common_head(start, rendered(seen, context.gather(seen))) > before_region
 
 
+def test_moving_within_the_region_only_adds_behind() -> None:
+    context, seen = Context(indexer_of(FILES)), view(budget=8_000)
+    before = context.gather(seen)
+    starts = [0, *(at + 1 for at, char in enumerate(seen.text) if char == "\n")]
+    for start in starts[before.region.first + 4 : before.region.last - 4]:
+        found = context.gather(replace(seen, cursor=start))
+        assert found.region.lines == before.region.lines
+        assert found.pieces[: len(before.pieces)] == before.pieces
+        before = found
+
+
 def test_a_name_written_in_the_region_adds_its_definition_on_the_next_line() -> None:
     context, seen = Context(indexer_of(FILES)), view()
     first = context.gather(seen)

@@ -115,6 +115,18 @@ def test_undo_and_redo_collapse(desk: Workbench) -> None:
     assert len(desk.diffs()) == 1
 
 
+def test_undoing_edit_after_edit_is_undoing_all_along(desk: Workbench) -> None:
+    desk.type_at(10, 0, "abc")
+    desk.pause()
+    desk.type_at(40, 0, "def")
+    desk.pause()
+    assert desk.put(40, 0, 3, "") == "undo"
+    assert desk.put(10, 0, 3, "") == "undo"
+    desk.pause()
+    assert desk.diffs() == []
+    assert rebuilt(desk) == lines(desk) == CODE.split("\n")
+
+
 def test_going_back_to_a_state_on_the_way_is_undoing(desk: Workbench) -> None:
     desk.type_at(10, 0, "abc")
     desk.pause()
