@@ -52,11 +52,8 @@ def test_with_all_the_prompt_holds_edits_definitions_and_far_lines() -> None:
     assert parts["edit"] >= 1 and parts["definition"] + parts["viewed"] >= 1
 
 
-def test_without_history_no_edit_is_shown() -> None:
+def test_without_history_no_edit_is_shown_and_without_related_no_other_file() -> None:
     assert "-row_50 = compute(50)" not in prompt(frozenset({"history"}))
-
-
-def test_without_related_no_other_file_is_shown() -> None:
     text = prompt(kinds_named(["related"]))
     assert "\n    scaled = value" not in text and "-row_50 = compute(50)" in text
 
@@ -86,9 +83,7 @@ def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
     assert kinds_named(["related", "far"]) == {"definitions", "imports", "viewed", "far"}
 
 
-def test_an_ablation_asks_every_step_in_every_way_and_goes_on_where_it_stopped(
-    tmp_path: Path,
-) -> None:
+def test_an_ablation_asks_each_step_in_each_way_and_resumes(tmp_path: Path) -> None:
     backend = FakeBackend(Noise(), small_config())
     model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 30), 1_024)
     asking, out = EditAsking(PLANS["medium"], 600, 4, 0), tmp_path / "a.jsonl"

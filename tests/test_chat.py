@@ -226,13 +226,6 @@ def test_a_bound_answer_comes_in_one_piece() -> None:
     ]  # fmt: skip
 
 
-def test_a_call_in_a_stream() -> None:
-    chunks = events(CHAT, {"messages": HELLO, "tools": [ADD]}, chatting(CALL))
-    (call,) = chunks[0]["choices"][0]["delta"]["tool_calls"]
-    assert (call["index"], call["function"]["name"]) == (0, "add")
-    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
-
-
 def test_a_model_without_a_template_says_so() -> None:
     status, body = post(CHAT, {"messages": HELLO}, ScriptedPredictor(statuses=[READY]))
     assert (status, body["error"]["code"]) == (400, "no_chat_template")

@@ -17,9 +17,7 @@ from support.predictor import CHATTY, READY, ScriptedPredictor, chatting
 HOW = ChatOptions("", 50, "medium", 0.0, None, watch=False)
 
 
-def test_one_question_is_answered_and_nothing_else_is_written(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_answer_is_all_that_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     predictor = chatting("Hello to you.")
     asyncio.run(converse(predictor, HOW, "hi"))
     assert capsys.readouterr().out == "Hello to you.\n"

@@ -87,9 +87,7 @@ async def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None
     ],
 )
 def test_wrong_usage_exits_with_2(
-    arguments: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["redraft", *arguments])
     with pytest.raises(SystemExit) as stopped:
@@ -121,7 +119,7 @@ def test_wrong_usage_exits_with_2(
         (("model", "import", __file__), {}, "is not a GGUF file: it does not begin with 'GGUF'"),
     ],
 )
-def test_a_failure_is_one_red_line_and_1(
+def test_failures_exit_1(
     arguments: tuple[str, ...], environment: dict[str, str], says: str
 ) -> None:
     code, out, err = call(*arguments, environment=environment)
@@ -191,8 +189,7 @@ def test_complete_writes_the_infill_alone_to_standard_output(source: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [(".env", "KEY="), ("notes.txt", "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n")],
+    ("name", "text"), [(".env", "KEY="), ("notes.txt", "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n")]
 )
 def test_a_file_that_may_hold_secrets_is_not_sent(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
@@ -217,18 +214,19 @@ def test_low_confidence_is_said(source: Path, confidence: float, warns: bool) ->
     assert call_with_server(predictor(), *place, "--quiet")[2] == ""
 
 
-@pytest.mark.parametrize("option", ["--model", "--variant", "--provider", "--threads"])
-@pytest.mark.parametrize("command", [("complete", f"{__file__}:1:1"), ("lsp",)])
+DECIDED = {"--model": "redraft-0.5b", "--variant": "q8", "--provider": "cpu", "--threads": "2"}
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        *((("complete", f"{__file__}:1:1"), option) for option in DECIDED),
+        *((("lsp",), option) for option in DECIDED),
+        (("chat", "hi"), "--model"),
+    ],
+)
 def test_what_a_server_has_decided_is_refused(command: tuple[str, ...], option: str) -> None:
-    value = {"--model": "redraft-0.5b", "--variant": "q8", "--provider": "cpu", "--threads": "2"}
-    asked = [*command, "--server", "http://127.0.0.1:9", option, value[option]]
-    told = CliRunner().invoke(app, asked, env={"COLUMNS": "200"})
-    assert told.exit_code == 2
-    assert "chooses its own" in told.output
-
-
-def test_chat_refuses_a_model_that_a_server_has_decided() -> None:
-    asked = ["chat", "hi", "--server", "http://127.0.0.1:9", "--model", "redraft-0.5b"]
+    asked = [*command, "--server", "http://127.0.0.1:9", option, DECIDED[option]]
     told = CliRunner().invoke(app, asked, env={"COLUMNS": "200"})
     assert told.exit_code == 2
     assert "chooses its own" in told.output
@@ -260,9 +258,7 @@ def test_options_reach_the_request(source: Path) -> None:
     assert (request.seed, request.max_lines) == (3, 2)
 
 
-def test_an_engine_that_dies_over_the_request_is_done_without(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_request_outlives_an_engine_that_dies_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
     dying, own = ScriptedPredictor(), ScriptedPredictor()
     asked: list[Predictor] = []
 
@@ -382,9 +378,7 @@ def test_doctor_explains_a_missing_doubled_or_old_onnxruntime(
     assert advice in finding.what
 
 
-def test_doctor_says_where_a_model_would_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_says_where_models_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime", reason="the cpu or gpu extra installs it")
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
     (tmp_path / "calibration.json").write_text("{}")
@@ -442,9 +436,7 @@ def test_environment_beats_file_beats_default(tmp_path: Path) -> None:
         ("threads = 0", "'threads' is 0"),
     ],
 )
-def test_a_bad_configuration_names_file_setting_and_meaning(
-    tmp_path: Path, content: str, says: str
-) -> None:
+def test_a_bad_configuration_is_explained(tmp_path: Path, content: str, says: str) -> None:
     file = tmp_path / "config.toml"
     file.write_text(content)
     with pytest.raises(SettingsError) as caught:

@@ -74,15 +74,6 @@ async def test_llama_vim_takes_the_answer(fields: bool) -> None:
     assert json.loads(text)["content"] == "return a + b"
 
 
-async def test_no_blank_stands_between_the_parts_of_any_answer() -> None:
-    """llama.cpp writes its JSON so, and clients came to count on it."""
-    for route in ("/infill", "/v1/completions", "/v1/fim/completions"):
-        text = await raw(route, VIM if route == "/infill" else PROMPT)
-        assert text.strip() == json.dumps(
-            json.loads(text), separators=(",", ":"), ensure_ascii='"\\u' in text
-        ), route
-
-
 @pytest.mark.parametrize("route", ["/v1/completions", "/v1/fim/completions"])
 async def test_minuet_reads_the_stream(route: str) -> None:
     text = await raw(route, PROMPT | {"stream": True})

@@ -90,9 +90,7 @@ def test_a_conversation_crosses_the_wire_whole() -> None:
     assert request_from_json(body) == (request, False)
 
 
-async def test_the_default_model_talks_through_its_companion(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_default_model_has_a_chat_companion(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
 
     def no_weights(model: str, *how: object) -> Callable[[object], NoReturn]:

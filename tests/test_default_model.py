@@ -26,8 +26,6 @@ def test_a_named_model_is_never_replaced() -> None:
         ("mine", 2 * GB, ""),
     ],
 )
-def test_a_machine_too_small_for_the_default_model_is_named(
-    model: str, memory: int, problem: str
-) -> None:
+def test_a_machine_that_is_too_small_is_named(model: str, memory: int, problem: str) -> None:
     assert memory_problem(model, memory).endswith(problem)
     assert bool(memory_problem(model, memory)) == bool(problem)

@@ -10,18 +10,15 @@ import pytest
 from redraft.evals.benchmarks.perplexity import (
     BLOCK,
     CHUNK,
-    SCORED,
     Rescaled,
     Scaling,
     cells,
     documents,
     measure,
-    needed,
     perplexity,
     prepare,
     score_tail,
     sources,
-    windows,
 )
 from redraft.evals.figures.runs import open_run
 from redraft.model.errors import SettingsError
@@ -89,23 +86,6 @@ def test_too_little_code_is_refused(tmp_path: Path) -> None:
         documents(sources([tmp_path / "missing"]), tiny_tokenizer(), 10, 1)
 
 
-def test_windows_of_all_lengths_end_at_the_same_place(tmp_path: Path) -> None:
-    made = documents(sources([project(tmp_path)]), tiny_tokenizer(), 3_000, 1)
-    found = windows(made, [1_100, 3_000], ["none", "linear", "yarn"], CONFIG)
-    assert [(w.length, w.scaling) for w in found] == [
-        (1_100, "none"), (3_000, "none"), (3_000, "linear"), (3_000, "yarn"),
-    ]  # fmt: skip
-    for window in found:
-        assert len(window.tokens) == window.length
-        np.testing.assert_array_equal(window.tokens[-SCORED:], found[0].tokens[-SCORED:])
-
-
-def test_within_the_trained_positions_no_scaling_applies() -> None:
-    assert needed(CONFIG, 2_304, "yarn") == "none"
-    assert needed(CONFIG, 4_096, "yarn") == "yarn"
-    assert needed(CONFIG, 4_096, "none") == "none"
-
-
 def test_perplexity_is_that_of_the_mean_over_all_tokens() -> None:
     blocks = [[2.0 * BLOCK, BLOCK], [1.0 * BLOCK, BLOCK], [0.0, BLOCK // 2]]
     found = perplexity([{"blocks": blocks}], seed=0)
@@ -115,9 +95,7 @@ def test_perplexity_is_that_of_the_mean_over_all_tokens() -> None:
     assert found.low < found.value < found.high
 
 
-def test_each_scaling_changes_what_lies_beyond_and_nothing_before(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_scaling_changes_only_what_lies_beyond(folder: Path, tmp_path: Path) -> None:
     found = prepare(folder, [project(tmp_path)], [1_100, 3_000], ["none", "linear", "yarn"], 1)
     asked: list[Scaling] = []
 

@@ -37,9 +37,7 @@ def test_a_run_is_taken_up_where_a_kill_left_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", ["", '{"run": {"pl'])
-def test_resume_begins_a_run_that_is_not_there_or_torn_in_its_first_line(
-    tmp_path: Path, torn: str
-) -> None:
+def test_resume_begins_a_run_that_is_missing_or_torn(tmp_path: Path, torn: str) -> None:
     path = tmp_path / "run.jsonl"
     if torn:
         path.write_text(torn)
@@ -75,9 +73,3 @@ def test_another_file_is_not_taken_for_a_run(content: str, tmp_path: Path) -> No
     path.write_text(content)
     with pytest.raises(SettingsError, match="is not the file of an evaluation"):
         read_run(path)
-
-
-def test_without_a_file_episodes_are_kept_in_memory() -> None:
-    with open_run(None, MADE, {}, resume=False) as run:
-        run.add({"id": "a", "group": "a"})
-    assert list(run.episodes) == ["a"]

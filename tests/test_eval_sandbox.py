@@ -178,9 +178,7 @@ def test_the_active_sandbox_is_named(wrapper: None, monkeypatch: pytest.MonkeyPa
 
 
 @POSIX
-def test_a_bubblewrap_that_fails_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_bubblewrap_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)

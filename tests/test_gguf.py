@@ -173,9 +173,7 @@ def test_a_merge_of_unknown_tokens_is_refused(tmp_path: Path, rule: str) -> None
         ({"extra": {"output_norm.weight": np.full(HIDDEN, np.nan, np.float32)}}, "not finite"),
     ],
 )
-def test_what_the_network_cannot_run_is_refused(
-    tmp_path: Path, changes: dict[str, Any], said: str
-) -> None:
+def test_what_cannot_run_is_refused(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     write_llama(tmp_path / "a.gguf", **changes)
     with pytest.raises(WeightsError) as caught:
         _, weights = read_checkpoint(tmp_path / "a.gguf")

@@ -37,9 +37,7 @@ async def _pieces(path: str, body: dict[str, Any], error: Exception) -> list[str
 
 @pytest.mark.parametrize("error", [ValueError("a bug"), EngineGone("it is gone")])
 @pytest.mark.parametrize(("path", "body"), ASKED)
-def test_the_last_piece_is_an_error_and_the_stream_ends(
-    path: str, body: dict[str, Any], error: Exception
-) -> None:
+def test_an_error_ends_the_stream(path: str, body: dict[str, Any], error: Exception) -> None:
     first, *_, last = asyncio.run(_pieces(path, body, error))
     assert "error" not in json.loads(first)
     told = json.loads(last)["error"]

@@ -137,26 +137,11 @@ def test_no_edit_is_exactly_none_with_the_reason_beside_it() -> None:
     assert body["redraft"] == {"reason": "nothing to change", "abstained": "nothing"}
 
 
-def test_an_edit_that_changes_nothing_is_none() -> None:
-    content = mercury_as_cursortab([], ["a<|cursor|>", "b"], [])
-    assert region_after(content, editing((1, 1, ["a"]))) is None
-
-
-def test_a_blank_last_line_of_the_region_stays() -> None:
-    content = mercury_as_cursortab([], ["a<|cursor|>", ""], ["b"])
-    assert region_after(content, editing((1, 1, ["A"]))) == "A\n"
-
-
 def test_windows_line_ends_come_back_and_new_lines_get_them() -> None:
     content = mercury_as_zed("top\r\n", "a\r\nb<|cursor|>\r\nc", "\r\nend\r\n")
     predictor = editing((2, 2, ["B", "B2"]))
     assert region_after(content, predictor) == "a\r\nB\r\nB2\r\nc"
     assert "\r" not in predictor.requests[0].text
-
-
-def test_mixed_line_ends_outside_the_edit_are_left_alone() -> None:
-    content = mercury_as_zed("", "a\r\nb<|cursor|>\nc\r\nd", "")
-    assert region_after(content, editing((4, 4, ["D"]))) == "a\r\nb\nc\r\nD"
 
 
 def test_a_prompt_with_windows_line_ends_throughout() -> None:
@@ -277,37 +262,6 @@ async def test_any_prefix_of_a_prompt_is_answered_or_refused() -> None:
                 await answer.read()
                 found.add(answer.status)
     assert found == {200, 400}
-
-
-@pytest.mark.parametrize(
-    ("change_", "param", "says"),
-    [
-        ({"messages": None}, "messages", "missing"),
-        ({"messages": []}, "messages", "missing or empty"),
-        ({"messages": "x"}, "messages", "must be an array"),
-        ({"messages": [7]}, "messages[0]", "must be an object"),
-        ({"messages": [{"content": "x"}]}, "messages[0].role", "missing"),
-        ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content", "not number"),
-        ({"messages": [{"role": "system", "content": "x"}]}, "messages", "role 'user'"),
-        (
-            {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
-            "messages[0].content[0].type",
-            "'text'",
-        ),
-        ({"messages": [{"role": "user", "content": "a\0"}]}, "messages[0].content", "NUL"),
-        ({"stream": "yes"}, "stream", "true or false"),
-        ({"max_tokens": 0}, "max_tokens", "at least 1"),
-        ({"temperature": 9}, "temperature", "between 0 and 2"),
-    ],
-)
-def test_a_wrong_field_is_named(change_: dict[str, Any], param: str, says: str) -> None:
-    content = mercury_as_cursortab([], ["a<|cursor|>"], [])
-    predictor = ScriptedPredictor()
-    status, body = post(PATH, mercury_body(content) | change_, predictor)
-    assert status == 400
-    assert body["error"]["param"] == param
-    assert says in body["error"]["message"]
-    assert predictor.requests == []
 
 
 def test_a_message_in_parts_is_put_together() -> None:

@@ -9,11 +9,7 @@ from redraft.lsp.settings import LspSettings
 from redraft.model.edits.gate import EAGERNESS, Eagerness, threshold
 from redraft.model.records import EditRequest, Prediction
 from redraft.server.settings import Settings, load_settings
-from support.edit_prompts import (
-    mercury_applied,
-    mercury_as_cursortab,
-    mercury_body,
-)
+from support.edit_prompts import mercury_applied, mercury_as_cursortab, mercury_body
 from support.predictor import ScriptedPredictor, editing, predicted, rewrite_lines
 from support.served import events, post, served
 

@@ -12,7 +12,7 @@ from redraft.model.records import EditRequest, ModelStatus
 from redraft.server.app import create_app
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
-from redraft.server.wires.prompts.markers import Middle, Unknown, recognise
+from redraft.server.wires.prompts.markers import Middle, recognise
 from support.predictor import READY, ScriptedPredictor, infill
 from support.served import events, eventually, post, served
 
@@ -178,27 +178,6 @@ def test_an_error_before_the_first_piece_of_a_stream_keeps_its_status() -> None:
 )
 def test_fim_markers_are_recognised(prompt: str) -> None:
     assert recognise(prompt) == Middle("P\n", "S")
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        "<[fim-suffix]>z<[fim-prefix]><filename>a.py\n<<<<<<< CURRENT\nx\n=======\n<[fim-",
-        "<|marker_1|>x<|marker_2|>",
-        "<|file_sep|>current/a.py\nx\n<|file_sep|>updated/b.py\n",
-        "### User Excerpt:\n<|editable_region_start|>",
-        "<|im_start|>user\nhello<|im_end|>",
-        "<|fim_prefix|>no middle marker<|fim_suffix|>",
-    ],
-)
-def test_markers_of_other_models_are_answered_with_empty_text(prompt: str) -> None:
-    assert isinstance(recognise(prompt), Unknown)
-    predictor = ScriptedPredictor()
-    status, body = post("/v1/completions", {"prompt": prompt}, predictor)
-    assert status == 200
-    [choice] = body["choices"]
-    assert (choice["text"], choice["finish_reason"]) == ("", "stop")
-    assert predictor.requests == []
 
 
 def test_an_unknown_prompt_can_be_streamed() -> None:

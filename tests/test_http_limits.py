@@ -52,9 +52,7 @@ def test_a_small_body_that_unpacks_huge_is_refused() -> None:
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/health", "/v1/completions", "/v1/models"])
-async def test_a_client_is_told_that_a_body_nobody_could_read_ends_its_connection(
-    path: str,
-) -> None:
+async def test_a_body_that_cannot_be_read_ends_its_connection(path: str) -> None:
     async with served(ScriptedPredictor()) as (_, client):
         for _ in range(3):
             packed = {"Content-Encoding": "gzip"}
@@ -150,9 +148,7 @@ async def test_a_full_queue_answers_429_and_recovers() -> None:
             assert "redraft_predictions_refused_total 2.0" in await answer.text()
 
 
-async def test_others_are_answered_while_a_large_body_is_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_others_are_answered_during_a_large_body(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, go_on = threading.Event(), threading.Event()
 
     def slowly(prompt: str) -> Middle:
@@ -186,9 +182,7 @@ async def test_others_are_answered_while_a_large_body_is_read(
         ),
     ],
 )
-def test_of_thousands_of_files_in_a_prompt_the_most_useful_are_read(
-    head: str, one: str, tail: str
-) -> None:
+def test_of_thousands_of_files_the_most_useful_are_read(head: str, one: str, tail: str) -> None:
     prompt = head + "<|file_sep|>repository\n" * (not head)
     prompt += "".join(one.format(i) for i in range(5_000)) + tail
     meant = recognise(prompt)
@@ -218,9 +212,7 @@ async def test_a_port_in_use_is_named_with_the_way_out() -> None:
         ("/api/generate", {"prompt": "a"}),
     ],
 )
-async def test_a_superseded_request_that_is_dropped_stops_computing(
-    path: str, body: dict[str, Any]
-) -> None:
+async def test_a_dropped_request_stops_computing(path: str, body: dict[str, Any]) -> None:
     predictor = ScriptedPredictor(hold=True)
     async with served(predictor) as (_, client):
 

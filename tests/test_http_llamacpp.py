@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
 from redraft.model.records import CanvasState, EditRequest, Prediction
@@ -118,32 +117,6 @@ def test_the_time_counts_from_the_first_step_and_only_whole_lines_count() -> Non
     assert early.step == 3  # the limit was over at the first, but no line was whole
     assert isinstance(asyncio.run(run(60_000)), Prediction)
     assert isinstance(asyncio.run(run(0)), Prediction)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "param", "says"),
-    [
-        ("input_prefix", 7, "input_prefix", "must be a string"),
-        ("input_suffix", "\0", "input_suffix", "NUL"),
-        ("prompt", [1, 2], "prompt", "must be a string"),
-        ("input_extra", "x", "input_extra", "must be an array"),
-        ("input_extra", [7], "input_extra[0]", "must be an object"),
-        ("input_extra", [{"filename": "a"}], "input_extra[0].text", "missing"),
-        ("n_predict", -5, "n_predict", "at least -1"),
-        ("n_predict", "x", "n_predict", "whole number"),
-        ("n_indent", -1, "n_indent", "at least 0"),
-        ("t_max_predict_ms", "x", "t_max_predict_ms", "must be a number"),
-        ("response_fields", [1], "response_fields[0]", "must be a string"),
-        ("stop", ["x"] * 17, "stop", "at most 16"),
-    ],
-)
-def test_a_wrong_field_is_named(field: str, value: Any, param: str, says: str) -> None:
-    predictor = ScriptedPredictor()
-    status, body = post("/infill", VIM | {field: value}, predictor)
-    assert status == 400
-    assert body["error"]["param"] == param
-    assert says in body["error"]["message"]
-    assert predictor.requests == []
 
 
 def test_an_empty_request_is_an_empty_file() -> None:

@@ -11,8 +11,7 @@ from redraft.model.errors import ModelNotReady, Overloaded
 from redraft.model.records import ModelStatus
 from redraft.model.weights.provide import ready_variants
 from redraft.model.weights.registry import info
-from support.edit_prompts import zeta2_as_zed
-from support.predictor import CHATTY, ScriptedPredictor, editing
+from support.predictor import CHATTY, ScriptedPredictor
 from support.served import got, post, served
 
 #: The ends of every model Zed knows, sent for any of them.
@@ -59,12 +58,6 @@ def test_infill_by_markers() -> None:
     assert len(request.stop) == len(STOPS)
 
 
-def test_an_edit_by_markers() -> None:
-    predictor = editing((1, 1, ["A"]))
-    _, body = post("/api/generate", zed(zeta2_as_zed("", "a\nb", "\nc", 0)), predictor)
-    assert body["response"] == "A\nb\n>>>>>>> UPDATED\n"
-
-
 def test_files_of_the_repository_in_front_are_related() -> None:
     predictor = ScriptedPredictor()
     prompt = (
@@ -77,12 +70,6 @@ def test_files_of_the_repository_in_front_are_related() -> None:
     assert request.path == "c.py"
     assert [(one.path, one.text) for one in request.related] == [("a.py", "A = 1\n")]
     assert request.text == "import a\n\n"
-
-
-def test_a_suffix_field_makes_markers_the_users_text() -> None:
-    predictor = ScriptedPredictor()
-    post("/api/generate", zed("x = '<|im_start|>'\n", suffix="y"), predictor)
-    assert predictor.requests[0].text == "x = '<|im_start|>'\ny"
 
 
 def test_prompts_of_other_models_get_an_empty_response_and_the_reason() -> None:
@@ -112,29 +99,6 @@ def test_errors_are_strings_as_in_ollama(error: Exception, status: int) -> None:
     found, body = post("/api/generate", zed("a"), ScriptedPredictor([error]))
     assert found == status
     assert body == {"error": str(error)}
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"prompt": 7}, "'prompt' must be a string"),
-        ({"prompt": "a\0"}, "NUL"),
-        ({"options": 7}, "'options' must be an object"),
-        ({"options": {"num_predict": -9}}, "num_predict"),
-        ({"options": {"num_predict": "x"}}, "num_predict"),
-        ({"options": {"stop": ["x"] * 17}}, "at most 16"),
-        ({"options": {"temperature": "hot"}}, "temperature"),
-        ({"raw": "yes"}, "'raw' must be true or false"),
-        ({"stream": 1}, "'stream' must be true or false"),
-        ({"model": 7}, "'model' must be a string"),
-    ],
-)
-def test_a_wrong_field_is_named(change: dict[str, Any], says: str) -> None:
-    predictor = ScriptedPredictor()
-    status, body = post("/api/generate", zed("a") | change, predictor)
-    assert status == 400
-    assert says in body["error"]
-    assert predictor.requests == []
 
 
 def test_tags_tell_of_the_model() -> None:

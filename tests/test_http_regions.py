@@ -62,9 +62,7 @@ def candidate(request: EditRequest, edit: LineEdit) -> Candidate:
         ("", []),
     ],
 )
-def test_a_report_belongs_where_the_names_that_it_quotes_stand(
-    text: str, found: list[tuple[int, str, int]]
-) -> None:
+def test_a_report_belongs_to_its_names(text: str, found: list[tuple[int, str, int]]) -> None:
     lines = ["a", "foo", "bar", "foo"]
     reports = reports_in([("a.go", "line 2: [ERROR] x"), ("context/diagnostics", text)])
     assert placed(reports, lines, 0, 4) == tuple(Diagnostic(*each) for each in found)
@@ -104,10 +102,7 @@ def test_no_byte_outside_the_edit_changes(drawn: tuple[Excerpt, list[str], LineE
     request = edit_request(excerpt, TEMPLATE)
     assert request is not None
     check_request(request)
-    assert request.region == (
-        excerpt.before.count("\n"),
-        excerpt.before.count("\n") + len(lines),
-    )
+    assert request.region == (excerpt.before.count("\n"), excerpt.before.count("\n") + len(lines))
     region = rewrite(excerpt, candidate(request, (first, last, new)))
     expected = [*lines[: first - 1], *new, *lines[last:]]
     if region is None:

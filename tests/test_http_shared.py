@@ -77,15 +77,9 @@ async def test_three_of_the_same_over_http_are_computed_once() -> None:
 
 @pytest.mark.parametrize(
     ("change", "computed"),
-    [
-        ({}, 1),
-        ({"temperature": 0.5, "seed": 3}, 1),
-        ({"temperature": 0.5}, 2),
-    ],
+    [({}, 1), ({"temperature": 0.5, "seed": 3}, 1), ({"temperature": 0.5}, 2)],
 )
-async def test_only_what_would_come_out_the_same_is_shared(
-    change: dict[str, Any], computed: int
-) -> None:
+async def test_only_equal_predictions_are_shared(change: dict[str, Any], computed: int) -> None:
     predictor = Gated()
     request = EditRequest(task="infill", path="a.py", text="ab", cursor=1, **change)
     tasks = await asked(service(predictor), request, request)

@@ -61,10 +61,6 @@ def test_a_blank_last_line_of_the_window_stays(window: str) -> None:
     assert written == "first" + window[window.index("\n") :]
 
 
-def test_no_edit_is_empty_text() -> None:
-    assert text(sweep_as_zed("a\nb"), ScriptedPredictor()) == ""
-
-
 def test_cursortab_gets_what_follows_the_lines_it_wrote() -> None:
     file = lines(40)
     predictor = editing((2, 2, ["changed"]))

@@ -115,6 +115,12 @@ def test_a_stream_of_an_edit_comes_line_by_line() -> None:
 
 HEAD = "<[fim-suffix]>\n<[fim-prefix]><filename>a\n"
 TORN = [
+    f"{HEAD}<<<<<<< CURRENT\nx\n=======\n<[fim-",
+    "<|marker_1|>x<|marker_2|>",
+    "<|file_sep|>current/a.py\nx\n<|file_sep|>updated/b.py\n",
+    "### User Excerpt:\n<|editable_region_start|>",
+    "<|im_start|>user\nhello<|im_end|>",
+    "<|fim_prefix|>no middle marker<|fim_suffix|>",
     f"{HEAD}<<<<<<< CURRENT\nx\n",
     "<[fim-suffix]>\n<<<<<<< CURRENT\nx\n=======\n<[fim-middle]>",
     "<[fim-suffix]>\n<[fim-prefix]><<<<<<< CURRENT\nx\n=======\n<[fim-middle]>",
@@ -178,9 +184,7 @@ def test_zeta21_rewrites_from_marker_to_marker(edit: LineEdit, markers: str, exp
 
 
 @pytest.mark.parametrize(("cursor", "number"), [(0, 1), (3, 1), (5, 2), (9, 3)])
-def test_zeta21_without_an_edit_repeats_the_marker_before_the_cursor(
-    cursor: int, number: int
-) -> None:
+def test_zeta21_without_an_edit_repeats_the_marker(cursor: int, number: int) -> None:
     prompt = zeta21_as_zed("top\n", BLOCKS, "\nend\n", cursor)
     written = text(prompt, ScriptedPredictor())
     assert written == f"<|marker_{number}|><|marker_{number}|>"

@@ -139,9 +139,7 @@ def reference_predictions(
 
 
 @pytest.mark.parametrize("variant", ["q8", "int8", "fp16", "q4", "q4f16"])
-def test_quantised_variants_stay_near_the_reference(
-    published: Published, variant: str, tmp_path: Path
-) -> None:
+def test_quantised_variants_stay_near(published: Published, variant: str, tmp_path: Path) -> None:
     config, tensors, _ = read_hf_checkpoint(published.folder)
     materialise(config, tensors, tensors, variant, tmp_path)
     sequence = onnx_backend.OnnxBackend(tmp_path, provider="CPU", threads=1).open(256)
@@ -160,9 +158,7 @@ def test_quantised_variants_stay_near_the_reference(
 
 @pytest.mark.parametrize("name", ["Qwen2", "Qwen3", "SDAR", "Nemotron-Labs-Diffusion"])
 @pytest.mark.parametrize("variant", ["q4", "q4f16"])
-def test_four_bits_compute_what_the_rounded_weights_would(
-    name: str, variant: str, tmp_path: Path
-) -> None:
+def test_four_bits_compute_the_rounded_weights(name: str, variant: str, tmp_path: Path) -> None:
     """All that four bits change is the weights: rounded before, fp32 says the same. On the CPU,
     whose kernel rounds activations to 8 bits in blocks as well; q4f16 is meant for CUDA."""
     write_hf(tmp_path / "hf", LAYOUTS[name])
@@ -247,9 +243,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", ["Dream", "LLaDA", "SDAR", "Fast-dLLM v2", "Qwen3"])
-def test_an_imported_model_is_listed_checked_and_answers(
-    name: str, cache: Path, tmp_path: Path
-) -> None:
+def test_an_imported_model_is_listed_and_answers(name: str, cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "Open weights", LAYOUTS[name])
     (tmp_path / "Open weights" / "README.md").write_text("---\ntags: []\nlicense: mit\n---\n# It\n")
     imported = import_model(tmp_path / "Open weights", variants=("fp32", "q8"))
@@ -292,9 +286,7 @@ def test_a_changed_file_of_an_imported_model_is_found(cache: Path, tmp_path: Pat
         provide.ensure("mine")
 
 
-def test_importing_again_adds_variants_and_other_weights_replace_them(
-    cache: Path, tmp_path: Path
-) -> None:
+def test_importing_again_adds_variants_or_replaces_weights(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "one", LAYOUTS["SDAR"])
     write_hf(tmp_path / "two", LAYOUTS["SDAR"], seed=1)
     import_model(tmp_path / "one", "mine")
@@ -306,9 +298,7 @@ def test_importing_again_adds_variants_and_other_weights_replace_them(
     assert not (cache / "models" / "mine" / "q8").exists()
 
 
-def test_an_imported_model_can_be_exported(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_imports_are_exported(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["Dream"])
     import_model(tmp_path / "hf", "mine")
     provide.export("mine", None, tmp_path / "stick")

@@ -79,9 +79,7 @@ def test_pickles_are_never_read(tmp_path: Path) -> None:
         ({"eos_token_id": [2, 151_645]}, "ends texts with the token 151,645, the tokenizer"),
     ],
 )
-def test_what_the_network_cannot_run_is_refused(
-    changes: dict[str, Any], said: str, tmp_path: Path
-) -> None:
+def test_what_cannot_run_is_refused(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
     path = tmp_path / "hf" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))

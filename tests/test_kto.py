@@ -153,10 +153,3 @@ def test_a_weight_that_may_not_be_negative_stays_above() -> None:
     want = Objective(3.0, most_kl=1.0)
     assert fit_kto(seen, reference, want).weights[1] < -0.1
     assert fit_kto(seen, reference, want, np.array([False, True])).weights[1] >= 0
-
-
-def test_it_is_the_same_each_time() -> None:
-    seen = drawn(4, 300)
-    reference = Prior(np.zeros(4), np.ones(4))
-    first, second = (fit_kto(seen, reference, Objective(3.0)) for _ in range(2))
-    assert (first.weights == second.weights).all()

@@ -106,9 +106,7 @@ def test_one_of_several_candidates_is_the_single_answer(model: Model) -> None:
     assert len(several.candidates) > 1
 
 
-def test_a_closed_engine_interrupts_the_download(
-    wired: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_closed_engine_stops_the_download(wired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from redraft.model.weights.fetch import Progress
 
     def ensure(name: str, variant: str | None, progress: LoadProgress) -> Path:

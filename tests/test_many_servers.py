@@ -138,9 +138,7 @@ async def _until_up(url: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BALANCERS)
-async def test_a_session_stays_with_its_server_and_sessions_are_spread(
-    name: str, tmp_path: Path
-) -> None:
+async def test_sessions_stay_with_servers_and_are_spread(name: str, tmp_path: Path) -> None:
     async with three_servers(name, tmp_path) as servers:
         first = {one: await servers.ask(one) for one in SESSIONS}
         again = {one: await servers.ask(one) for one in reversed(SESSIONS)}
@@ -150,9 +148,7 @@ async def test_a_session_stays_with_its_server_and_sessions_are_spread(
 
 @pytest.mark.parametrize("name", BALANCERS)
 @pytest.mark.parametrize("how", ["stopped", "loading"])
-async def test_without_one_server_its_sessions_move_and_no_others(
-    name: str, how: str, tmp_path: Path
-) -> None:
+async def test_only_a_lost_servers_sessions_move(name: str, how: str, tmp_path: Path) -> None:
     async with three_servers(name, tmp_path) as servers:
         first = {one: await servers.ask(one) for one in SESSIONS}
         if how == "stopped":

@@ -74,9 +74,7 @@ LENGTHS = st.lists(st.integers(0, 60), min_size=1, max_size=40)
 
 
 @given(LENGTHS, st.data())
-def test_a_crop_keeps_its_core_and_stays_within_its_tokens(
-    lengths: list[int], data: st.DataObject
-) -> None:
+def test_a_crop_keeps_its_core_within_its_tokens(lengths: list[int], data: st.DataObject) -> None:
     lines = ["x" * n for n in lengths]
     first = data.draw(st.integers(0, len(lines) - 1))
     last = data.draw(st.integers(first + 1, len(lines)))

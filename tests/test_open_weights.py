@@ -53,9 +53,7 @@ def infill(**more: Any) -> EditRequest:
 
 
 @pytest.mark.parametrize("name", ["Llama", "Qwen2", "Qwen3"])
-def test_autoregressive_weights_write_what_the_reference_writes(
-    name: str, cache: Path, tmp_path: Path
-) -> None:
+def test_autoregressive_weights_equal_the_reference(name: str, cache: Path, tmp_path: Path) -> None:
     layout = LAYOUTS[name]
     reference = write_hf(tmp_path / "mine", layout)
     imported = import_model(tmp_path / "mine", variants=("fp32",))
@@ -163,9 +161,7 @@ def nemotron(folder: Path, adapter: bool) -> Any:
     return reference
 
 
-def test_masks_are_predicted_in_their_own_places_behind_a_causal_context(
-    cache: Path, tmp_path: Path
-) -> None:
+def test_masks_are_predicted_in_place_behind_a_causal_context(cache: Path, tmp_path: Path) -> None:
     layout = LAYOUTS["Nemotron-Labs-Diffusion"]
     reference = nemotron(tmp_path / "mine", adapter=False)
     config = import_model(tmp_path / "mine", variants=("fp32",)).config
@@ -280,9 +276,7 @@ def test_what_gguf_says_of_a_text_s_beginning_is_done(cache: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("arch", ["dream", "llada"])
-def test_diffusion_weights_in_gguf_keep_their_conventions(
-    arch: str, cache: Path, tmp_path: Path
-) -> None:
+def test_diffusion_weights_in_gguf_are_read(arch: str, cache: Path, tmp_path: Path) -> None:
     write_llama(tmp_path / "d.gguf", arch=arch)
     config = import_model(tmp_path / "d.gguf", variants=("fp32",)).config
     assert (config.attention, config.logit_shift) == ("bidirectional", arch == "dream")
@@ -299,9 +293,7 @@ def test_a_tied_matrix_that_is_stored_twice_is_read_once(cache: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("kept", [3, 200, 5_000, 0.5, 0.98])
-def test_a_gguf_file_cut_short_is_refused_before_anything_is_written(
-    kept: float, cache: Path, tmp_path: Path
-) -> None:
+def test_a_cut_gguf_file_is_refused_beforehand(kept: float, cache: Path, tmp_path: Path) -> None:
     path = tmp_path / "w.gguf"
     write_llama(path)
     whole = path.read_bytes()
@@ -311,9 +303,7 @@ def test_a_gguf_file_cut_short_is_refused_before_anything_is_written(
     assert not list(cache.rglob("*.onnx"))
 
 
-def test_weights_larger_than_memory_are_refused_before_anything_is_written(
-    cache: Path, tmp_path: Path
-) -> None:
+def test_weights_larger_than_memory_are_refused_beforehand(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
     with pytest.raises(WeightsError, match=r"GB of memory.*smaller weights"):
         import_model(tmp_path / "mine", memory=50_000)
@@ -374,9 +364,7 @@ def test_a_spoilt_folder_leaves_no_model_and_says_what_to_do(
     assert "mine" not in {model.name for model in provide.list_models()}
 
 
-def test_weights_that_turn_out_spoilt_leave_what_had_their_name(
-    cache: Path, tmp_path: Path
-) -> None:
+def test_spoilt_weights_leave_what_had_their_name(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"], shards=4)
     before = import_model(tmp_path / "mine")
     not_finite(tmp_path / "mine")

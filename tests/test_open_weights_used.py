@@ -46,9 +46,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", list(KINDS))
-def test_any_open_weights_are_imported_completed_with_and_measured(
-    name: str, tmp_path: Path
-) -> None:
+def test_open_weights_are_imported_completed_with_and_measured(name: str, tmp_path: Path) -> None:
     layout, says, tasks = KINDS[name]
     path = tmp_path / name
     if layout is None:

@@ -37,26 +37,20 @@ class Costs:
         monkeypatch.setattr(OnnxSequence, "score", score)
 
 
-def test_widths_take_turns_behind_the_same_cache(
-    backend: OnnxBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_widths_take_turns(backend: OnnxBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     costs = Costs(monkeypatch)
     found = measure_passes(backend, (1, 4), 50, 2, 1e9, lambda: costs.now)
     assert found == {1: 11_000.0, 4: 14_000.0}
     assert costs.judged == [(50, 4), (50, 1), (50, 4), (50, 1), (50, 4)]
 
 
-def test_a_pass_that_was_disturbed_does_not_count(
-    backend: OnnxBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disturbed_pass_is_ignored(backend: OnnxBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     costs = Costs(monkeypatch, extra_s=(7.0, 0.0, 0.0, 9.0))
     found = measure_passes(backend, (1, 4), 50, 2, 1e9, lambda: costs.now)
     assert found == {1: 11_000.0, 4: 14_000.0}
 
 
-def test_a_slow_machine_is_asked_once(
-    backend: OnnxBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_machines_run_once(backend: OnnxBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     costs = Costs(monkeypatch)
     assert set(measure_passes(backend, (1, 4), 50, 9, 0.5, lambda: costs.now)) == {1, 4}
     assert len(costs.judged) == 3
@@ -71,9 +65,7 @@ def test_memory_is_given_back_and_remembers_nothing(backend: OnnxBackend) -> Non
     assert not backend._pool.free
 
 
-def test_what_masks_add_is_held_against_the_same_pass_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_masks_cost_what_they_add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Masks add 5 s, and 2 s for each of them."""
     backend = OnnxBackend(store(shaped("masks"), "fp32", tmp_path), threads=1)
     costs, real = Costs(monkeypatch), OnnxSequence.read
@@ -87,9 +79,7 @@ def test_what_masks_add_is_held_against_the_same_pass_without(
     assert (found.any_ms, found.each_ms) == (pytest.approx(5_000.0), pytest.approx(2_000.0))
 
 
-def test_where_no_mask_drafts_nothing_is_measured(
-    backend: OnnxBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_masks_none_count(backend: OnnxBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     costs = Costs(monkeypatch)
     assert measure_masks(backend, lambda: costs.now) == MaskCosts()
     assert costs.judged == []

@@ -80,9 +80,7 @@ def folder(tmp_path: Path, layout: str = "Qwen2", seed: int = 0) -> dict[str, by
     return {path.name: path.read_bytes() for path in (tmp_path / f"made{seed}").iterdir()}
 
 
-def test_a_file_of_a_repository_is_fetched_checked_and_imported(
-    hub: FakeHub, tmp_path: Path
-) -> None:
+def test_a_file_of_a_repository_is_fetched_and_imported(hub: FakeHub, tmp_path: Path) -> None:
     hub.repos["some/Weights"] = {"w.Q8_0.gguf": gguf(tmp_path), "other.gguf": b"x"}
     made = pull_open.pull_open("hf:some/Weights/w.Q8_0.gguf")
     assert (made.name, made.license) == ("w.q8_0", "mit")
@@ -99,9 +97,7 @@ def test_a_repository_is_fetched_without_its_code(hub: FakeHub, tmp_path: Path) 
     assert not list((tmp_path / "cache" / "open").rglob("*.safetensors"))
 
 
-def test_a_known_name_says_where_and_what(
-    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_known_names_pull(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = Known("sweep-next-edit-x", "sweepai/x", "", "Apache-2.0", 1e6, "next edit")
     monkeypatch.setattr(known, "KNOWN", (entry,))
     hub.repos["sweepai/x"] = folder(tmp_path)

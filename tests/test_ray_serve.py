@@ -74,9 +74,7 @@ def replica_processes() -> list[psutil.Process]:
     return found
 
 
-async def test_a_session_stays_with_its_replica_and_both_have_some(
-    cluster: tuple[str, Settings],
-) -> None:
+async def test_sessions_stay_with_both_replicas(cluster: tuple[str, Settings]) -> None:
     async with aiohttp.ClientSession() as http:
         first, again = await ask_all(http, cluster[0]), await ask_all(http, cluster[0])
     assert {status for status, _, _ in first.values()} == {200}
@@ -101,9 +99,7 @@ async def test_all_formats_and_errors_are_those_of_the_server(
             assert (await got.text()).rstrip().endswith("[DONE]")
 
 
-async def test_a_killed_replica_costs_its_sessions_nothing_but_a_moment(
-    cluster: tuple[str, Settings],
-) -> None:
+async def test_a_killed_replica_costs_its_sessions_a_moment(cluster: tuple[str, Settings]) -> None:
     url, _ = cluster
     async with aiohttp.ClientSession() as http:
         first = await ask_all(http, url)
@@ -156,9 +152,7 @@ def slow(cluster: tuple[str, Settings]) -> tuple[str, Settings]:
     return url, narrow
 
 
-async def test_where_all_are_full_it_is_said_with_when_to_come_back(
-    slow: tuple[str, Settings],
-) -> None:
+async def test_where_all_are_full_the_wait_is_said(slow: tuple[str, Settings]) -> None:
     async def one(http: aiohttp.ClientSession, number: int) -> tuple[int, str]:
         body, session = {**BODY, "prompt": f"a{number} = "}, {SESSION_HEADER: f"{number}"}
         async with http.post(f"{slow[0]}/v1/completions", json=body, headers=session) as got:

@@ -109,9 +109,7 @@ def server() -> Iterator[str]:
     ],
     ids=["llama.vim", "minuet", "cursortab-inline", "cursortab-fim"],
 )
-def test_a_line_that_was_begun_is_ended(
-    tmp_path: Path, server: str, opens: Open, accept: str
-) -> None:
+def test_a_begun_line_is_ended(tmp_path: Path, server: str, opens: Open, accept: str) -> None:
     with opens(tmp_path, server, CART) as editor:
         typed(editor, "Go<C-u>    return max")
         before = editor.lines()
@@ -143,9 +141,7 @@ SHOWS = {
     ],
     ids=["copilot-lsp", "sidekick", "mercuryapi", "zeta-2", "zeta", "sweep"],
 )
-def test_a_changed_name_is_changed_where_it_is_called(
-    tmp_path: Path, server: str, opens: Open, client: str
-) -> None:
+def test_a_name_is_changed_at_calls(tmp_path: Path, server: str, opens: Open, client: str) -> None:
     words = json.dumps([*COMMAND, "lsp", "--server", server])
     asks = server if client == "cursortab" else f"vim.json.decode([==[{words}]==])"
     wanted = SHAPES.replace("area(", "area_of(").splitlines()

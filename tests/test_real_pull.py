@@ -17,9 +17,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.timeout(1_800)
-def test_the_base_is_fetched_and_made_ready(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_base_is_made_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
     try:
         folder = pull(DEFAULT_MODEL)

@@ -68,9 +68,7 @@ def test_a_second_variant_needs_no_second_download(world: World, made: list[str]
 
 @pytest.mark.parametrize("name", ["canvas.npz", "config.json", "tokenizer.json", "manifest.json"])
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
-def test_what_is_damaged_is_made_anew(
-    world: World, made: list[str], name: str, damage: str
-) -> None:
+def test_what_is_damaged_is_remade(world: World, made: list[str], name: str, damage: str) -> None:
     folder = provide.ensure("tiny")
     path = folder / name
     whole = path.read_bytes()
@@ -150,9 +148,7 @@ def test_a_foreign_source_is_refused_and_changes_nothing(world: World) -> None:
     assert provide.ensure("tiny") == folder
 
 
-def test_a_failure_while_combining_leaves_nothing_behind(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_combination_leaves_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: Any) -> None:
         store(*args)
         raise MemoryError
@@ -182,9 +178,7 @@ def test_a_damaged_adapter_is_refused(world: World) -> None:
     "metadata",
     [{"base_sha256": "0" * 64}, {"logit_shift": "0"}, {"canvas": "32"}, {"prompt_format": "x"}],
 )
-def test_an_adapter_trained_under_other_conventions_is_refused(
-    world: World, metadata: dict[str, str]
-) -> None:
+def test_an_adapter_of_other_conventions_is_refused(world: World, metadata: dict[str, str]) -> None:
     world.write_adapter(**metadata)
     world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
     with pytest.raises(WeightsError, match=f"trained with {next(iter(metadata))}"):
@@ -223,18 +217,14 @@ def test_two_at_once_make_it_once_and_the_second_says_it_waits(
     assert made == ["fp32"] and (folder / "canvas.npz").is_file()
 
 
-def test_a_process_that_never_ends_is_not_waited_for_forever(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_wait_for_another_process_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provide, "_LOCK_POLL_S", 0.01)
     monkeypatch.setattr(provide, "_LOCK_PATIENCE_S", 0.0)
     with provide._locked(no_progress), pytest.raises(WeightsError, match="another Redraft"):
         provide.ensure("tiny")
 
 
-def test_a_ready_model_needs_no_writable_cache(
-    world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_only_cache(world: World, made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = provide.ensure("tiny")
     (folder / manifest.STAMPS).unlink()
 
@@ -247,9 +237,7 @@ def test_a_ready_model_needs_no_writable_cache(
     assert len(made) == 1
 
 
-def test_too_little_space_is_said_before_combining(
-    world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_little_space(world: World, made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     provide.ensure("tiny")
     usage = shutil.disk_usage(world.root)._replace(free=1_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
@@ -263,9 +251,7 @@ def test_an_unknown_variant_is_refused(world: World) -> None:
         provide.ensure("tiny", "int3")
 
 
-def test_the_real_combine_step_makes_graphs_that_load(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_combined_graphs_can_be_loaded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="comes with '.[cpu]'")
     monkeypatch.setattr(combine, "write_graphs", REAL_WRITE_GRAPHS)
     seen: list[Progress] = []
@@ -298,9 +284,7 @@ def test_where_a_folder_cannot_be_made_anew_the_earlier_one_is_used(
         provide.ensure("tiny")
 
 
-def test_the_raw_file_can_be_dropped_and_is_fetched_again_where_it_is_needed(
-    world: World, made: list[str]
-) -> None:
+def test_the_raw_file_can_be_dropped_and_is_fetched_again(world: World, made: list[str]) -> None:
     folder = provide.pull("tiny", drop_raw=True)
     assert not list((world.cache / "base").glob("*.gguf"))
     assert provide.pull("tiny") == folder  # what is ready does not need it

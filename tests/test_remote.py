@@ -8,7 +8,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -34,7 +33,6 @@ from redraft.model.wire import (
     request_from_json,
     request_to_json,
 )
-from redraft.server.app import create_app
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
 from support.predictor import READY, ScriptedPredictor
@@ -79,8 +77,7 @@ def edit_requests(draw: st.DrawFn) -> EditRequest:
         edits=tuple(
             draw(
                 st.lists(
-                    st.builds(RecentEdit, TEXT, st.integers(0, 99), TEXT, st.booleans()),
-                    max_size=2,
+                    st.builds(RecentEdit, TEXT, st.integers(0, 99), TEXT, st.booleans()), max_size=2
                 )
             )
         ),
@@ -330,21 +327,6 @@ async def test_a_stream_that_breaks_off_is_engine_gone() -> None:
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(errors.SettingsError, match=r"http://127\.0\.0\.1:7331"):
         RemotePredictor(url)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="asyncio has no such sockets on Windows")
-def test_a_unix_socket_serves_as_well(tmp_path: Path) -> None:
-    async def run() -> Prediction:
-        settings = Settings(api_key=SecretStr("t"))
-        app = create_app(ScriptedPredictor(), settings)
-        async with listening(app, socket=tmp_path / "s", shutdown_s=0.1) as address:
-            remote = RemotePredictor(Path(address), "t")
-            try:
-                return await remote.predict(REQUEST)
-            finally:
-                await remote.close()
-
-    assert asyncio.run(run()).candidates
 
 
 def test_the_servers_limits_hold_for_our_own_wire() -> None:

@@ -41,13 +41,6 @@ def test_a_streamed_completion_with_usage(use: Callable[..., Any]) -> None:
     assert chunks[-1].usage.completion_tokens == 5
 
 
-def test_denoising_states_through_an_extra_field(use: Callable[..., Any]) -> None:
-    extra = {"stream": True, "extra_body": {"diffusing": True}}
-    chunks = use("completions.create", ScriptedPredictor(), **INFILL, **extra)
-    texts = [choice.text for chunk in chunks for choice in chunk.choices]
-    assert texts == ["░░░ b", "░░ + b", "░ a + b", "return a + b"]
-
-
 def test_models_are_listed(use: Callable[..., Any]) -> None:
     found = use("models.list", ScriptedPredictor())
     names = [model.id for model in (found if isinstance(found, list) else found.data)]

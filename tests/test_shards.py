@@ -68,9 +68,7 @@ def test_packing_gives_about_the_rows_asked_for_in_the_asked_mix(
     assert sum(kinds.get(kind, 0) for kind in edits) == rows.is_edit.sum()
 
 
-def test_a_single_kind_of_source_gives_all_the_rows(
-    sources: list[Path], tokenizer: Path, tmp_path: Path
-) -> None:
+def test_one_source_can_give_all_rows(sources: list[Path], tokenizer: Path, tmp_path: Path) -> None:
     manifest = pack(sources[1:], tmp_path / "out", tokenizer, CONFIG, rows=80, jobs=1)
     rows = read_shards(manifest.parent, CONFIG)
     assert len(rows) == pytest.approx(80, rel=0.25)
@@ -78,9 +76,7 @@ def test_a_single_kind_of_source_gives_all_the_rows(
 
 
 @pytest.mark.usefixtures("spawn")
-def test_packing_in_several_processes_gives_the_same_shards(
-    sources: list[Path], tokenizer: Path, tmp_path: Path
-) -> None:
+def test_processes_pack_the_same(sources: list[Path], tokenizer: Path, tmp_path: Path) -> None:
     one, two = (
         pack(sources, tmp_path / str(jobs), tokenizer, CONFIG, rows=150, jobs=jobs).read_text()
         for jobs in (1, 2)
@@ -128,9 +124,7 @@ def test_missing_data_names_the_path(tokenizer: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"no zstd", zstandard.compress(b"no json\n"), zstandard.compress(b'{"a": 1}\n')]
 )
-def test_a_source_of_something_else_is_refused(
-    content: bytes, tokenizer: Path, tmp_path: Path
-) -> None:
+def test_another_kind_of_source_is_refused(content: bytes, tokenizer: Path, tmp_path: Path) -> None:
     (tmp_path / "x.jsonl.zst").write_bytes(content)
     with pytest.raises(SettingsError, match=r"x\.jsonl\.zst"):
         pack([tmp_path / "x.jsonl.zst"], tmp_path / "out", tokenizer, CONFIG, rows=1, jobs=1)

@@ -41,9 +41,7 @@ def test_a_base_of_ones_own_is_packed_for_trained_over_and_imported(
     assert (model.config.adapter, model.config.verifier) == ("all", "ar")
 
 
-def test_the_share_of_next_edits_is_as_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_next_edits_have_the_asked_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
     base = tmp_path / "hf"
     write_hf(base, LAYOUTS["Qwen3"])

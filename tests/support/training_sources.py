@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import matplotlib.font_manager  # noqa: F401  # its first import starts a process
 import zstandard
 
 OLD = [f"value_{i} = compute({i})" for i in range(40)]
