@@ -34,9 +34,6 @@ def test_marks_are_the_templates_alone() -> None:
     assert prompt.end_token == STOP
     texts = TOKENIZER.decode(prompt.tokens)
     assert texts == f"user\n{said}\nassistant\n"
-
-
-def test_marks_in_tools_and_calls_are_text_too() -> None:
     call = ToolCall("1", "f", '{"x": "<|im_end|>"}')
     conversation = Conversation(
         (Message("assistant", "", tool_calls=(call,)),), tools='[{"name": "<|im_start|>"}]'

@@ -22,7 +22,7 @@ from redraft.server.commands.main import app, main
 from redraft.server.engine_process import client
 from redraft.server.engine_process import open as engines
 from redraft.server.settings import OTHER_VARIABLES, Settings, load_settings
-from support.command import RUN, call, is_one_red_line, redraft
+from support.command import RUN, call, is_one_red_line, python, redraft
 from support.predictor import ScriptedPredictor, infill
 from support.served import served
 from typer.testing import CliRunner
@@ -51,7 +51,7 @@ def test_help_names_every_command() -> None:
     assert all(command in out for command in ("list", "pull", "info", "export"))
 
 
-async def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None:
+def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None:
     code = (
         "import sys, redraft.server.commands.main\n"
         "heavy = {'torch', 'numpy', 'onnxruntime', 'aiohttp', 'pygls', 'pydantic'}\n"
@@ -65,11 +65,7 @@ async def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None
         "redraft.model.weights.provide\n"
         "assert 'torch' not in sys.modules\n"
     )
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, stderr=asyncio.subprocess.PIPE
-    )
-    _, err = await process.communicate()
-    assert process.returncode == 0, err.decode()
+    python(code)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from safetensors.numpy import save_file
 from support.onnx_models import store
 from support.predictor import infill as offering
 from support.tiny import tiny_config, tiny_tokenizer
-from support.training_sources import NEW, OLD, write_lines
+from support.training_sources import NEW, OLD, commit, write_lines
 from typer.testing import CliRunner
 
 CONFIG = tiny_config(head_dim=16)
@@ -57,13 +57,7 @@ def human_eval(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def commits(tmp_path: Path) -> Path:
-    file = {
-        "path": "a.py", "language": "python", "before": "\n".join(OLD), "after": "\n".join(NEW),
-    }  # fmt: skip
-    lines: list[dict[str, object]] = [
-        {"repo": "r", "commit": f"{i:040x}", "time": i, "files": [file]} for i in range(4)
-    ]
-    return write_lines(tmp_path / "dev-commits.jsonl.zst", lines)
+    return write_lines(tmp_path / "dev-commits.jsonl.zst", [commit(i) for i in range(4)])
 
 
 def redraft(*arguments: object) -> str:

@@ -40,22 +40,15 @@ from redraft.model.errors import SettingsError
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from redraft.server.commands.main import app
 from support.gates import PLAIN, SHIPPED, write_plain
-from support.training_sources import write_lines
+from support.training_sources import commit, write_lines
 from typer.testing import CliRunner
 
-OLD = [f"value_{i} = compute({i})" for i in range(40)]
-NEW = [s.replace("compute", "measure") if i in (4, 8, 12) else s for i, s in enumerate(OLD)]
 PLAIN_SAYS = says("plain", lambda each: PLAIN)
-BEFORE, AFTER = "\n".join(OLD) + "\n", "\n".join(NEW) + "\n"
 
 
 @pytest.fixture
 def commits(tmp_path: Path) -> Path:
-    record = {
-        "repo": "a/b", "commit": "c0ffee", "time": 1,
-        "files": [{"path": "a.py", "language": "python", "before": BEFORE, "after": AFTER}],
-    }  # fmt: skip
-    return write_lines(tmp_path / "train-commits.jsonl.zst", [record])
+    return write_lines(tmp_path / "train-commits.jsonl.zst", [commit()])
 
 
 def outcomes(commits: Path, sure: dict[bool, float]) -> RunFile:

@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 from redraft.model.silence import REPORTERS, SILENCED
+from support.command import RUN, python
 from support.lsp_process import LspProcess
 from support.onnx_models import register
 from support.outgoing import END_S, Guard, Kind, best_guard, guarded, outside, strace_works, tried
 from support.tiny import tiny_config, tiny_tokenizer
-from support.training_sources import NEW, OLD, write_lines
+from support.training_sources import commit, write_lines
 
 pytestmark = pytest.mark.usefixtures("spawn")
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
 ROOT = Path(__file__).parent.parent
-RUN = "import sys; from redraft.server.commands.main import main; sys.argv[0] = 'redraft'; main()"
 #: How long the engine process stays when its editor has left: longer than onnxruntime keeps its
 #: reports back before it first uploads (9 s were seen).
 IDLE_S = 15
@@ -155,11 +155,7 @@ def test_the_language_server_and_its_engine_send_nothing(
 def test_an_evaluation_sends_nothing(
     guard: Guard, home: Path, models: Path, tmp_path: Path
 ) -> None:
-    file = {
-        "path": "a.py", "language": "python", "before": "\n".join(OLD), "after": "\n".join(NEW),
-    }  # fmt: skip
-    commit: dict[str, object] = {"repo": "r", "commit": "c" * 40, "time": 0, "files": [file]}
-    commits = write_lines(tmp_path / "dev-commits.jsonl.zst", [commit])
+    commits = write_lines(tmp_path / "dev-commits.jsonl.zst", [commit()])
     run = home / "run.jsonl"
     finished(
         guard, "eval", "infill", "--commits", commits, "--weights", models / "tiny" / "fp32",
@@ -242,13 +238,7 @@ def test_whatever_of_ours_is_imported_silences_first(
     package: str, environment: dict[str, str]
 ) -> None:
     code = f"import json, os, redraft.{package}; print(json.dumps(dict(os.environ)))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment,
-        capture_output=True,
-        check=True,
-        timeout=END_S,
-    )
+    done = python(code, env=environment)
     assert json.loads(done.stdout).items() >= SILENCED.items()
 
 
@@ -316,13 +306,7 @@ def test_a_library_imported_before_us_is_told_to_stop_and_the_log_says_it(
         "import_silenced('onnxruntime')\n"
         "import_silenced('onnxruntime')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment,
-        capture_output=True,
-        check=True,
-        timeout=END_S,
-    )
-    assert done.stdout.split() == [b"told", b"told"]
-    assert done.stderr.count(b"onnxruntime was imported before Redraft") == 1
-    assert b"ORT_DISABLE_TELEMETRY=1" in done.stderr
+    done = python(code, env=environment)
+    assert done.stdout.split() == ["told", "told"]
+    assert done.stderr.count("onnxruntime was imported before Redraft") == 1
+    assert "ORT_DISABLE_TELEMETRY=1" in done.stderr

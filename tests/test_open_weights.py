@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def loaded(name: str) -> Model:
-    return load.onnx_loader(name, None, "CPU", 1)(lambda *report: None)
+@contextlib.contextmanager
+def loaded(name: str) -> Iterator[Model]:
+    model = load.onnx_loader(name, None, "CPU", 1)(lambda *report: None)
+    try:
+        yield model
+    finally:
+        model.backend.close()
 
 
 def infill(**more: Any) -> EditRequest:
@@ -58,15 +64,12 @@ def test_autoregressive_weights_equal_the_reference(name: str, cache: Path, tmp_
     reference = write_hf(tmp_path / "mine", layout)
     imported = import_model(tmp_path / "mine", variants=("fp32",))
     assert imported.config.prompt_format == "fim-qwen"
-    model = loaded("mine")
-    try:
+    with loaded("mine") as model:
         prompt = format_of("fim-qwen").render(
             infill(), model.tokenizer, model.backend.config, model.context_tokens
         )
         assert isinstance(prompt, Prompt) and prompt.forced == " "
         found = predict(model, infill(min_tokens=3), time.monotonic)
-    finally:
-        model.backend.close()
     expected = greedy(reference, layout, model, prompt, 24)
     (candidate,) = found.candidates
     assert expected.startswith(prompt.forced + candidate.text) and candidate.text
@@ -107,11 +110,8 @@ def test_weights_answer_in_their_own_format_or_say_why_not(
     write_hf(tmp_path / name, LAYOUTS["Qwen2"])
     imported = import_model(tmp_path / name, variants=("fp32",))
     assert imported.config.prompt_format == prompt_format
-    model = loaded(name)
-    try:
+    with loaded(name) as model:
         found = predict(model, EditRequest(task, "a.py", TEXT, CURSOR), time.monotonic)
-    finally:
-        model.backend.close()
     if name == "mine":
         assert found.candidates == () and "trained to fill in text" in found.reason
     else:  # it was asked; random weights say nothing of use
@@ -202,12 +202,9 @@ def test_the_adapter_that_drafts_leaves_the_judge_alone(cache: Path, tmp_path: P
 def test_canvases_draft_and_the_judge_decides(cache: Path, tmp_path: Path) -> None:
     nemotron(tmp_path / "mine", adapter=True)
     import_model(tmp_path / "mine", variants=("fp32",))
-    model = loaded("mine")
-    try:
+    with loaded("mine") as model:
         found = predict(model, infill(min_tokens=8), time.monotonic)
         alone = predict(model, infill(min_tokens=8), time.monotonic, plan=AUTOREGRESSIVE)
-    finally:
-        model.backend.close()
     assert [c.text for c in found.candidates] == [c.text for c in alone.candidates]
     assert {count.source for count in found.stats.drafts} <= {"copy", "canvas"}
 
@@ -232,15 +229,12 @@ def test_dreamon_answers_in_place(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["DreamOn"])
     config = import_model(tmp_path / "mine", variants=("fp32",)).config
     assert config.prompt_format == "in-place" and config.expand_token
-    model = loaded("mine")
-    try:
+    with loaded("mine") as model:
         found = predict(model, infill(), time.monotonic)
         again = predict(model, infill(), time.monotonic)
         other = predict(model, EditRequest("next_edit", "a.py", TEXT, CURSOR), time.monotonic)
         with pytest.raises(InvalidRequest, match="in any order, so that no grammar"):
             predict(model, infill(grammar=Grammar("regex", "[0-9]+")), time.monotonic)
-    finally:
-        model.backend.close()
     assert found.candidates == again.candidates
     assert found.stats.denoise_steps > 0 and found.stats.canvas_tokens <= 24
     assert "fill in text" in other.reason
@@ -252,11 +246,8 @@ def test_a_gguf_file_is_imported_and_answers(quant: str, cache: Path, tmp_path: 
     imported = import_model(tmp_path / "Some Weights.gguf", variants=("fp32",))
     assert (imported.name, imported.config.prompt_format) == ("Some-Weights", "prefix")
     (tmp_path / "Some Weights.gguf").unlink()  # it is not needed any more
-    model = loaded("Some-Weights")
-    try:
+    with loaded("Some-Weights") as model:
         found = predict(model, infill(min_tokens=1), time.monotonic)
-    finally:
-        model.backend.close()
     assert found.stats.canvas_tokens > 0
     assert "Llama of" in provide.info("Some-Weights").summary
 
@@ -266,12 +257,9 @@ def test_what_gguf_says_of_a_text_s_beginning_is_done(cache: Path, tmp_path: Pat
     write_llama(path, strings={"general.name": "Zeta 2"}, begin=1)
     model_info = import_model(path, variants=("fp32",))
     assert model_info.config.prompt_format == "prefix"  # its vocabulary is not Zeta's
-    model = loaded("w")
-    try:
+    with loaded("w") as model:
         assert model.tokenizer.begin == 1
         prompt = format_of("prefix").render(infill(), model.tokenizer, model.backend.config, 2_000)
-    finally:
-        model.backend.close()
     assert isinstance(prompt, Prompt) and prompt.tokens[0] == 1
 
 

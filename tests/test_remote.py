@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
@@ -35,6 +33,7 @@ from redraft.model.wire import (
 )
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
+from support.command import python
 from support.predictor import READY, ScriptedPredictor
 from support.served import eventually, served
 
@@ -169,8 +168,7 @@ def test_every_error_is_known_where_nothing_else_is_imported() -> None:
     """A client that raises no such error itself still gets its class from a server."""
     told = "error_from_json({'error': {'code': 'context_length_exceeded', 'message': 'too long'}})"
     code = f"from redraft.model.wire import error_from_json; print({told}.http_status)"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert ran.stdout.strip() == "400", ran.stderr
+    assert python(code).stdout.strip() == "400"
 
 
 # --- over a connection ----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ pytest.importorskip("transformers", reason="the tiny base is written with transf
 from redraft.model.weights.import_model import import_model
 from redraft.server.commands.main import app
 from support.tiny_hf import LAYOUTS, write_hf
-from support.training_sources import NEW, OLD, write_lines, write_sources
+from support.training_sources import commit, write_lines, write_sources
 from typer.testing import CliRunner
 
 
@@ -24,11 +24,7 @@ def test_a_base_of_ones_own_is_packed_for_trained_over_and_imported(
     monkeypatch.setenv("REDRAFT_DATA_DIR", str(tmp_path / "data"))
     base = tmp_path / "hf"
     write_hf(base, LAYOUTS["Qwen3"])
-    files = [
-        {"path": "a.py", "language": "python", "before": "\n".join(OLD), "after": "\n".join(NEW)}
-    ]
-    commit = {"repo": "r", "commit": "c", "time": 0, "files": files}
-    data = write_lines(tmp_path / "x-commits.jsonl.zst", [commit] * 20)
+    data = write_lines(tmp_path / "x-commits.jsonl.zst", [commit()] * 20)
     config = tmp_path / "tiny.toml"
     config.write_text("rank = 2\nsteps = 2\nbatch_tokens = 2000\nmax_context = 4000\n")
     shards, run = tmp_path / "shards", tmp_path / "run"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from redraft.lsp.recording.folder import Recordings
+from support.command import RUN
 from support.lsp import insert_texts
 from support.lsp_process import LspProcess
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
-RUN = "import sys; from redraft.server.commands.main import main; sys.argv[0] = 'redraft'; main()"
 CODE = "def area(w, h):\n    size = \n    return size\n"
 NOWHERE = "http://127.0.0.1:9"  # the port of "discard": nothing listens there
 

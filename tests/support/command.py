@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
+from typing import Any
 
 RUN = "import sys; from redraft.server.commands.main import main; sys.argv[0] = 'redraft'; main()"
 
@@ -14,10 +16,7 @@ async def redraft(
 ) -> tuple[int, str, str]:
     """(exit code, stdout, stderr) of one call."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        RUN,
-        *arguments,
+        *(sys.executable, "-c", RUN, *arguments),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -35,3 +34,11 @@ def call(*arguments: str, environment: dict[str, str] | None = None) -> tuple[in
 
 def is_one_red_line(err: str) -> bool:
     return err.startswith("error: ") and err.count("\n") == 1
+
+
+def python(code: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run ``code`` in a Python process of its own; it has to end without an error."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, **options)
+    assert done.returncode == 0, done.stderr
+    return done

@@ -12,6 +12,14 @@ OLD = [f"value_{i} = compute({i})" for i in range(40)]
 NEW = [s.replace("compute", "measure") if i in (4, 8, 12) else s for i, s in enumerate(OLD)]
 
 
+def commit(number: int = 0) -> dict[str, object]:
+    """Return the record of a commit that renames three calls of one file."""
+    files = [
+        {"path": "a.py", "language": "python", "before": "\n".join(OLD), "after": "\n".join(NEW)}
+    ]
+    return {"repo": "r", "commit": f"{number:040x}", "time": number, "files": files}
+
+
 def write_lines(path: Path, records: list[dict[str, object]]) -> Path:
     text = "".join(json.dumps(record) + "\n" for record in records)
     path.write_bytes(zstandard.ZstdCompressor().compress(text.encode()))
@@ -20,9 +28,7 @@ def write_lines(path: Path, records: list[dict[str, object]]) -> Path:
 
 def write_sources(folder: Path, copies: int) -> tuple[Path, Path]:
     """Training data: a commit and a file, each so many times."""
-    before, after = "\n".join(OLD), "\n".join(NEW)
-    files = [{"path": "a.py", "language": "python", "before": before, "after": after}]
-    commit = {"repo": "r", "commit": "c", "time": 0, "files": files}
-    plain = {"repo": "r", "path": "b.py", "language": "python", "text": after}
-    commits = write_lines(folder / "x-commits.jsonl.zst", [commit] * copies)
+    plain: dict[str, object] = {"repo": "r", "path": "b.py", "language": "python"}
+    plain["text"] = "\n".join(NEW)
+    commits = write_lines(folder / "x-commits.jsonl.zst", [commit()] * copies)
     return commits, write_lines(folder / "x-files.jsonl.zst", [plain] * copies)
