@@ -9,13 +9,9 @@ from redraft.server.settings import Settings
 GB = 1_000_000_000
 
 
-def test_without_a_name_the_default_model_runs() -> None:
+def test_without_a_name_the_default_model_runs_and_a_name_is_kept() -> None:
     assert Settings().model == AUTO
-    assert resolve(AUTO) == "redraft-0.5b"
-
-
-def test_a_named_model_is_never_replaced() -> None:
-    assert resolve("mine") == "mine"
+    assert (resolve(AUTO), resolve("mine")) == ("redraft-0.5b", "mine")
 
 
 @pytest.mark.parametrize(

@@ -96,29 +96,6 @@ def greedy(reference: Any, layout: Layout, model: Model, prompt: Prompt, count: 
     return b"".join(vocab[i] for i in written).decode("utf-8", "replace")
 
 
-@pytest.mark.parametrize(
-    ("name", "prompt_format", "task"),
-    [
-        ("mine", "fim-qwen", "next_edit"),
-        ("sweep-next-edit-tiny", "sweep", "next_edit"),
-        ("sweep-next-edit-tiny", "sweep", "infill"),
-    ],
-)
-def test_weights_answer_in_their_own_format_or_say_why_not(
-    name: str, prompt_format: str, task: Any, cache: Path, tmp_path: Path
-) -> None:
-    write_hf(tmp_path / name, LAYOUTS["Qwen2"])
-    imported = import_model(tmp_path / name, variants=("fp32",))
-    assert imported.config.prompt_format == prompt_format
-    with loaded(name) as model:
-        found = predict(model, EditRequest(task, "a.py", TEXT, CURSOR), time.monotonic)
-    if name == "mine":
-        assert found.candidates == () and "trained to fill in text" in found.reason
-    else:  # it was asked; random weights say nothing of use
-        assert found.stats.denoise_steps > 0
-        assert found.reason or found.candidates
-
-
 def test_the_format_can_be_named(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
     assert import_model(tmp_path / "mine", prompt_format="sweep").config.prompt_format == "sweep"
@@ -240,18 +217,6 @@ def test_dreamon_answers_in_place(cache: Path, tmp_path: Path) -> None:
     assert "fill in text" in other.reason
 
 
-@pytest.mark.parametrize("quant", ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q8_0"])
-def test_a_gguf_file_is_imported_and_answers(quant: str, cache: Path, tmp_path: Path) -> None:
-    write_llama(tmp_path / "Some Weights.gguf", quant)
-    imported = import_model(tmp_path / "Some Weights.gguf", variants=("fp32",))
-    assert (imported.name, imported.config.prompt_format) == ("Some-Weights", "prefix")
-    (tmp_path / "Some Weights.gguf").unlink()  # it is not needed any more
-    with loaded("Some-Weights") as model:
-        found = predict(model, infill(min_tokens=1), time.monotonic)
-    assert found.stats.canvas_tokens > 0
-    assert "Llama of" in provide.info("Some-Weights").summary
-
-
 def test_what_gguf_says_of_a_text_s_beginning_is_done(cache: Path, tmp_path: Path) -> None:
     path = tmp_path / "w.gguf"
     write_llama(path, strings={"general.name": "Zeta 2"}, begin=1)
@@ -280,17 +245,6 @@ def test_a_tied_matrix_that_is_stored_twice_is_read_once(cache: Path, tmp_path: 
     assert tied == [True, True, False]
 
 
-@pytest.mark.parametrize("kept", [3, 200, 5_000, 0.5, 0.98])
-def test_a_cut_gguf_file_is_refused_beforehand(kept: float, cache: Path, tmp_path: Path) -> None:
-    path = tmp_path / "w.gguf"
-    write_llama(path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(kept * len(whole)) if kept < 1 else int(kept)])
-    with pytest.raises(WeightsError, match="GGUF"):
-        import_model(path)
-    assert not list(cache.rglob("*.onnx"))
-
-
 def test_weights_larger_than_memory_are_refused_beforehand(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
     with pytest.raises(WeightsError, match=r"GB of memory.*smaller weights"):
@@ -316,28 +270,15 @@ def short_of_a_shard(folder: Path) -> None:
     sorted(folder.glob("model-*.safetensors"))[1].unlink()
 
 
-def cut_short(folder: Path) -> None:
-    path = sorted(folder.glob("model-*.safetensors"))[1]
-    path.write_bytes(path.read_bytes()[:-100])
-
-
 def not_finite(folder: Path) -> None:
     path = sorted(folder.glob("model-*.safetensors"))[-1]
     path.write_bytes(path.read_bytes()[:-4] + np.float32(np.nan).tobytes())
 
 
-def quantised(folder: Path) -> None:
-    path = folder / "config.json"
-    changes = {"quantization_config": {"quant_method": "bitsandbytes"}}
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (quantised, r"quantised \(bitsandbytes\).*Download the original"),
         (short_of_a_shard, r"model-0000.*safetensors"),
-        (cut_short, "not a whole safetensors file.*again"),
         (not_finite, "not finite.*again"),
     ],
 )
@@ -359,7 +300,8 @@ def test_spoilt_weights_leave_what_had_their_name(cache: Path, tmp_path: Path) -
     with pytest.raises(WeightsError, match="not finite"):
         import_model(tmp_path / "mine")
     assert provide.info("mine").version == before.version
-    loaded("mine").backend.close()
+    with loaded("mine"):
+        pass
 
 
 @pytest.mark.parametrize(

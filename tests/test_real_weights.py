@@ -99,15 +99,6 @@ def test_a_pass_that_is_interrupted_ends_at_once_and_leaves_the_next_answer_unha
     assert [c.text for c in again.candidates] == [c.text for c in whole.candidates]
 
 
-def test_the_same_seed_draws_the_same_answer(model: Model) -> None:
-    request = replace(asking(""), temperature=1.0, seed=7)
-    texts = {
-        tuple(c.text for c in predict(model, request, time.perf_counter).candidates)
-        for _ in range(2)
-    }
-    assert len(texts) == 1
-
-
 def test_drafts_change_no_token_of_what_the_causal_pass_writes_alone(model: Model) -> None:
     """20 gaps in published code: alone, with all drafts, and with those that pay."""
     eager = plan_for("medium")
