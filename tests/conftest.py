@@ -172,6 +172,14 @@ def desk(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[N
 
 
 @pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a cache that holds no model."""
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("REDRAFT_MODELS", raising=False)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """A model with its base, on disk."""
     return in_use(tmp_path, monkeypatch)

@@ -67,18 +67,9 @@ def test_an_answer_has_the_shape_of_the_api() -> None:
 
 
 def test_fields_reach_the_engine() -> None:
-    request = asked(
-        {
-            "max_tokens": 9,
-            "max_completion_tokens": 7,
-            "temperature": 0.5,
-            "top_p": 0.9,
-            "seed": 3,
-            "stop": "END",
-            "n": 2,
-            "reasoning_effort": "instant",
-        }
-    )
+    how = {"temperature": 0.5, "top_p": 0.9, "seed": 3, "stop": "END", "n": 2}
+    limits = {"max_tokens": 9, "max_completion_tokens": 7, "reasoning_effort": "instant"}
+    request = asked({**how, **limits})
     assert (request.task, request.max_tokens, request.temperature) == ("chat", 7, 0.5)
     assert (request.top_p, request.seed, request.stop) == (0.9, 3, ("END",))
     assert (request.candidates, request.quality) == (2, "low")

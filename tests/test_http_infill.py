@@ -19,11 +19,8 @@ from support.served import events, eventually, post, served
 
 def test_mercury_infill_has_text_and_message_and_a_finish_reason() -> None:
     predictor = ScriptedPredictor()
-    status, body = post(
-        "/v1/fim/completions",
-        {"model": "mercury-coder", "prompt": "def f(a, b):\n    ", "suffix": "\n", "max_tokens": 9},
-        predictor,
-    )
+    sent = {"model": "mercury-coder", "prompt": "def f(a, b):\n    ", "suffix": "\n"}
+    status, body = post("/v1/fim/completions", {**sent, "max_tokens": 9}, predictor)
     assert status == 200
     assert body["object"] == "text_completion"
     assert body["id"].startswith("cmpl-")
@@ -73,20 +70,9 @@ def test_nothing_to_suggest_is_one_empty_choice() -> None:
 
 def test_sampling_fields_reach_the_engine() -> None:
     predictor = ScriptedPredictor()
-    post(
-        "/v1/completions",
-        {
-            "prompt": ["a"],
-            "suffix": "b",
-            "stop": ["\r\n", "END"],
-            "temperature": 0.5,
-            "top_p": 0.9,
-            "seed": 7,
-            "n": 3,
-            "max_tokens": 12.0,
-        },
-        predictor,
-    )
+    how = {"stop": ["\r\n", "END"], "temperature": 0.5, "top_p": 0.9, "seed": 7, "n": 3}
+    body = {"prompt": ["a"], "suffix": "b", "max_tokens": 12.0, **how}
+    post("/v1/completions", body, predictor)
     [request] = predictor.requests
     assert (request.stop, request.temperature, request.top_p) == (("\n", "END"), 0.5, 0.9)
     assert (request.seed, request.candidates, request.max_tokens) == (7, 3, 12)
@@ -132,11 +118,8 @@ def test_windows_line_ends_come_back_as_they_were_sent() -> None:
 
 
 def test_stream_ends_with_the_whole_text_and_its_usage() -> None:
-    chunks = events(
-        "/v1/completions",
-        {"prompt": "a", "suffix": ";", "stream_options": {"include_usage": True}},
-        ScriptedPredictor(),
-    )
+    body = {"prompt": "a", "suffix": ";", "stream_options": {"include_usage": True}}
+    chunks = events("/v1/completions", body, ScriptedPredictor())
     assert "".join(c["text"] for chunk in chunks for c in chunk["choices"]) == "return a + b"
     assert chunks[-1]["choices"] == []
     assert chunks[-1]["usage"]["completion_tokens"] == 5

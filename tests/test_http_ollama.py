@@ -16,20 +16,9 @@ from support.served import got, post, served
 
 #: The ends of every model Zed knows, sent for any of them.
 STOPS = [
-    "<|endoftext|>",
-    "<|file_separator|>",
-    "<|fim_pad|>",
-    "<|fim_prefix|>",
-    "<|fim_middle|>",
-    "<|fim_suffix|>",
-    "<fim_prefix>",
-    "<fim_middle>",
-    "<fim_suffix>",
-    "<PRE>",
-    "<SUF>",
-    "<MID>",
-    "[PREFIX]",
-    "[SUFFIX]",
+    *("<|endoftext|>", "<|file_separator|>", "<|fim_pad|>", "<|fim_prefix|>", "<|fim_middle|>"),
+    *("<|fim_suffix|>", "<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<PRE>", "<SUF>", "<MID>"),
+    *("[PREFIX]", "[SUFFIX]"),
 ]
 
 

@@ -235,13 +235,6 @@ def backend_of(name: str, folder: Path) -> tuple[Any, ModelConfig]:
     return onnx_backend.OnnxBackend(folder / "fp32", threads=1), config
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-    return tmp_path / "cache"
-
-
 @pytest.mark.parametrize("name", ["Dream", "LLaDA", "SDAR", "Fast-dLLM v2", "Qwen3"])
 def test_an_imported_model_is_listed_and_answers(name: str, cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "Open weights", LAYOUTS[name])

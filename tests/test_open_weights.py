@@ -38,13 +38,6 @@ TEXT = "def area(w, h):\n    size = \n    return size\n\n\nprint(area(2, 3))\n" 
 CURSOR = TEXT.index("= ") + 2
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-    return tmp_path / "cache"
-
-
 @contextlib.contextmanager
 def loaded(name: str) -> Iterator[Model]:
     model = load.onnx_loader(name, None, "CPU", 1)(lambda *report: None)

@@ -4,7 +4,6 @@ kind, with random weights."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from support.tiny_gguf import write_llama
 from support.tiny_hf import LAYOUTS, Layout, write_hf
 from typer.testing import CliRunner
 
-pytestmark = pytest.mark.usefixtures("spawn")
+pytestmark = pytest.mark.usefixtures("spawn", "cache")
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
@@ -35,14 +34,6 @@ KINDS: dict[str, tuple[Layout | None, str, tuple[str, ...]]] = {
     "sdar-tiny": (LAYOUTS["SDAR"], "block by block", ("infill", "edits")),
     "dream-tiny": (LAYOUTS["Dream"], "whole context in every step", ("infill", "edits")),
 }
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-    monkeypatch.setenv("COLUMNS", "200")
-    yield
 
 
 @pytest.mark.parametrize("name", list(KINDS))
@@ -71,6 +62,6 @@ def test_open_weights_are_imported_completed_with_and_measured(name: str, tmp_pa
 
 
 def run(*arguments: str) -> str:
-    done = CliRunner().invoke(app, list(arguments))
+    done = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200"})
     assert done.exit_code == 0, (arguments, done.output, done.exception)
     return done.output

@@ -21,7 +21,6 @@ from redraft.model.training.batches import (  # noqa: E402
     stream,
 )
 from redraft.model.training.checkpoints import low_rank  # noqa: E402
-from redraft.model.training.reference.torch_backend import TorchBackend  # noqa: E402
 from redraft.model.training.reference.torch_network import Network, canvas_mask  # noqa: E402
 from redraft.model.training.shards import Rows, read_shards  # noqa: E402
 from redraft.model.training.train import _build, causal_loss, judge, run  # noqa: E402

@@ -37,7 +37,7 @@ def is_one_red_line(err: str) -> bool:
 
 
 def python(code: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run ``code`` in a Python process of its own; it has to end without an error."""
+    """Run ``code`` in a new Python process and check that it ends without an error."""
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, **options)
     assert done.returncode == 0, done.stderr

@@ -173,16 +173,11 @@ VIM: dict[str, Any] = {
     "t_max_predict_ms": 1000,
     "response_fields": [
         "content",
-        "timings/prompt_n",
-        "timings/prompt_ms",
-        "timings/prompt_per_token_ms",
-        "timings/prompt_per_second",
-        "timings/predicted_n",
-        "timings/predicted_ms",
-        "timings/predicted_per_token_ms",
-        "timings/predicted_per_second",
-        "truncated",
-        "tokens_cached",
-        "no_such_field",
+        *(
+            f"timings/{part}_{figure}"
+            for part in ("prompt", "predicted")
+            for figure in ("n", "ms", "per_token_ms", "per_second")
+        ),
+        *("truncated", "tokens_cached", "no_such_field"),
     ],
 }
