@@ -171,6 +171,16 @@ def desk(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[N
     started.close()
 
 
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a random model that onnxruntime can run."""
+    from support.onnx_models import store
+
+    folder = store(tiny_config(head_dim=16), "fp32", tmp_path_factory.mktemp("models") / "fp32")
+    tiny_tokenizer().save(folder / "tokenizer.json")
+    return folder
+
+
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of a cache that holds no model."""

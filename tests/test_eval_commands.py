@@ -21,15 +21,14 @@ from redraft.evals.sandbox.sandbox import protection, run_program
 from redraft.model.errors import RedraftError, SettingsError, WeightsError
 from redraft.model.weights import registry
 from redraft.model.weights.fetch import Progress
+from redraft.server.commands import eval_options as opt
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
-from support.onnx_models import store
 from support.predictor import infill as offering
-from support.tiny import tiny_config, tiny_tokenizer
+from support.tiny import tiny_config
 from support.training_sources import NEW, OLD, commit, write_lines
 from typer.testing import CliRunner
 
-CONFIG = tiny_config(head_dim=16)
 PROBLEMS = [
     {
         "task_id": f"SingleLineInfilling/HumanEval/{i}/L1", "entry_point": "f",
@@ -39,13 +38,6 @@ PROBLEMS = [
     }
     for i in range(3)
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = store(CONFIG, "fp32", tmp_path_factory.mktemp("tiny"))
-    tiny_tokenizer().save(folder / "tokenizer.json")
-    return folder
 
 
 @pytest.fixture
@@ -74,9 +66,9 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_human_eval_from_file_to_figures(weights: Path, human_eval: Path, tmp_path: Path) -> None:
+def test_human_eval_from_file_to_figures(tiny: Path, human_eval: Path, tmp_path: Path) -> None:
     run, summary = tmp_path / "run.jsonl", tmp_path / "summary.json"
-    options = ("infill", "--human-eval", human_eval, "--weights", weights, "--threads", 1)
+    options = ("infill", "--human-eval", human_eval, "--weights", tiny, "--threads", 1)
     options = (*options, "--max-tokens", 12, "--out", run, "--json", summary)
     first = redraft(*options, "--limit", 2)
     header, *episodes = lines_of(run)
@@ -100,8 +92,8 @@ def test_human_eval_from_file_to_figures(weights: Path, human_eval: Path, tmp_pa
 
 
 @pytest.mark.usefixtures("spawn")
-def test_commits_are_measured_and_compared(weights: Path, commits: Path, tmp_path: Path) -> None:
-    shared = ("--commits", commits, "--weights", weights, "--threads", 1, "--max-tokens", 12)
+def test_commits_are_measured_and_compared(tiny: Path, commits: Path, tmp_path: Path) -> None:
+    shared = ("--commits", commits, "--weights", tiny, "--threads", 1, "--max-tokens", 12)
     gaps = redraft("infill", *shared, "--limit", 4)
     assert "exact" in gaps and "pass@1" not in gaps
     a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
@@ -114,10 +106,19 @@ def test_commits_are_measured_and_compared(weights: Path, commits: Path, tmp_pat
 
 
 @pytest.mark.usefixtures("spawn")
-def test_gaps_of_held_out_files(weights: Path, tmp_path: Path) -> None:
+def test_gaps_of_held_out_files(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "a.py").write_text("\n".join(NEW))
-    options = ("--files", tmp_path / "p", "--weights", weights, "--threads", 1, "--max-tokens", 8)
+    options = (
+        "--files",
+        tmp_path / "p",
+        "--weights",
+        tiny,
+        "--threads",
+        1,
+        "--max-tokens",
+        8,
+    )
     told = redraft("infill", *options)
     assert "parses as well as the truth" in told and "n = 3" in told
     (tmp_path / "empty").mkdir()
@@ -127,10 +128,10 @@ def test_gaps_of_held_out_files(weights: Path, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("spawn")
 def test_baselines_are_judged_like_models(
-    weights: Path, human_eval: Path, commits: Path, tmp_path: Path
+    tiny: Path, human_eval: Path, commits: Path, tmp_path: Path
 ) -> None:
     runs = [tmp_path / f"{name}.jsonl" for name in ("none", "copy", "quiet")]
-    redraft("infill", "--human-eval", human_eval, "--weights", weights, "--baseline", "none",
+    redraft("infill", "--human-eval", human_eval, "--weights", tiny, "--baseline", "none",
             "--out", runs[0])  # fmt: skip
     redraft("edits", "--commits", commits, "--baseline", "copy-last-edit", "--out", runs[1])
     redraft("edits", "--commits", commits, "--baseline", "none", "--out", runs[2])
@@ -142,7 +143,7 @@ def test_baselines_are_judged_like_models(
     assert "parts" in copied[1]
     assert "copy-last-edit" in redraft("compare", runs[2], runs[1])
     for arguments, says in (
-        (("infill", "--human-eval", human_eval, "--weights", weights), "choose none"),
+        (("infill", "--human-eval", human_eval, "--weights", tiny), "choose none"),
         (("edits", "--commits", commits), "choose none or copy-last-edit"),
     ):
         with pytest.raises(SettingsError, match=says):
@@ -150,10 +151,10 @@ def test_baselines_are_judged_like_models(
 
 
 @pytest.mark.usefixtures("spawn")
-def test_perplexity_from_a_folder_to_figures(weights: Path, tmp_path: Path) -> None:
+def test_perplexity_from_a_folder_to_figures(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "a.py").write_text("\n".join([*OLD, *NEW]))
-    told = redraft("perplexity", tmp_path / "p", "--weights", weights, "--lengths", "1040")
+    told = redraft("perplexity", tmp_path / "p", "--weights", tiny, "--lengths", "1040")
     assert "1,040" in told and "yarn" in told
 
 
@@ -246,9 +247,9 @@ def subject_at(folder: Path) -> Any:
     return find_model("shipped", folder, None, None, None, quiet)
 
 
-def test_a_ready_folder_is_judged_as_it_is(weights: Path, tmp_path: Path) -> None:
-    found = subject_at(weights)
-    assert (found.folder, found.variant) == (weights, "fp32")
+def test_a_ready_folder_is_judged_as_it_is(tiny: Path, tmp_path: Path) -> None:
+    found = subject_at(tiny)
+    assert (found.folder, found.variant) == (tiny, "fp32")
     with pytest.raises(SettingsError, match="holds no ready model"):
         subject_at(tmp_path)
 
@@ -322,3 +323,15 @@ def test_an_adapter_of_another_base_is_refused(base: str, tmp_path: Path) -> Non
         find_model(str(odd), None, "fp32", "CPU", tmp_path, quiet, "tiny")
     with pytest.raises(SettingsError, match="No adapter at"):
         find_model("missing", None, "fp32", "CPU", tmp_path, quiet, "tiny")
+
+
+def test_settings_say_where_the_judged_model_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_VARIANT", "q8")
+    monkeypatch.setenv("REDRAFT_PROVIDER", "cpu")
+    told = opt.settled(opt.Judged("auto"))
+    assert (told.variant, told.provider) == ("q8", "CPU")
+    for asked in (
+        opt.Judged("auto", variant="fp32", provider="CUDA"),
+        opt.Judged("auto", weights=Path("b")),
+    ):
+        assert opt.settled(asked) == asked

@@ -12,7 +12,7 @@ from redraft.evals.benchmarks.commit_moments import CommitMoment, steps_of
 from redraft.evals.benchmarks.infill_gaps import gaps_of, human_eval, whole_files
 from redraft.evals.benchmarks.next_edit import EditAsking, ask_for, changed_lines, episode
 from redraft.evals.benchmarks.plans import PLANS
-from redraft.evals.figures.samples import CommitChange, in_turn, read_changes
+from redraft.evals.figures.samples import CommitChange, fingerprint, in_turn, read_changes
 from redraft.evals.sandbox.sandbox import run_program
 from redraft.lsp.editor.history import SHOWN_EDITS
 from redraft.model.edits.hunks import recent_edit
@@ -66,6 +66,11 @@ def test_a_smaller_sample_is_a_part_of_a_larger_and_languages_take_turns() -> No
     assert in_turn(reversed(pool), 10, seed=1) == small
     assert in_turn(pool, 10, seed=2) != small
     assert sorted(gap.id for gap in in_turn(pool, None, 1)) == sorted(gap.id for gap in pool)
+
+
+def test_a_fingerprint_changes_with_any_text() -> None:
+    one, other = list(gaps_of(change(0))), list(gaps_of(change(1)))
+    assert fingerprint(one) == fingerprint(list(reversed(one))) != fingerprint(other)
 
 
 def test_gaps_are_taken_out_of_what_the_commit_wrote() -> None:

@@ -60,19 +60,9 @@ assert not __import__("sys").stdin.read()
 
 
 @POSIX
-def test_an_endless_loop_is_stopped() -> None:
-    assert run_program("while True: pass", ProgramLimits(cpu_s=1)).outcome == "timeout"
-
-
-@POSIX
-def test_a_program_that_ignores_its_signals_is_stopped_too() -> None:
+def test_a_loop_that_ignores_its_signals_is_stopped() -> None:
     program = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
     assert run_program(program, ProgramLimits(cpu_s=1)).outcome == "timeout"
-
-
-def test_a_program_that_sleeps_is_stopped() -> None:
-    verdict = run_program("import time\ntime.sleep(600)", ProgramLimits(wall_s=1.0))
-    assert verdict.outcome == "timeout"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces the limit of memory")
@@ -205,7 +195,7 @@ def test_nested_nonsense_in_place_of_a_verdict_is_no_verdict() -> None:
     assert run_program("import os\nos.write(3, b'[' * 60_000)\nos._exit(0)").outcome == "died"
 
 
-def test_a_program_that_closes_the_pipe_and_goes_on_is_stopped() -> None:
+def test_a_program_that_closes_the_pipe_and_sleeps_is_stopped() -> None:
     program = "import os, time\nfor fd in range(3, 9):\n    try: os.close(fd)\n"
     program += "    except OSError: pass\ntime.sleep(600)"
     assert run_program(program, ProgramLimits(wall_s=1.0)).outcome == "timeout"

@@ -22,26 +22,17 @@ from redraft.model.runtime.kv_memory import size_class
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.prefix_cache import PrefixCache
 from support.command import python
-from support.onnx_models import store
-from support.tiny import tiny_config, tiny_tokenizer
 
 TEXT = "def area(w, h):\n    size = \n    return size\n\n\nprint(area(2, 3))\n" * 4
 CURSOR = TEXT.index("= ") + 2
 REQUEST = EditRequest("infill", "area.py", TEXT, CURSOR, context_tokens=400, max_tokens=20)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = store(tiny_config(head_dim=16), "fp32", tmp_path_factory.mktemp("models") / "fp32")
-    tiny_tokenizer().save(path / "tokenizer.json")
-    return path
-
-
 @pytest.fixture
-def wired(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def wired(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The registry knows one model, which lies ready."""
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(load, "ensure", lambda name, variant, progress: folder)
+    monkeypatch.setattr(load, "ensure", lambda name, variant, progress: tiny)
     return tmp_path
 
 
