@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from dataclasses import dataclass
-from typing import Literal, get_args, get_origin
+from typing import Literal, TypeVar, cast, get_args, get_origin
 
 from . import errors, records
 from .errors import EngineGone, InvalidRequest, Overloaded, RedraftError
@@ -26,6 +26,8 @@ from .records import (
 )
 from .release import HOW_TO_UPGRADE
 from .validation import AnyText, Flag, Json, Number, Whole, between, brief, read
+
+T = TypeVar("T")
 
 #: Raised when a field changes its meaning; both sides must agree on it.
 WIRE_VERSION = 1
@@ -67,21 +69,6 @@ class _RequestBody:
 
 
 @dataclass(frozen=True, slots=True)
-class _PredictionBody:
-    prediction: Prediction
-
-
-@dataclass(frozen=True, slots=True)
-class _StateBody:
-    state: CanvasState
-
-
-@dataclass(frozen=True, slots=True)
-class _StatusBody:
-    status: ModelStatus
-
-
-@dataclass(frozen=True, slots=True)
 class _Error:
     code: AnyText
     message: AnyText
@@ -99,6 +86,11 @@ def _check_version(data: object) -> None:
             f"'version' is {version}, this side speaks {WIRE_VERSION}. Bring client and server to "
             f"the same release: {HOW_TO_UPGRADE}."
         )
+
+
+def _record_in(data: object, name: str, kind: type[T]) -> T:
+    _check_version(data)
+    return read(kind, cast(Json, data).get(name), name)
 
 
 def request_to_json(request: EditRequest, steps: bool = False) -> Json:
@@ -177,8 +169,7 @@ def prediction_from_json(data: object) -> Prediction:
     Raises:
         InvalidRequest: names the field and what it must be.
     """
-    _check_version(data)
-    prediction = read(_PredictionBody, data).prediction
+    prediction = _record_in(data, "prediction", Prediction)
     for index, candidate in enumerate(prediction.candidates):
         if candidate.end < candidate.start:
             raise InvalidRequest(
@@ -198,7 +189,7 @@ def state_from_json(data: object) -> CanvasState:
     Raises:
         InvalidRequest: names the field and what it must be.
     """
-    return read(_StateBody, data).state
+    return _record_in(data, "state", CanvasState)
 
 
 def status_to_json(status: ModelStatus) -> Json:
@@ -211,8 +202,7 @@ def status_from_json(data: object) -> ModelStatus:
     Raises:
         InvalidRequest: names the field and what it must be.
     """
-    _check_version(data)
-    return read(_StatusBody, data).status
+    return _record_in(data, "status", ModelStatus)
 
 
 def error_to_json(error: RedraftError) -> Json:
