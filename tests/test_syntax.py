@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.text import syntax
-from redraft.model.text.syntax import LANGUAGES, Syntax, count_errors, language_of, parse, pieces
+from redraft.model.text.syntax import LANGUAGES, Syntax, count_errors, language_of, parse
+from redraft.model.training.middles import pieces
 
 #: Per language: a text without errors, and something a person would write in one go within it.
 SAMPLES = {
@@ -69,9 +70,9 @@ def test_a_language_without_a_grammar_has_no_tree() -> None:
 
 
 def test_a_grammar_that_is_not_installed_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(syntax._GRAMMARS, "ada", ("tree_sitter_not_installed", "language"))
+    monkeypatch.setitem(syntax._GRAMMARS, "ada", ("tree_sitter_not_installed", "language", ""))
     assert parse("x", "ada") is None
-    monkeypatch.setitem(syntax._GRAMMARS, "pascal", ("tree_sitter_python", "no_such_function"))
+    monkeypatch.setitem(syntax._GRAMMARS, "pascal", ("tree_sitter_python", "no_such_function", ""))
     assert parse("x", "pascal") is None
 
 

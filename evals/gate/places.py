@@ -14,7 +14,8 @@ from typing import Literal
 
 from redraft.model.edits.begun import begins_body, opening_line
 from redraft.model.edits.ghost_rules import is_free, line_after, line_before
-from redraft.model.text.syntax import Piece, parse, pieces
+from redraft.model.text.syntax import parse
+from redraft.model.training.middles import Piece, pieces
 
 from ..benchmarks.infill_gaps import Problem, gaps_of
 from ..figures.samples import CommitChange

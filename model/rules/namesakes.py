@@ -1,6 +1,6 @@
-"""A class in one file is not its namesake in another: what one gets, the other does not.
+"""Classes of the same name in different files: an edit of one is not repeated in the other.
 
-By lines and patterns, as a hunk of another file is all that is known of it. Pure.
+By lines and patterns, because only hunks of the other files are known.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ def namesake(
     edit: Replacement,
     edits: Sequence[RecentEdit],
     path: str,
-    definers: Callable[[str], Collection[str]] = lambda name: (),
+    definers: Callable[[str], Collection[str]] = lambda _: (),
 ) -> str:
-    """Return the class that would get lines which a class of its name got in another file; "" where
-    the edit does no such thing.
+    """Return the class that would get lines that its namesake got in another file, "" if none.
 
     Args:
         edits: recent ones, oldest first.
@@ -54,13 +53,16 @@ def namesake(
 
 
 def class_of(change: LinesChanged) -> str:
-    """Return the class whose body a change put lines into, "" where the hunk does not show it."""
+    """Return the class whose body a change put lines into, "" if the hunk does not show it."""
     return class_around(change.around[: change.first], _depth("\n".join(change.new)))
 
 
 def class_around(above: Sequence[str], depth: int) -> str:
-    """Return the class in whose body a line with ``depth`` characters of indentation stands, below
-    the lines ``above``; "" where that is none."""
+    """Return the class in whose body a line below the lines ``above`` stands, "" if none.
+
+    Args:
+        depth: characters of indentation of the line.
+    """
     for line in reversed(above):
         if line.strip() and len(line) - len(line.lstrip()) < depth:
             header = _GO_TYPE.match(line) or _HEADER.match(line)
@@ -69,7 +71,7 @@ def class_around(above: Sequence[str], depth: int) -> str:
 
 
 def _members(lines: Sequence[str]) -> set[str]:
-    """Return the first name of each line: what a class's line declares, whatever its type."""
+    """Return the first name of each line: the member that a line of a class declares."""
     return {found[0] for line in lines if (found := _NAME.search(line))}
 
 

@@ -1,8 +1,7 @@
-"""What the recent edits did, as rules that can be done again: to a line, or to whole lines.
+"""Rules learnt from the recent edits, which can be applied to a line or to whole lines again.
 
-A line's rule is a list of swaps: this text became that one between these neighbours. A block's rule
-is about whole lines: they were replaced, taken away, or put between others. Pure: diffs and lines
-in, lines out. Knows nothing of documents, cursors or which repetition is likely.
+A rule of a line is a list of swaps: a text became another one between its neighbours. A rule of a
+block is about whole lines, which were replaced, deleted, or inserted between others.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from ..text.lines import is_comment
 from ..text.names import whole_name
 from ..text.syntax import language_of
 
-#: Pieces of unchanged text that must stand on both sides, most first: more is a better omen.
+#: Pieces of unchanged text that must agree on both sides, most first: the more, the likelier.
 CONTEXTS = (6, 3, 2, 1)
-#: With so few on both sides, one more on one side will do.
+#: With so few on both sides, one more on one side is enough.
 ONE_SIDED = 2
-#: An identifier this long is told apart by itself: a rename needs no neighbours.
+#: A rename of an identifier this long needs no neighbours.
 TELLING = 3
-#: Lines that are put between others again; more are something new.
+#: Lines that are inserted between others again, at most.
 MOST_INSERTED = 6
-#: Of an edit, at most; what is larger is no repetition and takes time to compare.
+#: Of an edit, at most; a larger one is not repeated, and takes long to compare.
 MOST_LINES = 200
 MOST_CHARS = 500  # of a line
 #: Rules of lines, the newest first.
@@ -40,18 +39,18 @@ _NEW_NAME = re.compile(r"[\w.:$]+(?:\(\))?")
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Within a line, ``old`` became ``new`` between ``left`` and ``right``."""
+    """A change within a line: ``old`` became ``new`` between ``left`` and ``right``."""
 
     left: tuple[str, ...]  # pieces of text
     old: str
     new: str
     right: tuple[str, ...]
-    rename: bool  # one name for another, wherever it stood in the line
+    rename: bool  # of one name to another, wherever it stood in the line
 
 
 @dataclass(frozen=True, slots=True)
 class LineRule:
-    """What happened within one line."""
+    """The changes within one line."""
 
     swaps: tuple[Swap, ...]
     age: int  # of its edit: 0 is the newest
@@ -64,9 +63,9 @@ class LineRule:
 
 @dataclass(frozen=True, slots=True)
 class BlockRule:
-    """Whole lines ``old`` became ``new``; both without their common indentation.
+    """Whole lines ``old`` that became ``new``, both without their common indentation.
 
-    An insertion is told by the lines above and below it, which are then part of both.
+    Of an insertion, the lines above and below it are part of both.
     """
 
     old: tuple[str, ...]
@@ -76,12 +75,14 @@ class BlockRule:
 
 
 def learn(edits: Sequence[RecentEdit]) -> tuple[list[LineRule], list[BlockRule]]:
-    """Rules of the edits (oldest first), those of the newest first, without what a later edit took
-    back."""
+    """Return the rules of ``edits``, oldest first, without changes that a later edit undid.
+
+    The rules of the newest edit come first.
+    """
     lines: list[LineRule] = []
     blocks: list[BlockRule] = []
-    undone: set[tuple[str, str]] = set()  # (old, new) that a later edit turned round
-    put: set[str] = set()  # lines written anywhere: what is taken away elsewhere may be moved there
+    undone: set[tuple[str, str]] = set()  # (old, new) that a later edit undid
+    put: set[str] = set()  # lines written anywhere: lines deleted elsewhere may have moved there
     for age, edit in enumerate(reversed(edits)):
         language = language_of(edit.path) or ""
         for change in changes_in(edit.diff):
@@ -97,7 +98,7 @@ def learn(edits: Sequence[RecentEdit]) -> tuple[list[LineRule], list[BlockRule]]
     return lines, [rule for rule in blocks if rule.new or not {*map(str.strip, rule.old)} <= put]
 
 
-# --- reading diffs ----------------------------------------------------------------------------
+# --- diffs --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ class LinesChanged:
 
 
 def changes_in(diff: str) -> Iterator[LinesChanged]:
-    """Each run of removed and added lines of a hunk's body."""
+    """Yield each run of removed and added lines of the body of a hunk."""
     lines = lines_of(diff)[:MOST_LINES]
     left = [text for sign, text in lines if sign != "-"]
     for span in spans_of(lines):
@@ -122,7 +123,7 @@ def changes_in(diff: str) -> Iterator[LinesChanged]:
 
 
 def paired(old: list[str], new: list[str]) -> list[tuple[str, str]]:
-    """Lines of which one became the other."""
+    """Return the pairs of lines of which one became the other."""
     if len(old) == len(new):
         return [(a, b) for a, b in zip(old, new, strict=True) if a != b]
     pairs: list[tuple[str, str]] = []
@@ -134,7 +135,7 @@ def paired(old: list[str], new: list[str]) -> list[tuple[str, str]]:
 
 
 def learn_line(old: str, new: str, age: int, language: str) -> LineRule:
-    """What turns ``old`` into ``new``; without swaps where little stays."""
+    """Return the rule that turns ``old`` into ``new``; without swaps if little stays."""
     if max(len(old), len(new)) > MOST_CHARS:
         return LineRule((), age)
     a, b = _PIECE.findall(old), _PIECE.findall(new)
@@ -155,7 +156,7 @@ def learn_line(old: str, new: str, age: int, language: str) -> LineRule:
 
 
 def _is_rename(old: str, new: str, result: list[str], prose: bool) -> bool:
-    """Whether a name gave way to another, and no plain word of a comment did."""
+    """Return whether a name became another one. A plain word of a comment is no name."""
     if prose and old.isalpha() and old.islower():
         return False
     names = len(old) >= TELLING and _NAME.fullmatch(old) and _NEW_NAME.fullmatch(new)
@@ -163,6 +164,7 @@ def _is_rename(old: str, new: str, result: list[str], prose: bool) -> bool:
 
 
 def _without(rule: LineRule, undone: set[tuple[str, str]]) -> LineRule:
+    """Return a rule without the swaps that were undone."""
     left = tuple(swap for swap in rule.swaps if (swap.old, swap.new) not in undone)
     return LineRule(left, rule.age)
 
@@ -179,16 +181,18 @@ def _block_rules(change: LinesChanged, age: int) -> Iterator[BlockRule]:
 
 
 def _tells(lines: Sequence[str]) -> bool:
-    """Whether lines are more than a bracket or a short word, which stand everywhere."""
+    """Return whether lines are more than a bracket or a short word, which stand everywhere."""
     return sum(len(name) for line in lines for name in _NAME.findall(line)) > TELLING
 
 
-# --- doing it again ---------------------------------------------------------------------------
+# --- application --------------------------------------------------------------------------------
 
 
 def apply_to_line(rule: LineRule, line: str) -> tuple[int, str] | None:
-    """``line`` after all swaps where their neighbours agree, and how many pieces did on each side;
-    after its renames alone where they do not (0); None where nothing changes."""
+    """Return how many pieces agree on each side of all swaps, and the line after them.
+
+    If no neighbours agree (0), only names are renamed. None if nothing changes.
+    """
     for count in CONTEXTS:
         text: str | None = line
         for swap in rule.swaps:
@@ -200,7 +204,7 @@ def apply_to_line(rule: LineRule, line: str) -> tuple[int, str] | None:
 
 
 def rename(rule: LineRule, line: str) -> str:
-    """``line`` with the names that ``rule`` changed."""
+    """Return a line with the names that ``rule`` changed."""
     for swap in rule.swaps:
         if swap.rename and swap.old in line:
             line = whole_name(swap.old).sub(swap.new.replace("\\", r"\\"), line)
@@ -208,8 +212,10 @@ def rename(rule: LineRule, line: str) -> str:
 
 
 def _swapped(swap: Swap, line: str, count: int) -> str | None:
-    """``line`` with the swap made where ``count`` pieces on both sides agree, or, where few are
-    asked for and something gives way, some more on one side."""
+    """Return a line with the swap made where ``count`` pieces on both sides agree.
+
+    If few are wanted and text is replaced, more pieces on one side are enough.
+    """
     text = _between(swap, line, count)
     if text is not None or count > ONE_SIDED or not swap.old:
         return text
@@ -223,41 +229,50 @@ def _swapped(swap: Swap, line: str, count: int) -> str | None:
 
 
 def _between(swap: Swap, line: str, count: int) -> str | None:
-    """``line`` with the swap made wherever ``count`` pieces on both sides agree; where the edit had
-    fewer on a side, the line must end there too."""
+    """Return a line with the swap made wherever ``count`` pieces on both sides agree.
+
+    If the edit had fewer on a side, the line must end there too.
+    """
     left, right = "".join(swap.left[-count:]), "".join(swap.right[:count])
     begins, ends = not left.strip() or len(swap.left) < count, len(swap.right) < count
-    gone, come = swap.old, swap.new
+    old, new = swap.old, swap.new
     if begins:
         left = left.lstrip()
-        gone, come = (gone, come) if left else (gone.lstrip(), come.lstrip())
-    if not _NAME.search(left + gone + right):
+        old, new = (old, new) if left else (old.lstrip(), new.lstrip())
+    if not _NAME.search(left + old + right):
         return None
-    return _replaced(line, left, gone, come, right, begins, ends)
+    return _replaced(line, left, old, new, right, begins, ends)
 
 
 def _replaced(
     line: str,
     left: str,
-    gone: str,
-    come: str,
+    old: str,
+    new: str,
     right: str,
     begins: bool = False,
     ends: bool = False,
 ) -> str | None:
-    """``line`` with ``come`` for ``gone`` between two texts; None where it is so already, or where
-    they do not stand there."""
-    if left + gone + right not in line:
+    """Return a line with ``old`` replaced between two texts.
+
+    None if it is so already, or if the texts are not there.
+    """
+    if left + old + right not in line:
         return None
-    if gone in come and _pattern(left + come + right, begins, ends).search(line):
+    if old in new and _pattern(left + new + right, begins, ends).search(line):
         return None
-    made = (left + come + right).replace("\\", r"\\")
-    text, found = _pattern(left + gone + right, begins, ends).subn(rf"\g<1>{made}", line)
+    made = (left + new + right).replace("\\", r"\\")
+    text, found = _pattern(left + old + right, begins, ends).subn(rf"\g<1>{made}", line)
     return text if found else None
 
 
 def _pattern(whole: str, begins: bool, ends: bool) -> re.Pattern[str]:
-    """A text as whole words; ``begins`` and ``ends``: the line begins, ends with it."""
+    """Return a pattern of a text as whole words.
+
+    Args:
+        begins: the line begins with it.
+        ends: the line ends with it.
+    """
     head = r"^(\s*)" if begins else r"(?<!\w)()" if re.match(r"\w", whole) else "()"
     tail = r"\s*$" if ends else r"(?!\w)" if re.search(r"\w\Z", whole) else ""
     return re.compile(head + re.escape(whole) + tail)
@@ -266,8 +281,9 @@ def _pattern(whole: str, begins: bool, ends: bool) -> re.Pattern[str]:
 def apply_to_block(
     rule: BlockRule, lines: Sequence[str], at: int, last: int
 ) -> tuple[int, int, tuple[str, ...]] | None:
-    """What becomes of which lines [first, last) where those from ``at`` on read like the rule's;
-    None where they do not, or it is so already.
+    """Return lines [first, last) and the lines that replace them, if those from ``at`` on agree.
+
+    None if they do not agree with the rule, or if it is so already.
 
     Args:
         last: no line from there on may change.
@@ -288,14 +304,14 @@ def apply_to_block(
 
 
 def _stands(new: Sequence[str], lines: Sequence[str], at: int) -> bool:
-    """Whether ``new`` stands right above or below place ``at`` already."""
+    """Return whether ``new`` stands right above or below place ``at`` already."""
     wanted = [line.strip() for line in new]
     above, below = lines[max(0, at - len(new)) : at], lines[at : at + len(new)]
     return wanted in ([line.strip() for line in above], [line.strip() for line in below])
 
 
 def dedent(lines: Sequence[str]) -> tuple[str, ...]:
-    """Lines without the indentation that all share."""
+    """Return lines without the indentation that all share."""
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     common = min(indents, default=0)
     return tuple(line[common:] if line.strip() else "" for line in lines)

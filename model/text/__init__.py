@@ -1,1 +1,1 @@
-"""What texts and languages are; no model in sight."""
+"""Languages, syntax trees and lines of texts."""

@@ -1,6 +1,7 @@
-"""What sequences share at their ends: texts, bytes, lists of lines.
+"""Common beginnings and ends of sequences: texts, bytes, lists of lines.
 
-By strides, then by bisection within one: comparing item by item takes milliseconds in a large file.
+They are compared by strides and then by bisection, because comparing item by item takes
+milliseconds in a large file.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ Items = TypeVar("Items", str, bytes, list[Any], tuple[Any, ...])
 
 
 def common_ends(first: Items, *others: Items) -> tuple[int, int]:
-    """How many first and how many last items all share; in none of them do the two overlap."""
+    """Return how many first and how many last items all share, without overlap."""
     head = common_head(first, *others)
     shortest = min(len(first), *(len(other) for other in others))
     return head, common_tail(first, *others, most=shortest - head)
 
 
 def common_head(first: Items, *others: Items) -> int:
-    """How many items all begin with in common."""
+    """Return how many first items all share."""
     return min(_head(first, other) for other in others)
 
 
 def common_tail(first: Items, *others: Items, most: int | None = None) -> int:
-    """How many items all end with in common, at most ``most``."""
+    """Return how many last items all share, at most ``most``."""
     return min(_tail(first, other, most) for other in others)
 
 
@@ -49,7 +50,7 @@ def _tail(one: Items, other: Items, most: int | None) -> int:
 
 
 def _longest(agree: Callable[[int, int], bool], most: int) -> int:
-    """The largest end up to which the items from 0 on agree, at most ``most``."""
+    """Return the largest end up to which the items from 0 on agree, at most ``most``."""
     low, high = 0, min(_STRIDE, most)
     while low < most and agree(low, high):
         low, high = high, min(high + _STRIDE, most)

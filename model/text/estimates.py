@@ -1,9 +1,8 @@
-"""Cuts documents and histories to the length of a training row.
+"""Estimates of tokens by characters, and documents and histories cut to a number of tokens.
 
-Serving has room for thousands of tokens and training rows for hundreds. Rendering a whole document
-with a small budget would drop what that budget's shares have no room for, recent edits first; a
-shorter document rendered with room to spare looks as it does when serving. Lengths are estimates
-by characters. Knows nothing of tokenizers or prompts.
+Serving has room for thousands of tokens and training rows for hundreds. A whole document rendered
+with a small budget would lose its recent edits first; a shorter document rendered with room to
+spare looks as it does when serving.
 """
 
 from __future__ import annotations
@@ -16,21 +15,22 @@ _CHARS_PER_TOKEN = 3.2  # of code without its indentation
 
 
 def estimate(line: str) -> float:
-    """Tokens of a line with its newline."""
+    """Return the tokens of a line with its newline."""
     return 1.5 + len(line.strip()) / _CHARS_PER_TOKEN
 
 
 def estimate_text(text: str) -> float:
+    """Return the tokens of a text."""
     return sum(map(estimate, text.split("\n")))
 
 
 def crop(
     lines: Sequence[str], first: int, last: int, tokens: float, above: float
 ) -> tuple[int, int]:
-    """Lines [top, bottom) around [first, last), which stays whole, of about ``tokens`` tokens.
+    """Return the lines [top, bottom) around [first, last) of about ``tokens`` tokens.
 
     Args:
-        above: share of what is left that goes to the lines above; the other side gets what one
+        above: share of the remaining tokens for the lines above; one side gets what the other
             side cannot use.
     """
     room = tokens - sum(map(estimate, lines[first:last]))
@@ -43,7 +43,7 @@ def crop(
 
 
 def _grown(lines: Sequence[str], room: float) -> int:
-    """How many of ``lines`` fit."""
+    """Return how many of ``lines`` fit."""
     for taken, line in enumerate(lines):
         room -= estimate(line)
         if room < 0:
@@ -54,8 +54,10 @@ def _grown(lines: Sequence[str], room: float) -> int:
 def narrow(
     lines: Sequence[str], region: tuple[int, int], first: int, last: int, tokens: float
 ) -> tuple[int, int] | None:
-    """``region`` shortened to about ``tokens`` when its lines are numbered; None where not even
-    the lines [first, last) fit, which must stay."""
+    """Return ``region`` shortened to about ``tokens`` when its lines are numbered.
+
+    None if not even the lines [first, last) fit, which must stay.
+    """
     low, high = region
     spent = sum(estimate(line) + 3 for line in lines[low:high])
     while spent > tokens:
@@ -71,7 +73,7 @@ def narrow(
 
 
 def newest(edits: Sequence[RecentEdit], tokens: float) -> tuple[RecentEdit, ...]:
-    """The last edits that fit, each whole."""
+    """Return the last edits that fit, each whole."""
     kept = 0
     for edit in reversed(edits):
         tokens -= estimate_text(edit.diff) + estimate(edit.path)

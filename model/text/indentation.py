@@ -1,10 +1,9 @@
-"""Whether lines fit each other where indentation makes the blocks: Python.
+"""Indentation of Python: lines that do not fit their neighbours.
 
-A parser that mends what it reads finds nothing wrong with a line that is deeper than the one above
-though nothing opened a block, nor with a header whose body is missing. Here strings and comments
-are blanked, lines that go on within brackets are joined, and each line that touches what is written
-is held against its neighbours. Where nothing can be told (within brackets or a string, with tabs
-and spaces mixed, on lines with an f-string whose fields hold its own quote), this is silent. Pure.
+The parser recovers from a line that is too deep and from a header without a body, and reports no
+error. Here strings and comments are blanked, continued lines are joined, and each line that touches
+the written text is compared with its neighbours. Nothing is reported within brackets or a string,
+with tabs and spaces mixed, and on lines with an f-string whose fields hold the quote around it.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ from .names import is_word
 #: Languages whose blocks are indentation.
 LANGUAGES = ("python",)
 
-#: Why a line does not fit the one above.
+#: Reasons why a line does not fit the one above.
 DEEPER = "a line is deeper than the one above it, which opens no block"
 NO_BODY = "a block has no body"
 NO_LEVEL = "a line is as deep as no block around it"
 NO_HEAD = "a clause has no statement to belong to"
 UNCLOSED = "a bracket stays open"
 
-#: Lines looked at above what is written, and below it.
+#: Lines read above the written text, and below it.
 _AROUND = 200
 
-#: Strings and comments. One that nothing closes ends with the text, or with its line.
+#: Strings and comments. An unclosed one ends with the text, or with its line.
 _QUOTED = re.compile(
     r'"""(?:[^\\]|\\.)*?(?:"""|\Z)|\'\'\'(?:[^\\]|\\.)*?(?:\'\'\'|\Z)'
     r'|"(?:[^"\\\n]|\\.)*"?|\'(?:[^\'\\\n]|\\.)*\'?|#[^\n]*',
     re.DOTALL,
 )
-_WITHIN = "\0"  # stands for each character between quotes
-_UNREAD = "\1"  # stands for the quote of an f-string whose fields hold that quote once more
+_WITHIN = "\0"  # replaces each character between quotes
+_UNREAD = "\1"  # replaces the quote of an f-string whose fields hold that quote again
 _FORMATTED = re.compile(r"(?:^|\W)(?:[ft]r?|r[ft])$", re.IGNORECASE)
 _BRACE = re.compile(r"[{}]")
 _MARKS = re.compile(r"[()\[\]{}\n]")
@@ -55,22 +54,21 @@ _HEADS = {
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A line that does not fit the one above it; places are indices into the text that holds what
-    is written."""
+    """A line that does not fit the one above it; places are indices into the whole text."""
 
     reason: str
-    start: int  # of the line above, on however many lines of the file
+    start: int  # of the line above, which may continue over several lines of the file
     end: int  # behind it
-    indent: str  # its own
+    indent: str  # of the line above
     first: int  # the first character of the line that does not fit
-    within: bool  # whether that line is part of what is written
+    within: bool  # that line is part of the written text
 
     def stays(self, text: str, same: int) -> bool:
-        """Whether a text that begins otherwise does not fit either, whatever follows.
+        """Return whether another beginning of the text does not fit either, whatever follows.
 
         Args:
-            text: up to where it is cut, anywhere. same: characters at its beginning that stand in
-                the text with the misfit too.
+            text: the other beginning, cut anywhere.
+            same: characters that it shares with the text of the misfit.
         """
         cut_line = text.rpartition("\n")[2]
         if self.within and same > self.first:  # both lines are there as they were
@@ -90,7 +88,7 @@ class Misfit:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A statement's header, or a whole simple one, on however many lines of the file."""
+    """The header of a statement, or a simple statement, over one or several lines of the file."""
 
     start: int  # of its first line, and ...
     first: int  # ... of its first character that is no space
@@ -100,23 +98,24 @@ class _Line:
 
     @property
     def opens(self) -> bool:
-        """Whether a block belongs below it."""
+        """Return whether a block belongs below it."""
         return self.code.endswith(":")
 
     def deeper(self, other: _Line) -> bool:
+        """Return whether the line is deeper than another one."""
         return self.indent != other.indent and self.indent.startswith(other.indent)
 
 
 def misfit(
     above: str, written: str, below: str, language: str | None, ended: bool = True
 ) -> Misfit | None:
-    """Which line of ``written``, or around it, does not fit; None: all do, or nothing can be said.
+    """Return the line of ``written``, or around it, that does not fit; None if none is found.
 
     Args:
-        above: the text before it, as far back as a string or bracket may reach: all of it. below:
-            the text behind it.
-        ended: whether it is all that belongs there. If not, a header at its end may get a body yet,
-            and what opens a bracket there the rest of it.
+        above: the whole text before it.
+        below: the text behind it.
+        ended: it is complete. If not, a header at its end may get a body, and an open bracket may
+            be closed.
     """
     if language not in LANGUAGES or not written.strip():
         return None
@@ -163,7 +162,7 @@ def lacks_body(above: str, written: str, below: str) -> bool:
 
 
 def _opens_nothing(line: str) -> bool:
-    """Whether a line that begins so cannot open a block, whatever follows on it."""
+    """Return whether a line with this beginning cannot open a block."""
     begun = line.lstrip()
     word = "".join(takewhile(is_word, begun))
     behind = begun[len(word) :]
@@ -173,10 +172,10 @@ def _opens_nothing(line: str) -> bool:
 
 
 def _between(lines: Sequence[_Line], next_: _Line, whole: bool) -> str:
-    """Why ``next_`` does not fit below ``lines``.
+    """Return the reason why ``next_`` does not fit below ``lines``, "" if it fits.
 
     Args:
-        whole: above the first of them is nothing more.
+        whole: the first of them is the first of the text.
     """
     line = lines[-1]
     if _UNREAD in line.code + next_.code:
@@ -197,7 +196,7 @@ def _between(lines: Sequence[_Line], next_: _Line, whole: bool) -> str:
 
 
 def _blank(found: re.Match[str]) -> str:
-    """As many characters in place of a string or a comment, on one line."""
+    """Return as many characters in place of a string or a comment, on one line."""
     size = len(found[0])
     if found[0][0] == "#":
         return " " * size
@@ -211,7 +210,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def _open_field(string: str) -> int:
-    """Where a field of an f-string begins that nothing closes; 0: none does."""
+    """Return the place of the first unclosed field of an f-string; 0 if there is none."""
     opened: list[int] = []
     at = 0
     while brace := _BRACE.search(string, at):
@@ -226,14 +225,14 @@ def _open_field(string: str) -> int:
 
 
 def _depth(code: str, at: int) -> int:
-    """Brackets that are open at a place."""
+    """Return the number of brackets that are open at a place."""
     return sum(code.count(mark, 0, at) for mark in "([{") - sum(
         code.count(mark, 0, at) for mark in ")]}"
     )
 
 
 def _around(code: str, low: int, high: int) -> tuple[int, int]:
-    """The part of the code to look at, from the beginning of a line to the end of one."""
+    """Return the part of the code to read, from the start of a line to the end of one."""
     for _ in range(_AROUND):
         low = code.rfind("\n", 0, max(low - 1, 0)) + 1
         high = code.find("\n", min(high + 1, len(code)))
@@ -242,8 +241,10 @@ def _around(code: str, low: int, high: int) -> tuple[int, int]:
 
 
 def _lines(code: str, low: int, high: int) -> Iterator[_Line]:
-    """The lines of ``code[low:high]`` that are not blank; those within brackets or behind a
-    backslash belong to the one before them."""
+    """Yield the lines of ``code[low:high]`` that are not blank.
+
+    Lines within brackets or behind a backslash belong to the line before them.
+    """
     depth = _depth(code, low)
     start = low if depth == 0 else None  # of a line; None: it began further up
     for mark in [*(each.start() for each in _MARKS.finditer(code, low, high)), high]:

@@ -1,13 +1,12 @@
-"""Where a name is bound in a text, and which binding an occurrence of it belongs to.
+"""Bindings of a name in a text, and the binding that each occurrence of it belongs to.
 
-By syntax tree, for the languages of :data:`LANGUAGES`; in others nothing is known. Members of
-classes, structs and object literals are told apart from variables: no scope binds ``item.price``.
-Lines and columns are 0-based, columns count characters.
+By syntax tree, for the languages of :data:`LANGUAGES`. Members of classes, structs and object
+literals are no variables: no scope binds ``item.price``. Lines and columns are 0-based, columns
+count characters.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,12 @@ from typing import Literal
 from tree_sitter import Node
 
 from .names import places_of
-from .syntax import Syntax
+from .syntax import SCRIPTS, Syntax
+
+
+def _types(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
 
 Role = Literal["use", "binding", "import", "member", "field", "keyword", "shorthand"]
 
@@ -69,83 +73,58 @@ _IMPORTS = {
     "rust": "use_declaration",
     "java": "import_declaration",
 }
-#: What a name may stand in on its way to what binds it.
-_PATTERNS = frozenset(
-    re.findall(
-        r"\S+",
-        "pattern_list tuple_pattern list_pattern list_splat_pattern dictionary_splat_pattern tuple "
-        "list "
-        "as_pattern_target splat_pattern dotted_name object_pattern array_pattern rest_pattern "
-        "pair_pattern assignment_pattern object_assignment_pattern expression_list mut_pattern "
-        "ref_pattern reference_pattern tuple_struct_pattern struct_pattern field_pattern "
-        "slice_pattern",
-    )
+#: Nodes between a name and the node that binds it.
+_PATTERNS = _types(
+    "pattern_list tuple_pattern list_pattern list_splat_pattern dictionary_splat_pattern tuple "
+    "list as_pattern_target splat_pattern dotted_name object_pattern array_pattern rest_pattern "
+    "pair_pattern assignment_pattern object_assignment_pattern expression_list mut_pattern "
+    "ref_pattern reference_pattern tuple_struct_pattern struct_pattern field_pattern "
+    "slice_pattern"
 )
 #: The parts of a pattern that bind nothing, as "type.field".
-_NO_PATTERN = frozenset(
-    re.findall(
-        r"\S+",
-        "pair_pattern.key assignment_pattern.right object_assignment_pattern.right "
-        "tuple_struct_pattern.type struct_pattern.type field_pattern.name",
-    )
+_NO_PATTERN = _types(
+    "pair_pattern.key assignment_pattern.right object_assignment_pattern.right "
+    "tuple_struct_pattern.type struct_pattern.type field_pattern.name"
 )
-#: Definitions whose name belongs to what is around them.
-_NAMED = frozenset(
-    re.findall(
-        r"\S+",
-        "function_definition class_definition function_declaration generator_function_declaration "
-        "class_declaration interface_declaration enum_declaration record_declaration function_item "
-        "struct_item trait_item mod_item",
-    )
+#: Definitions whose name is bound in the scope around them.
+_NAMED = _types(
+    "function_definition class_definition function_declaration generator_function_declaration "
+    "class_declaration interface_declaration enum_declaration record_declaration function_item "
+    "struct_item trait_item mod_item"
 )
 #: Nodes that declare a member by their field "name"; of Java, the declarator in a field.
-_FIELDS = frozenset(
-    re.findall(
-        r"\S+",
-        "public_field_definition field_definition property_signature method_definition "
-        "method_signature field_declaration method_declaration method_spec method_elem",
-    )
+_FIELDS = _types(
+    "public_field_definition field_definition property_signature method_definition "
+    "method_signature field_declaration method_declaration method_spec method_elem"
 )
-_CLASSES = frozenset(
-    re.findall(
-        r"\S+",
-        "class_definition class_declaration class interface_declaration object_type struct_type "
-        "interface_type struct_item trait_item impl_item record_declaration",
-    )
+_CLASSES = _types(
+    "class_definition class_declaration class interface_declaration object_type struct_type "
+    "interface_type struct_item trait_item impl_item record_declaration"
 )
-_FUNCTIONS = frozenset(
-    re.findall(
-        r"\S+",
-        "function_definition function_declaration method_definition function_item "
-        "method_declaration "
-        "constructor_declaration",
-    )
+_FUNCTIONS = _types(
+    "function_definition function_declaration method_definition function_item method_declaration "
+    "constructor_declaration"
 )
-_MEMBERS = frozenset(["property_identifier", "field_identifier"])
-_SHORTHAND = frozenset(["shorthand_property_identifier", "shorthand_field_identifier"])
-_OWN = frozenset(["self", "this", "cls"])
+_MEMBERS = _types("property_identifier field_identifier")
+_SHORTHAND = _types("shorthand_property_identifier shorthand_field_identifier")
+_SELF = _types("self this cls")
 
-_FAMILY = {
-    "javascript": "typescript",
-    "javascriptreact": "typescript",
-    "typescriptreact": "typescript",
-}
+_FAMILY = dict.fromkeys(SCRIPTS, "typescript")
 LANGUAGES = frozenset((*_SCOPES, *_FAMILY))
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One place where a name stands."""
+    """A place where a name stands."""
 
     line: int
     column: int
     role: Role
-    #: Of a binding and an import: where it holds. Of a field: the class that declares it. Of a use:
-    #: where its binding holds. Of a member of ``self``: the class it stands in. Byte offsets; None:
-    #: not known.
+    #: Of a binding, an import or a use: the scope of the binding. Of a field: the class that
+    #: declares it. Of a member of ``self``: the class around it. Byte offsets; None: not known.
     scope: tuple[int, int] | None
     source: str = ""  # of an import, or of a use that one binds: the module, as written
-    function: str = ""  # of a parameter: what takes it; of a keyword: what is called
+    function: str = ""  # that has the parameter, or that is called with the keyword
 
 
 class Bindings:
@@ -155,13 +134,13 @@ class Bindings:
         self._syntax, self._name = syntax, name
         family = _FAMILY.get(syntax.language, syntax.language)
         self._family = family
-        self._scope_types = frozenset(_SCOPES.get(family, "").split())
-        self._binds = frozenset(_BINDS.get(family, "").split())
-        self._imports = frozenset(_IMPORTS.get(family, "").split())
+        self._scope_types = _types(_SCOPES.get(family, ""))
+        self._binds = _types(_BINDS.get(family, ""))
+        self._imports = _types(_IMPORTS.get(family, ""))
 
     @cached_property
     def occurrences(self) -> list[Occurrence]:
-        """In the order of the text; none within comments and strings."""
+        """The occurrences in the order of the text; none within comments and strings."""
         leaves = [leaf for leaf in self._leaves if not self._is_module(leaf)]
         bound = [found for leaf in leaves if (found := self._bound(leaf)) is not None]
         known = {each.scope: each for each in reversed(bound) if each.role != "field"}
@@ -171,7 +150,7 @@ class Bindings:
         return sorted([*bound, *uses], key=lambda each: (each.line, each.column))
 
     def at(self, line: int, column: int | None = None) -> list[Occurrence]:
-        """Those of a line, or the one of a column."""
+        """Return the occurrences in a line, or the one at a column."""
         return [
             each for each in self.occurrences if each.line == line and column in (None, each.column)
         ]
@@ -196,7 +175,7 @@ class Bindings:
         return Occurrence(row, column, role, span, source, function)
 
     def _bound(self, leaf: Node) -> Occurrence | None:
-        """The occurrence, where it binds or declares the name."""
+        """Return the occurrence if it binds or declares the name."""
         statement = self._import_around(leaf)
         if statement is not None:
             source = _source_of(statement) or statement
@@ -217,7 +196,7 @@ class Bindings:
         return self._occurrence(leaf, "binding", scope, function=function)
 
     def _is_declared_outside(self, scope: Node) -> bool:
-        """Whether ``global`` or ``nonlocal`` says that the name is not the scope's own."""
+        """Return whether ``global`` or ``nonlocal`` takes the name from an outer scope."""
         outside = ("global_statement", "nonlocal_statement")
         return self._family == "python" and any(
             leaf.parent is not None
@@ -228,15 +207,10 @@ class Bindings:
 
     def _import_around(self, leaf: Node) -> Node | None:
         """Return the import, or the export of another module's names, that a name stands in."""
-        return next(
-            (
-                one
-                for one in _above(leaf)
-                if one.type in self._imports
-                or (one.type == "export_statement" and _source_of(one) is not None)
-            ),
-            None,
-        )
+        for one in _above(leaf):
+            if one.type in self._imports or (one.type == "export_statement" and _source_of(one)):
+                return one
+        return None
 
     def _is_module(self, leaf: Node) -> bool:
         """Return whether a name is part of the name of an imported module."""
@@ -245,16 +219,16 @@ class Bindings:
         return source is not None and source.start_byte <= leaf.start_byte < source.end_byte
 
     def _declared(self, leaf: Node) -> Node | None:
-        """The class that declares a member where ``leaf`` stands."""
+        """Return the class that declares a member at ``leaf``."""
         parent = leaf.parent
         if parent is None:
             return None
         if self._family == "python":
             target = parent.parent
             own = parent.type == "attribute" and self._is_own(parent)
-            written = target is not None and target.type == "assignment"
-            left = written and target is not None and target.child_by_field_name("left") == parent
-            return self._class_of(leaf) if own and left else None
+            assigned = target is not None and target.type == "assignment"
+            left = target.child_by_field_name("left") if target is not None and assigned else None
+            return self._class_of(leaf) if own and left == parent else None
         if parent.type == "variable_declarator" and parent.parent is not None:
             return self._class_of(leaf) if parent.parent.type == "field_declaration" else None
         if parent.type in _FIELDS and parent.child_by_field_name("name") == leaf:
@@ -264,7 +238,7 @@ class Bindings:
         return None
 
     def _binder(self, leaf: Node) -> Node | None:
-        """The node that binds the name at ``leaf``."""
+        """Return the node that binds the name at ``leaf``."""
         node = leaf
         while (parent := node.parent) is not None:
             key = f"{parent.type}.{_field(parent, node)}"
@@ -291,8 +265,10 @@ class Bindings:
         return self._occurrence(leaf, role, None)
 
     def _scopes(self, leaf: Node) -> Iterator[Node]:
-        """The scopes that a use sees, from inside outwards. The body of a Python class is seen by
-        its own lines alone."""
+        """Yield the scopes that a use sees, from inside outwards.
+
+        Functions of a Python class do not see its body.
+        """
         inner = True
         for node in _above(leaf):
             if node.type not in self._scope_types:
@@ -308,9 +284,9 @@ class Bindings:
         return next((one for one in _above(node) if one.type in _CLASSES), None)
 
     def _is_own(self, member: Node) -> bool:
-        """Whether a member is of ``self`` or ``this``."""
+        """Return whether a member is of ``self`` or ``this``."""
         owner = member.child_by_field_name("object") or member.child_by_field_name("value")
-        return owner is not None and self._syntax.text_of(owner) in _OWN
+        return owner is not None and self._syntax.text_of(owner) in _SELF
 
     def _called(self, keyword: Node) -> str:
         call = keyword.parent.parent if keyword.parent is not None else None
@@ -341,7 +317,7 @@ def _field(parent: Node, child: Node) -> str:
 
 
 def _is_member(parent: Node, leaf: Node) -> bool:
-    """Whether a plain identifier is a member's name."""
+    """Return whether a plain identifier is the name of a member."""
     if parent.type == "attribute":
         return parent.child_by_field_name("attribute") == leaf
     if parent.type == "field_access":
@@ -350,9 +326,11 @@ def _is_member(parent: Node, leaf: Node) -> bool:
         receiver = parent.child_by_field_name("object")
         return receiver is not None and parent.child_by_field_name("name") == leaf
     element = parent.parent
-    keyed = parent.type == "literal_element" and element is not None
-    return bool(keyed and element is not None and element.type == "keyed_element") and (
-        element is not None and element.child_by_field_name("key") == parent
+    return (
+        parent.type == "literal_element"
+        and element is not None
+        and element.type == "keyed_element"
+        and element.child_by_field_name("key") == parent
     )
 
 

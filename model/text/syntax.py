@@ -1,9 +1,7 @@
-"""Syntax trees of many languages by tree-sitter: parsing, errors, and pieces worth writing.
+"""Syntax trees by tree-sitter: parsing, errors and enclosing nodes.
 
-Languages go by their LSP ids. A grammar is a small wheel of its own, imported when a file of its
-language first comes along; where it is missing, everything here answers "no tree" and callers do
-without. Offsets are ``str`` indices on the way in and out, however many bytes a character takes.
-Knows nothing of prompts, models or editors.
+Languages are LSP ids. Each grammar is a wheel, imported when it is first needed; without it there
+is no tree. Offsets are ``str`` indices.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import PurePosixPath
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,91 +23,74 @@ from .common import common_ends
 MAX_CHARS = 2_000_000  # of a text; a longer one is data, and parsing it would take seconds
 REST_BYTES = 8_192  # between two rests of a parse in the background; 2 ms of work; a power of two
 
-#: LSP language id: module of the grammar, and its function that returns the language.
+#: By LSP id: the module of the grammar, its function that returns the language, and the suffixes.
 _GRAMMARS = {
-    "python": ("tree_sitter_python", "language"),
-    "typescript": ("tree_sitter_typescript", "language_typescript"),
-    "typescriptreact": ("tree_sitter_typescript", "language_tsx"),
-    "javascript": ("tree_sitter_javascript", "language"),
-    "javascriptreact": ("tree_sitter_javascript", "language"),
-    "go": ("tree_sitter_go", "language"),
-    "rust": ("tree_sitter_rust", "language"),
-    "java": ("tree_sitter_java", "language"),
-    "c": ("tree_sitter_c", "language"),
-    "cpp": ("tree_sitter_cpp", "language"),
-    "csharp": ("tree_sitter_c_sharp", "language"),
-    "ruby": ("tree_sitter_ruby", "language"),
-    "php": ("tree_sitter_php", "language_php"),
-    "lua": ("tree_sitter_lua", "language"),
-    "shellscript": ("tree_sitter_bash", "language"),
-    "json": ("tree_sitter_json", "language"),
-    "jsonc": ("tree_sitter_json", "language"),
-    "html": ("tree_sitter_html", "language"),
-    "css": ("tree_sitter_css", "language"),
-    "kotlin": ("tree_sitter_kotlin", "language"),
+    "python": ("tree_sitter_python", "language", ".py .pyi .pyw"),
+    "typescript": ("tree_sitter_typescript", "language_typescript", ".ts .mts .cts"),
+    "typescriptreact": ("tree_sitter_typescript", "language_tsx", ".tsx"),
+    "javascript": ("tree_sitter_javascript", "language", ".js .mjs .cjs"),
+    "javascriptreact": ("tree_sitter_javascript", "language", ".jsx"),
+    "go": ("tree_sitter_go", "language", ".go"),
+    "rust": ("tree_sitter_rust", "language", ".rs"),
+    "java": ("tree_sitter_java", "language", ".java"),
+    "c": ("tree_sitter_c", "language", ".c"),
+    # The grammar of C++ reads nearly all headers of C too.
+    "cpp": ("tree_sitter_cpp", "language", ".cc .cpp .cxx .h .hh .hpp .hxx"),
+    "csharp": ("tree_sitter_c_sharp", "language", ".cs"),
+    "ruby": ("tree_sitter_ruby", "language", ".rb .rake .gemspec"),
+    "php": ("tree_sitter_php", "language_php", ".php"),
+    "lua": ("tree_sitter_lua", "language", ".lua"),
+    "shellscript": ("tree_sitter_bash", "language", ".sh .bash"),
+    "json": ("tree_sitter_json", "language", ".json"),
+    "jsonc": ("tree_sitter_json", "language", ".jsonc"),
+    "html": ("tree_sitter_html", "language", ".html .htm"),
+    "css": ("tree_sitter_css", "language", ".css"),
+    "kotlin": ("tree_sitter_kotlin", "language", ".kt .kts"),
 }
 LANGUAGES = tuple(_GRAMMARS)
 SCRIPTS = ("typescript", "typescriptreact", "javascript", "javascriptreact")
-
-_SUFFIXES = {
-    "python": ".py .pyi .pyw",
-    "typescript": ".ts .mts .cts",
-    "typescriptreact": ".tsx",
-    "javascript": ".js .mjs .cjs",
-    "javascriptreact": ".jsx",
-    "go": ".go",
-    "rust": ".rs",
-    "java": ".java",
-    "c": ".c",
-    "cpp": ".cc .cpp .cxx .h .hh .hpp .hxx",  # this grammar reads nearly all of C too
-    "csharp": ".cs",
-    "ruby": ".rb .rake .gemspec",
-    "php": ".php",
-    "lua": ".lua",
-    "shellscript": ".sh .bash",
-    "json": ".json",
-    "jsonc": ".jsonc",
-    "html": ".html .htm",
-    "css": ".css",
-    "kotlin": ".kt .kts",
-}
-_LANGUAGE_OF = {end: name for name, ends in _SUFFIXES.items() for end in ends.split()}
+_LANGUAGE_OF = {end: name for name, (*_, ends) in _GRAMMARS.items() for end in ends.split()}
 
 
 def language_of(path: str) -> str | None:
-    """LSP id of the language that ``path`` names by its suffix; None: unknown."""
+    """Return the LSP id of the language that the suffix of ``path`` names; None: unknown."""
     return _LANGUAGE_OF.get(PurePosixPath(path.replace("\\", "/")).suffix.lower())
 
 
 @dataclass(frozen=True)
 class Syntax:
-    """A parsed text. Nodes count in bytes; the methods here translate. ``Node.text`` must not be
-    asked for: it fails where the text was read piece by piece."""
+    """A parsed text.
+
+    Nodes count in bytes, which the methods translate. Do not use ``Node.text``: it fails where the
+    text was read in pieces.
+    """
 
     text: str
     language: str
     tree: Tree
 
     def span(self, node: Node) -> tuple[int, int]:
-        """``text[start:end]`` is the node."""
+        """Return the start and the end of a node in the text."""
         return self.char_of(node.start_byte), self.char_of(node.end_byte)
 
     def text_of(self, node: Node) -> str:
+        """Return the text of a node."""
         start, end = self.span(node)
         return self.text[start:end]
 
     def char_of(self, byte: int) -> int:
-        """Index of the character that holds ``byte``; the text's length behind the last one."""
+        """Return the index of the character that holds a byte, or the length of the text."""
         if self._starts is None:
             return byte
         return int(np.searchsorted(self._starts, byte, side="right")) - 1
 
     def byte_of(self, char: int) -> int:
+        """Return the index of the first byte of a character."""
         return char if self._starts is None else int(self._starts[char])
 
     @cached_property
     def _starts(self) -> NDArray[np.int64] | None:
-        """First byte of each character, and the text's length in bytes; None: all of one byte."""
+        """The first byte of each character and the length in bytes; None: all have one byte."""
         if self.text.isascii():
             return None
         codes = np.frombuffer(self.text.encode("utf-32-le", "surrogatepass"), np.uint32)
@@ -124,14 +104,15 @@ def parse(
     earlier: Syntax | None = None,
     rest: Callable[[], None] | None = None,
 ) -> Syntax | None:
-    """The syntax tree of ``text``; None where there is no grammar for the language, or the text is
-    longer than :data:`MAX_CHARS`. Safe to call from several threads.
+    """Return the syntax tree of a text; None without a grammar or above :data:`MAX_CHARS`.
+
+    Safe to call from several threads.
 
     Args:
-        earlier: the tree of an earlier state of this text, which spares parsing what has not
-            changed: 2 ms in place of 80 ms after a keystroke in 10,000 lines.
-        rest: called every :data:`REST_BYTES`. Parsing holds the interpreter's lock, so a thread in
-            the background must sleep for a moment now and then to let others run.
+        earlier: the tree of an earlier state of this text; only changes are parsed then: 2 ms in
+            place of 80 ms after a keystroke in 10,000 lines.
+        rest: called every :data:`REST_BYTES`. Parsing holds the interpreter lock, so a background
+            thread must sleep now and then to let others run.
     """
     known = grammar(language)
     if known is None or len(text) > MAX_CHARS:
@@ -157,11 +138,10 @@ _TREES: Memo[tuple[str, str], Syntax | None] = Memo(
 
 
 class _Pieces:
-    """Reads a text piece by piece for the parser, which borrows each until it wants the next.
+    """A text that the parser reads in pieces.
 
-    py-tree-sitter 0.26.1 never lets go of what it was given: texts of 27 MB left 60 MB behind. So
-    it is given views of one small buffer again and again. Their lengths are powers of two, so that
-    few views do for every end of a text.
+    py-tree-sitter 0.26.1 never frees the objects that it is given: texts of 27 MB leaked 60 MB.
+    So it gets views of one small buffer. Their lengths are powers of two to limit their number.
     """
 
     def __init__(self, data: bytes, rest: Callable[[], None]) -> None:
@@ -183,7 +163,7 @@ _threads = threading.local()
 
 
 def _buffer_of_thread() -> tuple[bytearray, dict[int, memoryview]]:
-    """The thread's one buffer, and views of its beginning by their lengths."""
+    """Return the buffer of the thread, and views of its beginning by their lengths."""
     if not hasattr(_threads, "buffer"):
         buffer = bytearray(REST_BYTES)
         sizes = [0, *(1 << power for power in range(REST_BYTES.bit_length()))]
@@ -193,7 +173,7 @@ def _buffer_of_thread() -> tuple[bytearray, dict[int, memoryview]]:
 
 
 def _edited(earlier: Syntax, data: bytes) -> Tree:
-    """A copy of the earlier tree that knows where ``data`` differs from its text: in one span."""
+    """Return a copy of the earlier tree, with the span in which ``data`` differs marked."""
     before = earlier.text.encode("utf-8", "surrogatepass")
     start, tail = common_ends(before, data)
     old_end, new_end = len(before) - tail, len(data) - tail
@@ -210,16 +190,16 @@ def _edited(earlier: Syntax, data: bytes) -> Tree:
 
 
 def _point(data: bytes, byte: int) -> tuple[int, int]:
-    """0-based row, and column in bytes."""
+    """Return the 0-based row, and the column in bytes."""
     return data.count(b"\n", 0, byte), byte - (data.rfind(b"\n", 0, byte) + 1)
 
 
 @cache
 def grammar(language: str) -> Language | None:
-    """The grammar, imported once; None where it is unknown, not installed or of another age."""
+    """Return the grammar; None if it is unknown, not installed or of an unsupported version."""
     if language not in _GRAMMARS:
         return None
-    module, function = _GRAMMARS[language]
+    module, function, _ = _GRAMMARS[language]
     try:
         return Language(getattr(import_module(module), function)())
     except (ImportError, AttributeError, ValueError, OSError):
@@ -227,18 +207,18 @@ def grammar(language: str) -> Language | None:
 
 
 def count_errors(syntax: Syntax, start: int = 0, end: int | None = None) -> int:
-    """How many places of ``text[start:end]`` the parser could not make sense of."""
+    """Return the number of syntax errors in ``text[start:end]``."""
     low = syntax.byte_of(start)
     high = syntax.byte_of(len(syntax.text) if end is None else end)
     if not syntax.tree.root_node.has_error:
         return 0
-    # An error may be empty (something is missing): count those at the very edge, too.
-    nodes = _nodes_between(syntax.tree, low, high + 1, only_errors=True)
+    # A missing token is an empty error: count those at the very edge, too.
+    nodes = nodes_between(syntax.tree, low, high + 1, only_errors=True)
     return sum(node.is_error or node.is_missing for node in nodes)
 
 
 def rows_around(syntax: Syntax, char: int) -> list[tuple[int, int]]:
-    """0-based first and last line of each node that holds ``text[char]``, the innermost first."""
+    """Return the 0-based first and last line of each node around a character, innermost first."""
     at = syntax.byte_of(char)
     node, rows = syntax.tree.root_node.descendant_for_byte_range(at, at), list[tuple[int, int]]()
     while node is not None:
@@ -249,96 +229,11 @@ def rows_around(syntax: Syntax, char: int) -> list[tuple[int, int]]:
     return rows
 
 
-# --- pieces -----------------------------------------------------------------------------------
-
-PieceKind = Literal["statement", "expression", "arguments", "body", "string"]
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """``text[start:end]``, something a person writes in one go; without its brackets or quotes."""
-
-    kind: PieceKind
-    start: int
-    end: int
-
-
-def pieces(syntax: Syntax, start: int, end: int, longest: int = 400) -> list[Piece]:
-    """Pieces of 2 to ``longest`` characters that begin within ``text[start:end]``."""
-    low, high = syntax.byte_of(start), syntax.byte_of(end)
-    found: dict[tuple[int, int], Piece] = {}
-    for node in _nodes_between(syntax.tree, low, high):
-        kind = _kind_of(node.type) if node.is_named else None
-        if kind is None or node.start_byte < low or node.has_error:
-            continue
-        span = _written(syntax, node, kind)
-        if span is None or not 2 <= span[1] - span[0] <= longest:
-            continue
-        if kind == "expression" and syntax.text[span[0] : span[1]].isidentifier():
-            continue  # a lone name says too little
-        found.setdefault(span, Piece(kind, *span))
-    return list(found.values())
-
-
-_ARGUMENTS = ("arguments", "argument_list", "parameters", "parameter_list")
-_BODIES = ("block", "body", "compound_statement", "declaration_list", "object", "table_constructor")
-_STATEMENTS = (
-    *("statement", "declaration", "definition", "item", "assignment", "assert", "clause"),
-    *("command", "pair", "rule_set", "element", "start_tag", "return", "import", "preproc_include"),
-)
-_EXPRESSIONS = (
-    *("expression", "operator", "call", "subscript", "comprehension", "lambda", "invocation"),
-    *("list", "dictionary", "tuple", "array", "access", "literal", "attribute", "binary", "await"),
-    *("function_call", "selector", "type", "condition", "template_substitution"),
-)
-_STRINGS = ("string", "string_literal", "char_literal", "quoted_attribute_value")
-
-
-@cache
-def _kind_of(node_type: str) -> PieceKind | None:
-    """What a named node counts as, by the last words of its type: grammars agree on them."""
-
-    def ends(names: tuple[str, ...]) -> bool:
-        return any(node_type == name or node_type.endswith(f"_{name}") for name in names)
-
-    if ends(_STRINGS):
-        return "string"
-    if ends(_ARGUMENTS):
-        return "arguments"
-    if ends(_BODIES):
-        return "body"
-    if ends(_STATEMENTS):
-        return "statement"
-    return "expression" if ends(_EXPRESSIONS) else None
-
-
-def _written(syntax: Syntax, node: Node, kind: PieceKind) -> tuple[int, int] | None:
-    """The part of the node to write: what is between its brackets or quotes, else all of it."""
-    if node.child_count == 0:
-        return None
-    if kind in ("statement", "expression"):
-        return syntax.span(node)
-    opens, closes = node.child(0), node.child(node.child_count - 1)
-    if opens is None or closes is None or opens == closes:
-        return None
-    if kind != "body" or not opens.is_named:
-        if opens.is_named and opens.type != "string_start":
-            return None
-        start, end = syntax.char_of(opens.end_byte), syntax.char_of(closes.start_byte)
-    else:
-        start, end = syntax.span(node)
-    if kind != "string":
-        inner = syntax.text[start:end]
-        start += len(inner) - len(inner.lstrip())
-        end -= len(inner) - len(inner.rstrip())
-    return (start, end) if start < end else None
-
-
-def _nodes_between(tree: Tree, low: int, high: int, *, only_errors: bool = False) -> Iterator[Node]:
-    """Nodes that overlap the bytes [low, high), parents first.
+def nodes_between(tree: Tree, low: int, high: int, *, only_errors: bool = False) -> Iterator[Node]:
+    """Yield the nodes that overlap the bytes [low, high), parents first.
 
     Args:
-        only_errors: pass by what holds no error.
+        only_errors: skip nodes without errors.
     """
     cursor = tree.walk()
     while True:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
-from ..text.syntax import Syntax, language_of, parse, pieces
+from tree_sitter import Node
+
+from ..text.syntax import Syntax, language_of, nodes_between, parse
 
 MiddleKind = Literal["tail", "line", "lines", "block", "node", "inside", "word", "span"]
 
@@ -198,3 +200,88 @@ def _node(source: SourceText, line: int, rng: random.Random) -> tuple[int, int] 
     kind = rng.choice(sorted({piece.kind for piece in found}))
     piece = rng.choice([piece for piece in found if piece.kind == kind])
     return piece.start, piece.end
+
+
+# --- pieces of syntax ---------------------------------------------------------------------------
+
+PieceKind = Literal["statement", "expression", "arguments", "body", "string"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece, ``text[start:end]``, without its brackets or quotes."""
+
+    kind: PieceKind
+    start: int
+    end: int
+
+
+def pieces(syntax: Syntax, start: int, end: int, longest: int = 400) -> list[Piece]:
+    """Return pieces of 2 to ``longest`` characters that begin within ``text[start:end]``."""
+    low, high = syntax.byte_of(start), syntax.byte_of(end)
+    found: dict[tuple[int, int], Piece] = {}
+    for node in nodes_between(syntax.tree, low, high):
+        kind = _kind_of(node.type) if node.is_named else None
+        if kind is None or node.start_byte < low or node.has_error:
+            continue
+        span = _written(syntax, node, kind)
+        if span is None or not 2 <= span[1] - span[0] <= longest:
+            continue
+        if kind == "expression" and syntax.text[span[0] : span[1]].isidentifier():
+            continue  # a lone name says too little
+        found.setdefault(span, Piece(kind, *span))
+    return list(found.values())
+
+
+_ARGUMENTS = ("arguments", "argument_list", "parameters", "parameter_list")
+_BODIES = ("block", "body", "compound_statement", "declaration_list", "object", "table_constructor")
+_STATEMENTS = (
+    *("statement", "declaration", "definition", "item", "assignment", "assert", "clause"),
+    *("command", "pair", "rule_set", "element", "start_tag", "return", "import", "preproc_include"),
+)
+_EXPRESSIONS = (
+    *("expression", "operator", "call", "subscript", "comprehension", "lambda", "invocation"),
+    *("list", "dictionary", "tuple", "array", "access", "literal", "attribute", "binary", "await"),
+    *("function_call", "selector", "type", "condition", "template_substitution"),
+)
+_STRINGS = ("string", "string_literal", "char_literal", "quoted_attribute_value")
+
+
+@cache
+def _kind_of(node_type: str) -> PieceKind | None:
+    """Return the kind of a named node, by the last words of its type: grammars agree on them."""
+
+    def ends(names: tuple[str, ...]) -> bool:
+        return any(node_type == name or node_type.endswith(f"_{name}") for name in names)
+
+    if ends(_STRINGS):
+        return "string"
+    if ends(_ARGUMENTS):
+        return "arguments"
+    if ends(_BODIES):
+        return "body"
+    if ends(_STATEMENTS):
+        return "statement"
+    return "expression" if ends(_EXPRESSIONS) else None
+
+
+def _written(syntax: Syntax, node: Node, kind: PieceKind) -> tuple[int, int] | None:
+    """Return the part of a node between its brackets or quotes, or all of it without these."""
+    if node.child_count == 0:
+        return None
+    if kind in ("statement", "expression"):
+        return syntax.span(node)
+    opens, closes = node.child(0), node.child(node.child_count - 1)
+    if opens is None or closes is None or opens == closes:
+        return None
+    if kind != "body" or not opens.is_named:
+        if opens.is_named and opens.type != "string_start":
+            return None
+        start, end = syntax.char_of(opens.end_byte), syntax.char_of(closes.start_byte)
+    else:
+        start, end = syntax.span(node)
+    if kind != "string":
+        inner = syntax.text[start:end]
+        start += len(inner) - len(inner.lstrip())
+        end -= len(inner) - len(inner.rstrip())
+    return (start, end) if start < end else None
