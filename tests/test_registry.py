@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.errors import SettingsError, UnknownModel, WeightsError
+from redraft.model.network.layout import LAYOUT, forms_of
 from redraft.model.prompt.tokens import MASK, Tokenizer
 from redraft.model.weights import combine, manifest, provide, registry
 from redraft.model.weights.adapter import load_adapter
@@ -257,7 +258,7 @@ def test_combined_graphs_can_be_loaded(world: World, monkeypatch: pytest.MonkeyP
     seen: list[Progress] = []
     folder = provide.ensure("tiny", "fp32", seen.append)
     assert seen[-1] == Progress("combine", 1_000, 1_000)
-    for form in ("prefill", "packed"):
+    for form in forms_of(world.config()):
         session = onnxruntime.InferenceSession(
             folder / f"{form}.onnx", providers=["CPUExecutionProvider"]
         )
@@ -279,9 +280,25 @@ def test_where_a_folder_cannot_be_made_anew_the_earlier_one_is_used(
     assert "The disk is full" in caplog.text and "an earlier release" in caplog.text
     with pytest.raises(WeightsError, match="disk is full"):  # somebody asks for the new one
         provide.pull("tiny")
+    with monkeypatch.context() as patch:
+        patch.setattr(provide, "LAYOUT", LAYOUT + 1)
+        with pytest.raises(WeightsError, match="disk is full"):  # it could not be run
+            provide.ensure("tiny")
     (earlier / "canvas.npz").write_bytes(b"damaged")
     with pytest.raises(WeightsError, match="disk is full"):
         provide.ensure("tiny")
+
+
+@pytest.mark.parametrize("older", [0, 1])
+def test_folders_of_an_older_layout_are_removed_once_the_model_is_made_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch, older: int
+) -> None:
+    old = provide.ensure("tiny")
+    monkeypatch.setattr(provide, "LAYOUT", LAYOUT + older)
+    monkeypatch.setattr("support.models_on_disk.LAYOUT", LAYOUT + older)
+    world.describe(version="2")
+    assert provide.ensure("tiny").is_dir()
+    assert old.exists() is (older == 0)
 
 
 def test_the_raw_file_can_be_dropped_and_is_fetched_again(world: World, made: list[str]) -> None:

@@ -32,6 +32,7 @@ from pathlib import Path
 import filelock
 
 from ..errors import SettingsError, UnknownModel, WeightsError
+from ..network.layout import LAYOUT
 from ..network.quantize import VARIANTS
 from .combine import CHAT_TEMPLATE, combine, expected_bytes
 from .fetch import (
@@ -250,7 +251,20 @@ def _earlier(model: ModelInfo, variant: str) -> Path | None:
         return None
     found = (cache_dir() / "ready" / model.name).glob(f"*/{variant}/config.json")
     newest = sorted((path.parent for path in found), key=lambda p: p.stat().st_mtime, reverse=True)
-    return next((folder for folder in newest if not problem_of(folder, None, False)), None)
+    fit = (folder for folder in newest if _layout(folder) == LAYOUT)
+    return next((folder for folder in fit if not problem_of(folder, None, False)), None)
+
+
+def _layout(folder: Path) -> int:
+    layout = read_json(folder / "graphs.json").get("layout")
+    return layout if isinstance(layout, int) else 0
+
+
+def _remove_outdated(model: ModelInfo) -> None:
+    """Remove ready folders of a model that only earlier releases can run."""
+    for about in (cache_dir() / "ready" / model.name).glob("*/*/graphs.json"):
+        if _layout(about.parent) < LAYOUT:
+            shutil.rmtree(about.parent, ignore_errors=True)
 
 
 def _provide(
@@ -288,6 +302,7 @@ def _provide(
             base = _provide_base(model.base, source, progress, room)
             if problem_of(folder, recipe, thorough):
                 combine(model, base, variant, folder, recipe, progress)
+                _remove_outdated(model)
     return folder
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
+from redraft.model.network.layout import LAYOUT
 from redraft.model.weights import combine, manifest
 from redraft.model.weights.adapter import load_adapter, merge
 from redraft.model.weights.gguf import read_checkpoint
@@ -42,6 +43,7 @@ def store(
     np.savez(folder / "context.npz", **dict(context))
     np.savez(folder / "canvas.npz", **dict(canvas))
     (folder / "config.json").write_text(config.to_json())
+    (folder / "graphs.json").write_text(json.dumps({"layout": LAYOUT}))
 
 
 class World:
