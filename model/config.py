@@ -1,7 +1,4 @@
-"""The architecture and conventions of one set of weights; saved as ``config.json`` beside them.
-
-Knows nothing of files, torch or onnxruntime.
-"""
+"""The architecture and conventions of one set of weights; saved as ``config.json`` beside them."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ class ModelConfig:
 
     ``attention`` says who sees whom. ``canvas``: the context is read causally, a canvas sees all of
     it and itself. ``bidirectional``: every token sees every other, so nothing can be cached.
-    ``block``: a token sees its own block of ``block`` positions and those before it, so finished
+    ``block``: a token sees all ``block`` positions of its block and those before it, so finished
     blocks can be cached.
     """
 
@@ -95,7 +92,7 @@ class ModelConfig:
     rope_divisors: tuple[float, ...] = ()  # of the frequencies, one for each pair or one for all
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields that make these weights what they are; :meth:`from_dict` reads them."""
+        """Return the fields that define these weights; :meth:`from_dict` reads them."""
         fields = dataclasses.asdict(self)
         for name in _RARE:
             if fields[name] == _DEFAULTS[name]:
@@ -112,8 +109,10 @@ class ModelConfig:
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The marks that may be written, END first. Where any special token ends an answer, all
-        are read as END."""
+        """The special tokens that may be written, END first.
+
+        If any special token ends an answer, all are read as END.
+        """
         if not self.specials_end:
             return (self.end_token, self.expand_token) if self.expand_token else (self.end_token,)
         text = self.text_ids
@@ -122,7 +121,7 @@ class ModelConfig:
 
     @property
     def text_ids(self) -> range:
-        """The tokens that stand for text; all others are marks. END is not among them."""
+        """The tokens of text; all others are special. END is not among them."""
         return range(self.special_tokens, self.special_from or self.vocab)
 
     @classmethod

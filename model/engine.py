@@ -42,7 +42,7 @@ CLOSE_TIMEOUT_S = 10.0
 
 @dataclass(eq=False, slots=True)
 class _Job:
-    """One request on its way through the worker; cancelling ``answer`` cancels it."""
+    """A request on its way through the worker; cancelling ``answer`` cancels it."""
 
     request: EditRequest
     on_step: StepCallback | None

@@ -1,4 +1,4 @@
-"""Every error Redraft raises on purpose. A message says what happened, the value, what to do next.
+"""Every error Redraft raises on purpose. Messages say what happened, the value, what to do next.
 
 Entry points translate these once: LSP to a response error or a status, HTTP to a status code, the
 command line to one red line and an exit code. Anything else that escapes is a bug of ours.
@@ -68,7 +68,7 @@ class Overloaded(RedraftError):
 
 
 class PredictionTimeout(RedraftError):
-    """One prediction took longer than the engine lets it."""
+    """A prediction took longer than the engine allows."""
 
     code = "prediction_timeout"
     http_status = 504
@@ -88,13 +88,13 @@ class WeightsError(RedraftError):
 
 
 class FetchFailed(WeightsError):
-    """One source of weights could not deliver; another may."""
+    """A source of weights could not deliver; another may."""
 
     code = "fetch_failed"
 
 
 class SourceSilent(FetchFailed):
-    """Nothing answers there, and nothing will for a while: not worth asking again at once."""
+    """A source of weights does not answer, and will not for a while."""
 
     code = "source_silent"
 

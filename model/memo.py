@@ -1,7 +1,7 @@
-"""Remembering what was computed, within a number of bytes.
+"""A cache of computed values, bounded by their bytes.
 
-Text of any length comes from editors, clients and files, so counting what is kept bounds nothing:
-32,768 lines of a megabyte are 32 GB. Knows nothing of what it keeps.
+Texts from editors, clients and files have any length, so a bound on their number limits nothing:
+32,768 lines of a megabyte are 32 GB.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ _ENTRY = 200  # bytes of the table itself for each
 
 
 class Memo(Generic[Key, Value]):
-    """The values computed last, by key. Any thread may ask.
+    """The values computed last, by key, for any thread.
 
     Args:
-        most_bytes: of keys and values together; one that alone would take half of it is computed
-            each time anew.
-        size_of: bytes of a value beyond its own object, where it holds others.
+        most_bytes: of keys and values together; a value that alone takes half of it is not kept.
+        size_of: bytes of the objects that a value holds.
     """
 
-    def __init__(self, most_bytes: int, size_of: Callable[[Value], int] = lambda value: 0) -> None:
+    def __init__(self, most_bytes: int, size_of: Callable[[Value], int] = lambda _: 0) -> None:
         self._most_bytes = most_bytes
         self._size_of = size_of
         self._known: OrderedDict[Key, tuple[Value, int]] = OrderedDict()  # least recent first
@@ -38,7 +37,7 @@ class Memo(Generic[Key, Value]):
         return len(self._known)
 
     def get(self, key: Key, compute: Callable[[Key], Value]) -> Value:
-        """What ``compute`` makes of ``key``. Two threads may compute one value at a time."""
+        """Return ``compute(key)``, kept if possible. Two threads may compute the same value."""
         known = self._known.get(key)
         if known is not None:
             with self._lock:
@@ -62,7 +61,7 @@ class Memo(Generic[Key, Value]):
 
 
 def _bytes_of(key: Hashable) -> int:
-    """A key's, and of the texts in it."""
+    """Return the bytes of a key and of the texts in it."""
     if isinstance(key, tuple):
         return sys.getsizeof(key) + sum(sys.getsizeof(part) for part in key)
     return sys.getsizeof(key)

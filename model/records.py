@@ -71,7 +71,7 @@ class RelatedFile:
 
 @dataclass(frozen=True, slots=True)
 class RecentEdit:
-    """One finished edit of the user, as the body of a unified diff hunk."""
+    """A finished edit of the user, as the body of a unified diff hunk."""
 
     path: Text
     line: Whole  # 0-based first line of the hunk in the file after the edit
@@ -82,7 +82,7 @@ class RecentEdit:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """What a compiler or linter says about a place, as the client passes it on."""
+    """A message of a compiler or linter about a place, as the client passes it on."""
 
     line: Whole  # 0-based
     message: Text
@@ -103,7 +103,7 @@ class Importable:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What an answer must be, from its first character to its last."""
+    """A grammar that an answer must match from its first character to its last."""
 
     kind: GrammarKind
     text: Text  # a JSON schema as JSON, a regular expression, or a grammar in Lark's notation
@@ -121,7 +121,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation."""
+    """A turn of a conversation."""
 
     role: Role
     content: Text
@@ -132,7 +132,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What was said so far; the answer is what the assistant says next."""
+    """The turns so far; the answer is the next turn of the assistant."""
 
     messages: tuple[Message, ...]
     tools: Text = ""  # a JSON array of functions, as templates take them; "" none
@@ -149,7 +149,7 @@ class EditRequest:
     """
 
     task: Task
-    path: Text  # as shown to the model; its suffix tells the language
+    path: Text  # as shown to the model; its suffix gives the language
     text: Text  # the whole document
     cursor: Whole  # index into text, 0 … len(text)
     language: Text = ""  # LSP language id, "" when unknown
@@ -176,8 +176,10 @@ class EditRequest:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How sure the model was of a candidate's tokens: probabilities in 0 … 1, and for the gate
-    natural logarithms of probabilities, LEAST_LOG … 0."""
+    """The probabilities of a candidate's tokens.
+
+    Values are in 0 … 1, and for the gate natural logarithms of probabilities, LEAST_LOG … 0.
+    """
 
     mean: Share  # geometric mean over the tokens, END included
     minimum: Share
@@ -187,22 +189,22 @@ class Confidence:
     nothing: Log | None = None  # log: next edit: of no edit at all, at the same moment
     #: That this is the next edit, as a rule has it that repeats a recent one or knows its place.
     repeat: Share | None = None
-    logs: tuple[Log, ...] = ()  # log: of each token, END included; (): not told
+    logs: tuple[Log, ...] = ()  # log: of each token, END included; (): unknown
     #: Log: infill: of each line that is not blank, with the break or the END behind it. Blank lines
-    #: count with the next one. (): not told.
+    #: count with the next one. (): unknown.
     lines: tuple[Log, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What can be told of a candidate without a model, for the gate; see ``edits/facts.py``."""
+    """Features of a candidate that need no model, for the gate; see ``edits/facts.py``."""
 
     lines: Whole  # written, the one begun included
     written: Whole  # characters, without those that stay
     removed: Whole  # characters
     away: Whole  # lines between the cursor and what it touches
     after: Whole  # characters behind the cursor in its line, blank ends aside
-    #: Syntax errors that it adds; negative: it mends some; None: cannot be told.
+    #: Syntax errors that it adds; negative: it mends some; None: unknown.
     errors: Annotated[int, Exactly(-MAX_INTEGER, MAX_INTEGER)] | None = None
     names: Whole = 0  # different names that it writes, without those of the language
     unknown: Whole = 0  # of those, how many stand nowhere in the file, the excerpts and the edits
@@ -220,7 +222,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One replacement of ``request.text[start:end]``."""
+    """A replacement of ``request.text[start:end]``."""
 
     start: Whole  # index into request.text
     end: Whole  # index into request.text, >= start; infill: the cursor itself
@@ -230,14 +232,16 @@ class Candidate:
     steps: Whole  # denoise steps (forward passes over the canvas)
     finish: Finish
     source: Source = "model"
-    facts: Facts | None = None  # None: nobody looked
+    facts: Facts | None = None  # None: not computed
     family: str = ""  # of rules that proposed it, as model/rules/ names them; "": none did
 
 
 @dataclass(frozen=True, slots=True)
 class DraftCount:
-    """What became of one source's drafts; entry j is of those that stood in place j (0-based)
-    behind the last token known to be right."""
+    """Counts of the drafts of one source.
+
+    Entry j is about drafts in place j (0-based) behind the last token known to be right.
+    """
 
     source: DraftSource
     drafted: tuple[Whole, ...]  # judged
@@ -247,7 +251,7 @@ class DraftCount:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What one prediction cost."""
+    """The cost of one prediction."""
 
     prompt_tokens: Whole = 0
     reused_tokens: Whole = 0  # prompt tokens found in the prefix cache
@@ -300,7 +304,7 @@ Ability = Literal["infill", "next_edit", "grammar", "decide", "tools"]
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """Whether the engine can answer, and if not, how far it is and why."""
+    """The state of the engine, and how far it is or why it failed if it cannot answer."""
 
     state: Literal["absent", "downloading", "loading", "ready", "failed"]
     model: Text  # "name variant"

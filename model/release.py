@@ -15,7 +15,9 @@ HOW_TO_UPGRADE = "run 'git pull' in your clone of Redraft's repository, then pip
 
 
 def how_to_install(*extras: str) -> str:
-    """Return the command that installs one of the ``extras``: from a clone, because the name on
-    the public package index is not ours."""
+    """Return the command that installs one of the ``extras`` from a clone.
+
+    The name on the public package index is not ours.
+    """
     commands = " or ".join(f"pip install '.[{extra}]'" for extra in extras)
     return f"{commands} in your clone of Redraft's repository"

@@ -1,4 +1,4 @@
-"""Keeps the libraries that Redraft uses from reporting to their makers.
+"""Libraries that Redraft uses are kept from reporting to their makers.
 
 Some of them send what they are used for, unless an environment variable forbids it before they are
 imported: onnxruntime from 1.30 on uploads over HTTPS and keeps its reports in a database below the
@@ -7,7 +7,7 @@ whatever they were before: nothing leaves this machine. The ``__init__`` of each
 imports it before anything else, so there is no way around it into our code.
 
 A library in ``REPORTERS`` is imported by :func:`import_silenced` alone (``tests/
-test_nothing_leaves.py`` looks for others). Knows nothing of what the libraries are for.
+test_nothing_leaves.py`` looks for others).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _too_late = _silence()
 
 
 def import_silenced(name: str) -> ModuleType:
-    """The library ``name`` of ``REPORTERS``, or a module of it, forbidden to report.
+    """Import the library ``name`` of ``REPORTERS``, or a module of it, forbidden to report.
 
     A library that was imported before Redraft may go on reporting; the log says so, once.
 
