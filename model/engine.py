@@ -265,7 +265,7 @@ class Engine:
     def _serve(self, model: Model) -> None:
         """Answer until the engine is closed, or the files of the model have changed."""
         while (job := self._next()) is not None:
-            if (problem := model.changed()) or (problem := self._compute(model, job)):
+            if (problem := model.backend.changed()) or (problem := self._compute(model, job)):
                 log.error("%s; loading it again.", problem)
                 self._report("loading", None, problem)
                 error = ModelNotReady(f"{problem}; it is being loaded again. Try in a moment.")
@@ -289,7 +289,7 @@ class Engine:
 
         def is_over() -> bool:
             nonlocal problem
-            problem = problem or model.changed()
+            problem = problem or model.backend.changed()
             if problem or self._closing or job.answer.cancelled():
                 return True
             return self._clock() - begin > self._limit_s

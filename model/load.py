@@ -96,7 +96,6 @@ def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model
             version=info(name).version,
             prices=prices,
             template=template_in(folder, tokenizer) if not info(name).chat else None,
-            changed=backend.changed,
         )
     except BaseException:
         backend.close()

@@ -60,8 +60,6 @@ class Model:
     odds: Odds = field(default_factory=Odds)  # of drafts; learnt over all answers
     recent: RecentAnswers = field(default_factory=RecentAnswers)  # drafts for the next answers
     template: ChatTemplate | None = None  # of conversations; None: these weights have none
-    #: Returns why its files differ from those loaded, or "". Called between two passes.
-    changed: Callable[[], str] = lambda: ""
 
     @property
     def label(self) -> str:

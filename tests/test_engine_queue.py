@@ -445,7 +445,9 @@ def test_weights_that_were_written_to_are_loaded_again_before_they_are_used(when
     def load(report: LoadProgress) -> Model:
         loads.append(report)
         problems[0] = ""
-        return dataclasses.replace(make_model(held), changed=lambda: problems[0])
+        model = make_model(held)
+        model.backend.changed = lambda: problems[0]  # type: ignore[method-assign]
+        return model
 
     async def work() -> None:
         engine = Engine(load, "fake")
