@@ -91,14 +91,14 @@ SILENT: list[tuple[dict[str, str], str, str, str]] = [
     ({"wiring.py": 'REG["Widget"] = 1\n'}, "b.py", "", "Widget"),
     ({"src/routes.js": 'export default { Home: "/h" };\n'}, "src/b.js", "import './a'\n", "Home"),
     # Go
-    (GO | {"money2/a.go": "package main\n\nfunc Passes() {}\n"}, "c/m.go", "", "money2.Run"),
+    (GO | {"money2/a.go": "package main\n\nfunc Run() {}\n"}, "c/m.go", "", "money2.Run"),
     (
         GO | {"pkg/money/up.go": 'package money\n\nimport "example.com/shop/cmd"\n'},
         "cmd/m.go",
         "package cmd\n",
         "money.Parse",
     ),
-    (GO | {"testing/fake/a.go": "package fake\n\nfunc Passes() {}\n"}, "c/m.go", "", "fake.Run"),
+    (GO | {"testing/fake/a.go": "package fake\n\nfunc Run() {}\n"}, "c/m.go", "", "fake.Run"),
     (GO, "/elsewhere/m.go", "package main\n", "far.Go"),
     # folders without __init__.py
     (SUB, "pkg/sub/a.py", "", "Widget"),
@@ -176,7 +176,7 @@ def told(
             "Coin",
             "com.shop.money",
         ),
-        ({"srv/go.mod": "module ex.com/srv\n", "srv/a.go": "package srv\n\nfunc Passes() {}\n"},
+        ({"srv/go.mod": "module ex.com/srv\n", "srv/a.go": "package srv\n\nfunc Run() {}\n"},
          "srv/cmd/m.go", "package main\n", "srv.Run", "ex.com/srv"),
         ({"sub/b.py": "class Widget: ...\n"}, "sub/a.py", "import os\n", "Widget", "b"),
         ({"b.py": "class Event: ...\n"}, "a.py", "", "Event", "b"),

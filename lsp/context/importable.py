@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from posixpath import basename, dirname, relpath, splitext
 
 from redraft.model.records import Importable
+from redraft.model.text.code_queries import Import, imports_of
+from redraft.model.text.syntax import parsed
 
 from .imports import HEAD_LINES, imported
 from .symbol_index import Snapshot
@@ -43,11 +45,6 @@ _TESTS = re.compile(r"(?:^|/)(?:test_[^/]*|conftest|setup|[^/]*(?:_test|\.test|\
 _ANY_NAME = re.compile(
     r"^(?:from \S+ import \*|import [\w.]+\.\*;|(?:pub )?use .*\*\}?;|[ \t]*(?:import )?\. \")",
     re.M,
-)
-_QUOTED = re.compile(r'"{3}[\s\S]*?"{3}|\'{3}[\s\S]*?\'{3}')
-_COMMENT = re.compile(r"#[^\n]*")
-_FROM = re.compile(
-    r"^from[ \t]+([\w.]+)[ \t]+import\b[ \t]*(?:\(([^()]*)\)|(\w[\w \t\r,]*)$)", re.M
 )
 _PARCEL = re.compile(r"/(?:packages|apps|libs|modules|examples|plugins)/(?:@[^/]+/)?[^/]+/")
 _SCRIPT_BUILTIN = frozenset(
@@ -229,8 +226,8 @@ class Importer:
                 break
             path = "/".join((root, *parts[:at], "__init__.py")).removeprefix("/")
             text = self._text_of(path) if self._has(path) else None
-            taken = _taken_from(text) if text else ()
-            if any(names.get(name) == name for module, names in taken if module[0] == "."):
+            again = {name, f"{name} as {name}"}
+            if any(one.module[0] == "." and again & {*one.names} for one in _imports(text or "")):
                 return parts[:at]
         return parts
 
@@ -377,23 +374,20 @@ class Importer:
 # --- small parts ---------------------------------------------------------------------------------
 
 
-def _taken_from(text: str) -> list[tuple[str, dict[str, str]]]:
-    """Of each ``from module import`` at a file's top level: the module, and by the names of what it
-    takes those that it is known by."""
-    found = []
-    for module, block, line in _FROM.findall(_COMMENT.sub("", _QUOTED.sub("", text))):
-        entries = (each.split() for each in (block or line).split(","))
-        found.append((module, {each[0]: each[-1] for each in entries if each}))
-    return found
+def _imports(text: str) -> list[Import]:
+    """Return the imports of names at the top level of a Python file."""
+    syntax = parsed(text, "python")
+    found = imports_of(syntax) if syntax is not None else []
+    return [one for one in found if one.form == "name"]
 
 
 def _imports_back(found: _Defined, asker: Asker) -> bool:
     """Whether the file that defines the name imports the one that lacks it."""
     own = tuple(splitext(asker.path)[0].removesuffix("/__init__").split("/"))
     taken = "\n".join(
-        f"from {module.removesuffix('.')}.{name} import x"
-        for module, names in _taken_from(found.text)
-        for name in names
+        f"from {one.module.removesuffix('.')}.{name.split()[0]} import x"
+        for one in _imports(found.text)
+        for name in one.names
     )
     modules = imported(found.text, asker.language, found.path)
     modules += imported(taken, asker.language, found.path)

@@ -94,9 +94,9 @@ def _meant(message: str, name: str, pairs: Sequence[Pair], lines: Sequence[str])
 
     That is the name that the message proposes, the name after a rename, or a similar name.
     """
-    told = _MEANT.search(message)
-    if told is not None:
-        yield told[1]
+    meant = _MEANT.search(message)
+    if meant is not None:
+        yield meant[1]
         return
     for pair in pairs:
         one, two = words(pair.old), words(pair.new)
@@ -172,39 +172,39 @@ def mending_first(
     candidates: Sequence[Candidate],
     rank: Callable[[Candidate], float],
 ) -> list[Candidate]:
-    """Return the candidates in order.
+    """Return the candidates by rank; one that repairs a reported error gains :data:`SIMILAR`.
 
     Args:
         text: of the document.
-        rank: how good a candidate is; a logarithm.
+        rank: the logarithm of how good a candidate is.
     """
     if not diagnostics or len(candidates) < 2:
         return list(candidates)
 
-    def key(each: Candidate) -> float:
-        edit = Replacement(text, each.start, each.end, each.text)
-        return -rank(each) - SIMILAR * any(mends(edit, told) for told in diagnostics)
+    def key(candidate: Candidate) -> float:
+        edit = Replacement(text, candidate.start, candidate.end, candidate.text)
+        return -rank(candidate) - SIMILAR * any(mends(edit, each) for each in diagnostics)
 
     return sorted(candidates, key=key)
 
 
-def mends(edit: Replacement, told: Diagnostic) -> bool:
+def mends(edit: Replacement, report: Diagnostic) -> bool:
     """Return whether an edit removes a reported name from its line, or imports it."""
     start, end, new = edit.whole_lines()
     before, old = edit.text.count("\n", 0, start), edit.text[start:end]
     lines = edit.text.split("\n")
-    if told.line >= len(lines):
+    if report.line >= len(lines):
         return False
-    name = undefined_name(told.message)
+    name = undefined_name(report.message)
     if name is not None and name in words(new) and name not in words(old):
         added = [line for line in new.split("\n") if name in words(line)]
         return all(map(_IMPORT_LINE.match, added))
-    reported = {name} if name is not None else _quoted(told.message, lines[told.line])
-    covers = before <= told.line < before + max(1, old.count("\n") + (not old.endswith("\n")))
+    reported = {name} if name is not None else _quoted(report.message, lines[report.line])
+    covers = before <= report.line < before + max(1, old.count("\n") + (not old.endswith("\n")))
     return covers and bool(reported) and bool(old) and reported.isdisjoint(words(new))
 
 
 def _quoted(message: str, line: str) -> set[str]:
     """Return the names that a message quotes and that stand in the line."""
-    said = {word for found in _QUOTED_TEXT.finditer(message) for word in words(found[1])}
-    return said & {*words(line)}
+    quoted = {word for found in _QUOTED_TEXT.finditer(message) for word in words(found[1])}
+    return quoted & {*words(line)}
