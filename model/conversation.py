@@ -113,7 +113,7 @@ def price_labels(
     Raises:
         InvalidRequest: these weights do not read from left to right.
     """
-    if not brief.judged:
+    if not brief.verifies:
         raise InvalidRequest(
             f"'model': {brief.config.name} does not read from left to right, so it cannot say how "
             "likely a given answer is. Choose another model."

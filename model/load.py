@@ -21,9 +21,8 @@ from .prompt.tokens import Tokenizer
 from .runtime.backend import Backend
 from .runtime.device import Device, Served, choose
 from .runtime.huge_pages import collapse
-from .runtime.installed import import_onnxruntime
 from .runtime.kv_memory import return_freed, size_class
-from .runtime.machine import processor
+from .runtime.machine import import_onnxruntime, processor
 from .runtime.prefix_cache import PrefixCache
 from .weights.combine import CHAT_TEMPLATE
 from .weights.fetch import Progress

@@ -288,7 +288,7 @@ def _may_be_replaced(request: EditRequest, prompt: Prompt, brief: Brief, passes:
     It must be the only one requested, with likelihoods, and not yet shown in part.
     """
     one = request.task == "infill" and not prompt.room and request.candidates == 1
-    likeliest = brief.judged and brief.plan.temperature == 0 and request.grammar is None
+    likeliest = brief.verifies and brief.plan.temperature == 0 and request.grammar is None
     return one and likeliest and brief.plan.second_tries > 0 and passes.on_step is None
 
 

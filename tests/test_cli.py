@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
 from redraft.model.records import ModelStatus, Predictor
-from redraft.model.runtime import installed as installed_module
+from redraft.model.runtime import machine
 from redraft.server.commands.asking import ask_once
 from redraft.server.commands.complete import FilePlace, cursor_at, read_text, shown_path
 from redraft.server.commands.console import ShownFile, canvas_text
@@ -368,7 +368,7 @@ def test_doctor_explains_broken_settings(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_doctor_explains_a_missing_doubled_or_old_onnxruntime(
     installed: dict[str, str], advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installed_module, "_installed_version", installed.get)
+    monkeypatch.setattr(machine, "_installed_version", installed.get)
     [finding] = runtime_findings(Settings())
     assert finding.verdict == "problem"
     assert advice in finding.what

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from redraft.model.errors import InstallError, InvalidRequest, SettingsError, WeightsError
 from redraft.model.runtime import device, machine
-from redraft.model.runtime import installed as installed_module
 from redraft.model.runtime import kv_memory as memory_module
 from redraft.model.runtime.device import choose
-from redraft.model.runtime.installed import check_onnxruntime
 from redraft.model.runtime.kv_memory import RESERVE, DeviceMemory, Pool, size_class
+from redraft.model.runtime.machine import check_onnxruntime
 from redraft.model.runtime.onnx_session import open_session
 from support.onnx_models import BASE, predictable, store, weights_for
 from support.runtimes import NOTHING, TOKENS, WINDOW, fresh
@@ -203,14 +202,14 @@ def test_a_folder_of_another_layout_is_refused(tmp_path: Path, content: str) -> 
 def test_unusable_installations_say_what_to_do(
     installed: dict[str, str], advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installed_module, "_installed_version", installed.get)
+    monkeypatch.setattr(machine, "_installed_version", installed.get)
     with pytest.raises(InstallError, match=advice):
         check_onnxruntime()
 
 
 @pytest.mark.parametrize("version", ["1.30.0", "1.31.1", "2.0", "1.32.0.dev20260101"])
 def test_recent_installations_are_accepted(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed_module, "_installed_version", {"onnxruntime": version}.get)
+    monkeypatch.setattr(machine, "_installed_version", {"onnxruntime": version}.get)
     assert check_onnxruntime() == version
 
 

@@ -72,7 +72,7 @@ class Brief:
     odds: Odds = field(default_factory=Odds)  # how often drafts were right; learns while it writes
 
     @property
-    def judged(self) -> bool:
+    def verifies(self) -> bool:
         """Return whether the causal pass verifies and corrects drafts."""
         return self.config.verifier == "ar"
 
@@ -307,7 +307,7 @@ class Completion:
             end = cut - self.brief.limits.whole_lines
         used = self._tokens_up_to(end)
         return Draft(
-            text=decode(written if cut is None else written[:cut]),
+            text=to_text(written if cut is None else written[:cut]),
             token_ids=tuple(self.tokens[:used]),
             confidence=confidence(self.p[:used]),
             steps=self.steps,
@@ -360,7 +360,7 @@ def placed(canvas: Seq[int | None], end: int) -> list[int]:
     return tokens
 
 
-def decode(data: bytes) -> str:
+def to_text(data: bytes) -> str:
     """Return the text of ``data``.
 
     A character cut off at its end is left out; other broken UTF-8 becomes U+FFFD.

@@ -12,7 +12,7 @@ import numpy as np
 from ..records import CanvasState
 from ..runtime.backend import Scores
 from .canvas import Guess
-from .completion import Brief, Draft, decode, pieces
+from .completion import Brief, Draft, pieces, to_text
 from .endings import cut_of
 from .passes import Passes
 from .sampling import confidence, sample, softmax
@@ -117,7 +117,7 @@ class GrowingCanvas:
         written = b"".join(self._brief.vocab_bytes[token] for token in tokens)
         cut, why = cut_of(written, 0, self._brief.limits, None)
         return Draft(
-            text=decode(written if cut is None else written[:cut]),
+            text=to_text(written if cut is None else written[:cut]),
             token_ids=tuple(tokens),
             confidence=confidence(self._p[: len(tokens)]),
             steps=self._steps,

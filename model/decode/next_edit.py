@@ -18,7 +18,7 @@ from ..records import LEAST_LOG, Confidence, Quality
 from ..runtime.backend import Scores
 from ..text.common import common_head, common_tail
 from .branches import CONFIRM, Branch, OldText, log_of, pack, take
-from .completion import Brief, Draft, decode
+from .completion import Brief, Draft, to_text
 from .drafts import continuation
 from .pass_costs import worth
 from .passes import Completions, Passes
@@ -327,4 +327,4 @@ def _unchanged(old: OldText, log: float, brief: Brief) -> Draft:
 
 
 def _text(tokens: Seq[int], brief: Brief) -> str:
-    return decode(b"".join(brief.vocab_bytes[token] for token in tokens))
+    return to_text(b"".join(brief.vocab_bytes[token] for token in tokens))

@@ -22,9 +22,9 @@ from ..runtime.prefix_cache import common_prefix
 from ..text.common import common_head
 from ..text.indentation import Misfit, misfit
 from ..text.syntax import language_of
-from .completion import Brief, Completion, Draft, decode
+from .completion import Brief, Completion, Draft, to_text
 from .passes import Completions, Passes
-from .speculative import decode as write
+from .speculative import decode
 
 #: A beginning less likely than this is not worth a pass.
 BEGINNING_ABOVE = 0.005
@@ -228,9 +228,9 @@ class _Search:
         return Completion(self.brief, self.last_token, self.rng)
 
     def _finished(self, out: Completion) -> Draft:
-        write(self.passes, out)
+        decode(self.passes, out)
         out.close()
         return out.draft()
 
     def _text(self, begun: _Beginning) -> str:
-        return decode(b"".join(self.brief.vocab_bytes[token] for token in begun.tokens))
+        return to_text(b"".join(self.brief.vocab_bytes[token] for token in begun.tokens))

@@ -45,12 +45,12 @@ def write(
     first = Completion(brief, last_token, rng)
     base = len(passes.sequence.tokens)
     if count == 1:
-        decode(passes, first) if brief.judged else canvas.fill(passes, first)
+        decode(passes, first) if brief.verifies else canvas.fill(passes, first)
         rows = [first]
     else:
         rows = (
             _several(passes, first, count)
-            if brief.judged
+            if brief.verifies
             else canvas.fill_rows(passes, first, count, ALTERNATIVE_ABOVE)
         )
         passes.sequence.truncate(base)

@@ -15,8 +15,7 @@ from ..config import ModelConfig
 from ..errors import InstallError, SettingsError
 from ..network.quantize import HALF, check_variant
 from ..release import how_to_install
-from .installed import import_onnxruntime, offered
-from .machine import int8_is_exact, open_probe
+from .machine import import_onnxruntime, int8_is_exact, offered, open_probe
 from .onnx_backend import OnnxBackend
 from .onnx_session import check_runs
 from .provider_check import PLAIN, first_line, how_it_differs

@@ -13,9 +13,8 @@ from ..network.layout import DATA_FILE
 from ..network.quantize import HALF
 from .backend import Sequence
 from .canvas_sequence import CanvasSequence, DiffusionSequence
-from .installed import import_onnxruntime
 from .kv_memory import MOST_TOKENS, Pool, size_class
-from .machine import default_threads
+from .machine import default_threads, import_onnxruntime
 from .mapped_files import MappedFiles
 from .onnx_sequence import OnnxSequence
 from .onnx_session import Graphs, check_runs, described

@@ -20,8 +20,8 @@ from ..network.quantize import HALF, check_variant, float_type
 from ..weights.manifest import MANIFEST, problem_of, read_json
 from .backend import SUPPRESSED, Cancelled
 from .embedding import Embedding
-from .installed import offered
 from .kv_memory import Memory, memory_on
+from .machine import offered
 from .mask_sampler import MaskSampler
 from .rope import rope_tables
 

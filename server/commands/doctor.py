@@ -80,7 +80,7 @@ def _versions() -> Iterator[Finding]:
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
     """Whether exactly one recent onnxruntime is there, and where it would run what."""
     from redraft.model.load import calibration_file
-    from redraft.model.runtime.installed import (
+    from redraft.model.runtime.machine import (
         check_onnxruntime,
         import_onnxruntime,
         offered,

@@ -34,8 +34,7 @@ def memory_for(variants: Sequence[str] | None) -> tuple[int, bool]:
     named; and whether that is CUDA."""
     from redraft.model.network.quantize import HALF
     from redraft.model.runtime.device import cuda_problem
-    from redraft.model.runtime.installed import import_onnxruntime
-    from redraft.model.runtime.machine import memory_of
+    from redraft.model.runtime.machine import import_onnxruntime, memory_of
 
     named = set(variants or ())
     gpu = bool(named & set(HALF)) if named else not cuda_problem(import_onnxruntime())
