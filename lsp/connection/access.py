@@ -1,15 +1,14 @@
-"""Who may speak over a socket: a language client that knows the token, and nobody else.
+"""Admission over a socket: only a language client that knows the token is served.
 
 Any program of this machine can connect to a port of it, and any web page can make a browser do so.
-So what comes in is read strictly, unlike over stdio, where the one who started us speaks: a first
-line as HTTP has it, a header that is none, or two lengths end the connection. The first message
-tells the token, either in its header::
+So the first message is read strictly: a first line as HTTP has it, a line that is no header, or two
+lengths end the connection. It tells the token, either in its header::
 
     Content-Length: 123
     Redraft-Token: 4b7…
 
 or as ``initializationOptions.token`` of ``initialize``. Until then nothing else is read, and no
-session exists. Knows nothing of what is in later messages.
+session exists. Later messages are read as over stdio.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from redraft.model.errors import SettingsError, Unauthorized
 from redraft.model.validation import object_of
 
 from ..settings import TOKEN
-from .framing import MAX_BODY
 from .messages import at
 
 #: The first message comes right after connecting; whoever is silent for so long is no editor.
 FIRST_MESSAGE_S = 10.0
 #: Bytes of a message before its sender is known. ``initialize`` takes a few thousand.
 FIRST_BODY = 1024 * 1024
-_MAX_HEADER = 8 * 1024
+HEADER_BYTES = 8 * 1024
+_LEAVE_S = 1.0  # that a client which is not served has to read why
+_UNREAD = 16 * 1024 * 1024  # bytes it may still send meanwhile
+_CHUNK = 64 * 1024
 
 HEADER = "Redraft-Token"
 
@@ -75,38 +74,33 @@ def checked_token(text: str, origin: str) -> str:
     return token
 
 
-async def let_in(read: Callable[[], Awaitable[bytes]], token: str) -> AsyncIterator[bytes]:
-    """Wait for the token. Returns the messages, the one that told it included.
+async def first_message(reader: asyncio.StreamReader, token: str) -> bytes:
+    """Return the body of the first message, which tells the token.
+
+    Args:
+        reader: with :data:`HEADER_BYTES` as its limit.
 
     Raises:
-        Refused: at once, or while the messages are taken: what came is no message, or its sender
-            does not know the token.
+        Refused: what came is no message, or its sender does not know the token.
     """
-    frames = _StrictFrames(read)
     try:
-        first = await asyncio.wait_for(frames.next(FIRST_BODY), FIRST_MESSAGE_S)
+        async with asyncio.timeout(FIRST_MESSAGE_S):
+            headers = await _headers(reader)
+            body = await reader.readexactly(_length_of(headers))
     except TimeoutError:
         raise _refused(f"no message came within {FIRST_MESSAGE_S:g} s") from None
-    if first is not None:
-        _check(first, token)
-    return _conversation(first, frames)
+    except (OSError, asyncio.IncompleteReadError):
+        raise Refused("it ended before its first message", b"") from None
+    _check(headers.get(HEADER.lower().encode()), object_of(body), token)
+    return body
 
 
-async def _conversation(first: _Frame | None, frames: _StrictFrames) -> AsyncIterator[bytes]:
-    frame = first
-    while frame is not None:
-        if frame.body:
-            yield frame.body
-        frame = await frames.next(MAX_BODY)
+def _check(told: bytes | None, message: dict[str, Any], token: str) -> None:
+    """Compare the token of the header, else the one in ``initialize``, with ours.
 
-
-def _check(first: _Frame, token: str) -> None:
-    """
     Raises:
         Refused: the first message does not tell the token.
     """
-    message = object_of(first.body)
-    told = first.token
     if told is None and message.get("method") == "initialize":
         option = at(message, "params", "initializationOptions", TOKEN)
         told = option.encode("utf-8", "surrogatepass") if isinstance(option, str) else None
@@ -121,86 +115,61 @@ def _check(first: _Frame, token: str) -> None:
     )
 
 
-# --- frames ------------------------------------------------------------------------------------
+async def _headers(reader: asyncio.StreamReader) -> dict[bytes, bytes]:
+    """Return the headers of a message by their names in lower case.
 
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    body: bytes
-    token: bytes | None  # of its header
-
-
-class _StrictFrames:
-    """Cuts bytes into messages; the first byte out of place is the last one read."""
-
-    def __init__(self, read: Callable[[], Awaitable[bytes]]) -> None:
-        self._read = read
-        self._buffer = bytearray()
-
-    async def next(self, most: int) -> _Frame | None:
-        """The next message, of at most so many bytes; None where the connection has ended.
-
-        Raises:
-            Refused: what comes is no message.
-        """
-        headers: dict[bytes, bytes] = {}
-        left = _MAX_HEADER
-        while line := await self._line(left):
-            left -= len(line)
-            name, value = _header_of(line)
-            if name in headers:
-                raise _refused(f"the header {name.decode()} came twice in one message")
-            headers[name] = value
-        if line is None:
-            return None
-        body = await self._body(_length_of(headers, most))
-        return None if body is None else _Frame(body, headers.get(HEADER.lower().encode()))
-
-    async def _line(self, most: int) -> bytes | None:
-        """Up to the next line's end, without it; None where the connection has ended."""
-        while (end := self._buffer.find(b"\n")) < 0:
-            if len(self._buffer) > most or _HTTP.match(self._buffer):
-                break  # nothing that follows can make a header of it
-            if not await self._more():
-                return None
-        line = bytes(self._buffer[:end]) if end >= 0 else bytes(self._buffer)
+    Raises:
+        Refused: the first byte out of place ends the connection.
+        IncompleteReadError: the connection has ended.
+    """
+    headers: dict[bytes, bytes] = {}
+    room = HEADER_BYTES
+    while True:
+        try:
+            line = await reader.readuntil(b"\n")
+        except asyncio.LimitOverrunError as error:
+            line = await reader.read(error.consumed + 1)
         _refuse_http(line)
-        if len(line) > most:
-            raise _refused(f"a message's headers are longer than {_MAX_HEADER} bytes")
-        del self._buffer[: end + 1]
-        return line.removesuffix(b"\r")
-
-    async def _body(self, length: int) -> bytes | None:
-        while len(self._buffer) < length:
-            if not await self._more():
-                return None
-        body = bytes(self._buffer[:length])
-        del self._buffer[:length]
-        return body
-
-    async def _more(self) -> bool:
-        data = await self._read()
-        self._buffer += data
-        return bool(data)
+        room -= len(line)
+        if room < 0:
+            raise _refused(f"a message's headers are longer than {HEADER_BYTES} bytes")
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        if not line:
+            return headers
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise _refused(f"a message begins with {line[:40]!r}, which is no header")
+        name = found[1].lower()
+        if name in headers:
+            raise _refused(f"the header {name.decode()} came twice in one message")
+        headers[name] = found[2].rstrip()
 
 
-def _header_of(line: bytes) -> tuple[bytes, bytes]:
-    """Its name in lower case, and its value."""
-    found = _LINE.fullmatch(line)
-    if found is None:
-        raise _refused(f"a message begins with {line[:40]!r}, which is no header")
-    return found[1].lower(), found[2].rstrip()
-
-
-def _length_of(headers: dict[bytes, bytes], most: int) -> int:
+def _length_of(headers: dict[bytes, bytes]) -> int:
     told = headers.get(b"content-length")
     if told is None:
         raise _refused("a message came without a Content-Length header")
     if not _LENGTH.fullmatch(told):
         raise _refused(f"Content-Length must be a whole number of bytes, got {told[:40]!r}")
-    if int(told) > most:
-        raise _refused(f"Content-Length {int(told)} is above the limit of {most} bytes")
+    if int(told) > FIRST_BODY:
+        raise _refused(f"Content-Length {int(told)} is above the limit of {FIRST_BODY} bytes")
     return int(told)
+
+
+async def send_away(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: bytes
+) -> None:
+    """Tell a client why it is not served, and wait shortly for it to go: a connection closed with
+    bytes unread takes the answer back before it was read."""
+    try:
+        writer.write(answer)
+        writer.write_eof()
+        async with asyncio.timeout(_LEAVE_S):
+            for _ in range(_UNREAD // _CHUNK):
+                if not await reader.read(_CHUNK):
+                    break
+    except (OSError, TimeoutError):
+        pass  # it is sent away all the same
 
 
 # --- what is answered --------------------------------------------------------------------------

@@ -4,7 +4,7 @@ Run it with ``redraft lsp``, or embed it::
 
     asyncio.run(serve_stdio(predictor, LspSettings()))
 
-What it does on each message is in :mod:`.documents_sync`, how messages get here in :mod:`.framing`.
+What it does on each message is in :mod:`.documents_sync`, how messages get here in :mod:`.stdio`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import ipaddress
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
@@ -26,21 +26,14 @@ from redraft.model.release import RELEASE
 
 from ..recording.folder import Recordings
 from ..settings import LspSettings
-from .access import Refused, let_in
+from .access import HEADER_BYTES, Refused, first_message, send_away
 from .client import NAME, Client
 from .documents_sync import HANDLERS
-from .framing import (
-    BadFrame,
-    FileSink,
-    Sink,
-    StreamSink,
-    claim_stdio,
-    messages_of,
-    read_descriptor,
-    read_stream,
-    send_away,
-)
 from .jsonrpc import RedraftProtocol
+from .stdio import FileSink, claim_stdio, open_reader, read_message
+
+if TYPE_CHECKING:
+    from pygls.io_ import Writer
 
 logger = logging.getLogger(__name__)
 
@@ -89,21 +82,27 @@ def create_server(
 
 
 async def converse(
-    server: RedraftServer, messages: AsyncIterator[bytes | BadFrame], sink: Sink
+    server: RedraftServer, reader: asyncio.StreamReader, writer: Writer, first: bytes | None = None
 ) -> int:
-    """Serve one connection until it ends; returns the exit code the protocol asks for."""
+    """Serve one connection until it ends; return the exit code that the protocol asks for.
+
+    Args:
+        first: body of a message that was read already.
+    """
     protocol = server.protocol
-    protocol.set_writer(sink)
+    protocol.set_writer(writer)
     try:
-        async for message in messages:
-            protocol.receive(message)
+        while protocol.exit_code is None:
+            body = first or await read_message(reader)
+            if body is None:
+                return 1
+            first = None
+            protocol.receive(body)
             # A request's task must see the document as it was before the next message.
             await asyncio.sleep(0)
-            if protocol.has_ended():
-                break
+        return protocol.exit_code
     finally:
         await server.client.leave()
-    return 1 if protocol.exit_code is None else protocol.exit_code
 
 
 async def serve_stdio(predictor: Predictor, settings: LspSettings | None = None) -> int:
@@ -117,7 +116,7 @@ async def serve_stdio(predictor: Predictor, settings: LspSettings | None = None)
     sink = FileSink(out)
     try:
         server = create_server(predictor, settings=settings, recordings=Recordings())
-        return await converse(server, messages_of(read_descriptor(source)), sink)
+        return await converse(server, open_reader(source), sink)
     finally:
         await predictor.close()
         sink.close()
@@ -145,22 +144,22 @@ async def serve_tcp(
     connections: set[asyncio.Task[Any]] = set()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task, sink = asyncio.current_task(), StreamSink(writer)
+        task = asyncio.current_task()
         assert task is not None
         connections.add(task)
         task.add_done_callback(connections.discard)
         try:
-            messages = await let_in(read_stream(reader), token)
+            first = await first_message(reader, token)
             server = create_server(predictor, settings=settings, recordings=Recordings())
-            await converse(server, messages, sink)
+            await converse(server, reader, writer, first)
         except Refused as refused:
             logger.warning("a connection was ended: %s", refused)
             await send_away(reader, writer, refused.answer)
         finally:
-            sink.close()
+            writer.close()
 
     try:
-        listener = await asyncio.start_server(connected, host, port)
+        listener = await asyncio.start_server(connected, host, port, limit=HEADER_BYTES)
     except (OSError, OverflowError) as error:
         raise SettingsError(
             f"cannot listen on {host}:{port} ({error}); choose another port with --tcp HOST:PORT"

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from redraft.lsp.connection.framing import messages_of
 from redraft.lsp.connection.server import converse, create_server
 from redraft.lsp.recording.folder import Recordings
 from redraft.lsp.settings import LspSettings
@@ -229,7 +228,7 @@ class LspHere(LspClient):
         self._code: int | None = None
         self._log = io.StringIO()
         self._loop = asyncio.new_event_loop()
-        self._sent: asyncio.Queue[bytes] = asyncio.Queue()
+        self._sent = asyncio.StreamReader(loop=self._loop)
         self._predictor = LoggedPredictor(script, self._note)
         self._settings = LspSettings(**script.get("settings", {}))
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -251,7 +250,7 @@ class LspHere(LspClient):
     async def _serve(self) -> int:
         server = create_server(self._predictor, settings=self._settings, recordings=Recordings())
         try:
-            return await converse(server, messages_of(self._sent.get), self)
+            return await converse(server, self._sent, self)
         finally:
             await self._predictor.close()
             self._note({"event": "closed", "cursor": 0})
@@ -267,11 +266,11 @@ class LspHere(LspClient):
     # --- the client's way to the server -----------------------------------------------------
 
     def raw(self, data: bytes) -> None:
-        self._loop.call_soon_threadsafe(self._sent.put_nowait, data)
+        self._loop.call_soon_threadsafe(self._sent.feed_data, data)
 
     def hang_up(self) -> None:
         with contextlib.suppress(RuntimeError):  # the server has ended already
-            self.raw(b"")
+            self._loop.call_soon_threadsafe(self._sent.feed_eof)
 
     def wait(self) -> int:
         self._thread.join(_PATIENCE_S)
