@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 
 from ..edits.replacement import Replacement
@@ -38,7 +39,7 @@ class RuleEdit:
 
     def in_text(self, text: str) -> Replacement:
         """Return the edit as a replacement of characters in the document's text."""
-        starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+        starts = _line_starts(text)
         start, end = starts[self.first], starts[self.last]
         new = "".join(f"{line}\n" for line in self.lines)
         if start > len(text):  # behind the last line, which has no line end
@@ -46,6 +47,12 @@ class RuleEdit:
         if end > len(text):
             return Replacement(text, start, len(text), new[:-1])
         return Replacement(text, start, end, new)
+
+
+@lru_cache(2)
+def _line_starts(text: str) -> tuple[int, ...]:
+    """Return the place of each line, and one behind the last line end."""
+    return (0, *accumulate(len(line) + 1 for line in text.split("\n")))
 
 
 @dataclass(frozen=True, slots=True)
