@@ -68,7 +68,7 @@ class MaskGuesses:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of one pass with positions of their own, behind the tokens of a sequence."""
+    """Rows of one pass with given positions, behind the tokens of a sequence."""
 
     tokens: IntArray  # [n], masks last
     positions: IntArray  # [n], absolute
@@ -156,7 +156,7 @@ class Backend(Protocol):
 
     @property
     def variant(self) -> str:
-        """One of ``quantize.VARIANTS``."""
+        """The name in ``quantize.VARIANTS``."""
 
     @property
     def provider(self) -> str:

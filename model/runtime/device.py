@@ -35,7 +35,7 @@ class Device:
 Served = Callable[[str, str], str]
 
 
-def _the_usual(provider: str, usual: str) -> str:
+def _the_usual(_provider: str, usual: str) -> str:
     return usual
 
 
@@ -64,7 +64,7 @@ def choose(
         return _best(runtime, config, served)
     if named == "AUTO":
         named = "CUDA" if variant in HALF else "CPU"
-    known = {*offered(runtime), "CUDA"}  # CUDA has an error of its own
+    known = {*offered(runtime), "CUDA"}  # CUDA has another error
     if named not in known:
         names = ", ".join(sorted(name.lower() for name in known))
         raise SettingsError(

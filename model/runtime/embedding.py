@@ -1,8 +1,8 @@
-"""Looks tokens up in the embedding of a model folder, straight from the file on disk.
+"""The embedding of a model folder, looked up in the file on disk.
 
 The tied head lies in memory packed for products, in a layout that cannot be read by rows. The table
 it was packed from stays on disk, mapped, so only the pages of tokens that occur are ever read: some
-megabytes instead of 140 for 151,936 tokens in 8 bits. Knows nothing of graphs or sessions.
+megabytes instead of 140 for 151,936 tokens in 8 bits.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Embedding:
             ) from error
 
     def rows(self, tokens: IntArray, canvas: bool) -> NDArray[Any]:
-        """What the network reads for ``tokens`` [n]. [1, n, hidden]
+        """Return the embeddings [1, n, hidden] of ``tokens`` [n].
 
         Args:
-            canvas: masks are read as the canvas has learnt them.
+            canvas: masks have the embedding that the canvas has learnt.
         """
         found = self._values[tokens]
         if self._scales is not None:
@@ -76,14 +76,16 @@ class Embedding:
         return np.ascontiguousarray(found, self._dtype)[None]
 
     def _forget(self) -> None:
-        """Take the pages just read for the system's again. With each row it maps 64 KB around it:
-        100 MB after a few prompts."""
+        """Give the pages just read back to the system.
+
+        With each row it maps 64 KB around it: 100 MB after a few prompts.
+        """
         if hasattr(mmap, "MADV_DONTNEED"):
             self._file.madvise(mmap.MADV_DONTNEED)
 
 
 def _read(file: mmap.mmap, table: Mapping[str, Any]) -> NDArray[Any]:
-    """A tensor of the file, read when and where it is looked at."""
+    """Return a tensor of the file, of which only the parts used are read."""
     shape = tuple(int(size) for size in table["shape"])
     dtype, offset = np.dtype(str(table["dtype"])), int(table["offset"])
     return np.frombuffer(file, dtype, math.prod(shape), offset).reshape(shape)

@@ -1,5 +1,4 @@
-"""Memory in pages of 2 MB instead of 4 KB where that pays, where the system does that only for
-those who ask; and in pages of 4 KB where it does not.
+"""Pages of 2 MB for weights and of 4 KB for caches, on systems that leave it to each program.
 
 Every pass reads all weights once, and a processor fetches ahead no further than to the end of a
 page. Linux knows how to join pages that are there already (``MADV_COLLAPSE``, since 6.1); Debian,
@@ -34,7 +33,7 @@ _PRIVATE = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) rw-p 0+ 00:00 0\s*$")
 
 
 def collapse() -> int:
-    """Ask for huge pages wherever this process holds much memory of its own.
+    """Ask for huge pages wherever this process holds much private memory.
 
     Returns:
         bytes that have them now; 0 where the system knows no such thing.
@@ -53,22 +52,22 @@ def collapse() -> int:
 
 
 def stretches(maps: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Address and size of the whole huge pages within memory that belongs to no file.
+    """Yield address and size of the whole huge pages within memory that belongs to no file.
 
     Args:
         maps: lines of ``/proc/self/maps``.
     """
     for line in maps:
-        if (told := _PRIVATE.match(line)) is None:
+        if (match := _PRIVATE.match(line)) is None:
             continue
-        start, end = (int(side, 16) for side in told.groups())
+        start, end = (int(side, 16) for side in match.groups())
         first, last = -(-start // HUGE) * HUGE, end // HUGE * HUGE
         if end - start >= LEAST and last > first:
             yield first, last - first
 
 
 def small_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Zeros that take memory only where they are written to, by 4 KB and not by 2 MB.
+    """Return zeros that take memory only where they are written to, by 4 KB and not by 2 MB.
 
     numpy asks for huge pages on Linux. Of keys and values each head's lie apart, with room behind
     them for tokens to come: the first token of a head would take the page that reaches over all its

@@ -1,7 +1,4 @@
-"""Memory for keys and values: buffers on the CPU or on a device, and a pool that reuses them.
-
-Knows nothing of tokens' meaning, graphs or sessions.
-"""
+"""Memory for keys and values: buffers on the CPU or on a device, and a pool that reuses them."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ RESERVE = 256 << 20
 
 
 def size_class(tokens: int) -> int:
-    """Capacity of the smallest buffer that holds ``tokens``.
+    """Return the capacity of the smallest buffer that holds ``tokens``.
 
     Raises:
         InvalidRequest: no buffer is that large.
@@ -47,7 +44,7 @@ def size_class(tokens: int) -> int:
 
 
 def return_freed() -> None:
-    """Give the system back what was freed but is still held by the allocator.
+    """Give memory that was freed back to the system.
 
     glibc keeps it: after a vocabulary of 151,936 tokens was read 110 MB, for good. Elsewhere
     nothing happens.
@@ -79,7 +76,8 @@ class Buffer:
 
 class Memory(Protocol):
     def allocate(self, capacity: int) -> Buffer:
-        """
+        """Return a new buffer.
+
         Raises:
             InvalidRequest: there is not so much memory; says what to set.
         """
@@ -91,7 +89,7 @@ class Memory(Protocol):
         """Copy the first ``length`` tokens."""
 
     def hold(self, array: NDArray[Any]) -> Any:
-        """An OrtValue of ``array`` on the device."""
+        """Return an OrtValue of ``array`` on the device."""
 
 
 class CpuMemory:
@@ -106,7 +104,7 @@ class CpuMemory:
         return Buffer(capacity, [(self.hold(kv[0]), self.hold(kv[1])) for kv in block], block)
 
     def _check_free(self, size: int, capacity: int) -> None:
-        """Systems hand out memory they do not have and end the process once it is used."""
+        """Refuse more than is free: a system lends more, and ends the process that uses it."""
         free = psutil.virtual_memory().available
         if size + RESERVE > free:
             raise _no_memory(capacity, size, f"{free / 2**20:,.0f} MB are free")
@@ -148,7 +146,7 @@ class DeviceMemory:
             raise _no_memory(capacity, size, str(error).strip().splitlines()[0]) from error
 
     def touch(self, buffer: Buffer) -> None:
-        """A device backs its memory when it allocates."""
+        """Return at once: a device backs its memory when it allocates."""
 
     def copy(self, source: Buffer, target: Buffer, length: int) -> None:
         """Copy the first ``length`` tokens through the memory of the machine."""
@@ -181,15 +179,19 @@ class Pool:
     in_use: int = 0  # tokens of capacity, within the budget
 
     def prepare(self, capacity: int) -> None:
-        """Have one buffer ready: the first touch of a new one of 2,048 tokens costs 0.1 to 0.2 s,
-        which the first prompt would wait for."""
+        """Have one buffer ready.
+
+        The first touch of a new one of 2,048 tokens costs 0.1 to 0.2 s, for which the first prompt
+        would wait.
+        """
         if not self._oversized(capacity) and all(b.capacity != capacity for b in self.free):
             buffer = self.memory.allocate(capacity)
             self.memory.touch(buffer)
             self.free.append(buffer)
 
     def take(self, capacity: int) -> Buffer:
-        """
+        """Return a buffer of a capacity, a free one if there is one.
+
         Raises:
             InvalidRequest: there is not so much memory; says what to set.
         """
@@ -215,7 +217,7 @@ class Pool:
             self._shrink()
 
     def limit(self, budget_bytes: int) -> None:
-        """Another budget from now on."""
+        """Set another budget."""
         assert not self.in_use, "buffers in use were counted by the old budget"
         self.budget_bytes = budget_bytes
         self._shrink()

@@ -1,4 +1,4 @@
-"""Whether files that are mapped into memory still are what was mapped.
+"""Files that are mapped into memory, and whether they were written to since.
 
 The system reads pages of a mapped file when they are looked at. A program that writes into it
 changes what the model computes, and one that shortens it ends our process. Our own programs never
@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 
 class MappedFiles:
-    """Holds files open and compares their sizes and times; it costs microseconds.
+    """Open files whose sizes and times are compared; it costs microseconds.
 
     Raises:
         OSError: one cannot be opened.
@@ -27,7 +27,7 @@ class MappedFiles:
             self._opened.append((file, handle, _stamp(handle)))
 
     def changed(self) -> Path | None:
-        """The first that was written to since."""
+        """Return the first that was written to since."""
         return next((file for file, handle, was in self._opened if _stamp(handle) != was), None)
 
     def close(self) -> None:

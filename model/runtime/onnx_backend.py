@@ -25,7 +25,7 @@ DEFAULT_KV_BYTES = 1 << 30
 
 
 class OnnxBackend:
-    """One model folder on one device.
+    """A model folder on one device.
 
     Args:
         folder: as ``materialise`` wrote it; where there is a manifest, files are compared with it.

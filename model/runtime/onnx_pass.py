@@ -1,4 +1,4 @@
-"""One pass through a graph that is bound to a KV buffer.
+"""A pass through a graph that is bound to a KV buffer.
 
 Past and present are the same memory, so a pass copies no cache.
 """
@@ -72,11 +72,11 @@ class Pass:
         self._takes_masks = form == "causal" and graphs.config.adapter == "masks"
 
     def suppress(self, bias: Any) -> None:
-        """Set what is added to the logits of the next pass. OrtValue [vocab]"""
+        """Set the OrtValue [vocab] that is added to the logits of the next pass."""
         self._binding.bind_ortvalue_input("suppressed", bias)
 
     def place(self, positions: IntArray, bias: NDArray[Any]) -> None:
-        """Set the positions of the next tokens and what each looks at. [n], [1, 1, n, total]"""
+        """Set the positions [n] of the next tokens and their attention bias [1, 1, n, total]."""
         self.feed("positions", positions[None])
         self.feed("bias", bias)
 

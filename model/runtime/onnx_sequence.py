@@ -22,8 +22,8 @@ from .onnx_session import Graphs, Purpose
 SCORED_CHUNK = 32
 
 #: Tokens of a prompt at most that wait to be read in the pass behind them, which they make hardly
-#: dearer, instead of in one of their own: a key typed costs so many. From 33
-#: rows on attention goes through other kernels, with other last bits.
+#: dearer, instead of in another one: a key typed costs so many. From 33 rows on attention goes
+#: through other kernels, with other last bits.
 FEW = 24
 
 

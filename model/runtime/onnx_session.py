@@ -136,9 +136,9 @@ class Graphs:
         return form
 
     def reads_masks(self, purpose: Purpose) -> bool:
-        """Return whether masks have an embedding of their own, as a canvas has learnt it.
+        """Return whether masks have the embedding that a canvas has learnt.
 
-        Weights that never read causally have it in the table like any other token.
+        In weights that never read causally it is in the table like that of any other token.
         """
         return self.config.attention == "canvas" and purpose != "causal"
 

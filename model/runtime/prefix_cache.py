@@ -4,7 +4,7 @@ A few sequences are kept, least recently used first to go. A prompt takes the on
 longest prefix with it: in place when little is lost by cutting its tail, as a copy when a long
 tail would be lost. The decision is a pure function; what it costs to be wrong is only time, since
 every path yields the same keys and values: a sequence that rotates positions otherwise than a fresh
-one would (see ``rope.stretch``) is never continued. Knows nothing of prompts or of devices.
+one would (see ``rope.stretch``) is never continued.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Fresh:
 
 
 def decide(held: Seq[Held], needed: int, stretch: float = 1.0) -> Continue | Fork | Fresh:
-    """What a prompt that needs a capacity of ``needed`` tokens should continue.
+    """Return which sequence a prompt that needs a capacity of ``needed`` tokens continues.
 
     Args:
         stretch: of a fresh sequence for it. Keys that were rotated otherwise would give another
@@ -83,7 +83,7 @@ def decide(held: Seq[Held], needed: int, stretch: float = 1.0) -> Continue | For
 
 
 def excess(sizes: Seq[int], budget: int) -> Literal["oversized", "bytes", "count"] | None:
-    """What keeps sequences of these sizes in bytes from being held together; None: nothing does."""
+    """Return why sequences of these sizes in bytes cannot be held together; None: they can."""
     within = [size for size in sizes if size <= budget]
     if len(sizes) - len(within) > 1:
         return "oversized"
@@ -93,7 +93,7 @@ def excess(sizes: Seq[int], budget: int) -> Literal["oversized", "bytes", "count
 
 
 def victims(idle: Seq[int], others: Seq[int], budget: int) -> list[int]:
-    """Which of ``idle`` to give up so that the rest fits together with ``others``.
+    """Return the indices of ``idle`` to release so that the rest fits together with ``others``.
 
     Args:
         idle: sizes in bytes, least recently used first.
@@ -112,7 +112,7 @@ def victims(idle: Seq[int], others: Seq[int], budget: int) -> list[int]:
 
 
 def common_prefix(left: Seq[int], right: Seq[int]) -> int:
-    """Tokens at the start of both."""
+    """Return how many tokens at the start are the same."""
     count = min(len(left), len(right))
     a = np.fromiter(left[:count], np.int64, count)
     b = np.fromiter(right[:count], np.int64, count)
@@ -158,7 +158,7 @@ class PrefixCache:
         self._lent: list[Sequence] = []
 
     def acquire(self, tokens: Seq[int], room: int) -> Lease:
-        """A sequence that holds the first ``reused`` of ``tokens`` and nothing else.
+        """Lend a sequence that holds the first ``reused`` of ``tokens`` and nothing else.
 
         Args:
             room: tokens that will be needed behind ``tokens``, windows included.
@@ -184,7 +184,7 @@ class PrefixCache:
         return Lease(self, sequence, reused)
 
     def take_back(self, sequence: Sequence) -> None:
-        """Called by :class:`Lease`; a second time does nothing."""
+        """Take a lent sequence back; a second time does nothing."""
         if any(each is sequence for each in self._lent):
             self._lent = [each for each in self._lent if each is not sequence]
             self._idle.append(sequence)
@@ -192,7 +192,7 @@ class PrefixCache:
 
     @property
     def bytes_held(self) -> int:
-        """Memory of the keys and values of all sequences, lent ones included."""
+        """The memory of the keys and values of all sequences, lent ones included."""
         return sum(self._sizes([*self._idle, *self._lent]))
 
     def clear(self) -> None:
@@ -252,6 +252,6 @@ class PrefixCache:
         return excess(sizes, self._budget_bytes) is None
 
     def _sizes(self, sequences: Seq[Sequence], needed: int = 0) -> list[int]:
-        """Bytes of each, and of a further one of ``needed`` tokens unless that is 0."""
+        """Return the bytes of each, and of a further one of ``needed`` tokens unless that is 0."""
         tokens = [each.capacity for each in sequences] + ([needed] if needed else [])
         return [count * self._backend.bytes_per_token for count in tokens]
