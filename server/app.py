@@ -32,7 +32,6 @@ from .wires import (
     mercury,
     models,
     ollama,
-    ollama_chat,
     openai,
     openapi,
     redraft,
@@ -52,7 +51,6 @@ WIRES = (
     feedback,
     llamacpp,
     ollama,
-    ollama_chat,
     redraft,
     openapi,
 )

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from redraft.evals.benchmarks.ablation import ALL, ARMS, ablate, arms, file_of
 from redraft.evals.benchmarks.commit_moments import CommitMoment, steps_in
+from redraft.evals.benchmarks.judged_model import PLANS
 from redraft.evals.benchmarks.next_edit import EditAsking
-from redraft.evals.benchmarks.plans import PLANS
 from redraft.evals.benchmarks.server_context import KINDS, ContextKind, gather, kinds_named
 from redraft.evals.figures.runs import RunFile, open_run
 from redraft.evals.figures.samples import CommitChange
-from redraft.evals.latency.workspaces import unpack
+from redraft.evals.latency.workspace_cost import unpack
 from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
 from redraft.model.prompt.render import render

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import typer
-from redraft.evals.figures.spread import Spread
+from redraft.evals.figures.intervals import Spread
 from redraft.evals.latency import latency
 from redraft.evals.latency.bench_editing import STAGES as EDITING_STAGES
 from redraft.evals.latency.bench_editing import WAYS, Editing

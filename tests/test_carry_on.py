@@ -18,8 +18,8 @@ from redraft.evals.benchmarks.carry_on import (
     scenarios,
     tables,
 )
+from redraft.evals.benchmarks.judged_model import PLANS
 from redraft.evals.benchmarks.next_edit import EditAsking
-from redraft.evals.benchmarks.plans import PLANS
 from redraft.evals.figures.runs import RunFile
 from redraft.model.edits.hunks import hunks_of
 from redraft.model.errors import SettingsError

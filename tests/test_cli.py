@@ -14,8 +14,7 @@ import pytest
 from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
 from redraft.model.records import ModelStatus, Predictor
 from redraft.model.runtime import machine
-from redraft.server.commands.asking import ask_once
-from redraft.server.commands.complete import FilePlace, cursor_at, read_text, shown_path
+from redraft.server.commands.complete import FilePlace, ask_once, cursor_at, read_text, shown_path
 from redraft.server.commands.console import ShownFile, canvas_text
 from redraft.server.commands.doctor import cache_findings, examine, runtime_findings
 from redraft.server.commands.main import app, main

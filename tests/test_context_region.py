@@ -7,8 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redraft.lsp.context import region as regions
-from redraft.lsp.context.cursor_text import Page
-from redraft.lsp.context.region import Region, choose, cost, cost_of, follow, keep
+from redraft.lsp.context.region import Page, Region, choose, cost, cost_of, follow, keep
 from redraft.model.text import syntax
 from redraft.model.text.syntax import LANGUAGES, Syntax, parse
 from support.definitions import SAMPLES

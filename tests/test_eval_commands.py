@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from redraft.evals.benchmarks.infill import InfillAsking, episode, request_for
 from redraft.evals.benchmarks.infill_gaps import Problem
-from redraft.evals.benchmarks.judged_model import find_model
-from redraft.evals.benchmarks.plans import PLANS, check_plan, plan_named
+from redraft.evals.benchmarks.judged_model import PLANS, check_plan, find_model, plan_named
 from redraft.evals.sandbox.sandbox import protection, run_program
 from redraft.model.errors import RedraftError, SettingsError, WeightsError
 from redraft.model.weights import registry

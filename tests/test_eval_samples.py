@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from redraft.evals.benchmarks.commit_moments import CommitMoment, steps_of
 from redraft.evals.benchmarks.infill_gaps import gaps_of, human_eval, whole_files
+from redraft.evals.benchmarks.judged_model import PLANS
 from redraft.evals.benchmarks.next_edit import EditAsking, ask_for, changed_lines, episode
-from redraft.evals.benchmarks.plans import PLANS
 from redraft.evals.figures.samples import CommitChange, fingerprint, in_turn, read_changes
 from redraft.evals.sandbox.sandbox import run_program
 from redraft.lsp.editor.history import SHOWN_EDITS

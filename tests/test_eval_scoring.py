@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from redraft.evals.figures.compare import compare
 from redraft.evals.figures.intervals import LEAST, mcnemar, ratio, share
+from redraft.evals.figures.metrics import exact, first_line_exact
 from redraft.evals.figures.runs import RunFile
-from redraft.evals.figures.scoring import exact, first_line_exact
 from redraft.evals.figures.tables import Metric, overall, parted
 from redraft.model.errors import SettingsError
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from redraft.evals.benchmarks import infill
-from redraft.evals.figures.intervals import ratio
-from redraft.evals.figures.resampling import Cell, Resampling, figures
+from redraft.evals.figures.intervals import Cell, Resampling, figures, ratio
 from redraft.evals.figures.tables import Metric, overall
 
 RIGHT = Metric("right", "share", "right")

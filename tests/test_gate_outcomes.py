@@ -21,17 +21,17 @@ from redraft.evals.gate.fitting import (
     shown_to_gate,
 )
 from redraft.evals.gate.labels import Judged, is_right, judged
-from redraft.evals.gate.measures import (
+from redraft.evals.gate.outcomes import episode, in_suite, known_moments, question
+from redraft.evals.gate.ranking import (
     area,
     calibration_error,
     error_by_chance,
     least_risk_coverage,
+    rankings,
     reliability,
     risk_coverage,
+    worths,
 )
-from redraft.evals.gate.moments import in_suite, known_moments
-from redraft.evals.gate.outcomes import episode, question
-from redraft.evals.gate.ranking import rankings, worths
 from redraft.model.edits.gate import Gate, threshold
 from redraft.model.edits.gate_features import GATED
 from redraft.model.edits.gate_file import read_gate, write_gate

@@ -6,8 +6,8 @@ import random
 
 import pytest
 from redraft.evals.figures.samples import CommitChange
-from redraft.evals.gate.half_typed import half_typed
 from redraft.evals.gate.labels import as_served, is_kept
+from redraft.evals.gate.outcomes import half_typed
 from redraft.evals.gate.places import begun_gaps, position_of
 from redraft.model.decode.sampling import line_logs
 from redraft.model.edits.begun import lines_around

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from redraft.evals.figures.spread import Spread
+from redraft.evals.figures.intervals import Spread
 from redraft.evals.latency import latency
 from redraft.evals.latency.latency import COMPARED_EVERY, TYPED, measure, type_into
 from redraft.model.predict import Model

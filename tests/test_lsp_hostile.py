@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.connection.framing import MAX_BODY, BadFrame, Frames
+from redraft.lsp.connection.stdio import read_message
 from support.lsp import CODE, URI, LspClient, insert_texts, lsp_client, opened
 
 

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
-from redraft.evals.latency.keystroke import keystroke_overhead
+from redraft.evals.latency.bench_editing import keystroke_overhead
 from redraft.lsp.editor.paths import shown_path
 from support.lsp import CODE, URI, insert_texts, lsp_client, opened
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from redraft.evals.recordings.format import Changed, Encountered, SetContent, TextEdit
 from redraft.evals.replay.editor import Editor, unconnected
-from redraft.evals.replay.simulated_time import run
-from redraft.evals.replay.timed_predictor import ReplayPredictor
+from redraft.evals.replay.timed_predictor import ReplayPredictor, run
 from redraft.lsp.connection.documents_sync import HANDLERS
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.typing_rhythm import REST_S

@@ -7,9 +7,17 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.evals.replay.followed_text import DocumentChange, Followed, PlacedEdit
-from redraft.evals.replay.matchers import Match, match
-from redraft.evals.replay.until_rest import Comparison, compare, needed, until_rest
+from redraft.evals.replay.matchers import (
+    Comparison,
+    DocumentChange,
+    Followed,
+    Match,
+    PlacedEdit,
+    compare,
+    match,
+    needed,
+    until_rest,
+)
 
 YES, NO, UNKNOWN = Match(True, True, True), Match(False, False, False), Match(None, None, None)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from redraft.evals.benchmarks.baselines import copy_last_edit, substitution
 from redraft.evals.figures.intervals import combined, quantile, unmeasured
 from redraft.evals.replay.script import sample
-from redraft.evals.replay.simulated_time import run
+from redraft.evals.replay.timed_predictor import run
 from redraft.model.records import EditRequest, RecentEdit
 from support.typist import Typist
 

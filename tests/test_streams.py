@@ -19,7 +19,7 @@ from redraft.evals.recordings.format import (
 )
 from redraft.evals.recordings.streams import coalesce, read_stream
 from redraft.lsp.editor.documents import Document
-from redraft.lsp.recording import format as entries
+from redraft.lsp.recording import events as entries
 from redraft.model.errors import InvalidRequest
 
 FOREIGN = Path(__file__).parent / "samples" / "foreign.recording.json"

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from redraft.evals.replay.editor import unconnected
-from redraft.evals.replay.simulated_time import run
-from redraft.evals.replay.timed_predictor import ReplayPredictor
+from redraft.evals.replay.timed_predictor import ReplayPredictor, run
 from redraft.lsp.connection.documents_sync import HANDLERS as DOCUMENTS
 from redraft.lsp.connection.suggesting import HANDLERS as SUGGESTING
 from redraft.lsp.session.decisions import Ask, Show

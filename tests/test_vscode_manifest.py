@@ -56,7 +56,7 @@ def test_limits_and_choices_are_those_of_the_server() -> None:
 
 
 def test_every_command_of_the_manifest_is_there_and_none_is_the_servers() -> None:
-    from redraft.lsp.connection import commands, reports
+    from redraft.lsp.connection import reports
 
     source = (CLIENT / "src" / "extension.ts").read_text(encoding="utf-8")
     table = source[source.index("const all:") : source.index("return Object.entries(all)")]
@@ -64,7 +64,7 @@ def test_every_command_of_the_manifest_is_there_and_none_is_the_servers() -> Non
     offered = {c["command"].removeprefix("redraft.") for c in MANIFEST["contributes"]["commands"]}
     assert offered == registered
     # The library registers the server's under their own names; two of a name would clash.
-    served = {name.removeprefix("redraft.") for name in (*commands.COMMANDS, *reports.COMMANDS)}
+    served = {name.removeprefix("redraft.") for name in reports.COMMANDS}
     assert not offered & served
     bound = {binding["command"] for binding in MANIFEST["contributes"]["keybindings"]}
     of_vscode = {"editor.action.inlineSuggest.jump"}

@@ -21,9 +21,8 @@ from redraft.model.prompt.tokens import Tokenizer
 from redraft.model.records import EditRequest, Prediction
 
 from ..figures.drafts import columns, fields_of
-from ..figures.metrics import errors_added
+from ..figures.metrics import errors_added, exact, first_line_exact, length_class
 from ..figures.runs import Episode, OnDone, RunFile, said_of
-from ..figures.scoring import exact, first_line_exact, length_class
 from ..figures.tables import Metric, Table, overall, parted
 from ..sandbox.sandbox import ProgramResult, run_program
 from .baselines import Policy

@@ -1,16 +1,19 @@
-"""The model that is judged: the shipped one, a run's adapter, the bare base, or a ready folder.
+"""The model that is judged, and the plans of decoding by name.
 
+The model is the shipped one, a run's adapter, the bare base, or a ready folder.
 Makes a ready folder of an adapter by the very combine step that serves, and loads it for
-:func:`redraft.model.predict.predict`. Knows nothing of benchmarks.
+:func:`redraft.model.predict.predict`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 from redraft.model.config import ModelConfig
+from redraft.model.decode.completion import AUTOREGRESSIVE, Plan, plan_for
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.load import KV_BYTES, choose_device, template_in
 from redraft.model.predict import Model, warm_up
@@ -25,6 +28,65 @@ from redraft.model.weights.files import sha256_of
 from redraft.model.weights.manifest import MANIFEST, problem_of, read_json
 from redraft.model.weights.provide import base_path, ensure, recipe_of
 from redraft.model.weights.registry import ModelInfo, cache_dir, info
+
+PLANS: dict[str, Plan] = {
+    "low": plan_for("low"),
+    "medium": plan_for("medium"),
+    "high": plan_for("high"),
+    "autoregressive": AUTOREGRESSIVE,
+}
+
+
+def plan_named(name: str, changes: Sequence[str] = ()) -> Plan:
+    """Return a plan with ``field=value`` changes of its fields.
+
+    Raises:
+        SettingsError: there is no such plan or field.
+    """
+    plan = PLANS.get(name)
+    if plan is None:
+        raise SettingsError(f"There is no plan {name!r}; choose one of {', '.join(PLANS)}.")
+    for change in changes:
+        field, _, value = change.partition("=")
+        plan = replace(plan, **{field: _read(field, value)})
+    return plan
+
+
+def _read(field: str, value: str) -> Any:
+    """``value`` as the plan's field holds it: a number, or yes or no."""
+    known = [f.name for f in fields(Plan)]
+    if field not in known:
+        raise SettingsError(f"A plan has no field {field!r}; it has {', '.join(known)}.")
+    kinds = _kinds(field)
+    if bool in kinds:
+        if value not in ("yes", "no"):
+            raise SettingsError(f"{field} is yes or no, not {value!r}.")
+        return value == "yes"
+    try:
+        return float(value) if float in kinds else int(value)
+    except ValueError as error:
+        what = "a number" if float in kinds else "a whole number"
+        raise SettingsError(f"{field} is {what}, not {value!r}.") from error
+
+
+def _kinds(field: str) -> set[Any]:
+    """The types that a field of a plan may have: its value may be None."""
+    hint = get_type_hints(Plan)[field]
+    return set(get_args(hint)) or {hint}
+
+
+def check_plan(plan: Plan, config: ModelConfig) -> None:
+    """Refuse to let weights write causally that were not trained to.
+
+    Raises:
+        SettingsError: they were not.
+    """
+    if not plan.drafts and config.verifier == "none":
+        raise SettingsError(
+            "These weights were not trained to write autoregressively (verifier none); their "
+            "control is --set threshold=inf, one token a step."
+        )
+
 
 OnProgress = Callable[[Progress], None]
 

@@ -1,4 +1,4 @@
-"""How likely a model finds the edit that was really made: nats, whether it writes that edit or not.
+"""Likelihood, in nats, of the edit that was really made, whether a model writes that edit or not.
 
 Finer than counting edits that are right, and cheaper: one causal pass over the true answer behind
 the prompt. Weights that read in both directions, and formats of others, have no such figure.

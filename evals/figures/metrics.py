@@ -18,6 +18,29 @@ from redraft.model.edits.replacement import Replacement
 from redraft.model.text.common import common_head, common_tail
 from redraft.model.text.syntax import count_errors, parse
 
+#: Upper ends of the classes of answer length, in tokens of the true answer.
+LENGTHS = (4, 8, 16, 32, 64)
+
+
+def exact(found: str, wanted: str) -> bool:
+    return found.rstrip() == wanted.rstrip()
+
+
+def first_line_exact(found: str, wanted: str) -> bool:
+    """Whether the first line is right, wherever the answer should have ended."""
+    return exact(found.partition("\n")[0], wanted.partition("\n")[0])
+
+
+def length_class(tokens: int) -> str:
+    """The class of an answer of ``tokens`` tokens, such as "5-8 tokens"."""
+    low = 1
+    for high in LENGTHS:
+        if tokens <= high:
+            return f"{low}-{high} tokens"
+        low = high + 1
+    return f"{low}+ tokens"
+
+
 #: Worth of a suggestion that is accepted, and cost of one that is shown and is not. They say the
 #: same as "show at p >= 25 %".
 ACCEPTED, NOT_ACCEPTED = 0.75, -0.25

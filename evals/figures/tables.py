@@ -12,9 +12,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import LEAST, Figure, combined, unmeasured
+from .intervals import LEAST, Cell, Figure, combined, draws_over, figures, unmeasured
 from .metrics import show_quiet_score
-from .resampling import Cell, draws_over, figures
 from .runs import Episode
 
 MetricKind = Literal["share", "mean", "ratio"]

@@ -20,7 +20,7 @@ from redraft.model.training.kto import Objective
 
 from ..figures.runs import RunFile
 from .labels import Judged, judged
-from .measures import area, calibration_error, error_by_chance
+from .ranking import area, calibration_error, error_by_chance
 
 #: What is worth a suggestion kept, for each shown in vain, when the policy is tuned.
 WANT = Objective(ratio=3.0, most_kl=0.02)

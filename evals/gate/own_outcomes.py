@@ -28,10 +28,8 @@ from ..recordings.documents import StreamDocuments
 from ..recordings.format import Changed, FetchStarted, Note, RestoreContent, SetContent, Stream
 from ..recordings.shown_and_outcome import candidate_of, confidence_of
 from ..recordings.streams import read_stream
-from ..replay.followed_text import DocumentChange
-from ..replay.matchers import UNSEEN_S, match
+from ..replay.matchers import UNSEEN_S, DocumentChange, match, until_rest
 from ..replay.script import plain, script_of
-from ..replay.until_rest import until_rest
 
 SEEN_S = 0.75  # on the screen, before letting it pass says anything
 GLIMPSED_S = 0.3  # before turning it down does

@@ -19,13 +19,11 @@ from redraft.model.edits.replacement import Replacement
 from redraft.model.records import LEAST_LOG, Candidate, EditRequest, Prediction
 
 from ..figures.runs import Episode, OnDone, RunFile
-from ..replay.followed_text import DocumentChange
-from ..replay.matchers import UNSEEN_S, match
+from ..replay.matchers import UNSEEN_S, DocumentChange, match, until_rest
 from ..replay.player import TASKS, MomentResult, play
 from ..replay.predictors import ReadyPredictor
 from ..replay.script import Script, sample
 from ..replay.timed_predictor import ReplayPredictor
-from ..replay.until_rest import until_rest
 from .labels import NOT_ASKED
 
 KIND = "replayed"

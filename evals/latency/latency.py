@@ -29,7 +29,7 @@ from types import ModuleType
 from typing import Any
 
 import psutil
-from redraft.evals.latency.keystroke import keystroke_overhead
+from redraft.evals.latency.bench_editing import keystroke_overhead
 from redraft.lsp.context import git
 from redraft.lsp.context.reading import Unreadable, read_file
 from redraft.model.calibrate import measure_passes
@@ -44,7 +44,7 @@ from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.prefix_cache import PrefixCache
 
 from ..figures.drafts import together
-from ..figures.spread import Spread
+from ..figures.intervals import Spread
 from .bench_editing import Editing, type_and_ask
 
 CONTEXTS = (256, 1_024, 2_048, 4_096)  # prompt budgets, tokens

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from redraft.lsp.editor.positions import units
-from redraft.lsp.recording import format as entries
-from redraft.lsp.recording.format import Entry
+from redraft.lsp.recording import events as entries
+from redraft.lsp.recording.events import Entry
 from redraft.model.edits.hunks import Hunk, shift_of
 from redraft.model.text.common import common_ends
 from redraft.model.text.names import is_word

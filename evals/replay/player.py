@@ -25,8 +25,7 @@ from redraft.model.records import Task
 
 from .editor import Editor, unconnected
 from .script import ReplayMoment, Script
-from .simulated_time import run
-from .timed_predictor import TRACE, ReplayPredictor, TimedAnswer, Trace
+from .timed_predictor import TRACE, ReplayPredictor, TimedAnswer, Trace, run
 
 #: Lines from the cursor within which an edit is in sight; a farther one takes two Tabs.
 NEAR_LINES = 2

@@ -20,11 +20,10 @@ from redraft.model.text.syntax import language_of
 
 from ..figures import metrics
 from ..figures.runs import Episode
-from .matchers import UNSEEN_S, WITHIN, Match, match
+from .matchers import UNSEEN_S, WITHIN, Comparison, Match, compare, match, needed, until_rest
 from .player import MomentResult, Offer, PlayedQuestion
 from .script import ReplayMoment, Script
 from .timed_predictor import TimedAnswer
-from .until_rest import Comparison, compare, needed, until_rest
 
 #: Lines by which an unchanged suggestion may move and still be the same episode.
 _SLACK_LINES = 2

@@ -19,7 +19,7 @@ from redraft.model.text.syntax import language_of
 from ..recordings.documents import StreamDocuments
 from ..recordings.format import Changed, Event, RestoreContent, SetContent, Stream
 from ..recordings.streams import EditEvent, coalesce, read_stream
-from .followed_text import DocumentChange, PlacedEdit
+from .matchers import DocumentChange, PlacedEdit
 
 #: Within this time an editor has moved the cursor after a change, and asks.
 ASKS_AFTER_S = 0.02

@@ -1,8 +1,7 @@
-"""Who answers in a replay, and when: a predictor whose answers take simulated time.
+"""A predictor whose answers take simulated time, and the event loop whose clock is simulated.
 
-The world stands still while the model computes; then its answer is on its way for as long as that
-took, or for a fixed time. Answers of an earlier, broken-off run are given again. Knows nothing of
-recordings.
+The simulated clock stops while the model computes. Then the answer takes as long as that took, or a
+fixed time. Answers of an interrupted run are given again.
 """
 
 from __future__ import annotations
@@ -10,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
+import selectors
 import threading
 import time
 from collections import deque
@@ -23,6 +24,47 @@ from redraft.model.records import EditRequest, ModelStatus, Prediction, Predicto
 from redraft.model.wire import prediction_from_json, prediction_to_json, request_to_json
 
 Result = TypeVar("Result")
+
+
+class SimulatedLoop(asyncio.SelectorEventLoop):
+    """Begins at 0 s. ``time`` is the simulated clock."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        super().__init__(_Jumping(self._advance))
+
+    def time(self) -> float:
+        return self._now
+
+    def _advance(self, seconds: float) -> None:
+        """Advance the clock a little further than asked.
+
+        A timer of this very moment is due only then, and after a simulated year the loop's own
+        tolerance of a nanosecond is lost in rounding.
+        """
+        self._now = math.nextafter(self._now + seconds, math.inf)
+
+
+class _Jumping(selectors.SelectSelector):
+    """Never sleeps through a timer: it tells that the time is over at once."""
+
+    def __init__(self, advance: Callable[[float], None]) -> None:
+        super().__init__()
+        self._advance = advance
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:  # no timer: only another thread can go on
+            return super().select(None)
+        ready = super().select(0)
+        if not ready:
+            self._advance(timeout)
+        return ready
+
+
+def run(main: Coroutine[Any, Any, Result]) -> Result:
+    """Like ``asyncio.run``, in simulated time."""
+    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
+        return runner.run(main)
 
 
 @dataclass(slots=True)

@@ -18,7 +18,6 @@ from redraft.model.text.estimates import estimate_text
 from redraft.model.text.syntax import LANGUAGES, Syntax, language_of, parse
 
 from . import region as regions
-from .cursor_text import Page
 from .excerpts import (
     Piece,
     PieceKind,
@@ -32,7 +31,7 @@ from .excerpts import (
 from .importable import Asker, Importer
 from .imports import imported
 from .indexer import Indexer
-from .region import Lines, Region
+from .region import Lines, Page, Region
 from .selection import QUANTUM, LeftOut, add_to, select
 from .symbol_index import Snapshot
 

@@ -3,8 +3,13 @@
 One file per running server and per rotation, readable by the user alone. The switch is a file too,
 so that ``redraft record on`` and every running server mean the same. Only what a recorder wrote is
 counted or deleted, by its name and by its first line: whatever else a folder holds, which may be
-the user's own, is none of ours. Links are never followed. Knows nothing of what follows the first
-line of a recording.
+the user's own, is none of ours. Links are never followed.
+
+Each call to :class:`RecordingFile` writes whole lines with one ``write`` to a file opened for
+appending, in the caller's own thread: what has been handed to the system survives ``kill -9``, and
+handing it over takes about 10 µs. Nothing is forced onto the disk (``fsync`` takes milliseconds),
+so a power failure may take the last seconds, and a process killed within a ``write`` may leave a
+line half written: reading drops that one.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ import re
 import stat
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +30,51 @@ import platformdirs
 from redraft.model.errors import SettingsError
 from redraft.model.validation import object_of
 
-from .format import FORMAT
+from .events import FORMAT, Entry, line_of
+
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
+_FLAGS |= getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+class RecordingFile:
+    """A new file of lines, readable by the user alone.
+
+    Args:
+        first: the entries it begins with. By its header it is known for a recording, so a file that
+            cannot take it does not stay.
+
+    Raises:
+        OSError: it cannot be made; nor can :meth:`write` always write.
+    """
+
+    def __init__(self, path: Path, first: Iterable[Entry]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path = path
+        self.size = 0  # bytes
+        self._file = os.open(path, _FLAGS, 0o600)
+        try:
+            self.write(first)
+        except OSError:
+            self.close()
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise
+
+    def write(self, entries: Iterable[Entry]) -> None:
+        data = b"".join(map(line_of, entries))
+        written = os.write(self._file, data)
+        self.size += written
+        if written < len(data):
+            raise OSError(f"only {written} of {len(data)} bytes could be written: disk full?")
+
+    def is_there(self) -> bool:
+        """Has nobody deleted it?"""
+        return self.path.exists()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            os.close(self._file)
+
 
 #: When it began, the beginning of its session's id, which of that session's files it is.
 _NAME = re.compile(r"[0-9]{8}-[0-9]{6}-([0-9a-f]{8})-[0-9]+\.jsonl")

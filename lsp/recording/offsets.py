@@ -13,7 +13,7 @@ from redraft.model.text.common import common_ends
 
 from ..editor.documents import ContentChange, Document
 from ..editor.positions import Position, units
-from .format import Replacement
+from .events import Replacement
 
 
 class Offsets:

@@ -38,13 +38,10 @@ from ..session.exploring import Lot
 from ..session.outcomes import Settled
 from ..session.questions import Query
 from ..settings import LspSettings
-from . import events as answers
-from . import format as entries
-from .change_sources import source_of
-from .file import RecordingFile
-from .folder import Recordings, recording_name
-from .format import Entry, Replacement
-from .git_moves import has_moved
+from . import events as entries
+from .events import Entry, Replacement
+from .folder import RecordingFile, Recordings, recording_name
+from .git_moves import has_moved, source_of
 from .offsets import Offsets, together
 
 logger = logging.getLogger(__name__)
@@ -329,13 +326,13 @@ class Recorder:
             self._note(
                 uri,
                 lambda: self._answer(number, ask, prediction, decision, took_ms, since_ms),
-                lambda: answers.fetch_end(number, took_ms, shown=shown),
+                lambda: entries.fetch_end(number, took_ms, shown=shown),
             )
 
         question, error = RecordedQuestion(tell), "failed"
         tracked = self._tracked.get(uri)
         version = tracked.document.version if tracked else None
-        self._note(uri, lambda: answers.fetch_start(number, ask, version))
+        self._note(uri, lambda: entries.fetch_start(number, ask, version))
         try:
             yield question
         except BaseException:
@@ -344,7 +341,7 @@ class Recorder:
         finally:
             if not question.is_answered:
                 took_ms = max(0, self._clock_ms() - began_ms)  # the clock may be set back
-                self._note(uri, None, lambda: answers.fetch_end(number, took_ms, error))
+                self._note(uri, None, lambda: entries.fetch_end(number, took_ms, error))
 
     def prefetched(self, ask: Ask, prediction: Prediction, after: str) -> None:
         """An answer came ahead of time, for the text that accepting a suggestion leads to."""
@@ -369,7 +366,7 @@ class Recorder:
         since_ms: float | None,
     ) -> dict[str, Any]:
         place = self._workplace
-        return answers.answer(
+        return entries.answer(
             *(number, ask, prediction, decision, took_ms, place.settings(), since_ms),
             gate=place.gate(),
             now=place.situation(),
@@ -379,17 +376,17 @@ class Recorder:
     def decided(self, document: Document, decision: Show | Abstained) -> None:
         """The client is told what to show, or why nothing is."""
         uri = decision.suggestion.uri if isinstance(decision, Show) else document.uri
-        self._note(uri, lambda: answers.decision(decision))
+        self._note(uri, lambda: entries.decision(decision))
 
     def drawn(self, suggestion: str) -> None:
         """The client put it on the screen only now."""
         if self.look():
-            self._write(entries.event(answers.drawn(suggestion), self._clock_ms()))
+            self._write(entries.event(entries.drawn(suggestion), self._clock_ms()))
 
     def settled(self, settled: Settled) -> None:
         """What became of a suggestion."""
         suggestion = settled.suggestion
-        self._note(suggestion.uri, lambda: answers.outcome(settled))
+        self._note(suggestion.uri, lambda: entries.outcome(settled))
         tracked = self._tracked.get(suggestion.uri)
         if tracked is not None and settled.outcome == "accepted" and suggestion.id in self._ended:
             # It was taken for something else first: the last change came from it.

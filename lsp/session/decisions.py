@@ -23,8 +23,7 @@ from . import exclusions
 from .answers_and_rejections import Rejections, Results
 from .exploring import Lot, lot_of
 from .mentions import Mention
-from .outcomes import Debounce, Outcomes
-from .pace import Pace
+from .outcomes import Debounce, Outcomes, Pace
 from .questions import Context, Query
 from .suggestions import Suggestion
 from .touched_names import Touched

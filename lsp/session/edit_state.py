@@ -5,14 +5,115 @@ Decides nothing; :mod:`.next_edits` does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 
+from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.replacement import Replacement
 from redraft.model.records import Prediction
+from redraft.model.text.common import common_ends
 
+from ..editor.documents import Splice
+from ..editor.history import Happening
 from .answers_and_rejections import Key
 from .suggestions import Suggestion
-from .taken_lines import TakenLines
 from .typing_rhythm import Rhythm
+
+_MOST = 40  # lines remembered of a document
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What happened in one line."""
+
+    line: int  # 0-based, in the document as it is now
+    column: int  # where the new text begins
+    gone: str
+    come: str
+    is_earlier: bool = False  # the user has edited something by hand since
+
+    @property
+    def words(self) -> set[str]:
+        return {*_WORD.findall(self.come)} - {*_WORD.findall(self.gone)}
+
+
+class TakenLines:
+    """Of one document."""
+
+    def __init__(self) -> None:
+        self._kept: deque[_Change] = deque(maxlen=_MOST)
+
+    def changed(self, splices: Sequence[Splice], happened: Happening) -> None:
+        """Follow a change of the document: a line that the user edits is free again."""
+        by_hand = happened != "accepted"
+        kept = [replace(one, is_earlier=one.is_earlier or happened == "edit") for one in self._kept]
+        for splice in splices:
+            end, by = splice.first + len(splice.removed), len(splice.added) - len(splice.removed)
+            kept = [
+                replace(one, line=one.line + by) if one.line >= end else one
+                for one in kept
+                if not (by_hand and splice.first <= one.line < end)
+            ]
+        self._kept = deque(kept, maxlen=_MOST)
+
+    def accepted(self, suggestion: Suggestion) -> None:
+        """Remember the lines that a suggestion has changed, the document being its result."""
+        self._kept.extend(_written(suggestion.edit))
+
+    def refuse(self, edit: Replacement) -> Abstained | None:
+        """Why an edit may not change a line again; None where it changes no such line.
+
+        The same may be done once more at another place of the line. After an edit by hand, other
+        things may be done to it as well.
+        """
+        for change in _changes(edit):
+            for one in self._kept:
+                if one.line == change.line and not _is_free(one, change):
+                    return Abstained("just_changed", "a suggestion has just changed this line")
+        return None
+
+
+def _is_free(taken: _Change, change: _Change) -> bool:
+    end = taken.column + len(taken.come)
+    apart = change.column > end or change.column + len(change.gone) < taken.column
+    same = (change.gone.strip(), change.come.strip()) == (taken.gone.strip(), taken.come.strip())
+    return (same and apart) or (taken.is_earlier and change.words.isdisjoint(taken.words))
+
+
+def _changes(edit: Replacement) -> Iterator[_Change]:
+    """Return what an edit does to lines that are there, by their numbers before it."""
+    for first, old, new in _runs(edit):
+        for at, line in enumerate(old):
+            yield _of_line(first + at, line, new[at] if len(new) == len(old) else "\n".join(new))
+
+
+def _written(edit: Replacement) -> Iterator[_Change]:
+    """Return what an edit wrote, by the numbers of the lines after it."""
+    by = 0
+    for first, old, new in _runs(edit):
+        for at, line in enumerate(new):
+            was = old[at] if len(new) == len(old) else ""
+            yield _of_line(first + by + at, was, line)
+        by += len(new) - len(old)
+
+
+def _runs(edit: Replacement) -> Iterator[tuple[int, list[str], list[str]]]:
+    start, end, made = edit.shape()
+    old, new = edit.text[start:end].split("\n"), made.split("\n")
+    top = edit.text.count("\n", 0, start)
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield top + i1, old[i1:i2], new[j1:j2]
+
+
+def _of_line(line: int, old: str, new: str) -> _Change:
+    head, tail = common_ends(old, new)
+    return _Change(line, head, old[head : len(old) - tail], new[head : len(new) - tail])
+
 
 TextKey = tuple[int, int]  # length and hash: which text, without keeping it
 

@@ -18,10 +18,10 @@ from rich.text import Text
 
 from ..settings import Settings
 from .console import bar, out
-from .json_file import check_writable, write_json
+from .options import check_writable, write_json
 
 if TYPE_CHECKING:
-    from redraft.evals.figures.spread import Spread
+    from redraft.evals.figures.intervals import Spread
     from redraft.evals.latency.bench_editing import Editing
     from redraft.evals.latency.latency import Amount, BenchReport, InfillRow, TypedInfills
 

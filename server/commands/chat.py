@@ -66,7 +66,7 @@ def chat(
 ) -> None:
     """Chat with the model in the terminal. An empty line or Ctrl-D ends the chat."""
     from ..settings import load_settings
-    from .asking import ask_once
+    from .complete import ask_once
     from .options import Running
 
     Running(model=model).check_server(server)

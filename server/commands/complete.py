@@ -1,6 +1,7 @@
 """``redraft complete FILE:LINE:COL``: one infill at one place of a file, for people and scripts.
 
 The canvas is shown on standard error, the infill goes to standard output and nothing else does.
+:func:`ask_once` asks a named server, the engine process, or an engine in this process.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from redraft.lsp.context.secret_texts import secret_in
 from redraft.lsp.session.exclusions import refuse_file
@@ -20,6 +23,41 @@ from redraft.model.errors import InvalidRequest
 from redraft.model.records import CanvasState, EditRequest, Prediction, Predictor, Quality
 
 from .console import ShownFile, describe, err, until_ready, watching
+
+if TYPE_CHECKING:
+    from redraft.model.records import Predictor
+
+    from ..settings import Settings
+
+
+async def ask_once(
+    settings: Settings, server: str | None, ask: Callable[[Predictor], Awaitable[None]]
+) -> None:
+    """Ask the named server, else the engine process if one runs, else an engine right here.
+
+    A command that ends at once starts no process that stays.
+    """
+    from redraft.model.errors import EngineGone
+
+    from ..engine_process.client import join_running
+    from ..engine_process.open import open_engine
+
+    if server is not None:
+        return await ask(remote(settings, server))
+    joined = await join_running(settings)
+    if joined is not None:
+        try:
+            return await ask(joined)
+        except EngineGone:  # it died over this, or was just leaving
+            pass
+    await ask(open_engine(settings))
+
+
+def remote(settings: Settings, server: str) -> Predictor:
+    from redraft.model.remote import RemotePredictor
+
+    return RemotePredictor(server, settings.key())
+
 
 #: Mean probability of the tokens of an answer below which it is more likely wrong than right.
 LOW_CONFIDENCE = 0.5

@@ -14,7 +14,7 @@ import typer
 from redraft.model.errors import SettingsError
 
 from . import eval_options as opt
-from .json_file import write_json
+from .options import write_json
 
 if TYPE_CHECKING:
     from redraft.evals.figures.runs import Episode, RunFile

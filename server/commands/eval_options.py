@@ -18,8 +18,7 @@ import typer
 from redraft.model.errors import SettingsError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
 
-from .json_file import check_writable
-from .options import Group, Provider, Threads, Variant
+from .options import Group, Provider, Threads, Variant, check_writable
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
@@ -98,7 +97,7 @@ class Planned(Group):
     change: PlanChange = None
 
     def made(self) -> Plan:
-        from redraft.evals.benchmarks.plans import plan_named
+        from redraft.evals.benchmarks.judged_model import plan_named
 
         return plan_named(self.plan, self.change or ())
 
@@ -136,7 +135,7 @@ def rule_of(name: str, known: Sequence[str]) -> Policy:
 
 
 def check_plan_of(plan: Plan, model: Model) -> None:
-    from redraft.evals.benchmarks.plans import check_plan
+    from redraft.evals.benchmarks.judged_model import check_plan
 
     check_plan(plan, model.backend.config)
 

@@ -23,7 +23,7 @@ from rich.table import Table as Drawn
 from rich.text import Text
 
 from .console import out
-from .json_file import write_json
+from .options import write_json
 
 WIDE = 200  # columns, where nobody's terminal says otherwise: figures with intervals take room
 

@@ -165,8 +165,7 @@ def outcomes(
     seed: opt.Seed = 0,
 ) -> None:
     """Ask a model at moments whose outcome is known, for 'redraft gate fit' and 'eval gate'."""
-    from redraft.evals.gate.moments import in_suite, known_moments
-    from redraft.evals.gate.outcomes import make_outcomes
+    from redraft.evals.gate.outcomes import in_suite, known_moments, make_outcomes
     from redraft.evals.gate.replayed import replay_outcomes
     from redraft.evals.replay.predictors import ready_with
     from redraft.evals.replay.runs import read_scripts

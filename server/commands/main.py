@@ -17,8 +17,8 @@ import typer
 from redraft.model.errors import InvalidRequest, RedraftError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MAX_TEMPERATURE, MIN_CONTEXT_TOKENS
 
-from .asking import ask_once, remote
 from .chat import chat
+from .complete import ask_once, remote
 from .eval import app as eval_app
 from .gate import app as gate_app
 from .models import app as models

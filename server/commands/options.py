@@ -1,17 +1,48 @@
-"""Options that several commands share, and groups of them that a command takes as one parameter."""
+"""Options that several commands share, groups of them, and the file of ``--json``.
+
+A command takes a group of options as one parameter.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+from redraft.model.errors import SettingsError
 
 if TYPE_CHECKING:
     from ..settings import Settings
+
+
+def check_writable(path: Path | None) -> Path | None:
+    """Said before hours of measuring, not after.
+
+    Raises:
+        SettingsError: ``path`` has no folder to be in.
+    """
+    if path is not None and not path.absolute().parent.is_dir():
+        raise SettingsError(f"The folder of {path} does not exist. Make it first.")
+    return path
+
+
+def write_json(path: Path | None, content: dict[str, Any]) -> None:
+    """
+    Raises:
+        SettingsError: ``path`` cannot be written.
+    """
+    if path is None:
+        return
+    try:
+        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be written: {error.strerror}.") from error
+
 
 Model = Annotated[str | None, typer.Option(help="Run this model (see 'redraft model list').")]
 Variant = Annotated[

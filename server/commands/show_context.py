@@ -33,7 +33,7 @@ from rich.text import Text
 from ..settings import Settings
 from .complete import FilePlace, cursor_at, read_text
 from .console import bar, out
-from .json_file import write_json
+from .options import write_json
 
 _SHOWN_LEFT_OUT = 8
 _TEXT_BYTES = 1 << 30  # everything: the process ends at once
@@ -122,7 +122,7 @@ def measure_workspace(place: Path, json_file: Path | None) -> None:
             f"{place} is neither a folder nor a file. Name the root of a workspace, or a file such "
             "as train-files.jsonl.zst."
         )
-    from redraft.evals.latency.workspaces import unpack
+    from redraft.evals.latency.workspace_cost import unpack
 
     with tempfile.TemporaryDirectory(prefix="redraft-workspace-") as folder:
         unpack(place, Path(folder))
@@ -130,8 +130,7 @@ def measure_workspace(place: Path, json_file: Path | None) -> None:
 
 
 def _measure_folder(folder: Path, json_file: Path | None) -> None:
-    from redraft.evals.latency.server_memory import memory_of
-    from redraft.evals.latency.workspace_cost import workspace_cost
+    from redraft.evals.latency.workspace_cost import memory_of, workspace_cost
 
     # Nothing answers at this address: no engine is started, and no model loaded.
     program = "from redraft.server.commands.main import main; main()"

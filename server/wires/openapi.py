@@ -15,7 +15,7 @@ from redraft.model.release import RELEASE
 from redraft.model.validation import Json
 
 from ..http.bodies import json_response
-from .chat_body import ChatBody
+from .chat import ChatBody
 from .decisions import Body as DecisionsBody
 from .guided import Guided
 from .tools import Tool
