@@ -11,6 +11,7 @@ import ipaddress
 import logging
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -288,6 +289,20 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
             close = difflib.get_close_matches(name, known, n=1)
             meant = f" Did you mean {close[0]}?" if close else ""
             log.warning("%s is not a variable of Redraft and has no effect.%s", name, meant)
+
+
+def log_to_stderr() -> None:
+    """Log to standard error, as much as ``REDRAFT_LOG_LEVEL`` says.
+
+    Raises:
+        SettingsError: the variable names no level.
+    """
+    level = os.environ.get("REDRAFT_LOG_LEVEL", "WARNING").upper()
+    if level not in logging.getLevelNamesMapping():
+        raise SettingsError(f"REDRAFT_LOG_LEVEL is {level!r}. Set it to DEBUG, INFO or WARNING.")
+    logging.basicConfig(
+        level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
 
 
 def _checked(values: Mapping[str, Any], origin: str) -> Settings:

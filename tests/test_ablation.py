@@ -10,7 +10,7 @@ from redraft.evals.benchmarks.ablation import ALL, ARMS, ablate, arms, file_of
 from redraft.evals.benchmarks.commit_moments import CommitMoment, steps_in
 from redraft.evals.benchmarks.judged_model import PLANS
 from redraft.evals.benchmarks.next_edit import EditAsking
-from redraft.evals.benchmarks.server_context import KINDS, ContextKind, gather, kinds_named
+from redraft.evals.benchmarks.server_context import KINDS, RELATED, ContextKind, gather
 from redraft.evals.figures.runs import RunFile, open_run
 from redraft.evals.figures.samples import CommitChange
 from redraft.evals.latency.workspace_cost import unpack
@@ -54,7 +54,7 @@ def test_with_all_the_prompt_holds_edits_definitions_and_far_lines() -> None:
 
 def test_without_history_no_edit_is_shown_and_without_related_no_other_file() -> None:
     assert "-row_50 = compute(50)" not in prompt(frozenset({"history"}))
-    text = prompt(kinds_named(["related"]))
+    text = prompt(frozenset(RELATED))
     assert "\n    scaled = value" not in text and "-row_50 = compute(50)" in text
 
 
@@ -75,12 +75,6 @@ def test_without_far_only_the_region_is_shown_and_answers_find_their_place() -> 
     said = Prediction("x", "m", (Candidate(3, 8, "new", sure, 3, 1, "end"),))
     (moved,) = asked.answered(said).candidates
     assert whole[moved.start : moved.end] == request.text[3:8]
-
-
-def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(SettingsError, match="definitions"):
-        kinds_named(["definitons"])
-    assert kinds_named(["related", "far"]) == {"definitions", "imports", "viewed", "far"}
 
 
 def test_an_ablation_asks_each_step_in_each_way_and_resumes(tmp_path: Path) -> None:

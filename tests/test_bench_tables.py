@@ -58,9 +58,9 @@ def report() -> BenchReport:
     )
 
 
-def told(wide: bool) -> list[str]:
+def told() -> list[str]:
     lines: list[str] = []
-    shown = Shown(wide, lines.append)
+    shown = Shown(lines.append)
     for row in rows():
         shown.seen(row)
     shown.rest(report())
@@ -68,7 +68,7 @@ def told(wide: bool) -> list[str]:
 
 
 def test_every_line_fits_eighty_columns_and_no_figure_is_cut() -> None:
-    lines = told(wide=False)
+    lines = told()
     assert [line for line in lines if len(line) > 80] == []
     text = "\n".join(lines)
     assert "…" not in text
@@ -76,16 +76,9 @@ def test_every_line_fits_eighty_columns_and_no_figure_is_cut() -> None:
         assert figure in text, figure
 
 
-def test_wide_has_all_that_was_measured() -> None:
-    text = "\n".join(told(wide=True))
-    for heading in ("recomputed", "steps", "drafts right", "queue", "parse", "overtaken"):
-        assert heading in text
-    assert "copy 40 of 60: 0.75 0.50" in text
-
-
 def test_a_row_is_there_before_the_next_is_measured() -> None:
     lines: list[str] = []
-    shown = Shown(False, lines.append)
+    shown = Shown(lines.append)
     first, second = (row for row in rows() if isinstance(row, InfillRow) and row.way != "warm")
     shown.seen(first)
     assert "cold" in lines[-1]

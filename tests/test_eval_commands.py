@@ -180,7 +180,7 @@ GAP = Problem(
 
 
 def test_the_model_is_asked_for_prefix_and_suffix_alone() -> None:
-    request = request_for(GAP, InfillAsking(PLANS["medium"], 64, None, 0))
+    request = request_for(GAP, InfillAsking(PLANS["medium"], 64, 0))
     assert (request.text, request.cursor) == (GAP.prefix + GAP.suffix, len(GAP.prefix))
     assert (request.task, request.edits, request.related) == ("infill", (), ())
     assert request.max_lines is None and GAP.middle not in request.text
@@ -198,7 +198,7 @@ def test_the_model_is_asked_for_prefix_and_suffix_alone() -> None:
 )
 @pytest.mark.usefixtures("spawn")
 def test_an_answer_is_scored(completion: str, passed: bool, exact: bool, first_line: bool) -> None:
-    request = request_for(GAP, InfillAsking(PLANS["medium"], 64, None, 0))
+    request = request_for(GAP, InfillAsking(PLANS["medium"], 64, 0))
     found = episode(GAP, offering(request, completion), 5, run_program)
     assert (found["passed"], found["exact"], found["first_line"]) == (passed, exact, first_line)
     assert found["completion"] == completion
@@ -206,7 +206,7 @@ def test_an_answer_is_scored(completion: str, passed: bool, exact: bool, first_l
 
 @pytest.mark.usefixtures("spawn")
 def test_an_answer_that_breaks_the_syntax_is_told_from_one_that_does_not() -> None:
-    request = request_for(GAP, InfillAsking(PLANS["medium"], 64, None, 0))
+    request = request_for(GAP, InfillAsking(PLANS["medium"], 64, 0))
     parsed = {
         text: episode(GAP, offering(request, text), 5, run_program)["parse_ok"]
         for text in ("    y = x\n", "    y = 3 * x\n", "    y = (x\n")

@@ -12,7 +12,7 @@ from redraft.evals.replay.editor import Editor, unconnected
 from redraft.evals.replay.timed_predictor import ReplayPredictor, run
 from redraft.lsp.connection.documents_sync import HANDLERS
 from redraft.lsp.session.decisions import Ask, Show
-from redraft.lsp.session.typing_rhythm import REST_S
+from redraft.lsp.session.edit_state import REST_S
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.abstained import Abstained
 from redraft.model.records import EditRequest, Prediction, RecentEdit

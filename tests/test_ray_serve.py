@@ -15,7 +15,7 @@ import aiohttp
 import psutil
 import pytest
 from redraft.model.remote import SESSION_HEADER
-from redraft.server.scaling.replica import REPLICA_HEADER
+from redraft.server.scaling.cluster import REPLICA_HEADER
 from redraft.server.settings import Settings
 from support.onnx_models import register
 from support.tiny import tiny_config, tiny_tokenizer

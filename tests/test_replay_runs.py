@@ -221,9 +221,9 @@ def test_the_command_replays_a_sample_and_goes_on(recordings: Path, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("spawn")
-def test_with_the_gate_none_nothing_is_shown(recordings: Path, tmp_path: Path) -> None:
+def test_with_the_model_none_nothing_is_shown(recordings: Path, tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
-    command = ["eval", "replay", str(recordings), "--gate", "none", "--out", str(out)]
+    command = ["eval", "replay", str(recordings), "--model", "none", "--out", str(out)]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     assert not any(each["shown"] for each in read_run(out).episodes.values())

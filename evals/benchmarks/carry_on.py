@@ -30,7 +30,6 @@ from itertools import combinations, product
 from typing import Any
 
 from redraft.model.edits.hunks import apply_history, hunks_of
-from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
 from redraft.model.records import Prediction, RecentEdit
 from redraft.model.text.common import common_ends
@@ -97,22 +96,6 @@ class Scenario:
 def scenarios() -> list[Scenario]:
     """All, by language."""
     return [each for language in LANGUAGES for each in scenarios_of(language)]
-
-
-def of_kinds(kinds: Sequence[str]) -> list[Scenario]:
-    """Those of some kinds; of all where none is named.
-
-    Raises:
-        SettingsError: there is no such kind; says which there are.
-    """
-    found = scenarios()
-    known = sorted({each.kind for each in found})
-    for kind in kinds:
-        if kind not in known:
-            raise SettingsError(
-                f"There are no scenarios of the kind {kind!r}. Name one of {', '.join(known)}."
-            )
-    return [each for each in found if not kinds or each.kind in kinds]
 
 
 def scenarios_of(language: str) -> Iterator[Scenario]:

@@ -55,7 +55,6 @@ class InfillAsking:
 
     plan: Plan
     max_tokens: int
-    max_lines: int | None
     seed: int
 
 
@@ -86,7 +85,6 @@ def request_for(problem: Problem, asking: InfillAsking) -> EditRequest:
         language=problem.language,
         max_tokens=asking.max_tokens,
         min_tokens=1,  # no gap of the benchmarks is empty
-        max_lines=asking.max_lines,
         seed=asking.seed,
     )
 

@@ -153,7 +153,7 @@ def prepare(
     paths: Sequence[Path],
     lengths: Sequence[int],
     scalings: Sequence[Scaling],
-    repositories: int,
+    repositories: int = 3,
 ) -> list[Window]:
     """The windows over the code at ``paths``, for the model in ``folder``.
 

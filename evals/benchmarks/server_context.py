@@ -17,7 +17,6 @@ from redraft.lsp.editor.documents import Documents
 from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.session.questions import PlainContext, Query, next_edit
 from redraft.lsp.settings import LspSettings
-from redraft.model.errors import SettingsError
 from redraft.model.records import EditRequest, Prediction, RecentEdit
 
 from .commit_moments import CommitMoment
@@ -57,23 +56,6 @@ class ContextRequest:
             for each in said.candidates
         )
         return replace(said, candidates=moved)
-
-
-def kinds_named(names: Collection[str]) -> frozenset[ContextKind]:
-    """The kinds that people name; "related" means all excerpts of other files.
-
-    Raises:
-        SettingsError: there is no such kind.
-    """
-    known: dict[str, tuple[ContextKind, ...]] = {kind: (kind,) for kind in KINDS} | {
-        "related": RELATED
-    }
-    for name in names:
-        if name not in known:
-            raise SettingsError(
-                f"{name!r} is no kind of context. Leave out any of {', '.join(known)}."
-            )
-    return frozenset(kind for name in names for kind in known[name])
 
 
 def gather(

@@ -28,15 +28,14 @@ from ..editor.history import Happening
 from . import other_places, questions
 from .answers_and_rejections import Key, key_of, knows_length
 from .decisions import Ask, Decision, SharedState, Show
-from .edit_state import EditState, TextKey, which_text
+from .edit_state import EditState, TextKey, rests_at_s, which_text
 from .empty_lines import is_empty_body, is_empty_body_line, writes_body
-from .half_typed import missing_word
+from .exclusions import missing_word
 from .mentions import follows, is_astray
 from .other_places import Situation
 from .questions import Query
 from .suggestions import Suggestion
 from .touched_names import REPORTED, Touched, caused, grown, names_of
-from .typing_rhythm import rests_at_s
 
 #: Seconds after the user's last edit, in any document, in which the next one is asked for.
 AFTER_EDIT_S = 10.0

@@ -1,7 +1,7 @@
 """``redraft bench``: runs the latency benchmark and shows its rows as they are measured, or JSON.
 
-Measures nothing itself; see ``redraft.evals.latency.latency``. Tables fit 80 columns; ``--wide``
-shows all that there is.
+Measures nothing itself; see ``redraft.evals.latency.latency``. Tables fit 80 columns; ``--json``
+writes all figures.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ def measure(
     contexts: Sequence[int] | None,
     runs: int | None,
     quick: bool,
-    wide: bool,
     json_file: Path | None,
 ) -> None:
     """Measure, show each row once it is there, and write JSON to ``json_file`` if given. Ctrl-C
@@ -52,7 +51,7 @@ def measure(
     from redraft.evals.latency.latency import as_json, run
 
     check_writable(json_file)
-    shown = Shown(wide, lambda line: out.print(Text(line), soft_wrap=True))
+    shown = Shown(lambda line: out.print(Text(line), soft_wrap=True))
     with bar() as show:
         report = run(
             resolve(settings.model),
@@ -127,7 +126,6 @@ class Column(Generic[RowT]):
     heading: str
     width: int  # cells at least
     text: Callable[[RowT], str]
-    short: bool = True  # also shown where there are 80 columns
 
 
 @dataclass(slots=True)
@@ -138,14 +136,13 @@ class Rows(Generic[RowT]):
     columns: Sequence[Column[RowT]]
     begun: bool = False
 
-    def lines(self, row: RowT, wide: bool) -> Iterator[str]:
-        columns = [column for column in self.columns if wide or column.short]
+    def lines(self, row: RowT) -> Iterator[str]:
         if not self.begun:
             self.begun = True
             yield ""
             yield self.title
-            yield _line([(column.heading, column.width) for column in columns])
-        yield _line([(column.text(row), column.width) for column in columns])
+            yield _line([(column.heading, column.width) for column in self.columns])
+        yield _line([(column.text(row), column.width) for column in self.columns])
 
 
 def _line(cells: Sequence[tuple[str, int]]) -> str:
@@ -157,8 +154,6 @@ def _stage(name: str, show: Callable[[Spread], str]) -> Callable[[InfillRow | Ed
 
 
 def _cells() -> Rows[InfillRow]:
-    from redraft.evals.figures.drafts import told
-
     return Rows(
         "single-line infills, ms p50 / p95: less is better; tokens per step: more is",
         (
@@ -168,15 +163,8 @@ def _cells() -> Rows[InfillRow]:
             Column("prefill", 13, _stage("prefill", _spread)),
             Column("denoise", 13, _stage("denoise", _spread)),
             Column("per step", 8, lambda row: f"{row.tokens_per_step:.2f}"),
-            Column("recomputed", 14, _recomputed, short=False),
-            Column("steps", 9, lambda row: _spread(row.steps), short=False),
-            Column("drafts right", 12, lambda row: told(row.drafts), short=False),
         ),
     )
-
-
-def _recomputed(row: InfillRow) -> str:
-    return f"{row.recomputed:.0f} of {row.prompt_tokens:.0f}"
 
 
 def _typing() -> Rows[TypedInfills]:
@@ -205,24 +193,14 @@ _WAYS = {
 
 
 def _editing() -> Rows[Editing]:
-    def more(name: str) -> Column[Editing]:
-        return Column(name, 11, _stage(name, _long_spread), short=False)
-
     return Rows(
         "every key asked about, ms p50 / p99: less is better",
         (
             Column("context", 7, lambda row: str(row.context)),
             Column("asked for", 18, lambda row: _WAYS[row.way]),
             Column("total", 13, _stage("total", _long_spread)),
-            Column("prefill", 13, _stage("prefill", _long_spread), short=False),
             Column("denoise", 13, _stage("denoise", _long_spread)),
             Column("processor", 13, lambda row: _long_spread(row.processor_ms)),
-            more("context"),
-            more("queue"),
-            more("prompt"),
-            more("parse"),
-            Column("recomputed", 14, lambda row: _shares(row.recomputed_share, "p99"), short=False),
-            Column("overtaken", 9, lambda row: f"{row.behind_ms:.0f}", short=False),
         ),
     )
 
@@ -230,8 +208,8 @@ def _editing() -> Rows[Editing]:
 class Shown:
     """The report for people, as it comes; ``say`` takes one line."""
 
-    def __init__(self, wide: bool, say: Callable[[str], None]) -> None:
-        self._wide, self._say = wide, say
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
         self._cells, self._typing, self._editing = _cells(), _typing(), _editing()
 
     def seen(self, part: BenchReport | InfillRow | TypedInfills | Editing) -> None:
@@ -239,11 +217,11 @@ class Shown:
         from redraft.evals.latency.latency import InfillRow, TypedInfills
 
         if isinstance(part, InfillRow):
-            self._print(self._cells.lines(part, self._wide))
+            self._print(self._cells.lines(part))
         elif isinstance(part, TypedInfills):
-            self._print(self._typing.lines(part, self._wide))
+            self._print(self._typing.lines(part))
         elif isinstance(part, Editing):
-            self._print(self._editing.lines(part, self._wide))
+            self._print(self._editing.lines(part))
         else:
             self._say(f"{part.model} on {part.provider}, {part.threads} threads,")
             self._say(f"quality {part.quality}, auto context {part.auto_context}")
@@ -281,7 +259,7 @@ def _passes(passes_ms: dict[int, float]) -> Iterator[str]:
     before: tuple[int, float] | None = None
     for width, took in sorted(passes_ms.items()):
         more = "" if before is None else f"{(took - before[1]) / (width - before[0]):.1f}"
-        yield from rows.lines((str(width), f"{took:.1f}", more), wide=False)
+        yield from rows.lines((str(width), f"{took:.1f}", more))
         before = width, took
 
 

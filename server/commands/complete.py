@@ -141,7 +141,6 @@ def shown_path(file: Path) -> str:
 def request_for(
     place: FilePlace,
     max_tokens: int,
-    max_lines: int | None,
     quality: Quality,
     temperature: float,
     seed: int | None,
@@ -159,7 +158,6 @@ def request_for(
         cursor=cursor_at(text, place),
         max_tokens=max_tokens,
         min_tokens=1,  # somebody asked for this gap to be filled
-        max_lines=max_lines,
         quality=quality,
         temperature=temperature,
         seed=seed,

@@ -6,9 +6,8 @@ measures nothing itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,9 +15,11 @@ import typer
 from redraft.model.edits.gate import threshold as threshold_for
 from redraft.model.errors import SettingsError
 
-from . import eval_chat, eval_gate, eval_infill, eval_replay
 from . import eval_options as opt
-from .options import Group, with_options
+from .eval_gate import gate
+from .eval_infill import infill
+from .eval_replay import replay
+from .options import with_options
 
 if TYPE_CHECKING:
     from redraft.evals.benchmarks.baselines import Policy
@@ -33,39 +34,11 @@ if TYPE_CHECKING:
     from redraft.model.runtime.backend import Backend
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
-for each in (eval_infill, eval_chat, eval_gate, eval_replay):
-    each.register(app)
+for command in (infill, gate, replay):
+    app.command()(command)
 
-
-@dataclass(frozen=True, slots=True)
-class PartsLeftOut(Group):
-    """The options that leave out kinds of context."""
-
-    without: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KIND",
-            help="Leave out a kind of context: history, definitions, imports, viewed, related, "
-            "region or far. May be given repeatedly.",
-        ),
-    ] = None
-    ablate: Annotated[
-        bool,
-        typer.Option("--ablate", help="Leave out each kind in turn, on the same steps: one table."),
-    ] = False
-
-    def kinds(self) -> frozenset[ContextKind]:
-        from redraft.evals.benchmarks.server_context import kinds_named
-
-        named = kinds_named(self.without or ())
-        if self.ablate and named:
-            raise SettingsError(
-                "--ablate leaves out each kind by itself: do not name any --without."
-            )
-        return named
-
-
-ALL_PARTS = PartsLeftOut()
+CHAT_CONTEXT = 2_048  # tokens; the requests are short
+CONVERSES = opt.Judged("qwen2.5-coder-0.5b")
 
 
 @app.command()
@@ -76,14 +49,6 @@ def edits(
         Literal["carry-on"] | None,
         typer.Option(help="Scenarios that come with Redraft, in place of commits."),
     ] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KIND",
-            help='With --suite: only scenarios of this kind, such as "rename". May be given '
-            "repeatedly.",
-        ),
-    ] = None,
     baseline: opt.Baseline = None,
     limit: opt.Limit = None,
     judged: opt.Judged = opt.USERS,
@@ -93,7 +58,13 @@ def edits(
     least: Annotated[
         float, typer.Option(min=0, max=1, help="Sureness from which an edit is shown.")
     ] = threshold_for("medium"),
-    parts: PartsLeftOut = ALL_PARTS,
+    ablate: Annotated[
+        bool,
+        typer.Option(
+            "--ablate",
+            help="Leave out each kind of context in turn, on the same steps: one table.",
+        ),
+    ] = False,
     likelihood: Annotated[
         bool,
         typer.Option(
@@ -109,25 +80,24 @@ def edits(
 
     from .eval_tables import show_tables
 
-    left_out = parts.kinds()
-    if suite is not None and (parts.ablate or likelihood):
+    if suite is not None and (ablate or likelihood):
         raise SettingsError("--ablate and --likelihood are for --commits, not for --suite.")
-    source, cases = _cases(commits, suite, kind or ())
+    source, cases = _cases(commits, suite)
     plan = planned.made()
     chosen_model = None if baseline else opt.judged_model(judged, kept.out)
     asking = next_edit.EditAsking(
-        plan, context, max_tokens, kept.seed, least, left_out, writes=not likelihood
+        plan, context, max_tokens, kept.seed, least, writes=not likelihood
     )
     settings = {
         "benchmark": "edits", "source": source, "sample": fingerprint(cases),
         **opt.about(chosen_model, baseline), **planned.about(), "context": context,
         "max_tokens": max_tokens, "least": least, "seed": kept.seed,
-        "without": sorted(left_out), "likelihood": likelihood,
+        "without": [], "likelihood": likelihood,
     }  # fmt: skip
     asked = in_turn(cases, limit, kept.seed)
     with _foreseeing(baseline, chosen_model, judged.threads, context) as model:
         _check_model(model, plan, likelihood)
-        if parts.ablate:
+        if ablate:
             return _ablate(model, asked, asking, settings, kept)
         benchmark = carry_on if suite is not None else next_edit
         with opt.open_run_for(kept.out, settings, kept.resume) as run:
@@ -136,8 +106,8 @@ def edits(
             show_tables(run, list(benchmark.tables(episodes, kept.seed)), kept.json_file)
 
 
-def _cases(commits: Path | None, suite: str | None, kinds: Sequence[str]) -> tuple[str, list[Any]]:
-    """What is asked about, by name and one by one."""
+def _cases(commits: Path | None, suite: str | None) -> tuple[str, list[Any]]:
+    """Return the name of what is asked about, and the cases."""
     from redraft.evals.benchmarks import carry_on
     from redraft.evals.benchmarks.commit_moments import steps_in
     from redraft.evals.figures.samples import read_changes
@@ -145,7 +115,7 @@ def _cases(commits: Path | None, suite: str | None, kinds: Sequence[str]) -> tup
     if commits is not None and suite is None:
         return commits.name, list(steps_in(read_changes(commits)))
     if suite is not None and commits is None:
-        return suite, carry_on.of_kinds(kinds)
+        return suite, carry_on.scenarios()
     raise SettingsError("Give either --commits FILE.jsonl.zst or --suite carry-on.")
 
 
@@ -204,7 +174,6 @@ def perplexity(
     ],
     lengths: Annotated[str, typer.Option(help="Tokens, between commas.")] = "4096,8192,16384,32768",
     scaling: Annotated[str, typer.Option(help="Of positions.")] = "none,linear,ntk,yarn",
-    repositories: Annotated[int, typer.Option(min=1, help="Used of those given, at most.")] = 3,
     judged: opt.Judged = opt.USERS,
     kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
@@ -219,7 +188,7 @@ def perplexity(
     def load(name: long.Scaling) -> Backend:
         return long.Rescaled(chosen_model.folder, chosen_model.provider, judged.threads, name)
 
-    found = long.prepare(chosen_model.folder, code, sizes, scalings, repositories)
+    found = long.prepare(chosen_model.folder, code, sizes, scalings)
     settings = {
         "benchmark": "perplexity", "code": " ".join(path.name for path in code),
         "sample": long.fingerprint(found), **opt.about(chosen_model), "scored": long.SCORED,
@@ -249,6 +218,40 @@ def _scalings(text: str) -> list[Scaling]:
             f"{', '.join(unknown)}: choose among {', '.join(SCALINGS)}.", param_hint="--scaling"
         )
     return [name for name in SCALINGS if name in wanted]
+
+
+@app.command()
+@with_options
+def chat(
+    limit: opt.Limit = None,
+    judged: opt.Judged = CONVERSES,
+    plan: opt.PlanName = "medium",
+    max_tokens: Annotated[int, typer.Option(min=1, max=1024, help="Of an answer.")] = 160,
+    kept: opt.Kept = opt.NOTHING_KEPT,
+) -> None:
+    """Put fifty small requests to a model that converses, and look at what its answers hold."""
+    from redraft.evals.benchmarks import conversations
+    from redraft.evals.figures.samples import fingerprint, in_turn
+
+    from .eval_tables import show_tables
+
+    tasks = conversations.tasks()
+    chosen_model = opt.judged_model(judged, kept.out)
+    settings = {
+        "benchmark": "chat", "sample": fingerprint(tasks), **opt.about(chosen_model), "plan": plan,
+        "max_tokens": max_tokens, "seed": kept.seed,
+    }  # fmt: skip
+    asked = in_turn(tasks, limit, kept.seed)
+    how = opt.Planned(plan).made()
+    with (
+        opt.loaded(chosen_model, judged.threads, CHAT_CONTEXT) as ready,
+        opt.open_run_for(kept.out, settings, kept.resume) as run,
+    ):
+        with opt.progress_of("conversing") as progress:
+            episodes = run.fill(
+                asked, lambda task: conversations.ask(ready, task, how, max_tokens), progress
+            )
+        show_tables(run, list(conversations.tables(episodes, kept.seed)), kept.json_file)
 
 
 @app.command("compare")

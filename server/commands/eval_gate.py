@@ -26,11 +26,6 @@ Runs = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """The command under ``redraft eval``."""
-    app.command()(gate)
-
-
 def gate(
     runs: Runs,
     file: Annotated[

@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 WHOLE = 2_048
 
 
-def register(app: typer.Typer) -> None:
-    """The command under ``redraft eval``."""
-    app.command()(with_options(infill))
-
-
+@with_options
 def infill(
     human_eval: Annotated[
         Path | None, typer.Option(metavar="FILE.jsonl.gz", help="HumanEval-Infilling: pass@1.")
@@ -54,9 +50,6 @@ def infill(
         ),
     ] = None,
     max_tokens: opt.MaxTokens = 64,
-    max_lines: Annotated[
-        int | None, typer.Option(min=1, help="Cut answers after so many lines. Default: never.")
-    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Programs tried side by side.")] = 1,
     kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
@@ -80,10 +73,10 @@ def infill(
         settings = {
             "benchmark": "infill", **source, **opt.about(chosen_model, baseline),
             **planned.about(), "context": context,
-            "max_tokens": max_tokens, "max_lines": max_lines, "seed": kept.seed,
+            "max_tokens": max_tokens, "seed": kept.seed,
         }  # fmt: skip
         with opt.open_run_for(kept.out, settings, kept.resume) as run:
-            asking = InfillAsking(plan, max_tokens, max_lines, kept.seed)
+            asking = InfillAsking(plan, max_tokens, kept.seed)
             with opt.progress_of("filling gaps") as progress:
                 episodes = solve(writer, asked, asking, run, jobs, progress)
             show_tables(run, list(tables(episodes, kept.seed)), kept.json_file)

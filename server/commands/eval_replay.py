@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from redraft.model.edits.gate import Eagerness
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from redraft.evals.replay.predictors import PredictorChoice
     from redraft.evals.replay.script import Script
 
-Gate = Literal["threshold", "none"]
-
 Paths = Annotated[
     list[Path], typer.Argument(metavar="PATH...", help="Recordings, or folders of them.")
 ]
@@ -33,9 +31,6 @@ Key = Annotated[
     str | None, typer.Option(envvar="REDRAFT_API_KEY", help="The server's key.", show_envvar=True)
 ]
 QualityOption = Annotated[Quality, typer.Option(help="Denoising effort.")]
-GateOption = Annotated[
-    Gate, typer.Option(help="'threshold' shows what is sure enough; 'none' shows nothing, ever.")
-]
 EagernessOption = Annotated[
     Eagerness, typer.Option(help="Shows what is kept every second time, one time in four, in ten.")
 ]
@@ -49,11 +44,7 @@ Ray = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """The command under ``redraft eval``."""
-    app.command()(with_options(replay))
-
-
+@with_options
 def replay(
     paths: Paths,
     limit: opt.Limit = None,
@@ -62,7 +53,6 @@ def replay(
     key: Key = None,
     context: opt.Context = opt.SERVED,
     quality: QualityOption = "medium",
-    gate: GateOption = "threshold",
     eagerness: EagernessOption = "medium",
     latency_ms: Latency = None,
     jobs: Jobs = 1,
@@ -71,9 +61,9 @@ def replay(
 ) -> None:
     """Play recordings through the language server and compare what it shows with what was typed.
 
-    --model copy-last-edit is a baseline that repeats the last substitution.
+    --model copy-last-edit is a baseline that repeats the last substitution; --model none never
+    shows anything.
     """
-    from redraft.evals.benchmarks.baselines import NONE
     from redraft.evals.replay.predictors import PredictorChoice, check_who
     from redraft.evals.replay.runs import jobs_of, read_scripts, replay_all
     from redraft.evals.replay.tables import tables
@@ -85,12 +75,10 @@ def replay(
     who = PredictorChoice(
         **asdict(opt.settled(judged)), context_tokens=context, keep=keep, server=server, key=key
     )
-    if gate == "none":  # nothing is shown, whoever predicts
-        who = PredictorChoice(NONE, context_tokens=context)
     check_who(who)
     scripts = read_scripts(paths)
     settings = {
-        **_about(who), **_source(scripts), "gate": gate, "eagerness": eagerness,
+        **_about(who), **_source(scripts), "eagerness": eagerness,
         "quality": quality, "context": context, "latency_ms": latency_ms,
         "seed": kept.seed,
     }  # fmt: skip

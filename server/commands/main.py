@@ -151,9 +151,6 @@ def complete(
     max_tokens: Annotated[
         int, typer.Option(min=1, max=1024, help="Write at most this many tokens.")
     ] = 64,
-    max_lines: Annotated[
-        int | None, typer.Option(min=1, help="Write at most this many lines.")
-    ] = None,
     quality: Quality = "medium",
     temperature: Annotated[
         float,
@@ -176,7 +173,7 @@ def complete(
         parsed = completing.FilePlace.parse(place)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="FILE:LINE:COL") from None
-    request = completing.request_for(parsed, max_tokens, max_lines, quality, temperature, seed)
+    request = completing.request_for(parsed, max_tokens, quality, temperature, seed)
     settings = running.settings()
 
     async def ask(predictor: Predictor) -> None:
@@ -214,7 +211,6 @@ def show_context(
     context.show(load(model=model), parsed, task, budget, prompt)
 
 
-@eval_app.command("latency", hidden=True)
 @app.command(rich_help_panel=MEASURING)
 @with_options
 def bench(
@@ -232,9 +228,6 @@ def bench(
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Measure less, in under a minute.")
-    ] = False,
-    wide: Annotated[
-        bool, typer.Option("--wide", help="Print all columns, for wide terminals and files.")
     ] = False,
     json_file: Annotated[
         Path | None,
@@ -273,7 +266,7 @@ def bench(
         )
     from .bench import measure
 
-    measure(settings, quality, context, runs, quick, wide, json_file)
+    measure(settings, quality, context, runs, quick, json_file)
 
 
 # --- serving --------------------------------------------------------------------------------------
@@ -312,7 +305,7 @@ def serve(
 
     Without an option, 'redraft serve' listens on http://127.0.0.1:7331 and needs no key.
     """
-    from .logs import log_to_stderr
+    from ..settings import log_to_stderr
     from .serve import run_cluster, run_server
 
     log_to_stderr()
@@ -353,8 +346,8 @@ def lsp(
     from redraft.lsp.connection.server import run_stdio, run_tcp
 
     from ..engine_process.client import EngineClient
+    from ..settings import log_to_stderr
     from .console import err
-    from .logs import log_to_stderr
     from .lsp_token import given_token, host_and_port, tell_listening
 
     running.check_server(server)
