@@ -140,7 +140,7 @@ def test_stopped_it_keeps_what_there_is(
     monkeypatch.setattr(bench, "amount_of", lambda *_: SMALL)
     file = tmp_path / "bench.json"
     with pytest.raises(typer.Exit) as ended:
-        bench.measure(Settings(), "medium", None, None, False, False, file)
+        bench.measure(Settings(), "medium", None, None, False, file)
     assert ended.value.exit_code == bench.STOPPED
     written = json.loads(file.read_text(encoding="utf-8"))
     assert (len(written["cells"]), written["typing"], written["complete"]) == (3, [], False)
