@@ -14,9 +14,9 @@ from .decode.completion import Brief, Draft
 from .decode.passes import Completions, Passes
 from .decode.sampling import confidence, softmax
 from .errors import InvalidRequest, NoChatTemplate, WeightsError
-from .prompt.chat import ChatTemplate
-from .prompt.formats import predicts_edits, takes_grammars
-from .prompt.render import Prompt
+from .prompts.chat import ChatTemplate
+from .prompts.format import Prompt
+from .prompts.registry import predicts_edits, takes_grammars
 from .records import (
     Ability,
     Conversation,

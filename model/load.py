@@ -16,8 +16,8 @@ from .decode.pass_costs import PassPrices
 from .errors import InvalidRequest
 from .network.quantize import HALF
 from .predict import Loader, LoadProgress, Model, warm_up
-from .prompt.chat import ChatTemplate
-from .prompt.tokens import Tokenizer
+from .prompts.chat import ChatTemplate
+from .prompts.tokenizer import Tokenizer
 from .runtime.backend import Backend
 from .runtime.device import Device, Served, choose
 from .runtime.huge_pages import collapse

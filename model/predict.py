@@ -16,6 +16,7 @@ from .decode.answers import Reader
 from .decode.completion import Brief, Plan, plan_for
 from .decode.drafts import Odds
 from .decode.endings import AnswerLimits
+from .decode.grammar import Constraint, ForcedText, GrammarConstraint
 from .decode.growing_canvas import grow
 from .decode.next_edit import SEARCH, WIDEST, rewrite
 from .decode.pass_costs import PassPrices
@@ -26,13 +27,10 @@ from .decode.retry import Around, write_fitting
 from .decode.speculative import write
 from .edits.half_blocks import openers
 from .errors import InvalidRequest
-from .prompt.chat import ChatTemplate
-from .prompt.constraints import Constraint
-from .prompt.foreign import Declined
-from .prompt.formats import format_of
-from .prompt.grammars import WholeAnswer
-from .prompt.render import REDRAFT_3, Prompt
-from .prompt.tokens import Tokenizer
+from .prompts.chat import ChatTemplate
+from .prompts.format import Declined, Prompt
+from .prompts.registry import REDRAFT_3, format_of
+from .prompts.tokenizer import Tokenizer
 from .records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
 from .runtime.backend import CHUNK, Backend, Cancelled, Denoises, Sequence
 from .runtime.prefix_cache import PrefixCache
@@ -203,17 +201,18 @@ def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constrain
     Raises:
         InvalidRequest: the request's grammar cannot be enforced or fulfilled.
     """
+    config, tokenizer = model.backend.config, model.tokenizer
     if request.grammar is None:
-        return prompt.constraint
-    is_causal = model.backend.config.verifier == "ar"
+        return ForcedText(prompt.forced, tokenizer) if prompt.forced else None
+    is_causal = config.verifier == "ar"
     if prompt.room or not is_causal:
         how = "with the text around the cursor" if is_causal else "in any order"
         raise InvalidRequest(
             f"{model.name} writes what goes in {how}, so that no grammar can be held against it. "
             "Leave the grammar out, or choose a model that fills in from left to right."
         )
-    end_token = prompt.permitted[0] if prompt.permitted else model.backend.config.end_token
-    whole = WholeAnswer(request.grammar, model.tokenizer, end_token, prompt.forced)
+    end_token = prompt.permitted[0] if prompt.permitted else config.end_token
+    whole = GrammarConstraint(request.grammar, tokenizer, end_token, prompt.forced)
     whole.check_room(request.max_tokens)
     return whole
 

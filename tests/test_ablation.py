@@ -16,10 +16,10 @@ from redraft.evals.figures.samples import CommitChange
 from redraft.evals.latency.workspace_cost import unpack
 from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
-from redraft.model.prompt.render import render
 from redraft.model.records import Candidate, Confidence, Prediction
 from redraft.model.runtime.prefix_cache import PrefixCache
 from support.fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
+from support.tiny import rendered
 from support.training_sources import write_lines
 
 BUDGET = 8_000
@@ -40,7 +40,9 @@ def step() -> CommitMoment:
 def prompt(without: frozenset[ContextKind] = frozenset()) -> str:
     """What the model reads."""
     request, tokenizer = gather(step(), BUDGET, without).request, fake_tokenizer()
-    return tokenizer.decode(render(request, tokenizer, small_config(), BUDGET).tokens)
+    return tokenizer.decode(
+        rendered(request, tokenizer, small_config(verifier="ar"), BUDGET).tokens
+    )
 
 
 def test_with_all_the_prompt_holds_edits_definitions_and_far_lines() -> None:

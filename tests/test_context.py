@@ -10,12 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redraft.lsp.context.excerpts import Diagnostic, Piece
 from redraft.lsp.context.gather import Context, Gathered, OpenFile, View
-from redraft.model.prompt.render import render
-from redraft.model.prompt.tokens import REGION
+from redraft.model.prompts.tokenizer import REGION
 from redraft.model.records import EditRequest, RecentEdit, Task
 from redraft.model.text.common import common_head
 from support.shop import CART, FILES, MAIN, indexer_of, put, view
-from support.tiny import tiny_config, tiny_tokenizer
+from support.tiny import rendered, tiny_config, tiny_tokenizer
 
 #: Whatever else the machine is doing.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=20)
@@ -30,13 +29,13 @@ def names(pieces: tuple[Piece, ...]) -> list[str]:
     return [piece.name or piece.kind for piece in pieces]
 
 
-def rendered(seen: View, gathered: Gathered, task: Task = "next_edit") -> tuple[int, ...]:
+def tokens_of(seen: View, gathered: Gathered, task: Task = "next_edit") -> tuple[int, ...]:
     request = EditRequest(
         *(task, seen.path, seen.text, seen.cursor),
         related=gathered.related,
         region=gathered.region.lines,
     )
-    return render(request, tiny_tokenizer(), tiny_config(), 40_000).tokens
+    return rendered(request, tiny_tokenizer(), tiny_config(), 40_000).tokens
 
 
 def test_definitions_of_what_the_cursor_is_near_are_shown_with_reason_and_cost() -> None:
@@ -174,7 +173,7 @@ def test_the_prompt_drops_none_of_the_pieces(budget: int) -> None:
         region=found.region.lines,
     )
     # The tiny vocabulary takes about two and a half times the tokens that budgets count in.
-    cut = render(request, tiny_tokenizer(), tiny_config(), int(2.5 * budget)).cut
+    cut = rendered(request, tiny_tokenizer(), tiny_config(), int(2.5 * budget)).cut
     assert "related" not in cut
 
 
@@ -185,14 +184,14 @@ def test_typing_within_a_line_changes_neither_pieces_nor_what_is_before_the_regi
 ) -> None:
     context, seen = Context(indexer_of(FILES)), view()
     first = context.gather(seen)
-    start = rendered(seen, first)
+    start = tokens_of(seen, first)
     for character in text:
         seen = typed(seen, character)
         found = context.gather(seen)
         assert found.pieces == first.pieces
         assert found.region.lines == first.region.lines
     before_region = start.index(tiny_tokenizer().mark(REGION))
-    assert common_head(start, rendered(seen, context.gather(seen))) > before_region
+    assert common_head(start, tokens_of(seen, context.gather(seen))) > before_region
 
 
 def test_moving_within_the_region_only_adds_behind() -> None:
@@ -234,7 +233,7 @@ def test_a_definition_that_changed_is_shown_as_it_is_now() -> None:
 def test_both_tasks_begin_their_prompts_with_the_same_excerpts() -> None:
     seen = view()
     found = Context(indexer_of(FILES)).gather(seen)
-    infill, edit = rendered(seen, found, "infill"), rendered(seen, found)
+    infill, edit = tokens_of(seen, found, "infill"), tokens_of(seen, found)
     shared = next(i for i, (a, b) in enumerate(zip(infill, edit, strict=False)) if a != b)
     tokenizer = tiny_tokenizer()
     head = [tokenizer.decode([token]) for token in infill[:shared]]

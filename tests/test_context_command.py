@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from redraft.lsp.context.gather import Context, View
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
-from redraft.model.prompt.render import render
 from redraft.server.commands import show_context as command
 from redraft.server.commands.complete import FilePlace
 from redraft.server.commands.show_context import (
@@ -20,7 +19,7 @@ from redraft.server.commands.show_context import (
 from redraft.server.settings import Settings
 from support.command import call, is_one_red_line
 from support.shop import FILES, MAIN, indexer_of, view
-from support.tiny import tiny_config, tiny_tokenizer
+from support.tiny import rendered, tiny_config, tiny_tokenizer
 
 
 @pytest.fixture
@@ -47,7 +46,7 @@ def test_the_parts_add_up_to_the_prompt(task: str) -> None:
     seen = view()
     gathered = Context(indexer_of(FILES)).gather(seen)
     request = request_for(seen, gathered, task)  # type: ignore[arg-type]
-    prompt = render(request, tiny_tokenizer(), tiny_config(), 4_000)
+    prompt = rendered(request, tiny_tokenizer(), tiny_config(), 4_000)
     found = parts(seen, task, 4_000)
     assert sum(part.tokens for part in found) == len(prompt.tokens)
     assert [part.what for part in found if part.tokens] == [
@@ -60,7 +59,7 @@ def test_the_parts_add_up_to_the_prompt(task: str) -> None:
 
 
 def test_a_piece_that_the_prompt_had_no_room_for_is_named() -> None:
-    found = parts(view(), "next_edit", 120)
+    found = parts(view(), "next_edit", 40)
     told = [part for part in found if part.what == "left out" and "no room" in part.why]
     assert [part.where for part in told] == ["shop/cart.py"]
 
@@ -70,7 +69,7 @@ def test_the_prompt_is_spelled_with_its_marks_by_name() -> None:
     request = request_for(seen, Context(indexer_of(FILES)).gather(seen), "next_edit")
     text = spelled(request, tiny_tokenizer(), tiny_config(), 20_000)
     assert text.startswith("<file_sep>shop/cart.py\n")
-    assert "\n<jupyter_output>1|" in text
+    assert "\n<jupyter_output>" in text and "<issue_comment>" in text
     assert text.endswith("\n<jupyter_script>")
 
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from redraft.model.decode.completion import AUTOREGRESSIVE, Plan, plan_for
 from redraft.model.decode.endings import AnswerLimits
-from redraft.model.prompt.constraints import Beginning
+from redraft.model.decode.grammar import Beginning
 from support.denoising import PROMPT, Begins, write
 from support.fake_backend import (
     END,

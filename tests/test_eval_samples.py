@@ -17,7 +17,7 @@ from redraft.evals.sandbox.sandbox import run_program
 from redraft.lsp.editor.history import SHOWN_EDITS
 from redraft.model.edits.hunks import recent_edit
 from redraft.model.errors import SettingsError
-from redraft.model.prompt.render import window
+from redraft.model.prompts.redraft3 import window
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from redraft.model.wire import check_request
 from support.training_sources import write_lines

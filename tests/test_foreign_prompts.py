@@ -10,22 +10,23 @@ from pathlib import Path
 import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.errors import InvalidAnswer, SettingsError
-from redraft.model.prompt.foreign import Declined, Read, as_it_was
-from redraft.model.prompt.formats import (
-    FORMATS,
+from redraft.model.prompts.diffs import as_it_was
+from redraft.model.prompts.format import Declined, ParsedEdit, Prompt
+from redraft.model.prompts.registry import (
     IN_PLACE,
+    OTHERS,
     check_format,
     format_of,
     native_format,
     predicts_edits,
     takes_grammars,
 )
-from redraft.model.prompt.render import Prompt
-from redraft.model.prompt.tokens import END, Tokenizer, _byte_of_char, build_bpe
-from redraft.model.prompt.zeta import marker_offsets
+from redraft.model.prompts.sweep import read_sweep
+from redraft.model.prompts.tokenizer import END
+from redraft.model.prompts.zeta import marker_offsets, read_zeta2
 from redraft.model.records import EditRequest, RecentEdit, RelatedFile, Task
-from redraft.server.wires.prompts.sweep import read_sweep
-from redraft.server.wires.prompts.zeta import read_zeta2
+from support import tiny
+from support.tiny import byte_tokenizer
 
 GOLDEN = Path(__file__).parent / "golden_prompts"
 QWEN = (
@@ -44,14 +45,7 @@ VOCABULARIES = {
 }  # fmt: skip
 
 
-def vocabulary(names: tuple[str, ...]) -> Tokenizer:
-    """Byte by byte, with these special tokens."""
-    vocab = {char: i for i, char in enumerate(_byte_of_char())}
-    special = {len(vocab) + i: name for i, name in enumerate(names)}
-    return Tokenizer(build_bpe(vocab | {n: i for i, n in special.items()}, [], special), special)
-
-
-TOKENIZERS = {name: vocabulary(names) for name, names in VOCABULARIES.items()}
+TOKENIZERS = {name: byte_tokenizer(names) for name, names in VOCABULARIES.items()}
 LINES = [
     "import os", "", "", "def area(width, height):", "    size = width * height", "    return size",
     "", "", "class Box:", '    """Holds things."""', "", "    def __init__(self, width, height):",
@@ -79,9 +73,7 @@ REQUEST = EditRequest(
 
 def rendered(name: str, request: EditRequest, budget: int = 20_000) -> Prompt:
     config = ModelConfig(prompt_format=name, end_token=TOKENIZERS[name].mark(END))
-    prompt = format_of(name).render(request, TOKENIZERS[name], config, budget)
-    assert isinstance(prompt, Prompt)
-    return prompt
+    return tiny.rendered(request, TOKENIZERS[name], config, budget)
 
 
 def spelled(name: str, prompt: Prompt) -> str:
@@ -104,14 +96,14 @@ def golden(name: str) -> EditRequest:
     return replace(REQUEST, task=task_of(name), region=region)
 
 
-@pytest.mark.parametrize("name", list(FORMATS))
+@pytest.mark.parametrize("name", list(OTHERS))
 def test_a_prompt_is_its_golden_file_byte_for_byte(name: str) -> None:
     request = golden(name)
     expected = (GOLDEN / f"{name}.txt").read_bytes().decode()
     assert spelled(name, rendered(name, request)) == expected
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name != IN_PLACE])
+@pytest.mark.parametrize("name", [name for name in OTHERS if name != IN_PLACE])
 def test_every_format_has_a_vocabulary_that_is_told_apart(name: str) -> None:
     check_format(name, VOCABULARIES[name])
     called = {
@@ -132,7 +124,7 @@ def test_a_format_needs_its_tokens() -> None:
 
 
 def test_what_is_written_for_sweep_is_what_our_own_wire_reads() -> None:
-    excerpt, _ = read_sweep(spelled("sweep", rendered("sweep", REQUEST)))
+    excerpt = read_sweep(spelled("sweep", rendered("sweep", REQUEST)))
     at = TEXT.count("\n", 0, CURSOR)
     assert excerpt.region == "\n".join(LINES[at - 10 : at + 11])
     assert excerpt.path == "box.py"
@@ -142,7 +134,7 @@ def test_what_is_written_for_sweep_is_what_our_own_wire_reads() -> None:
 @pytest.mark.parametrize("name", ["zeta-2", "zeta-2.1"])
 def test_what_is_written_for_zeta_is_what_our_own_wire_reads(name: str) -> None:
     prompt = rendered(name, golden(name))
-    excerpt, _ = read_zeta2(spelled(name, prompt))
+    excerpt = read_zeta2(spelled(name, prompt))
     assert excerpt.region == "\n".join(LINES[slice(*prompt.region)])
     first = sum(len(line) + 1 for line in LINES[: prompt.region[0]])
     assert excerpt.cursor == CURSOR - first
@@ -156,7 +148,7 @@ def test_text_behind_the_cursor_takes_its_share_of_a_full_prompt(name: str, shar
     assert behind / 2_000 == pytest.approx(share, abs=0.04)
 
 
-@pytest.mark.parametrize("name", list(FORMATS))
+@pytest.mark.parametrize("name", list(OTHERS))
 def test_a_small_budget_leaves_far_parts_out_and_says_so(name: str) -> None:
     request = replace(
         REQUEST, task=task_of(name), related=(RelatedFile("far.py", "x = 1\n" * 500),)
@@ -268,7 +260,7 @@ def test_weights_that_only_fill_in_are_not_asked_for_edits() -> None:
     assert isinstance(found, Declined) and "mine" in found.reason
 
 
-@pytest.mark.parametrize("name", list(FORMATS))
+@pytest.mark.parametrize("name", list(OTHERS))
 def test_what_a_format_says_it_can_is_what_it_does(name: str) -> None:
     config = ModelConfig(name="mine", prompt_format=name)
     asked = format_of(name).render(REQUEST, TOKENIZERS[name], config, 20_000)
@@ -359,13 +351,13 @@ def test_a_window_beside_an_insertion_moves_with_it(
     assert as_it_was(request, *region) == expected
 
 
-def read(name: str, request: EditRequest, answer: str, ended: bool = True) -> Read | None:
+def read(name: str, request: EditRequest, answer: str, ended: bool = True) -> ParsedEdit | None:
     """``answer`` read back; what of it the prompt already holds is not written again."""
     prompt = rendered(name, request)
-    return format_of(name).read(prompt, request, answer.removeprefix(prompt.begun), ended)
+    return format_of(name).parse(prompt, request, answer.removeprefix(prompt.begun), ended)
 
 
-def made(request: EditRequest, found: Read | None) -> str:
+def made(request: EditRequest, found: ParsedEdit | None) -> str:
     assert found is not None
     return request.text[: found.start] + found.text + request.text[found.end :]
 

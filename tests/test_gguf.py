@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.errors import WeightsError
-from redraft.model.prompt.tokens import Tokenizer, _byte_of_char
+from redraft.model.prompts.tokenizer import byte_alphabet
 from redraft.model.runtime.rope import rope_tables
 from redraft.model.weights import gguf as gguf_module
 from redraft.model.weights.gguf import (
@@ -22,6 +22,7 @@ from redraft.model.weights.gguf import (
     tensor_shapes,
     tokenizer_data,
 )
+from redraft.model.weights.vocabularies import gguf_tokenizer
 from support.tiny_gguf import HEADS, HIDDEN, KV_HEADS, VOCAB, gguf, interleave, random, write_llama
 
 QUANTS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q8_0"]
@@ -228,15 +229,15 @@ def test_positions_that_are_stretched_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_text_is_cut_as_the_file_says(rule: str, expected: list[str]) -> None:
-    tokens = list(_byte_of_char())
+    tokens = list(byte_alphabet())
     data = {"tokens": [*tokens, "</s>"], "merges": [], "special": {256: "</s>"}, "pre": rule}
-    cuts = Tokenizer.from_gguf(data)._bpe.pre_tokenizer
+    cuts = gguf_tokenizer(data)._bpe.pre_tokenizer
     assert cuts is not None
     text = "  foo(bar12)\n 한글x"
     ends = [end for _, (_, end) in cuts.pre_tokenize_str(text)]
     assert [text[a:b] for a, b in pairwise([0, *ends])] == expected
     with pytest.raises(WeightsError, match=r"'tekken'.*starcoder.*deepseek-coder.*folder"):
-        Tokenizer.from_gguf({**data, "pre": "tekken"})
+        gguf_tokenizer({**data, "pre": "tekken"})
 
 
 def test_a_file_cut_anywhere_is_refused(file: Path, tmp_path: Path) -> None:

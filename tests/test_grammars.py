@@ -11,9 +11,9 @@ import pytest
 from redraft.model.decode import speculative
 from redraft.model.decode.completion import Brief, Plan
 from redraft.model.decode.endings import AnswerLimits
+from redraft.model.decode.grammar import GrammarConstraint
 from redraft.model.decode.passes import Completions, Passes
 from redraft.model.errors import InvalidRequest
-from redraft.model.prompt.grammars import WholeAnswer
 from redraft.model.records import Grammar
 from redraft.server.wires.guided import INFILLS
 from support.fake_backend import (
@@ -55,7 +55,7 @@ def write(
         vocab_bytes=VOCAB,
         plan=Plan(threshold=0.9, **plan),
         limits=AnswerLimits(max_tokens=max_tokens),
-        constraint=WholeAnswer(grammar, TOKENIZER, END),
+        constraint=GrammarConstraint(grammar, TOKENIZER, END),
         source=np.asarray(PROMPT, np.int64),
     )
     return speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(0))
@@ -138,7 +138,7 @@ def test_an_answer_that_runs_out_of_tokens_is_brought_to_its_end(
 
 
 def test_a_grammar_that_needs_more_tokens_is_refused_with_how_many() -> None:
-    whole = WholeAnswer(Grammar("json_schema", json.dumps(SCHEMA)), TOKENIZER, END)
+    whole = GrammarConstraint(Grammar("json_schema", json.dumps(SCHEMA)), TOKENIZER, END)
     with pytest.raises(InvalidRequest, match=r"'max_tokens' is 5.*has 1[0-9] tokens"):
         whole.check_room(5)
     whole.check_room(40)
@@ -160,12 +160,14 @@ DEMANDS_ITSELF = {"type": "object", "required": ["a"], "properties": {"a": {"$re
 )
 def test_a_schema_that_cannot_be_fulfilled_is_refused(schema: object, says: str) -> None:
     with pytest.raises(InvalidRequest, match=says):
-        WholeAnswer(Grammar("json_schema", json.dumps(schema)), TOKENIZER, END).check_room(200)
+        GrammarConstraint(Grammar("json_schema", json.dumps(schema)), TOKENIZER, END).check_room(
+            200
+        )
 
 
 def test_a_refusal_names_the_field_that_brought_the_grammar() -> None:
     with pytest.raises(InvalidRequest, match=r"^'guided_regex': the regular expression cannot"):
-        WholeAnswer(Grammar("regex", "(a", "guided_regex"), TOKENIZER, END)
+        GrammarConstraint(Grammar("regex", "(a", "guided_regex"), TOKENIZER, END)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_a_refusal_names_the_field_that_brought_the_grammar() -> None:
 )
 def test_a_grammar_that_cannot_be_read_is_refused(grammar: Grammar) -> None:
     with pytest.raises(InvalidRequest):
-        WholeAnswer(grammar, TOKENIZER, END)
+        GrammarConstraint(grammar, TOKENIZER, END)
 
 
 @pytest.mark.parametrize("grammar", [
@@ -182,13 +184,13 @@ def test_a_grammar_that_cannot_be_read_is_refused(grammar: Grammar) -> None:
     Grammar("lark", 'start: NUMBER\nNUMBER: /[0-9]{3}/'),
 ])  # fmt: skip
 def test_what_must_be_written_first_stands_before_the_grammar(grammar: Grammar) -> None:
-    whole = WholeAnswer(grammar, TOKENIZER, END, forced='re"t')
+    whole = GrammarConstraint(grammar, TOKENIZER, END, forced='re"t')
     assert whole.legal([], ids('re"t123')) == 7
     assert whole.legal([], ids("123")) == 0
 
 
 def test_a_state_follows_what_is_written_back_and_forth() -> None:
-    whole = WholeAnswer(Grammar("regex", "ab*c"), TOKENIZER, END)
+    whole = GrammarConstraint(Grammar("regex", "ab*c"), TOKENIZER, END)
     for written, further in [("abb", "bc"), ("a", "bc"), ("abc", ""), ("", "a"), ("ab", "bc")]:
         mask = whole.allowed(ids(written))
         allowed = {VOCAB[i].decode("latin1") for i in np.flatnonzero(mask) if i != END}
@@ -206,7 +208,7 @@ def test_a_state_follows_what_is_written_back_and_forth() -> None:
     ],
 )
 def test_ready_made_answers_of_an_infill(kind: str, fits: str, does_not: str) -> None:
-    whole = WholeAnswer(Grammar("regex", INFILLS[kind]), TOKENIZER, END)
+    whole = GrammarConstraint(Grammar("regex", INFILLS[kind]), TOKENIZER, END)
     assert whole.legal([], ids(fits)) == len(ids(fits))
     assert whole.legal([], ids(does_not)) < len(ids(does_not))
     assert re.fullmatch(INFILLS[kind], fits) and not re.fullmatch(INFILLS[kind], does_not)

@@ -288,15 +288,13 @@ def test_a_stream_carries_the_answer_in_one_piece() -> None:
     assert chunk["usage"]["total_tokens"] == 45
 
 
-def test_diffusing_streams_the_whole_region_in_each_state() -> None:
+def test_diffusing_streams_a_region_once_it_is_whole() -> None:
     content = mercury_as_cursortab([], ["a", "b<|cursor|>", "c"], [])
     predictor = editing((2, 2, ["B2"]))
-    #: In the model's own format.
-    predictor.states = [(None, None, None), ("2-2\n", None, None), ("2-2\n", "B", None)]
-    chunks = events(PATH, mercury_body(content, diffusing=True), predictor)
-    texts = [chunk["choices"][0]["delta"]["content"] for chunk in chunks]
-    assert texts == [f"```\na\n{shown}\nc\n```" for shown in ("░░", "B░", "B2")]
-    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None, None, "stop"]
+    predictor.states = [("a\n", None), ("a\n", "B")]
+    [chunk] = events(PATH, mercury_body(content, diffusing=True), predictor)
+    assert chunk["choices"][0]["delta"]["content"] == "```\na\nB2\nc\n```"
+    assert chunk["choices"][0]["finish_reason"] == "stop"
 
 
 def test_a_prompt_that_cannot_be_read_can_be_streamed() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import aiohttp
 import pytest
 from redraft.model.errors import EngineGone
+from redraft.model.prompts.registry import Middle, recognise
 from redraft.model.records import EditRequest, ModelStatus
 from redraft.server.app import create_app
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
-from redraft.server.wires.prompts.markers import Middle, recognise
 from support.predictor import READY, ScriptedPredictor, infill
 from support.served import events, eventually, post, served
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from redraft.model.errors import ModelNotReady, SettingsError
+from redraft.model.prompts.excerpt import MAX_RELATED
+from redraft.model.prompts.registry import Middle, Unknown, recognise
 from redraft.server.app import create_app
 from redraft.server.http.bodies import LARGE_BODY
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
 from redraft.server.wires import openai
-from redraft.server.wires.prompts.markers import Middle, Unknown, recognise
-from redraft.server.wires.prompts.regions import MAX_RELATED
 from support.edit_prompts import mercury_as_cursortab, mercury_body, zeta2_as_zed
 from support.predictor import ScriptedPredictor
 from support.served import eventually, send, served
@@ -187,7 +187,7 @@ def test_of_thousands_of_files_the_most_useful_are_read(head: str, one: str, tai
     prompt += "".join(one.format(i) for i in range(5_000)) + tail
     meant = recognise(prompt)
     assert not isinstance(meant, Unknown)
-    related = meant.related if isinstance(meant, Middle) else meant.excerpt.related
+    related = meant.related
     assert [file.path for file in related] == [f"{i}.py" for i in reversed(range(MAX_RELATED))]
 
 

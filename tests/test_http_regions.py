@@ -8,15 +8,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from redraft.model.errors import InvalidRequest
-from redraft.model.prompt.answers import replace_lines
+from redraft.model.prompts.answers import replace_lines
+from redraft.model.prompts.diffs import fenced_diffs, original_and_updated, unified_diffs
+from redraft.model.prompts.excerpt import (
+    Excerpt,
+    Unreadable,
+    placed,
+    reports_in,
+    rewrite,
+    to_request,
+)
+from redraft.model.prompts.mercury import read_mercury
+from redraft.model.prompts.registry import recognise
 from redraft.model.records import Candidate, Confidence, Diagnostic, EditRequest, RecentEdit
 from redraft.model.wire import check_request
-from redraft.server.wires.prompts.diffs import fenced_diffs, original_and_updated, unified_diffs
-from redraft.server.wires.prompts.markers import Rewrite, recognise
-from redraft.server.wires.prompts.mercury import read_mercury
-from redraft.server.wires.prompts.regions import Excerpt, edit_request, rewrite
-from redraft.server.wires.prompts.reported import placed, reports_in
-from redraft.server.wires.prompts.zeta import Unreadable, Writer
 from support.edit_prompts import (
     mercury_applied,
     mercury_as_cursortab,
@@ -92,14 +97,14 @@ def excerpts(draw: st.DrawFn) -> tuple[Excerpt, list[str], LineEdit]:
     after = "".join(line + draw(BREAK) for line in draw(st.lists(LINE, max_size=4)))
     after += draw(LINE)  # without a line end at the end of the file
     cursor = draw(st.integers(0, len(region)))
-    return Excerpt("a.py", before, region, after, cursor), lines, draw(edits(len(lines)))
+    return Excerpt("a.py", before, region, after, cursor, write=str), lines, draw(edits(len(lines)))
 
 
 @settings(max_examples=300, deadline=None)
 @given(excerpts())
 def test_no_byte_outside_the_edit_changes(drawn: tuple[Excerpt, list[str], LineEdit]) -> None:
     excerpt, lines, (first, last, new) = drawn
-    request = edit_request(excerpt, TEMPLATE)
+    request = to_request(excerpt, TEMPLATE)
     assert request is not None
     check_request(request)
     assert request.region == (excerpt.before.count("\n"), excerpt.before.count("\n") + len(lines))
@@ -130,23 +135,23 @@ def test_every_client_gets_the_edit_and_nothing_else(data: st.DataObject) -> Non
     if not expected or not region:  # clients cannot tell an empty line from none
         return
 
-    def answered(excerpt: Excerpt, write: Writer) -> str:
-        request = edit_request(excerpt, TEMPLATE)
+    def answered(excerpt: Excerpt) -> str:
+        request = to_request(excerpt, TEMPLATE)
         assert request is not None
         check_request(request)
-        return write(excerpt, rewrite(excerpt, candidate(request, edit)))
+        return excerpt.write(rewrite(excerpt, candidate(request, edit)))
 
     def recognised(prompt: str) -> str:
-        meant = recognise(prompt)
-        assert isinstance(meant, Rewrite)
-        return answered(meant.excerpt, meant.write)
+        excerpt = recognise(prompt)
+        assert isinstance(excerpt, Excerpt)
+        return answered(excerpt)
 
     marked = f"{region[:cursor]}<|cursor|>{region[cursor:]}"
     for content in (
         mercury_as_zed(before, marked, after),
         mercury_as_cursortab(before.split("\n")[:-1], marked.split("\n"), after.split("\n")[1:]),
     ):
-        new = mercury_applied(answered(*read_mercury(content)))
+        new = mercury_applied(answered(read_mercury(content)))
         assert new == (None if expected == region else expected)
     assert zeta1_applied(recognised(zeta1_as_zed(before, region, after, cursor))) == expected
     cut = data.draw(st.integers(0, len(lines)), "cut")
@@ -186,18 +191,17 @@ FRAGMENTS = st.lists(
 @example("--- a/x\n-old\n--- a/x\n", True)
 def test_whatever_is_made_of_markers_is_refused_or_a_sound_request(text: str, edit: bool) -> None:
     try:
-        meant = Rewrite(*read_mercury(text)) if edit else recognise(text)
+        excerpt = read_mercury(text) if edit else recognise(text)
     except (InvalidRequest, Unreadable):
         return
-    if isinstance(meant, Rewrite):
-        excerpt = meant.excerpt
-        request = edit_request(excerpt, TEMPLATE)
+    if isinstance(excerpt, Excerpt):
+        request = to_request(excerpt, TEMPLATE)
         assert request is not None
         check_request(request)
-        assert isinstance(meant.write(excerpt, None), str)
+        assert isinstance(excerpt.write(None), str)
         changed = rewrite(excerpt, candidate(request, (1, 1, ["changed"])))
         if changed is not None:
-            assert "changed" in meant.write(excerpt, changed)
+            assert "changed" in excerpt.write(changed)
 
 
 MB = 2**20

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from redraft.model.prompts.registry import Unknown, recognise
 from redraft.model.records import RecentEdit
-from redraft.server.wires.prompts.markers import Unknown, recognise
 from support.edit_prompts import (
     zeta1_applied,
     zeta1_as_zed,

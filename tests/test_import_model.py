@@ -18,13 +18,14 @@ from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.network.onnx_files import materialise
 from redraft.model.network.quantize import format_of, quantize_blocks, quantize_nibbles
 from redraft.model.predict import predict
-from redraft.model.prompt.tokens import END, MASK, Tokenizer
+from redraft.model.prompts.tokenizer import END, MASK
 from redraft.model.records import EditRequest
 from redraft.model.runtime import device, onnx_backend
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.weights import provide
 from redraft.model.weights.huggingface import checkpoint_sha256, read_hf_checkpoint
 from redraft.model.weights.import_model import import_model
+from redraft.model.weights.vocabularies import read_tokenizer
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from support.reference import Reference
@@ -74,7 +75,7 @@ def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 def test_conventions_come_from_the_family(published: Published) -> None:
     layout = published.layout
     config, tensors, path = read_hf_checkpoint(published.folder)
-    tokenizer = Tokenizer.from_file(path)
+    tokenizer = read_tokenizer(path)
     assert (config.attention, config.block) == (layout.attention, layout.block)
     assert config.logit_shift == layout.shift
     assert config.rope_base == layout.rope_base

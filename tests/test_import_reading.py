@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.prompt.marks import find_marks
-from redraft.model.prompt.tokens import END, MARKS, SUFFIX, Tokenizer
+from redraft.model.prompts.tokenizer import END, MARKS, SUFFIX, find_marks
 from redraft.model.runtime.rope import rope_tables
 from redraft.model.weights.families import architecture, family_of
 from redraft.model.weights.huggingface import read_hf_checkpoint
+from redraft.model.weights.vocabularies import read_tokenizer
 from safetensors.numpy import load_file, save_file
 from support.tiny_hf import (
     LAYOUTS,
@@ -134,7 +134,7 @@ def test_an_index_reaches_no_files_elsewhere(tmp_path: Path) -> None:
 
 def test_text_forges_no_mark_of_another_vocabulary(tmp_path: Path) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["Dream"])
-    tokenizer = Tokenizer.from_file(tmp_path / "hf" / "tokenizer.json")
+    tokenizer = read_tokenizer(tmp_path / "hf" / "tokenizer.json")
     for text in ("a <|fim_suffix|> b", "<|mask|>", "x<|endoftext|>"):
         ids = tokenizer.encode(text)
         assert not set(ids) & set(tokenizer.special)
@@ -149,7 +149,7 @@ def test_a_vocabulary_without_tokenizer_json_encodes_the_same(tmp_path: Path) ->
     data = json.loads((folder / "tokenizer.json").read_text())
     data["pre_tokenizer"] = QWEN2_PRE_TOKENIZER
     (folder / "tokenizer.json").write_text(json.dumps(data))
-    expected = Tokenizer.from_file(folder / "tokenizer.json")
+    expected = read_tokenizer(folder / "tokenizer.json")
     added = {str(token["id"]): token for token in data["added_tokens"]}
     (folder / "tokenizer.json").unlink()
     names = {token["content"] for token in added.values()}
@@ -159,7 +159,7 @@ def test_a_vocabulary_without_tokenizer_json_encodes_the_same(tmp_path: Path) ->
     (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]))
     (folder / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": added}))
     _, _, path = read_hf_checkpoint(folder)
-    found = Tokenizer.from_file(path)
+    found = read_tokenizer(path)
     assert found.special == expected.special
     for text in ("def foo():\n        return  x1234\n\n", "don't <|fim_pad|> é日\t", TEXT):
         assert found.encode(text) == expected.encode(text)
@@ -169,7 +169,7 @@ def test_a_vocabulary_without_tokenizer_json_encodes_the_same(tmp_path: Path) ->
 def test_reserved_tokens_become_marks_where_no_name_fits() -> None:
     special = {0: "<|begin_of_text|>", 1: "<|end_of_text|>", 2: "<|eot_id|>"}
     special |= {i: f"<|reserved_special_token_{i}|>" for i in range(3, 12)}
-    found = find_marks(special, MARKS)
+    found = find_marks(special)
     assert found[END] == 1
     assert set(found) == set(MARKS) and len(set(found.values())) == len(MARKS)
     assert not {0, 2} & set(found.values())

@@ -33,14 +33,13 @@ USES_TORCH = {
 LEVELS = {
     "model": (
         "__init__ errors config silence memo validation release", "records", "wire remote queue",
-        "text", "edits prompt network", "rules weights", "edits.verdict",
+        "text", "edits network", "rules", "edits.verdict prompts", "weights",
         "runtime", "decode", "calibrate", "conversation predict",
         "load engine training",
     ),
     "lsp": ("settings", "editor", "context", "session", "recording", "connection"),
     "server": (
-        "settings", "http", "wires.prompts", "wires", "app", "engine_process", "scaling",
-        "commands",
+        "settings", "http", "wires", "app", "engine_process", "scaling", "commands",
     ),
     "evals": ("figures recordings sandbox", "benchmarks latency", "replay", "gate"),
 }  # fmt: skip

@@ -12,8 +12,8 @@ from redraft.model.decode import speculative
 from redraft.model.decode.completion import AUTOREGRESSIVE, Brief, Draft, Plan, plan_for
 from redraft.model.decode.drafts import Copy, continuation
 from redraft.model.decode.endings import AnswerLimits, sure_part
+from redraft.model.decode.grammar import Constraint
 from redraft.model.decode.passes import Completions, Passes
-from redraft.model.prompt.constraints import Constraint
 from redraft.model.records import CanvasState
 from redraft.model.runtime.backend import Cancelled
 from support.denoising import PLAIN, PROMPT, Begins, sequence_over, write

@@ -10,8 +10,8 @@ from redraft.lsp.session import exclusions
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits import rules as edit_rules
 from redraft.model.memo import Memo
-from redraft.model.prompt import fitting, render
-from redraft.model.prompt.tokens import Tokenizer
+from redraft.model.prompts import pieces, redraft3
+from redraft.model.prompts.tokenizer import Tokenizer
 
 
 def test_a_value_is_computed_once_and_nothing_is_one_too() -> None:
@@ -92,20 +92,20 @@ def tokenizer() -> Tokenizer:
 
 
 def test_costs_of_long_lines_are_bounded_in_bytes(tokenizer: Tokenizer) -> None:
-    before = render._cost_of_short.cache_info().currsize
+    before = redraft3._cost_of_short.cache_info().currsize
     for number in range(60):
         for length in (300, 19_000, 400_000):
             line = f"{number}".rjust(length, "x")
             cost = length + 1 if length < 20_000 else length // 2
-            assert render._cost(tokenizer, line) == cost
-    assert render._COSTS.bytes_held <= 4 << 20
-    assert render._cost_of_short.cache_info().currsize == before  # counted, so short ones alone
+            assert redraft3.line_cost(tokenizer, line) == cost
+    assert redraft3._COSTS.bytes_held <= 4 << 20
+    assert redraft3._cost_of_short.cache_info().currsize == before  # counted, so short ones alone
 
 
 def test_encoded_sections_are_bounded_in_bytes(tokenizer: Tokenizer) -> None:
     for number in range(100):
-        fitting.encode(tokenizer, f"{number}".rjust(100_000, "x"))
-    assert fitting._ENCODED.bytes_held <= 16 << 20
+        pieces.encode(tokenizer, f"{number}".rjust(100_000, "x"))
+    assert pieces._ENCODED.bytes_held <= 16 << 20
 
 
 def test_lines_of_texts_are_bounded_in_bytes() -> None:

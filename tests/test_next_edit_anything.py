@@ -11,7 +11,7 @@ from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.questions import Query
 from redraft.model.edits.abstained import Abstained
-from redraft.model.prompt.answers import replace_lines
+from redraft.model.prompts.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from support.workbench import URI, Workbench
 

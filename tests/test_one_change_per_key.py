@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.model.edits.abstained import Abstained
-from redraft.model.prompt.answers import replace_lines
+from redraft.model.prompts.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from support.predictor import predicted
 from support.workbench import Workbench

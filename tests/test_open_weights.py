@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from redraft.model import load
 from redraft.model.decode.completion import AUTOREGRESSIVE
+from redraft.model.decode.grammar import ForcedText
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.network.onnx_files import materialise
 from redraft.model.predict import Model, predict
-from redraft.model.prompt.formats import format_of
-from redraft.model.prompt.render import Prompt
+from redraft.model.prompts.format import Prompt
+from redraft.model.prompts.registry import format_of
 from redraft.model.records import EditRequest, Grammar
 from redraft.model.runtime import onnx_backend
 from redraft.model.weights import provide
@@ -77,7 +78,7 @@ def greedy(reference: Any, layout: Layout, model: Model, prompt: Prompt, count: 
         logits = reference_logits(reference, layout, np.array(tokens))[-1][: config.vocab].copy()
         text = b"".join(vocab[i] for i in written).decode("utf-8", "replace")
         if not text.startswith(prompt.forced):
-            free = prompt.constraint.allowed(text.encode()) if prompt.constraint else None
+            free = ForcedText(prompt.forced, model.tokenizer).allowed(text.encode())
             logits[~free if free is not None else slice(0)] = -np.inf
         if len(written) < 3:
             logits[[i for i in range(config.vocab) if i not in config.text_ids]] = -np.inf

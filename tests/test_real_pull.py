@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from redraft.model.errors import WeightsError
-from redraft.model.prompt.tokens import Tokenizer
+from redraft.model.prompts.tokenizer import Tokenizer
 from redraft.model.weights.provide import pull
 from redraft.model.weights.registry import DEFAULT_MODEL, info
 

@@ -11,7 +11,7 @@ from redraft.model.decode.completion import Draft
 from redraft.model.decode.recent import MOST, RecentAnswers
 from redraft.model.decode.sampling import confidence
 from redraft.model.predict import Model, predict
-from redraft.model.prompt.render import Prompt
+from redraft.model.prompts.format import Prompt
 from redraft.model.records import EditRequest
 from redraft.model.runtime.prefix_cache import PrefixCache
 from support.engines_of import Clock

@@ -13,7 +13,7 @@ import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.errors import SettingsError, UnknownModel, WeightsError
 from redraft.model.network.layout import LAYOUT, forms_of
-from redraft.model.prompt.tokens import MASK, Tokenizer
+from redraft.model.prompts.tokenizer import MASK, Tokenizer
 from redraft.model.weights import combine, manifest, provide, registry
 from redraft.model.weights.adapter import load_adapter
 from redraft.model.weights.fetch import Progress, no_progress

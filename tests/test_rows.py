@@ -6,7 +6,7 @@ import random
 
 import pytest
 from redraft.model.edits.hunks import hunks_of
-from redraft.model.prompt.tokens import EDIT, HISTORY, PREFIX, REGION, SUFFIX
+from redraft.model.prompts.tokenizer import EDIT, HISTORY, PREFIX, REGION, SUFFIX
 from redraft.model.records import RecentEdit
 from redraft.model.training.commits import FileChange
 from redraft.model.training.middles import SourceText

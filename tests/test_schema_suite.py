@@ -18,9 +18,9 @@ import pytest
 from redraft.model.decode import speculative
 from redraft.model.decode.completion import Brief, Plan
 from redraft.model.decode.endings import AnswerLimits
+from redraft.model.decode.grammar import GrammarConstraint
 from redraft.model.decode.passes import Passes
 from redraft.model.errors import InvalidRequest
-from redraft.model.prompt.grammars import WholeAnswer
 from redraft.model.records import Grammar
 from support.fake_backend import END, VOCAB, FakeBackend, Noise, fake_tokenizer, ids, small_config
 
@@ -39,7 +39,7 @@ def _drawn(folder: Path) -> list[Path]:
 
 
 def _answer(schema: str, seed: int) -> str:
-    constraint = WholeAnswer(Grammar("json_schema", schema), TOKENIZER, END)
+    constraint = GrammarConstraint(Grammar("json_schema", schema), TOKENIZER, END)
     constraint.check_room(MAX_TOKENS)
     backend = FakeBackend(Noise(seed, scale=2.0), small_config(verifier="ar"))
     sequence = backend.open(3 * MAX_TOKENS)

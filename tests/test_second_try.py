@@ -10,7 +10,7 @@ from itertools import count
 import pytest
 from redraft.model.decode.completion import AUTOREGRESSIVE, Plan, plan_for
 from redraft.model.predict import Model, predict
-from redraft.model.prompt.tokens import PREFIX
+from redraft.model.prompts.tokenizer import PREFIX
 from redraft.model.records import CanvasState, EditRequest, Prediction
 from redraft.model.runtime.backend import Cancelled
 from redraft.model.runtime.prefix_cache import PrefixCache

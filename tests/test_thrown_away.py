@@ -12,8 +12,8 @@ from redraft.lsp.editor.history import PAUSE_S
 from redraft.lsp.editor.positions import Position, Range
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.hunks import joined
+from redraft.model.prompts.diffs import unified_diffs
 from redraft.model.records import RecentEdit
-from redraft.server.wires.prompts.diffs import unified_diffs
 from support.histories import CODE
 from support.predictor import ScriptedPredictor
 from support.workbench import URI, Workbench

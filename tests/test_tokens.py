@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.errors import WeightsError
-from redraft.model.prompt.tokens import END, MARKS, MASK, Tokenizer, build_bpe, unfinished_word
+from redraft.model.prompts.tokenizer import END, MARKS, MASK, Tokenizer, unfinished_word
+from redraft.model.weights.vocabularies import build_bpe
 from support.tiny import tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()

@@ -17,7 +17,7 @@ from typing import Literal
 
 from redraft.lsp.editor.history import SHOWN_EDITS
 from redraft.model.edits.hunks import Hunk, apply_history, hunks_of, last_burst
-from redraft.model.prompt.render import window
+from redraft.model.prompts.redraft3 import window
 from redraft.model.records import RecentEdit
 from redraft.model.training.commits import end_of_edits, order_hunks
 

@@ -17,7 +17,7 @@ from redraft.model.decode.completion import Plan
 from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.fitting import fit
 from redraft.model.predict import Model, predict
-from redraft.model.prompt.tokens import Tokenizer
+from redraft.model.prompts.tokenizer import Tokenizer
 from redraft.model.records import EditRequest, Prediction
 
 from ..figures.drafts import columns, fields_of

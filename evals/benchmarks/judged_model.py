@@ -17,7 +17,7 @@ from redraft.model.decode.completion import AUTOREGRESSIVE, Plan, plan_for
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.load import KV_BYTES, choose_device, template_in
 from redraft.model.predict import Model, warm_up
-from redraft.model.prompt.tokens import Tokenizer
+from redraft.model.prompts.tokenizer import Tokenizer
 from redraft.model.runtime.device import choose
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.weights.adapter import load_adapter

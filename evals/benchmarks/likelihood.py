@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from redraft.model.decode.regions import region_text
 from redraft.model.predict import Model, prefill, room_for
-from redraft.model.prompt.formats import format_of
-from redraft.model.prompt.render import REDRAFT_3, Prompt
+from redraft.model.prompts.format import Prompt
+from redraft.model.prompts.registry import REDRAFT_3, format_of
 from redraft.model.records import EditRequest
 
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from redraft.model.config import ModelConfig
 from redraft.model.errors import SettingsError
-from redraft.model.prompt.tokens import FILE, Tokenizer
+from redraft.model.prompts.tokenizer import FILE, Tokenizer
 from redraft.model.runtime.backend import Backend, FloatArray, IntArray
 from redraft.model.runtime.backend import Sequence as Cached
 from redraft.model.runtime.kv_memory import size_class

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from redraft.model.edits.ghost_rules import lines_wanted
 from redraft.model.edits.verdict import CANDIDATES
-from redraft.model.prompt.render import window
+from redraft.model.prompts.redraft3 import window
 from redraft.model.records import (
     LEAST_LOG,
     Diagnostic,

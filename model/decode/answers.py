@@ -10,9 +10,7 @@ from ..edits.cut_back import cut_back
 from ..edits.facts import with_facts
 from ..edits.replacement import Replacement
 from ..errors import InvalidAnswer
-from ..prompt.foreign import Read
-from ..prompt.formats import Format
-from ..prompt.render import Prompt
+from ..prompts.format import ParsedEdit, Prompt, PromptFormat
 from ..records import LEAST_LOG, Candidate, Confidence, EditRequest, Source
 from ..rules.diagnostics import mending_first
 from .completion import Draft
@@ -24,7 +22,7 @@ from .sampling import confidence, line_logs
 class Reader:
     """Reads the drafts of one request."""
 
-    written_in: Format
+    written_in: PromptFormat
     prompt: Prompt
     request: EditRequest
     vocab_bytes: Seq[bytes]
@@ -33,14 +31,14 @@ class Reader:
         """Return each change of the document once, best first, or the reason for no candidates."""
         request = self.request
         if request.conversation is not None:
-            answers = (self._candidate(Read(0, 0, draft.text), draft) for draft in drafts)
+            answers = (self._candidate(ParsedEdit(0, 0, draft.text), draft) for draft in drafts)
             return tuple(answers), ""
         found: dict[str, Candidate] = {}  # by the document it makes
         reason = ""
         for draft in drafts:
             ended = draft.ended or (draft.finish == "stop" and self.prompt.room > 0)
             try:
-                change = self.written_in.read(self.prompt, request, draft.text, ended)
+                change = self.written_in.parse(self.prompt, request, draft.text, ended)
             except InvalidAnswer as error:
                 reason = reason or str(error)
                 continue
@@ -61,7 +59,7 @@ class Reader:
         candidates = with_facts(request, ordered[: request.candidates])
         return candidates, "" if candidates else reason
 
-    def _whole(self, change: Read) -> Read:
+    def _whole(self, change: ParsedEdit) -> ParsedEdit:
         """Return a next edit without last lines that would break the file."""
         request = self.request
         if request.task != "next_edit":
@@ -70,7 +68,7 @@ class Reader:
         kept = cut_back(edit, request.path, request.language)
         return change if kept is edit else replace(change, text=kept.new)
 
-    def _candidate(self, change: Read, draft: Draft) -> Candidate:
+    def _candidate(self, change: ParsedEdit, draft: Draft) -> Candidate:
         return Candidate(
             start=change.start,
             end=change.end,
@@ -83,7 +81,7 @@ class Reader:
             family=draft.family,
         )
 
-    def _confidence(self, change: Read, draft: Draft) -> Confidence:
+    def _confidence(self, change: ParsedEdit, draft: Draft) -> Confidence:
         """Return the probabilities of an answer.
 
         Of a rewritten region only the tokens that change something count, and the first one behind

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from ..config import ModelConfig
 from ..network.layout import TOP
-from ..prompt.constraints import Constraint
 from ..records import CanvasState, Confidence, Finish, Quality, Source
 from ..runtime.backend import BoolArray, IntArray, Scores
 from .drafts import Odds
 from .endings import AnswerLimits, cut_of, goes_round, sure_part
+from .grammar import Constraint
 from .pass_costs import PassPrices
 from .sampling import confidence, sample, softmax
 

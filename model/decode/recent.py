@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from ..prompt.render import Prompt
-from ..prompt.tokens import Tokenizer
+from ..prompts.format import Prompt
+from ..prompts.tokenizer import Tokenizer
 from ..records import EditRequest
 from .completion import Draft
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..prompt.redraft3 import MARGIN, narrow, room_of_region
-from ..prompt.render import Prompt, window
-from ..prompt.tokens import Tokenizer
+from ..prompts.format import Prompt
+from ..prompts.redraft3 import REGION_MARGIN, narrow, room_of_region, window
+from ..prompts.tokenizer import Tokenizer
 from ..records import EditRequest
 from ..rules.propose import propose
 from .next_edit import RuleText
@@ -36,7 +36,9 @@ def at_likely_rule(request: EditRequest, tokenizer: Tokenizer, budget: int) -> E
     near = narrow(lines, at, outer, room_of_region(budget), tokenizer)
     if near[0] <= first and last <= near[1]:
         return request
-    return replace(request, region=(max(outer[0], first - MARGIN), min(outer[1], last + MARGIN)))
+    return replace(
+        request, region=(max(outer[0], first - REGION_MARGIN), min(outer[1], last + REGION_MARGIN))
+    )
 
 
 def rule_texts(

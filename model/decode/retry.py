@@ -14,9 +14,7 @@ import numpy as np
 
 from ..edits.half_blocks import whole_blocks
 from ..errors import InvalidAnswer
-from ..prompt.foreign import Read
-from ..prompt.formats import Format
-from ..prompt.render import Prompt
+from ..prompts.format import ParsedEdit, Prompt, PromptFormat
 from ..records import EditRequest
 from ..runtime.prefix_cache import common_prefix
 from ..text.common import common_head
@@ -36,7 +34,7 @@ _ROWS = 32
 class Around:
     """The text around an infill, which it has to fit."""
 
-    written_in: Format
+    written_in: PromptFormat
     prompt: Prompt
     request: EditRequest
 
@@ -63,9 +61,9 @@ class Around:
             change.text, asked.text, change.start, asked.path, asked.language
         ).strip()
 
-    def _change(self, written: str, ended: bool) -> Read | None:
+    def _change(self, written: str, ended: bool) -> ParsedEdit | None:
         try:
-            return self.written_in.read(self.prompt, self.request, written, ended)
+            return self.written_in.parse(self.prompt, self.request, written, ended)
         except InvalidAnswer:
             return None
 

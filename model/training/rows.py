@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 from ..config import ModelConfig
 from ..edits.hunks import Hunk, apply_history, last_burst
-from ..prompt.answers import encode_edit
-from ..prompt.render import render, window
-from ..prompt.tokens import PREFIX, Tokenizer
+from ..prompts.redraft2_edits import encode_edit, render_numbered
+from ..prompts.redraft3 import render_infill, window
+from ..prompts.tokenizer import PREFIX, Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
 from ..text.estimates import crop, estimate_text, narrow, newest
 from .commits import FileChange, changes_of, region_of
@@ -119,7 +119,7 @@ def infill_row(
     top, bottom = _crop_text(source, middle, budget - _extras(edits, related), rng)
     shown = text[top:start] + text[end:bottom]
     request = EditRequest("infill", source.path, shown, start - top, edits=edits, related=related)
-    prompt = render(request, kit.tokenizer, kit.config, _SPARE * budget)
+    prompt = render_infill(request, kit.tokenizer, _SPARE * budget)
     answer = kit.tokenizer.encode(prompt.forced + text[start:end])
     if not answer or len(answer) > longest:
         return None
@@ -240,7 +240,7 @@ def _render_edit(
         related=related,
         region=(region[0] - top, region[1] - top),
     )
-    prompt = render(request, kit.tokenizer, kit.config, _SPARE * budget, reveal)
+    prompt = render_numbered(request, kit.tokenizer, _SPARE * budget, reveal)
     return Row("next_edit", moment.kind, prompt.tokens, tuple(answer), 0)
 
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ..config import ModelConfig
 from ..errors import SettingsError, WeightsError
-from ..prompt.tokens import Tokenizer
+from ..prompts.tokenizer import Tokenizer
 from .neighbours import Neighbours
 from .rows import RECIPE, Recipe, Row, RowKind, rows_of
 

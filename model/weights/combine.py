@@ -16,7 +16,6 @@ from typing import Any
 
 from ..config import ModelConfig
 from ..errors import WeightsError
-from ..prompt.tokens import Tokenizer
 from .adapter import check_adapter, load_adapter, merge
 from .fetch import Progress, ProgressCallback
 from .files import (
@@ -31,6 +30,7 @@ from .gguf import chat_template, read_checkpoint, tensor_shapes, tokenizer_data
 from .manifest import write_manifest
 from .registry import ModelInfo
 from .safetensors_file import FloatArray
+from .vocabularies import gguf_tokenizer
 
 #: In a ready folder whose base knows conversations: how they are written, in Jinja.
 CHAT_TEMPLATE = "chat_template.jinja"
@@ -110,7 +110,7 @@ def _write_model(
         adapter = load_adapter(model.adapter)
         check_adapter(adapter, model.config, model.base.gguf_sha256)
     context, canvas = merge(model.config, tensors, adapter)
-    Tokenizer.from_gguf(tokenizer_data(tensors.file)).save(folder / "tokenizer.json")
+    gguf_tokenizer(tokenizer_data(tensors.file)).save(folder / "tokenizer.json")
     if template := chat_template(tensors.file):
         (folder / CHAT_TEMPLATE).write_text(template, "utf-8")
     write_graphs(model.config, context, canvas, variant, folder, progress)

@@ -15,14 +15,14 @@ from typing import Any
 
 from ..config import ModelConfig
 from ..errors import WeightsError
-from ..prompt.marks import text_range
-from ..prompt.render import FORMAT
-from ..prompt.tokens import END, MASK, Tokenizer
+from ..prompts.registry import REDRAFT_2
+from ..prompts.tokenizer import END, MASK, Tokenizer
 from .families import DERIVED, Family, architecture, family_of, names
 from .files import sha256_of
 from .gguf import tensor_shapes
 from .manifest import read_json
 from .safetensors_file import FloatArray, StoredTensor, tensors_in
+from .vocabularies import read_tokenizer, text_range
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 #: Where config.json says that weights are quantised: most publishers, MLX, and llm-compressor once.
@@ -59,7 +59,7 @@ class Checkpoint(Mapping[str, FloatArray]):
 def read_hf_checkpoint(
     folder: Path, name: str | None = None, block: int | None = None
 ) -> tuple[ModelConfig, Checkpoint, Path]:
-    """Configuration, weights by our names, and the file :meth:`Tokenizer.from_file` reads.
+    """Configuration, weights by our names, and the file :func:`read_tokenizer` reads.
 
     The configuration of a plain Llama, Qwen2 or Qwen3 is that of a base to adapt: ``adapter`` is
     "none" and ``attention`` "canvas".
@@ -109,7 +109,7 @@ def _announced(
             f"The weights in {folder} are quantised ({how}). Download the original in bfloat16 or "
             "float16, or a GGUF file of it."
         )
-    tokenizer = Tokenizer.from_file(tokenizer_file(folder))
+    tokenizer = read_tokenizer(tokenizer_file(folder))
     _check_tokens(folder, hf, tokenizer)
     family = family_of(hf, {text: i for i, text in tokenizer.special.items()})
     if block is None and family.in_blocks and "bd3lm" in folder.resolve().name.lower():
@@ -143,7 +143,7 @@ def checkpoint_sha256(folder: Path) -> str:
 
 
 def tokenizer_file(folder: Path) -> Path:
-    """The file of the folder that :meth:`Tokenizer.from_file` reads.
+    """The file of the folder that :func:`read_tokenizer` reads.
 
     Raises:
         WeightsError: there is none.
@@ -160,7 +160,7 @@ def tokenizer_file(folder: Path) -> Path:
 
 def family_name(folder: Path) -> str:
     """What the weights in a folder are, for people."""
-    special = Tokenizer.from_file(tokenizer_file(folder)).special
+    special = read_tokenizer(tokenizer_file(folder)).special
     return family_of(_configuration(folder), {text: i for i, text in special.items()}).name
 
 
@@ -293,7 +293,7 @@ def _vocabulary(
         "vocab": size,
         "mask_token": mask,
         "end_token": tokenizer.mark(END),
-        "prompt_format": FORMAT,
+        "prompt_format": REDRAFT_2,
         "special_tokens": first,
         "special_from": last if last < size else 0,
     }

@@ -14,10 +14,8 @@ from typing import Any
 
 from ..config import ModelConfig
 from ..errors import SettingsError, WeightsError
-from ..prompt.formats import IN_PLACE, check_format, native_format
-from ..prompt.marks import text_range
-from ..prompt.render import FORMAT
-from ..prompt.tokens import END, MASK, Tokenizer
+from ..prompts.registry import IN_PLACE, REDRAFT_2, check_format, native_format
+from ..prompts.tokenizer import END, MASK, Tokenizer
 from ..records import MAX_ANSWER_TOKENS
 from .adapter import Adapter
 from .combine import CHAT_TEMPLATE
@@ -27,6 +25,7 @@ from .gguf import GGUFFile, chat_template, read_checkpoint, stores_tied, tokeniz
 from .huggingface import checkpoint_sha256, family_name, model_name, read_hf_checkpoint
 from .manifest import read_json
 from .safetensors_file import FloatArray, tensors_in
+from .vocabularies import gguf_tokenizer, read_tokenizer, text_range
 
 #: Positions of one judged pass of weights that only write from left to right: where they repeat
 #: text, so many tokens come at once.
@@ -143,7 +142,7 @@ def _read_folder(folder: Path, name: str | None, block: int | None) -> Source:
     return Source(
         config=config,
         tensors=tensors,
-        tokenizer=Tokenizer.from_file(tokenizer_file),
+        tokenizer=read_tokenizer(tokenizer_file),
         digest=checkpoint_sha256(folder),
         family=family_name(folder),
         license=_license(folder),
@@ -185,7 +184,7 @@ def _license(folder: Path) -> str:
 def _read_gguf(path: Path, name: str | None, block: int | None) -> Source:
     file = GGUFFile(path)
     fields, tensors = read_checkpoint(path, tied=stores_tied(file))
-    tokenizer = Tokenizer.from_gguf(tokenizer_data(file))
+    tokenizer = gguf_tokenizer(tokenizer_data(file))
     called = file.value("general.name")
     kind = file.text("general.architecture")
     hf = {"model_type": _GGUF_TYPES.get(kind, kind)}
@@ -223,7 +222,7 @@ def _vocabulary(
     return {
         "mask_token": file.integer("tokenizer.ggml.mask_token_id", mask),
         "end_token": tokenizer.mark(END),
-        "prompt_format": FORMAT,
+        "prompt_format": REDRAFT_2,
         "special_tokens": first,
         "special_from": last if last < size else 0,
     }

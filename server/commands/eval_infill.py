@@ -89,7 +89,7 @@ def _writing(
     """Who fills the gaps, ready; of a model that a rule stands in for, the tokenizer alone."""
     from redraft.evals.benchmarks.baselines import NONE
     from redraft.evals.benchmarks.infill import by_model, by_rule
-    from redraft.model.prompt.tokens import Tokenizer
+    from redraft.model.prompts.tokenizer import Tokenizer
 
     if baseline is not None:
         tokenizer = Tokenizer.from_file(chosen_model.folder / "tokenizer.json")

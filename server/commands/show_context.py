@@ -19,10 +19,17 @@ from redraft.lsp.session.exclusions import refuse_file, refuse_text
 from redraft.lsp.settings import LspSettings
 from redraft.model.config import ModelConfig
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
-from redraft.model.prompt.foreign import Declined
-from redraft.model.prompt.formats import FORMATS, format_of
-from redraft.model.prompt.render import render
-from redraft.model.prompt.tokens import FAR_PREFIX, FILE, HISTORY, MARKS, PREFIX, SUFFIX, Tokenizer
+from redraft.model.prompts.format import Declined, Prompt
+from redraft.model.prompts.registry import OTHERS, format_of
+from redraft.model.prompts.tokenizer import (
+    FAR_PREFIX,
+    FILE,
+    HISTORY,
+    MARKS,
+    PREFIX,
+    SUFFIX,
+    Tokenizer,
+)
 from redraft.model.records import EditRequest, Task
 from redraft.model.weights.default_model import resolve
 from redraft.model.weights.provide import ensure, ready_variants
@@ -173,12 +180,25 @@ def request_for(view: View, gathered: Gathered, task: Task) -> EditRequest:
 def parts_of(
     request: EditRequest, gathered: Gathered, kit: _Kit, budget: int
 ) -> Iterator[PromptPart]:
-    """Each part of the rendered prompt, in its order, with the tokens it really takes."""
-    tokenizer = kit.tokenizer
-    if kit.config.prompt_format in FORMATS:
-        yield from _of_others(request, kit, budget)
+    """Yield the parts of the rendered prompt, in its order, with the tokens they take."""
+    name = kit.config.prompt_format
+    rendered = format_of(name).render(request, kit.tokenizer, kit.config, budget)
+    if isinstance(rendered, Declined):
+        yield PromptPart("not asked", request.path, 0, rendered.reason)
         return
-    rendered = render(request, tokenizer, kit.config, budget)
+    if name in OTHERS:  # not taken apart
+        count = len(rendered.tokens) + len(rendered.behind)
+        yield PromptPart("prompt", request.path, count, f"in the format {name}; --prompt shows it")
+    else:
+        yield from _own_parts(request, rendered, gathered, kit.tokenizer)
+    if rendered.cut:
+        yield PromptPart("left out", "", 0, rendered.cut)
+
+
+def _own_parts(
+    request: EditRequest, rendered: Prompt, gathered: Gathered, tokenizer: Tokenizer
+) -> Iterator[PromptPart]:
+    """Yield the parts of a prompt in one of Redraft's formats."""
     sections = _sections(rendered.tokens, tokenizer)
     files = [at for at, (mark, _) in enumerate(sections) if mark == FILE]
     left = len(gathered.pieces) - (len(files) - 1)  # cut from the front for want of room
@@ -201,8 +221,6 @@ def parts_of(
         yield PromptPart("region", where, count, gathered.region.why)
     else:
         yield PromptPart("near window", where, count, "lines around the cursor")
-    if rendered.cut:
-        yield PromptPart("left out", "", 0, rendered.cut)
 
 
 def _reach(count: int) -> str:
@@ -210,35 +228,21 @@ def _reach(count: int) -> str:
     return "as far as there is room" if count > 1 else "only the mark: there are no such lines"
 
 
-def _of_others(request: EditRequest, kit: _Kit, budget: int) -> Iterator[PromptPart]:
-    """A prompt in somebody else's format, which is not taken apart here."""
-    name = kit.config.prompt_format
-    rendered = format_of(name).render(request, kit.tokenizer, kit.config, budget)
-    if isinstance(rendered, Declined):
-        yield PromptPart("not asked", request.path, 0, rendered.reason)
-        return
-    count = len(rendered.tokens) + len(rendered.behind)
-    yield PromptPart("prompt", request.path, count, f"in the format {name}; --prompt shows it")
-    if rendered.cut:
-        yield PromptPart("left out", "", 0, rendered.cut)
-
-
 def spelled(request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int) -> str:
     """The rendered prompt as people read it, each mark by its name on a new line."""
-    if config.prompt_format in FORMATS:
-        found = format_of(config.prompt_format).render(request, tokenizer, config, budget)
-        if isinstance(found, Declined):
-            return found.reason
+    found = format_of(config.prompt_format).render(request, tokenizer, config, budget)
+    if isinstance(found, Declined):
+        return found.reason
+    if config.prompt_format in OTHERS:
         tokens = (*found.tokens, *found.behind)
         special = tokenizer.special
         return "".join(special[i] if i in special else tokenizer.decode([i]) for i in tokens)
-    rendered = render(request, tokenizer, config, budget).tokens
-    ids = {tokenizer.mark(mark) for mark in (FAR_PREFIX, *MARKS)}
-    names = {i: tokenizer.special[i] for i in ids}  # as this model's vocabulary calls them
+    parts = {tokenizer.mark(mark) for mark in (FAR_PREFIX, *MARKS)}
     text, run = "", list[int]()
-    for token in rendered:
-        if token in names:
-            text += f"{tokenizer.decode(run)}\n{names[token]}"
+    for token in found.tokens:
+        if token in tokenizer.special:  # the cursor's mark stands within its line
+            begin = "\n" if token in parts else ""
+            text += f"{tokenizer.decode(run)}{begin}{tokenizer.special[token]}"
             run = []
         else:
             run.append(token)

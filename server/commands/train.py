@@ -113,7 +113,7 @@ def show(
     base: Base = MODEL,
 ) -> None:
     """Print training rows as the model sees them, marks by name, the answer in ⟦ ⟧."""
-    from redraft.model.prompt.tokens import Tokenizer
+    from redraft.model.prompts.tokenizer import Tokenizer
     from redraft.model.training.rows import rows_of, show_row
     from redraft.model.training.shards import read_records
 

@@ -14,20 +14,16 @@ from redraft.model.edits.abstained import Abstained
 from redraft.model.edits.fitting import fit
 from redraft.model.edits.gate_file import shipped
 from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.verdict import Moment, Show, judge, moment_of
-from redraft.model.errors import InvalidAnswer
-from redraft.model.prompt.answers import read_answer
-from redraft.model.prompt.render import Prompt
+from redraft.model.edits.verdict import CANDIDATES, Moment, Show, judge, moment_of
+from redraft.model.prompts.excerpt import Excerpt, rewrite, to_request, unix
+from redraft.model.prompts.fim import Middle
+from redraft.model.prompts.registry import Unknown
 from redraft.model.records import (
     Candidate,
     CanvasState,
-    Confidence,
     EditRequest,
     Prediction,
 )
-
-from .prompts.markers import Middle, Rewrite, Unknown
-from .prompts.regions import edit_request, rewrite, unix
 
 FINISH_REASONS = {"end": "stop", "stop": "stop", "length": "length", "unsure": "stop"}
 
@@ -64,15 +60,18 @@ class Question(Protocol):
 
 
 def question(
-    meant: Middle | Rewrite | Unknown, template: EditRequest, threshold: float = 0.0
+    meant: Middle | Excerpt | Unknown, template: EditRequest, threshold: float = 0.0
 ) -> Question:
     """What to ask for ``meant``, with the sampling fields of ``template``.
 
     Args:
         threshold: of a region's rewriting, confidence from which it is given.
     """
-    if isinstance(meant, Rewrite):
-        request = edit_request(meant.excerpt, template)
+    if isinstance(meant, Excerpt):
+        # As many to choose from as in an editor; but each that is drawn at random is a draw more.
+        few = template.candidates if template.temperature else CANDIDATES[template.quality]
+        several = dataclasses.replace(template, candidates=max(template.candidates, few))
+        request = to_request(meant, several)
         return Rewriting(meant, request, threshold, template.candidates)
     if isinstance(meant, Unknown):
         return Unanswered(meant.reason)
@@ -158,7 +157,7 @@ class Rewriting:
     clients would take ``length`` for a region that ends too early.
     """
 
-    meant: Rewrite
+    excerpt: Excerpt
     request: EditRequest | None
     threshold: float  # confidence of a candidate that is given
     most: int = 1  # choices
@@ -170,7 +169,7 @@ class Rewriting:
         found: list[Answer] = []
         objections: list[Answer] = []
         for candidate in prediction.candidates:
-            region = rewrite(self.meant.excerpt, candidate)
+            region = rewrite(self.excerpt, candidate)
             if region is None or moment is None:
                 continue
             verdict = _verdict(candidate, moment)
@@ -191,27 +190,12 @@ class Rewriting:
         return Answer(self._written(None), "stop", reason, abstained)
 
     def state(self, state: CanvasState) -> str | None:
-        if self.request is None or self.request.region is None:
-            return None
-        prompt = Prompt((), region=self.request.region)
-        try:
-            change = read_answer(prompt, self.request, state.show(), ended=True)
-        except InvalidAnswer:  # the range is not written yet
-            return None
-        if change is None:
-            return None
-        region = rewrite(self.meant.excerpt, _shown(change))
-        return None if region is None else self._written(region)
+        return None  # a region is given once it is whole
 
     def _written(self, region: str | None) -> str:
-        return self.meant.write(self.meant.excerpt, region)
+        return self.excerpt.write(region)
 
 
 def _verdict(candidate: Candidate, moment: Moment) -> Show | Abstained:
     edit = Replacement(moment.text, candidate.start, candidate.end, candidate.text)
     return judge(edit, shipped().sure(candidate, "next_edit"), moment, candidate.facts)
-
-
-def _shown(change: tuple[int, int, str]) -> Candidate:
-    """A change as a candidate, of which only the place and the text are looked at."""
-    return Candidate(*change, Confidence(0.0, 0.0, 0.0), tokens=0, steps=0, finish="end")

@@ -14,6 +14,7 @@ from typing import Literal
 
 from aiohttp import web
 from redraft.model.errors import InvalidRequest, NoChatTemplate
+from redraft.model.prompts.excerpt import unix
 from redraft.model.records import (
     Candidate,
     CanvasState,
@@ -36,7 +37,6 @@ from .answers import FINISH_REASONS
 from .completion import CompletionRequest, Head, check_model, loaded, usage
 from .feedback import LEDGER
 from .guided import grammar_of
-from .prompts.regions import unix
 from .tools import Tools, call_to_json, calls_to_deltas, grammar_of_call, read_calls, read_tools
 
 

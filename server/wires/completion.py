@@ -14,6 +14,9 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator
 from redraft.model.edits.gate import Eagerness, threshold
 from redraft.model.errors import InvalidRequest, UnknownModel
+from redraft.model.prompts.excerpt import MAX_EDIT_TOKENS, NO_PATH, Excerpt, unix
+from redraft.model.prompts.fim import Middle
+from redraft.model.prompts.registry import Unknown
 from redraft.model.records import EditRequest, ModelStatus, Prediction, Temperature, TopP
 from redraft.model.validation import (
     AtLeastOne,
@@ -30,8 +33,6 @@ from redraft.model.weights.registry import check_not_removed, list_models
 from ..http.service import Service
 from ..settings import Settings
 from .answers import Answer, Question, question
-from .prompts.markers import NO_PATH, Middle, Rewrite, Unknown
-from .prompts.regions import MAX_EDIT_TOKENS, unix
 
 #: What the names of our own models begin with.
 OUR_NAMES = "redraft-"
@@ -123,7 +124,7 @@ class CompletionAsk:
 
 
 def ask_for(
-    body: CompletionRequest, meant: Middle | Rewrite | Unknown, settings: Settings
+    body: CompletionRequest, meant: Middle | Excerpt | Unknown, settings: Settings
 ) -> CompletionAsk:
     """
     Raises:
@@ -144,9 +145,9 @@ def behind_gap(suffix: str) -> str:
     return "" if suffix == _NO_SUFFIX else suffix
 
 
-def default_tokens(meant: Middle | Rewrite | Unknown) -> int:
+def default_tokens(meant: Middle | Excerpt | Unknown) -> int:
     """Of clients that do not say how much they want: a few lines of infill, or a whole edit."""
-    return MAX_EDIT_TOKENS if isinstance(meant, Rewrite) else INFILL_TOKENS
+    return MAX_EDIT_TOKENS if isinstance(meant, Excerpt) else INFILL_TOKENS
 
 
 def edit_threshold(eagerness: Eagerness | None, settings: Settings) -> float:

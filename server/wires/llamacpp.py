@@ -15,6 +15,8 @@ from itertools import takewhile
 from typing import Annotated
 
 from aiohttp import web
+from redraft.model.prompts.excerpt import MAX_RELATED, related_file
+from redraft.model.prompts.fim import Middle
 from redraft.model.records import MAX_STOPS, CanvasState, EditRequest, Prediction, Stats
 from redraft.model.validation import MAX_INTEGER, Exactly, Flag, Json, Number, Text, Whole, read
 
@@ -23,8 +25,6 @@ from ..http.service import Service
 from .answers import Infilling, question
 from .completion import INFILL_TOKENS, Sampling, check_model, loaded
 from .guided import guided
-from .prompts.markers import Middle
-from .prompts.regions import MAX_RELATED, related_file
 
 #: How a prediction ended, as llama.cpp calls it.
 STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "unsure": "eos"}

@@ -14,6 +14,10 @@ from typing import Literal
 
 from aiohttp import web
 from redraft.model.errors import InvalidRequest
+from redraft.model.prompts.excerpt import Excerpt, Unreadable
+from redraft.model.prompts.fim import Middle
+from redraft.model.prompts.mercury import NO_EDIT, read_mercury
+from redraft.model.prompts.registry import Unknown
 from redraft.model.records import CanvasState, Prediction
 from redraft.model.validation import Json, Text, read
 
@@ -34,9 +38,6 @@ from .completion import (
 )
 from .feedback import LEDGER
 from .guided import guided
-from .prompts.markers import Middle, Rewrite, Unknown
-from .prompts.mercury import NO_EDIT, read_mercury
-from .prompts.zeta import Unreadable
 
 routes = web.RouteTableDef()
 
@@ -86,12 +87,12 @@ async def edit(http: web.Request) -> web.StreamResponse:
     return await _respond(http, ask, Form("edit.completion", "chat.completion.chunk"))
 
 
-def _region(messages: Sequence[Message]) -> Rewrite | Unknown:
+def _region(messages: Sequence[Message]) -> Excerpt | Unknown:
     content, name = _content(messages)
     try:
-        return Rewrite(*read_mercury(content, name))
+        return read_mercury(content, name)
     except Unreadable as error:  # markers in the code: suggest nothing rather than at a wrong place
-        return Unknown("", str(error))
+        return Unknown(str(error))
 
 
 def _content(messages: Sequence[Message]) -> tuple[str, str]:

@@ -16,6 +16,8 @@ from typing import Annotated, Any
 from aiohttp import web
 from redraft.model.edits.gate import Eagerness
 from redraft.model.errors import InvalidRequest
+from redraft.model.prompts.fim import Middle
+from redraft.model.prompts.registry import recognise
 from redraft.model.records import MAX_STOPS, CanvasState, ModelStatus, Prediction
 from redraft.model.release import RELEASE
 from redraft.model.validation import MAX_INTEGER, Exactly, Flag, Json, Text, read
@@ -36,7 +38,6 @@ from .completion import (
     model_names,
     why,
 )
-from .prompts.markers import Middle, recognise
 from .tools import read_calls
 
 routes = web.RouteTableDef()

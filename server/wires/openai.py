@@ -1,6 +1,6 @@
 """OpenAI's text completions with ``suffix``.
 
-Prompts are recognised by their markers (``wires/prompts/markers.py``), infill and region rewrites
+Prompts are recognised by their markers (``model/prompts/registry.py``), infill and region rewrites
 alike; one made for another kind of model is answered with empty text. A stream carries the text
 line by line once it is whole: none of a canvas's tokens is certain before the last, but clients
 that read streams (cursortab.nvim) take what comes at once for one line.
@@ -15,6 +15,9 @@ from typing import Annotated
 
 from aiohttp import web
 from pydantic import AfterValidator, BeforeValidator
+from redraft.model.prompts.fim import Middle
+from redraft.model.prompts.registry import recognise
+from redraft.model.prompts.zeta import ZETA1_END, ZETA1_START
 from redraft.model.records import CanvasState, Prediction
 from redraft.model.validation import Flag, Json, Text, brief, json_type, objection, read
 
@@ -36,8 +39,6 @@ from .completion import (
 )
 from .feedback import LEDGER
 from .guided import guided
-from .prompts.markers import Middle, recognise
-from .prompts.zeta import ZETA1_END, ZETA1_START
 
 routes = web.RouteTableDef()
 

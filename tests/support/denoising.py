@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from redraft.model.decode import speculative
 from redraft.model.decode.completion import Brief, Draft, Plan
 from redraft.model.decode.endings import AnswerLimits
+from redraft.model.decode.grammar import Beginning, Constraint
 from redraft.model.decode.passes import Passes
-from redraft.model.prompt.constraints import Beginning, Constraint
 from redraft.model.records import CanvasState
 
 from support.fake_backend import (

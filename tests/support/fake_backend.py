@@ -16,8 +16,8 @@ from typing import Protocol
 import numpy as np
 from redraft.model.config import CANDIDATES, ModelConfig
 from redraft.model.network.layout import TOP
-from redraft.model.prompt import tokens as marks
-from redraft.model.prompt.tokens import Tokenizer, _byte_of_char, build_bpe
+from redraft.model.prompts import tokenizer as marks
+from redraft.model.prompts.tokenizer import Tokenizer, byte_alphabet
 from redraft.model.runtime.backend import (
     FloatArray,
     Follows,
@@ -26,6 +26,7 @@ from redraft.model.runtime.backend import (
     Rows,
     Scores,
 )
+from redraft.model.weights.vocabularies import build_bpe
 
 SPECIAL = 17
 MASK = 16
@@ -314,7 +315,7 @@ class Noise:
 
 def fake_tokenizer() -> Tokenizer:
     """A real tokenizer whose ids are those of :data:`VOCAB`: it encodes byte by byte."""
-    char_of = {byte: char for char, byte in _byte_of_char().items()}
+    char_of = {byte: char for char, byte in byte_alphabet().items()}
     special = {END: marks.END, MASK: marks.MASK}
     names = [*marks.MARKS, "<|object_ref_end|>"]  # the last one marks the cursor
     others = [name for name in names if name not in special.values()]

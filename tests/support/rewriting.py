@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 from redraft.model.edits.hunks import recent_edit
 from redraft.model.predict import Model, predict
-from redraft.model.prompt.formats import format_of
-from redraft.model.prompt.render import Prompt
+from redraft.model.prompts.format import Prompt
+from redraft.model.prompts.registry import format_of
 from redraft.model.records import EditRequest, Prediction, RecentEdit
 from redraft.model.runtime.backend import FloatArray
 from redraft.model.runtime.prefix_cache import PrefixCache

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from redraft.model.config import ModelConfig
-from redraft.model.prompt.tokens import MARKS, Tokenizer, build_bpe
+from redraft.model.prompts.format import Prompt
+from redraft.model.prompts.registry import format_of
+from redraft.model.prompts.tokenizer import Tokenizer, byte_alphabet
+from redraft.model.records import EditRequest
+from redraft.model.weights.vocabularies import build_bpe
 
 _SPECIAL_NAMES = [
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<reponame>", "<file_sep>",
@@ -17,14 +23,28 @@ _MERGES = ["Ġ Ġ", "ĠĠ Ġ", "Ċ ĠĠĠ", "r e", "re t", "ret u", "retu r", "r
 
 def tiny_tokenizer() -> Tokenizer:
     """Bytes, a handful of merges and the real special tokens with their real ids."""
-    alphabet = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    letters = [chr(b) for b in alphabet] + [chr(0x100 + i) for i in range(256 - len(alphabet))]
     merged = [merge.replace(" ", "") for merge in _MERGES]
-    tokens = [*_SPECIAL_NAMES, *letters, *merged]
+    tokens = [*_SPECIAL_NAMES, *byte_alphabet(), *merged]
     special = dict(enumerate(_SPECIAL_NAMES))
     merges = [tuple(merge.split(" ")) for merge in _MERGES]
     vocab = {token: i for i, token in enumerate(tokens)}
     return Tokenizer(build_bpe(vocab, merges, special), special)
+
+
+def byte_tokenizer(names: Iterable[str]) -> Tokenizer:
+    """Return a tokenizer of single bytes with these special tokens."""
+    vocab = {char: i for i, char in enumerate(byte_alphabet())}
+    special = dict(enumerate(names, len(vocab)))
+    return Tokenizer(build_bpe(vocab | {n: i for i, n in special.items()}, [], special), special)
+
+
+def rendered(
+    request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int
+) -> Prompt:
+    """Return the prompt of ``request`` in the format of ``config``."""
+    prompt = format_of(config.prompt_format).render(request, tokenizer, config, budget)
+    assert isinstance(prompt, Prompt), prompt
+    return prompt
 
 
 def tiny_config(**changes: object) -> ModelConfig:
@@ -35,6 +55,3 @@ def tiny_config(**changes: object) -> ModelConfig:
         "verifier": "ar", "draft_after": 4_096,
     }  # fmt: skip
     return ModelConfig(**{**shape, **changes})  # type: ignore[arg-type]
-
-
-__all__ = ["MARKS", "tiny_config", "tiny_tokenizer"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from redraft.model.prompt.tokens import build_bpe
+from redraft.model.weights.vocabularies import build_bpe
 
 from support.tiny import _MERGES
 

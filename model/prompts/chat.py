@@ -26,7 +26,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ..errors import ContextOverflow, InvalidRequest
 from ..records import Conversation, Message
-from .tokens import Tokenizer
+from .tokenizer import Tokenizer
 
 #: Lines of a template that are run at most: 10,000 messages take some 200,000.
 MAX_STEPS = 2_000_000

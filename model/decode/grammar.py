@@ -1,64 +1,150 @@
-"""What a whole answer must be: JSON of a schema, a match of a regular expression, or of a grammar.
+"""Constraints on an answer: a forced beginning, JSON of a schema, a regular expression, a grammar.
 
-llguidance says which tokens may follow what is written, so that no answer can leave the grammar.
-JSON is written on one line, properties in the schema's order; a keyword that cannot be enforced is
-refused, not ignored. Knows nothing of models, and of how tokens are chosen among.
+A constraint says which tokens may follow those that are written. llguidance enforces grammars. JSON
+is written on one line, properties in the schema's order; a keyword that cannot be enforced is
+refused, not ignored.
 """
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Sequence as Seq
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import llguidance
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidRequest
+from ..prompts.tokenizer import Tokenizer
 from ..records import Grammar
-from .tokens import Tokenizer
 
-if TYPE_CHECKING:  # a name for checking alone: the library has none at run time
+if TYPE_CHECKING:  # the library has this name for type checkers alone
     from llguidance._lib import JsonCompileOptions
 
 Json = dict[str, Any]
 
 #: Longest grammar, characters: one of 5,000 properties (150,000) takes three seconds to read.
 MAX_GRAMMAR = 1 << 16
-#: How JSON is written: on one line.
+#: JSON is written on one line.
 _JSON: JsonCompileOptions = {
     "whitespace_flexible": False,
     "item_separator": ", ",
     "key_separator": ": ",
 }
-#: Tokens of the longest answer that is looked for to see whether there is any.
+#: Tokens of the longest answer that is searched for to see whether there is any.
 LONGEST_SEARCH = 1_024
-#: What ends a text, and objects and lists or their entries.
+#: Ends of texts, objects, lists and their entries.
 _CLOSERS = ('"', "}", "]", ",")
-#: Where this may follow, a text is being written.
+#: A text is being written where this may follow.
 _LETTER = "z"
-#: Further characters in the order in which they are tried, and so many tokens back it is looked
-#: which of them were written.
+#: Further characters in the order in which they are tried, and the number of last tokens in which
+#: the characters tried so far are counted.
 _ASCII = "0@:/.-a" + "".join(map(chr, range(0x20, 0x7F)))
 _LATELY = 300
 #: Beginnings that are followed side by side, and tokens tried behind each.
 _BEAM, _BRANCHES = 4, 4
-#: So far at most: it takes a second.
+#: Tokens that they may reach: it takes a second.
 _BEAM_TOKENS = 128
 
 
-class WholeAnswer:
-    """A ``Constraint`` that binds every token.
+class Constraint(Protocol):
+    """A condition on an answer or its beginning. ``written`` are the answer's tokens so far."""
+
+    def allowed(self, written: Seq[int], /) -> NDArray[np.bool_] | None:
+        """Return a mask [vocab] over the next token; None: every token may follow from here on."""
+
+    def legal(self, written: Seq[int], draft: Seq[int], /) -> int:
+        """Return how many tokens of ``draft`` may follow ``written``."""
+
+    def forced(self, written: Seq[int], /) -> tuple[int, ...]:
+        """Return the tokens that must follow; they are drafts like others."""
+
+    def closing(self, written: Seq[int], most: int, /) -> tuple[int, ...] | None:
+        """Return the fewest tokens found, at most ``most``, that make a whole answer.
+
+        These are none where the answer may end anywhere; None: no such tokens were found.
+        """
+
+
+class Beginning:
+    """Base of constraints on the beginning alone, which is not drafted."""
+
+    def legal(self, _written: Seq[int], _draft: Seq[int]) -> int:
+        """Return 0: drafts wait until the beginning is written."""
+        return 0
+
+    def forced(self, _written: Seq[int]) -> tuple[int, ...]:
+        """Return no tokens."""
+        return ()
+
+    def closing(self, _written: Seq[int], _most: int) -> tuple[int, ...] | None:
+        """Return no tokens."""
+        return ()
+
+
+class ForcedText(Beginning):
+    """The answer begins with ``text``, cut into tokens in any way."""
+
+    def __init__(self, text: str, tokenizer: Tokenizer) -> None:
+        self._bytes = text.encode("utf-8", "replace")
+        self._index = vocab_index(tokenizer)
+        self._vocab = tokenizer.vocab_bytes
+
+    def allowed(self, written: Seq[int]) -> NDArray[np.bool_] | None:
+        """Return a mask over tokens that the text begins with, or that begin with its rest."""
+        done = sum(len(self._vocab[token]) for token in written)
+        if done >= len(self._bytes):
+            return None
+        rest = self._bytes[done:]
+        mask = np.zeros(len(self._vocab), dtype=np.bool_)
+        for ids in self._index.beginning_with(rest), self._index.beginnings_of(rest):
+            mask[ids] = True
+        return mask
+
+
+class VocabIndex:
+    """The tokens of a vocabulary by their bytes."""
+
+    def __init__(self, vocab: list[bytes]) -> None:
+        pairs = sorted((b, i) for i, b in enumerate(vocab) if b)
+        self._bytes = [b for b, _ in pairs]
+        self._ids = [i for _, i in pairs]
+
+    def beginning_with(self, prefix: bytes) -> list[int]:
+        """Return the tokens that begin with ``prefix``."""
+        low = bisect_left(self._bytes, prefix)
+        high = bisect_left(self._bytes, prefix + b"\xff" * 40)
+        return self._ids[low:high]
+
+    def beginnings_of(self, text: bytes) -> list[int]:
+        """Return the tokens that ``text`` begins with, itself left out."""
+        return [i for end in range(1, len(text)) for i in self.exactly(text[:end])]
+
+    def exactly(self, token: bytes) -> list[int]:
+        """Return the token of these bytes, if there is one."""
+        at = bisect_left(self._bytes, token)
+        return [self._ids[at]] if at < len(self._bytes) and self._bytes[at] == token else []
+
+
+@lru_cache(maxsize=4)
+def vocab_index(tokenizer: Tokenizer) -> VocabIndex:
+    """Return the index of a tokenizer's vocabulary."""
+    return VocabIndex(tokenizer.vocab_bytes)
+
+
+class GrammarConstraint:
+    """Constraint on every token of an answer.
 
     Args:
         grammar: what the answer must be.
-        forced: what the answer begins with and the grammar does not speak of.
+        forced: text that precedes what the grammar describes.
         end_token: what ends an answer.
 
     Raises:
-        InvalidRequest: the grammar cannot be read, or nothing fulfils it; says which and why.
+        InvalidRequest: the grammar cannot be read or enforced.
     """
 
     def __init__(
@@ -74,21 +160,25 @@ class WholeAnswer:
         self._stop = vocab.end
 
     def allowed(self, written: Seq[int]) -> NDArray[np.bool_] | None:
+        """Return a mask [vocab] over the next token."""
         self._follow(written)
         return self._mask(self._matcher)
 
     def legal(self, written: Seq[int], draft: Seq[int]) -> int:
+        """Return how many tokens of ``draft`` may follow ``written``."""
         self._follow(written)
         return int(self._matcher.validate_tokens(list(draft)))
 
     def forced(self, written: Seq[int]) -> tuple[int, ...]:
+        """Return the tokens that must follow ``written``."""
         self._follow(written)
         return tuple(self._matcher.compute_ff_tokens())
 
     def check_room(self, max_tokens: int) -> None:
-        """
+        """Check that there is an answer of at most ``max_tokens``.
+
         Raises:
-            InvalidRequest: no answer was found that is so short, or none at all.
+            InvalidRequest: none was found that is so short, or none at all.
         """
         if self.closing((), max_tokens) is not None:
             return
@@ -105,8 +195,10 @@ class WholeAnswer:
         )
 
     def closing(self, written: Seq[int], most: int) -> tuple[int, ...] | None:
-        """A way to the end in ``most`` tokens: along brackets and quotes first, then wherever
-        a few beginnings lead that are followed side by side."""
+        """Return tokens, at most ``most``, that complete the answer, if a search finds some.
+
+        It looks along brackets and quotes first, then follows a few beginnings side by side.
+        """
         self._follow(written)
         return self._search(most, 1) or self._search(min(most, _BEAM_TOKENS), _BEAM)
 
@@ -135,8 +227,11 @@ class WholeAnswer:
     def _choices(
         self, matcher: llguidance.LLMatcher, beam: int, before: tuple[int, ...]
     ) -> list[list[int]]:
-        """What to try next: what ends texts, lists and objects; else the character that was written
-        least, so that no search repeats itself for ever."""
+        """Return the tokens to try next: those that end texts, lists and objects.
+
+        Others are tried in the order of how rarely they were written, so that no search repeats
+        itself for ever.
+        """
         count = _BRANCHES if beam > 1 else 1
         mask = self._mask(matcher)
         quote = self._closers[0]
@@ -163,8 +258,7 @@ class WholeAnswer:
         return mask
 
     def _follow(self, written: Seq[int]) -> None:
-        """Bring the matcher to the state behind ``written``; it is not told of the end, behind
-        which nothing is asked."""
+        """Bring the matcher to the state behind ``written``, of which it does not see the end."""
         written = [token for token in written if token != self._end]
         common = 0
         for one, other in zip(self._followed, written, strict=False):
@@ -182,7 +276,7 @@ class WholeAnswer:
 
 
 class _Vocabulary:
-    """A tokenizer as llguidance wants it; 0.3 to 0.7 s to make for 151,665 tokens."""
+    """A tokenizer for llguidance, made in 0.3 to 0.7 s for 151,665 tokens."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         marks = set(tokenizer.special)
@@ -193,7 +287,7 @@ class _Vocabulary:
         ]
 
         class Described:
-            """What ``TokenizerWrapper`` asks for."""
+            """The tokenizer that ``TokenizerWrapper`` wraps."""
 
             eos_token_id = self.end
             bos_token_id = None
@@ -220,7 +314,7 @@ def _vocabulary(tokenizer: Tokenizer) -> _Vocabulary:
 
 @lru_cache(maxsize=16)
 def _compiled(grammar: Grammar, forced: str, vocab: _Vocabulary) -> llguidance.LLMatcher:
-    """A matcher at the beginning; to be copied."""
+    """Return a matcher at the beginning of an answer; copy it before use."""
     if len(grammar.text) > MAX_GRAMMAR:
         raise InvalidRequest(
             f"{_name(grammar)} has {len(grammar.text):,} characters, at most {MAX_GRAMMAR:,} are "
@@ -236,7 +330,7 @@ def _compiled(grammar: Grammar, forced: str, vocab: _Vocabulary) -> llguidance.L
 
 
 def _source(grammar: Grammar, forced: str) -> str:
-    """The grammar in llguidance's own notation, ``forced`` before it."""
+    """Return the grammar in llguidance's notation, with ``forced`` before it."""
     make = llguidance.LLMatcher
     try:
         if grammar.kind == "json_schema":
@@ -256,7 +350,7 @@ def _source(grammar: Grammar, forced: str) -> str:
 
 
 def _grammars(source: str) -> list[Json]:
-    """The parts of a grammar; one in Lark's notation may stand for itself."""
+    """Return the parts of a grammar; one in Lark's notation is its only part."""
     try:
         found: list[Json] = json.loads(source)["grammars"]
     except ValueError:
@@ -265,7 +359,7 @@ def _grammars(source: str) -> list[Json]:
 
 
 def _name(grammar: Grammar) -> str:
-    """What errors call it: the request's field, or else what it is."""
+    """Return the name of a grammar in errors, after the request's field that holds it."""
     kinds = {"json_schema": "JSON schema", "regex": "regular expression", "lark": "grammar"}
     kind = kinds[grammar.kind]
     return f"'{grammar.field}': the {kind}" if grammar.field else f"The {kind}"

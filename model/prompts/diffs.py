@@ -1,7 +1,7 @@
-"""Edit histories in the texts of edit clients, as recent edits in the form the model is trained on.
+"""Edit histories of prompts: as edit clients write them, and as models are shown them.
 
-Read tolerantly and hunk by hunk: clients cut histories to fit, and one torn hunk must not cost the
-others (a strict unified-diff reader refuses them all). Pure; knows nothing of HTTP.
+They are read hunk by hunk, because clients cut histories to fit and one torn hunk must not cost the
+others. A strict reader such as unidiff refuses them all.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from redraft.model.edits.hunks import joined, recent_edit
-from redraft.model.records import RecentEdit
-from redraft.model.text.common import common_ends
+from ..edits.hunks import joined, recent_edit
+from ..records import EditRequest, RecentEdit
+from ..text.common import common_ends
 
 ACCEPTED = "// User accepted prediction:"
-#: More than any model reads; the newest ones count, and only they are looked at.
+#: Newest edits and last characters that are read: more than any prompt shows.
 MAX_EDITS = 64
 MAX_CHARS = 200_000
 
@@ -23,7 +23,7 @@ _EDITED = re.compile(r'^User edited "?(?P<path>[^\n]+?)"?:\n```diff\n', re.MULTI
 
 
 def unified_diffs(text: str, path: str = "") -> tuple[RecentEdit, ...]:
-    """Recent edits, oldest first, of unified diffs one after the other.
+    """Return the recent edits, oldest first, of unified diffs one after the other.
 
     Args:
         path: of hunks that no file header precedes.
@@ -59,7 +59,7 @@ def _begins_file(lines: list[str], at: int) -> bool:
 
 
 def _body(lines: list[str], at: int, header: re.Match[str] | None) -> Iterator[str]:
-    """Lines of one hunk as they stand, as many as its header says; without one, as they look."""
+    """Yield the lines of one hunk: as many as its header says, or else those with a diff sign."""
     old, new = (int(header[1] or 1), int(header[3] or 1)) if header else (MAX_CHARS, MAX_CHARS)
     for i in range(at, len(lines)):
         line, mark = lines[i], lines[i][:1]
@@ -94,7 +94,7 @@ def _path(old: str, new: str) -> str:
 
 
 def fenced_diffs(text: str) -> tuple[RecentEdit, ...]:
-    """Recent edits of ``User edited PATH:`` paragraphs with a fenced diff each."""
+    """Return the recent edits of ``User edited PATH:`` paragraphs with a fenced diff each."""
     text = text[-MAX_CHARS:].replace("\r\n", "\n")
     edits: list[RecentEdit] = []
     for match in _EDITED.finditer(text):
@@ -105,7 +105,7 @@ def fenced_diffs(text: str) -> tuple[RecentEdit, ...]:
 
 
 def original_and_updated(path: str, text: str) -> tuple[RecentEdit, ...]:
-    """The recent edit of ``original:`` and ``updated:`` blocks; none where they are the same."""
+    """Return the edit of ``original:`` and ``updated:`` blocks, if they differ."""
     head, found, updated = text.replace("\r\n", "\n").partition("\nupdated:\n")
     if not found or not head.startswith("original:"):
         return ()
@@ -113,7 +113,40 @@ def original_and_updated(path: str, text: str) -> tuple[RecentEdit, ...]:
     new = updated.removesuffix("\n").split("\n")
     if old == new:
         return ()
-    # Above and below, not line by line: a comparison of long blocks would take seconds.
+    # Equal lines at both ends only: to compare long blocks line by line would take seconds.
     top, bottom = common_ends(old, new)
     changed = tuple(new[top : len(new) - bottom])
     return (recent_edit(path, old, top, len(old) - bottom, changed),)
+
+
+# --- edits in prompts that are rendered -------------------------------------------------------
+
+
+def sides(edit: RecentEdit) -> tuple[list[str], list[str]]:
+    """Return the lines of an edit's hunk before it and after it, without line ends."""
+    lines = edit.diff.split("\n")
+    before = [line[1:] for line in lines if line[:1] in (" ", "-")]
+    return before, [line[1:] for line in lines if line[:1] in (" ", "+")]
+
+
+def as_it_was(request: EditRequest, first: int, last: int) -> list[str]:
+    """Return lines [first, last) of the document before its newest recent edit.
+
+    They are as they are now where there is no such edit, or where it cannot be undone any more.
+    """
+    lines = request.text.split("\n")
+    own = [edit for edit in request.edits if edit.path == request.path]
+    if not own:
+        return lines[first:last]
+    before, after = sides(own[-1])
+    at = own[-1].line
+    behind = at + len(after)
+    if not after or lines[at:behind] != after:
+        return lines[first:last]
+    earlier = [*lines[:at], *before, *lines[behind:]]
+    grown = len(after) - len(before)
+
+    def moved(line: int, within: int) -> int:
+        return line if line <= at else line - grown if line >= behind else within
+
+    return earlier[moved(first, at) : moved(last, at + len(before))]

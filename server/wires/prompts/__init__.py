@@ -1,1 +1,0 @@
-"""What a prompt of somebody else's format means; pure."""
