@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
-from redraft.model.edits.gate import Eagerness, least_total, threshold
+from redraft.model.gate.gate import Eagerness, least_total, threshold
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Quality
 
 #: Endings of settings that are secret by the name before them, and code is not.
@@ -72,7 +72,7 @@ class LspSettings(BaseModel):
     #: ms between the last keystroke and the question to the model, before it adapts to what the
     #: user accepts. 100 ms is below what people notice and above the gap inside a burst of keys.
     delay_ms: float = Field(default=100.0, ge=0, le=10_000)
-    #: How readily suggestions are shown; see model/edits/gate.py.
+    #: How readily suggestions are shown; see model/gate/gate.py.
     eagerness: Eagerness = "medium"
     #: Learn from recorded outcomes which suggestions to show, on this machine and for it alone;
     #: nothing is learned while nothing is recorded.

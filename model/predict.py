@@ -25,8 +25,8 @@ from .decode.recent import RecentAnswers
 from .decode.regions import at_likely_rule, region_text, rule_texts
 from .decode.retry import Around, write_fitting
 from .decode.speculative import write
-from .edits.half_blocks import openers
 from .errors import InvalidRequest
+from .gate.blocks import openers
 from .prompts.chat import ChatTemplate
 from .prompts.format import Declined, Prompt
 from .prompts.registry import REDRAFT_3, format_of

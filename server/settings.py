@@ -19,8 +19,8 @@ from typing import Any
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
-from redraft.model.edits.gate import Eagerness
 from redraft.model.errors import SettingsError
+from redraft.model.gate.gate import Eagerness
 
 log = logging.getLogger(__name__)
 

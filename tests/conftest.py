@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from redraft.model.edits import gate_file
+from redraft.model.gate import gate
 from redraft.model.training.shards import pack
 from support.gates import write_plain
 from support.lsp_process import LspProcess, lsp_processes
@@ -139,11 +139,11 @@ def pytest_terminal_summary(
 @pytest.fixture(autouse=True, scope="session")
 def _gate_by_the_mean(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What is shown in tests does not change with what the shipped gate was fitted on."""
-    shipped, gate_file.SHIPPED = gate_file.SHIPPED, write_plain(tmp_path_factory.mktemp("gate"))
-    gate_file.shipped.cache_clear()
+    shipped, gate.SHIPPED = gate.SHIPPED, write_plain(tmp_path_factory.mktemp("gate"))
+    gate.shipped.cache_clear()
     yield
-    gate_file.SHIPPED = shipped
-    gate_file.shipped.cache_clear()
+    gate.SHIPPED = shipped
+    gate.shipped.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from redraft.lsp.session.decisions import Ask, Decision, Show
-from redraft.model.edits.abstained import Abstained
+from redraft.model.gate.reasons import Abstain
 from support.lsp import lsp_client
 from support.neovim import NeovimDesk, ghost, needs_neovim
 from support.predictor import infill, predicted
@@ -19,7 +19,7 @@ def doubt(decision: Decision) -> str:
     return decision.suggestion.unsure
 
 
-def answered(desk: Workbench, text: str, confidence: float, invoked: bool) -> Show | Abstained:
+def answered(desk: Workbench, text: str, confidence: float, invoked: bool) -> Show | Abstain:
     ask = desk.ask(invoked=invoked)
     prediction = infill(ask.request, text, confidence=confidence)
     return desk.session.settle(ask, prediction, desk.revision, 0.0)
@@ -48,7 +48,7 @@ def test_the_rules_hold_for_who_asks_by_hand_too() -> None:
     desk = Workbench("print(area(7, 8))\n")
     desk.cursor = len("print(a")
     refused = answered(desk, "rea(5, 6))", 0.9, invoked=True)
-    assert isinstance(refused, Abstained)
+    assert isinstance(refused, Abstain)
     assert refused.kind == "does_not_fit"
 
 
@@ -74,7 +74,7 @@ def test_ghost_text_comes_before_an_edit_that_is_unsure() -> None:
     desk = edited()
     desk.edit("area(3)", "area(3, 4)", 0.2)
     answered(desk, " -> int", 0.2, invoked=True)
-    assert isinstance(desk.consider_edit(invoked=True), Abstained)
+    assert isinstance(desk.consider_edit(invoked=True), Abstain)
 
 
 def test_over_lsp_the_answer_says_that_it_is_unsure() -> None:
@@ -105,11 +105,11 @@ def test_neovim_marks_what_it_shows_by_hand(desk: NeovimDesk) -> None:
 
 def test_a_hidden_ghost_text_is_revealable_only_if_a_gesture_would_show_it() -> None:
     hidden = answered(Workbench("x = "), "f(1)", 0.2, invoked=False)
-    assert isinstance(hidden, Abstained) and hidden.is_revealable
+    assert isinstance(hidden, Abstain) and hidden.is_revealable
     broken = Workbench("print(area(7, 8))\n")
     broken.cursor = len("print(a")
     refused = answered(broken, "rea(5, 6))", 0.2, invoked=False)
-    assert isinstance(refused, Abstained) and refused.kind == "below_threshold"
+    assert isinstance(refused, Abstain) and refused.kind == "below_threshold"
     assert not refused.is_revealable, "it does not fit there, however sure"
 
 
@@ -117,7 +117,7 @@ def test_ghost_text_that_the_model_gave_up_is_revealable() -> None:
     desk = Workbench("x = ")
     given_up = replace(predicted(reason="not sure enough"), is_given_up=True)
     told = desk.session.settle(desk.ask(), given_up, desk.revision, 0.0)
-    assert isinstance(told, Abstained) and told.is_revealable
+    assert isinstance(told, Abstain) and told.is_revealable
     assert isinstance(desk.consider(invoked=True), Ask), "the model finishes it"
 
 
@@ -125,7 +125,7 @@ def test_a_hidden_edit_is_revealable_only_if_a_gesture_would_show_it() -> None:
     desk, broken = edited(), edited()
     desk.edit("area(3)", "area(3, 4)", 0.2)
     hidden = desk.consider_edit()
-    assert isinstance(hidden, Abstained) and hidden.is_revealable
+    assert isinstance(hidden, Abstain) and hidden.is_revealable
     broken.edit("area(3)", "area(3, (4", 0.2)
     refused = broken.consider_edit()
-    assert isinstance(refused, Abstained) and not refused.is_revealable
+    assert isinstance(refused, Abstain) and not refused.is_revealable

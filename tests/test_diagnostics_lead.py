@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 from redraft.lsp.session.decisions import Ask, Show
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.verdict import Show as Shown
-from redraft.model.edits.verdict import judge, moment_of
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.decide import refuse, situation_of
 from redraft.model.records import Diagnostic, EditRequest
 from support.predictor import predicted, rewrite
 from support.workbench import Workbench, reason
@@ -176,10 +174,10 @@ def test_a_parameter_that_its_function_uses_is_not_taken_away(
     old: str, new: str, is_shown: bool
 ) -> None:
     at = AREA.index(f"def {old}") + len("def ")
-    made = Replacement(AREA, at, at + len(old), new)
+    made = Edit(AREA, at, at + len(old), new)
     request = EditRequest("next_edit", "a.py", AREA, at, "python")
-    verdict = judge(made, 1.0, moment_of(request, 0.5))
-    assert isinstance(verdict, Shown if is_shown else Abstained), verdict
+    refused = refuse(made, 1.0, situation_of(request, 0.5))
+    assert (refused is None) is is_shown, refused
 
 
 SMALL = """\

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.door import Session
-from redraft.lsp.session.exploring import BAND, SHARE, Lot, lot_of
 from redraft.lsp.settings import LspSettings
+from redraft.model.gate.explore import BAND, SHARE, ExplorationDraw, draw
 from support.predictor import infill
 from support.workbench import URI, Workbench, reason, shown
 
@@ -16,13 +16,13 @@ USUAL = 0.25
 
 
 def drawn(count: int = 20_000) -> Counter[float]:
-    lots = (lot_of(USUAL, True, f"7 file:///a.py {revision}") for revision in range(count))
-    return Counter(round(lot.threshold, 6) for lot in lots)
+    draws = (draw(USUAL, True, f"7 file:///a.py {revision}") for revision in range(count))
+    return Counter(round(each.threshold, 6) for each in draws)
 
 
 def test_nothing_moves_unless_the_user_wants_it() -> None:
     for revision in range(1_000):
-        assert lot_of(USUAL, False, f"7 {revision}") == Lot(USUAL, USUAL, False)
+        assert draw(USUAL, False, f"7 {revision}") == ExplorationDraw(USUAL, USUAL, False)
 
 
 def test_at_one_moment_in_a_hundred_it_lies_lower_and_at_another_higher() -> None:
@@ -32,11 +32,11 @@ def test_at_one_moment_in_a_hundred_it_lies_lower_and_at_another_higher() -> Non
         assert found[moved] / sum(found.values()) == pytest.approx(SHARE / 2, rel=0.2)
 
 
-def test_a_moment_looked_at_again_has_the_same_lot() -> None:
+def test_a_moment_looked_at_again_has_the_same_threshold() -> None:
     moments = [f"7 file:///a.py {revision}" for revision in range(1_000)]
-    first = [lot_of(USUAL, True, each).threshold for each in moments]
-    assert [lot_of(USUAL, True, each).threshold for each in moments] == first
-    others = [lot_of(USUAL, True, f"8{each[1:]}").threshold for each in moments]
+    first = [draw(USUAL, True, each).threshold for each in moments]
+    assert [draw(USUAL, True, each).threshold for each in moments] == first
+    others = [draw(USUAL, True, f"8{each[1:]}").threshold for each in moments]
     assert others != first
 
 
@@ -44,27 +44,27 @@ def test_a_moment_looked_at_again_has_the_same_lot() -> None:
 def test_the_propensity_is_how_often_it_would_be_shown(sure: float) -> None:
     found = drawn()
     shown = sum(n for threshold, n in found.items() if sure >= threshold) / sum(found.values())
-    assert lot_of(USUAL, True, "").propensity(sure) == pytest.approx(shown, abs=0.004)
-    assert lot_of(USUAL, False, "").propensity(sure) == float(sure >= USUAL)
+    assert draw(USUAL, True, "").propensity(sure) == pytest.approx(shown, abs=0.004)
+    assert draw(USUAL, False, "").propensity(sure) == float(sure >= USUAL)
 
 
 # --- in a session ---------------------------------------------------------------------------------
 
 
 def answered_at(move: float, confidence: float, **fields: object) -> tuple[Workbench, Decision]:
-    """A desk whose lot moves the threshold so, and what it says to an answer."""
+    """Return a desk at whose moment the threshold moves so, and its decision on an answer."""
     for seed in range(2_000):
         desk = Workbench()
         desk.session = Session(
             LspSettings(), desk.clock, context=desk.shelf, explores=lambda: True, seed=seed
         )
         desk.session.opened(URI, "a.py", desk.document.lines)
-        if desk.session.lot(desk.query()).threshold == pytest.approx(USUAL + move):
+        if desk.session.drawn(desk.query()).threshold == pytest.approx(USUAL + move):
             ask = desk.session.consider(desk.query(**fields))
             assert isinstance(ask, Ask)
             made = infill(ask.request, "x", confidence=confidence)
             return desk, desk.session.settle(ask, made, desk.revision, 0.0)
-    raise AssertionError("no seed draws this lot")
+    raise AssertionError("no seed draws this move")
 
 
 def test_a_little_too_unsure_is_shown_says_so_and_stays() -> None:
@@ -81,5 +81,5 @@ def test_just_sure_enough_is_hidden_and_what_is_surer_is_not() -> None:
     assert shown(answered_at(BAND, 0.4)[1]) == "x"
 
 
-def test_who_asks_by_a_gesture_gets_no_lot() -> None:
+def test_who_asks_by_a_gesture_gets_the_usual_threshold() -> None:
     assert shown(answered_at(BAND, 0.3, invoked=True)[1]) == "x"

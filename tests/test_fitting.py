@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.brackets import brackets_of, closes, closing, is_call
-from redraft.model.edits.fitting import fit
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.brackets import brackets_of, closes, closing, is_call
+from redraft.model.gate.fitting import fit
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest
 
 #: Text around a line, by language; the line stands at §.
@@ -119,7 +119,7 @@ def shown(language: str, line: str, written: str, replaces: bool) -> str:
     language = language.replace("none", "")
     above, below = AROUND[language].split("§")
     made = fit(written, at(above + line + below, language=language), replaces=replaces)
-    if isinstance(made, Abstained):
+    if isinstance(made, Abstain):
         return made.kind
     assert replaces or made.end == made.start
     return made.result[len(above) : len(made.result) - len(below)]
@@ -137,20 +137,20 @@ def test_what_follows_is_never_lost() -> None:
     for _, line, written, *_ in CASES:
         rest = line.partition("▏")[2]
         made = fit(written, at(line), replaces=True)
-        if isinstance(made, Replacement):
+        if isinstance(made, Edit):
             left = iter(made.result[made.start :])
             assert all(char in left for char in rest if not char.isspace()), (line, written)
 
 
 def test_an_error_elsewhere_is_no_reason_to_hold_back() -> None:
     made = fit("it)", at("def f(:\n    pass\n\n\nx = total(▏)\n", "a.py"))
-    assert isinstance(made, Replacement)
+    assert isinstance(made, Edit)
     assert made.new == "it"
 
 
 def test_the_language_is_told_by_the_path_where_nobody_names_it() -> None:
     asked = at("def g▏(a, b):\n    pass\n", "x/a.py")
-    assert fit("_two(c)(d):", asked) == Replacement(asked.text, 5, 5, "_two")
+    assert fit("_two(c)(d):", asked) == Edit(asked.text, 5, 5, "_two")
 
 
 @pytest.mark.parametrize(

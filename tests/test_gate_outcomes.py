@@ -32,12 +32,12 @@ from redraft.evals.gate.ranking import (
     risk_coverage,
     worths,
 )
-from redraft.model.edits.gate import Gate, threshold
-from redraft.model.edits.gate_features import GATED
-from redraft.model.edits.gate_file import read_gate, write_gate
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
 from redraft.model.errors import SettingsError
+from redraft.model.gate.features import FEATURES, features_of
+from redraft.model.gate.gate import Gate, Head, read_gate, threshold, write_gate
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
+from redraft.model.training.gate_fit import Sample
 from redraft.server.commands.main import app
 from support.gates import PLAIN, SHIPPED, write_plain
 from support.training_sources import commit, write_lines
@@ -101,7 +101,7 @@ def test_any_hunk_that_is_still_to_come_is_right_and_nothing_else() -> None:
     request = EditRequest("next_edit", "a.py", text, 0)
 
     def right(start: int, end: int, new: str) -> bool:
-        return is_right(Replacement(text, start, end, new), request, after)
+        return is_right(Edit(text, start, end, new), request, after)
 
     assert right(0, 1, "A")
     assert right(4, 5, "C")
@@ -116,7 +116,7 @@ def test_ghost_text_is_right_where_its_lines_are_the_first_of_what_stood_there()
     request = EditRequest("infill", "a.py", text, 4)
 
     def right(new: str) -> bool:
-        return is_right(Replacement(text, 4, 4, new), request, after)
+        return is_right(Edit(text, 4, 4, new), request, after)
 
     assert right("one(\n    1)")
     assert right("one(")
@@ -190,7 +190,7 @@ def test_a_gate_for_a_session_is_fitted_on_the_others_alone(commits: Path) -> No
     sure, unsure = session("", True, 0.95)[0].candidate, session("", True, 0.2)[0].candidate
     for judge, expected in (("liar", True), ("other", False)):
         gate = gate_of(replace(known, group=f"{judge}:1"))
-        assert (gate.sure(sure, "infill") > gate.sure(unsure, "infill")) is expected
+        assert (gate.score(sure, "infill") > gate.score(unsure, "infill")) is expected
 
 
 def test_what_a_feature_is_worth_is_what_the_ranking_loses_without(commits: Path) -> None:
@@ -213,13 +213,17 @@ def test_of_a_moment_that_several_runs_hold_the_last_one_counts(commits: Path) -
     assert len(newest([before, after]).episodes) == len(before.episodes)
 
 
+def _score(head: Head, sample: Sample) -> float:
+    return head.weigh(head.row(sample.features)).score
+
+
 def test_a_gate_fitted_on_outcomes_tells_right_from_wrong(commits: Path) -> None:
     run = outcomes(commits, {True: 0.9, False: 0.3})
     samples = samples_of(shown_to_gate(run))
     gate = fit_gate({task: each * 20 for task, each in samples.items()}, "new")
     for task, each in samples.items():
         right, wrong = (
-            np.mean([gate.sure(one.candidate, task) for one in each if one.kept is kept])
+            np.mean([_score(gate.heads[task], one) for one in each if one.kept is kept])
             for kept in (True, False)
         )
         assert right > threshold("low") > wrong
@@ -270,18 +274,18 @@ def test_a_torn_gate_is_refused(tmp_path: Path) -> None:
         read_gate(path)
 
 
-def test_what_nobody_told_counts_as_average() -> None:
+def test_a_missing_feature_counts_as_average() -> None:
     head = read_gate(SHIPPED)[0].heads["infill"]
     bare = Candidate(0, 0, "x", Confidence(0.9, 0.9, 0.9), 3, 1, "end")
-    row = dict(zip(("one", *head.features), head.row(bare), strict=True))
+    row = dict(zip(("one", *head.features), head.row(features_of(bare)), strict=True))
     assert row["errors"] == row["unknown"] == row["rested"] == 0.0
     assert row["mean"] != 0.0
 
 
 def test_of_a_run_one_task_alone_may_count(commits: Path) -> None:
     run = outcomes(commits, {True: 0.9, False: 0.3})
-    tasks = [{each["task"] for each in only(task, run).episodes.values()} for task in GATED]
-    assert tasks == [{task} for task in GATED]
+    tasks = [{each["task"] for each in only(task, run).episodes.values()} for task in FEATURES]
+    assert tasks == [{task} for task in FEATURES]
     assert only("infill", run).settings == run.settings
 
 

@@ -10,9 +10,9 @@ from redraft.evals.gate.labels import as_served, is_kept
 from redraft.evals.gate.outcomes import half_typed
 from redraft.evals.gate.places import begun_gaps, position_of
 from redraft.model.decode.sampling import line_logs
-from redraft.model.edits.begun import lines_around
-from redraft.model.edits.gate_features import read
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.blocks import lines_around
+from redraft.model.gate.features import features_of
 from redraft.model.records import Candidate, Confidence, EditRequest
 from support.gates import PLAIN
 
@@ -83,7 +83,7 @@ def test_kept_is_what_stands_there_by_half_wherever_it_is_indented() -> None:
     request = EditRequest("infill", "a.py", text, 14)
 
     def kept(new: str) -> bool:
-        return is_kept(Replacement(text, 14, 14, new), request, after)
+        return is_kept(Edit(text, 14, 14, new), request, after)
 
     assert kept("total = count(a)")
     assert kept("total = count(b)")
@@ -95,9 +95,9 @@ def test_a_next_edit_is_kept_by_the_hunks_that_touch_it_alone() -> None:
     text = "one(1)\nx\nx\nx\nx\ntwo(2)\n"
     after = "one(1)\nx\nx\nx\nx\ntwo(2, deep)\n"
     request = EditRequest("next_edit", "a.py", text, 0)
-    here = Replacement(text, 15, 21, "two(2, deep)")
+    here = Edit(text, 15, 21, "two(2, deep)")
     assert is_kept(here, request, after)
-    elsewhere = Replacement(text, 0, 6, "one(1, deep)")
+    elsewhere = Edit(text, 0, 6, "one(1, deep)")
     assert not is_kept(elsewhere, request, after)
 
 
@@ -146,7 +146,7 @@ def test_of_a_line_half_typed_the_rest_is_wanted() -> None:
 def test_certainty_is_not_read_as_missing(name: str) -> None:
     def told(log: float | None) -> float | None:
         sure = Confidence(1.0, 1.0, 1.0, place=log, nothing=log)
-        return read(name, Candidate(0, 0, "x", sure, 1, 1, "end"))
+        return features_of(Candidate(0, 0, "x", sure, 1, 1, "end")).get(name)
 
     certain, nearly = told(0.0), told(-1e-6)
     assert certain is not None and nearly is not None
@@ -157,7 +157,7 @@ def test_certainty_is_not_read_as_missing(name: str) -> None:
 def test_the_first_line_is_read_by_its_own_probability() -> None:
     def told(*lines: float) -> float | None:
         sure = Confidence(0.5, 0.5, 0.5, total=-9.0, lines=lines)
-        return read("line", Candidate(0, 0, "x", sure, 1, 1, "end"))
+        return features_of(Candidate(0, 0, "x", sure, 1, 1, "end")).get("line")
 
     assert told() is None
     assert told(-4.0, -5.0) == -2.0
@@ -174,6 +174,6 @@ def test_the_log_probability_of_each_line_takes_its_break_along() -> None:
 def test_an_import_of_the_standard_library_is_shown_however_unsure_the_model_is() -> None:
     unsure = Confidence(0.01, 0.01, 0.01, total=-9.0, place=-5.0)
     made = Candidate(0, 0, "import re\n", unsure, 3, 1, "end")
-    assert PLAIN.sure(made, "next_edit") < 0.1
+    assert PLAIN.score(made, "next_edit") < 0.1
     standard = Candidate(0, 0, "import re\n", unsure, 3, 1, "end", family="standard")
-    assert PLAIN.sure(standard, "next_edit") == 1.0
+    assert PLAIN.score(standard, "next_edit") == 1.0

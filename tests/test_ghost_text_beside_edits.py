@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.empty_lines import is_empty_body, is_empty_body_line
-from redraft.model.edits.abstained import Abstained
+from redraft.model.gate.reasons import Abstain
 from support.predictor import infill, predicted, rewrite
 from support.workbench import Workbench, reason
 
@@ -34,7 +34,7 @@ def test_on_the_empty_line_of_a_body_ghost_text_comes_before_an_edit_that_is_sho
 def test_where_the_body_gets_no_ghost_text_the_edit_stays() -> None:
     desk = with_an_import_shown()
     ask = desk.ask()
-    assert isinstance(desk.session.settle(ask, predicted(), desk.revision, 0.0), Abstained)
+    assert isinstance(desk.session.settle(ask, predicted(), desk.revision, 0.0), Abstain)
     assert isinstance(desk.consider_edit(), Show)
 
 
@@ -70,7 +70,7 @@ def test_a_gesture_gets_a_sure_edit_in_place_of_unsure_ghost_text_and_no_unsure_
         desk.session.go_on(
             ask, desk.session.settle(ask, unsure, desk.revision, 0.0, lambda: desk.text)
         ),
-        Abstained,
+        Abstain,
     )
     sure = rewrite(ask.request, "logger = ", "logger = logging.getLogger()")
     shown = desk.session.settle(ask, sure, desk.revision, 0.0, lambda: desk.text)

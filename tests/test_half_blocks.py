@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.fitting import fit
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.fitting import fit
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest
 
 #: Language ("" where nobody told); the text with the cursor at ▏; what the model wrote; what is
@@ -89,14 +89,14 @@ def test_a_line_that_opens_a_block_is_dropped_where_no_body_follows(
 ) -> None:
     made = fit(written, at(text, language), replaces=True)
     if left:
-        assert isinstance(made, Replacement)
+        assert isinstance(made, Edit)
         assert made.new.rstrip() == left
     else:
-        assert isinstance(made, Abstained)
+        assert isinstance(made, Abstain)
         assert made.kind == "half_block"
 
 
 def test_an_answer_that_a_limit_cut_keeps_its_last_line() -> None:
     made = fit("else:", at("def f(n):\n    if n:\n        return\n    ▏\n", "python"), ended=False)
-    assert isinstance(made, Replacement)
+    assert isinstance(made, Edit)
     assert made.new == "else:"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from redraft.lsp.session.answers_and_rejections import COOL_DOWN_S
 from redraft.lsp.session.decisions import Ask, Decision, Show
-from redraft.model.edits.abstained import Abstained
+from redraft.model.gate.reasons import Abstain
 from support.next_edits import edited, shown_edit
 from support.predictor import infill, rewrite_lines
 from support.workbench import Workbench, showing
 
 
 def kind(decision: Decision) -> str:
-    assert isinstance(decision, Abstained), decision
+    assert isinstance(decision, Abstain), decision
     return decision.kind
 
 

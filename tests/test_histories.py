@@ -7,16 +7,15 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from redraft.model.edits.edit import LineChange
 from redraft.model.edits.hunks import (
-    Hunk,
     apply_history,
     hunks_of,
     last_burst,
+    line_changes,
     lines_of,
     recent_edit,
-    spans_of,
 )
-from redraft.model.edits.spans import Span
 from redraft.model.training.commits import (
     FileChange,
     begin_block,
@@ -46,7 +45,7 @@ def test_a_diff_is_read_as_it_was_written() -> None:
     made = recent_edit("a.py", ["a", "b", "", "d", "e"], 1, 3, ("B", "x\x0cy\r", ""))
     lines = lines_of(made.diff)
     assert [text for sign, text in lines if sign != "+"] == ["a", "b", "", "d", "e"]
-    assert [*spans_of(lines)] == [Span(1, ("b", ""), ("B", "x\x0cy\r", ""))]
+    assert [*line_changes(lines)] == [LineChange(1, ("b", ""), ("B", "x\x0cy\r", ""))]
 
 
 @given(st.lists(st.sampled_from(LINES), max_size=14), st.lists(st.sampled_from(LINES), max_size=14))
@@ -63,8 +62,8 @@ def test_an_inserted_method_is_one_hunk_with_its_own_comment() -> None:
 
     old = ["class A {", "", *method("first"), *method("third"), "}"]
     new = ["class A {", "", *method("first"), *method("second"), *method("third"), "}"]
-    assert hunks_of(old, new) == [Hunk(8, 8, tuple(method("second")))]
-    assert hunks_of(new, old) == [Hunk(8, 14, ())]
+    assert hunks_of(old, new) == [LineChange(8, (), tuple(method("second")))]
+    assert hunks_of(new, old) == [LineChange(8, tuple(method("second")))]
 
 
 def test_a_definition_comes_before_the_hunks_that_use_it() -> None:
@@ -97,19 +96,19 @@ def test_the_cursor_stays_behind_what_the_last_edit_changed() -> None:
 
 def test_a_line_half_typed_keeps_what_stands_behind_the_cursor() -> None:
     lines = ["x", "call(a, 1)", "y"]
-    started = begin_typing(lines, Hunk(1, 2, ("call(a, other, 1)",)), cut=2)
+    started = begin_typing(lines, LineChange(1, (lines[1],), ("call(a, other, 1)",)), cut=2)
     assert started is not None
     state, rest, cursor = started
     assert state == ["x", "call(a, oth1)", "y"]
     assert cursor == (1, len("call(a, oth"))
-    assert rest == Hunk(1, 2, ("call(a, other, 1)",))
+    assert rest == LineChange(1, ("call(a, oth1)",), ("call(a, other, 1)",))
 
 
 @given(st.integers(0, 99), st.integers(0, 20))
 def test_a_block_half_written_and_its_rest_are_the_beginning_of_the_hunk(
     seed: int, length: int
 ) -> None:
-    hunk = Hunk(2, 4, tuple(f"line {i}" for i in range(length)))
+    hunk = LineChange(2, ("a", "b"), tuple(f"line {i}" for i in range(length)))
     found = begin_block(hunk, random.Random(seed))
     assert (found is None) == (length < 3)
     if found:

@@ -9,7 +9,7 @@ from redraft.lsp.editor import history_hunks as hunks_module
 from redraft.lsp.editor.documents import ContentChange
 from redraft.lsp.editor.history import MAX_AGE_S, MAX_CHARACTERS, MAX_EDITS
 from redraft.lsp.editor.positions import Position, Range
-from redraft.model.edits.hunks import Hunk as CommitHunk
+from redraft.model.edits.edit import LineChange as CommitHunk
 from redraft.model.edits.hunks import hunks_of
 from support.histories import CODE, lines, places, rebuilt
 from support.workbench import URI, Workbench

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from redraft.model.edits.verdict import CANDIDATES
+from redraft.model.gate.decide import CANDIDATES
 from redraft.model.records import Diagnostic, EditRequest, Prediction, RecentEdit
 from support.edit_prompts import mercury_applied, mercury_as_cursortab, mercury_as_zed, mercury_body
 from support.predictor import ScriptedPredictor, change, editing, rewrite_lines

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from redraft.model.edits.edit import LineChange
 from redraft.model.edits.hunks import recent_edit
-from redraft.model.edits.just_done import just_done
-from redraft.model.edits.spans import Span
+from redraft.model.edits.recent_changes import recent_changes
 from redraft.model.records import EditRequest, Prediction, RecentEdit
 from support.edit_prompts import (
     mercury_applied,
@@ -151,10 +151,12 @@ async def test_refusals_are_counted() -> None:
 # --- what the user did, told from hunks ----------------------------------------------------------
 
 
-def asked(lines: list[str], *edits: RecentEdit, path: str = "a.py", line: int = 0) -> list[Span]:
+def asked(
+    lines: list[str], *edits: RecentEdit, path: str = "a.py", line: int = 0
+) -> list[LineChange]:
     text = "\n".join(lines)
     cursor = sum(len(each) + 1 for each in lines[:line])
-    return just_done(EditRequest("next_edit", path, text, cursor, edits=edits))
+    return recent_changes(EditRequest("next_edit", path, text, cursor, edits=edits))
 
 
 STATES = (
@@ -167,33 +169,36 @@ SECOND = recent_edit("a.py", STATES[1], 7, 8, ("H", "I"))
 
 
 def test_edits_are_found_wherever_the_excerpt_begins() -> None:
-    assert asked(STATES[2], FIRST, SECOND) == [Span(7, ("h",), ("H", "I")), Span(1, ("b",), ("B",))]
+    assert asked(STATES[2], FIRST, SECOND) == [
+        LineChange(7, ("h",), ("H", "I")),
+        LineChange(1, ("b",), ("B",)),
+    ]
     there = asked(["z", "z", *STATES[2]], FIRST, SECOND)
-    assert there == [Span(9, ("h",), ("H", "I")), Span(3, ("b",), ("B",))]
+    assert there == [LineChange(9, ("h",), ("H", "I")), LineChange(3, ("b",), ("B",))]
 
 
 @pytest.mark.parametrize("path", ["src/a.py", r"src\a.py", r"C:\w\src\a.py", "C:/w/src/a.py"])
 @pytest.mark.parametrize("edited", ["src/a.py", r"src\a.py"])
 def test_a_file_is_the_same_by_either_separator(path: str, edited: str) -> None:
     edit = recent_edit(edited, STATES[0], 1, 2, ("B",))
-    assert asked(STATES[1], edit, path=path) == [Span(1, ("b",), ("B",))]
+    assert asked(STATES[1], edit, path=path) == [LineChange(1, ("b",), ("B",))]
 
 
 def test_an_older_edit_moves_with_the_newer_ones() -> None:
     above = recent_edit("a.py", STATES[2], 0, 0, ("new", "lines"))
     text = ["new", "lines", *STATES[2]]
     assert asked(text, FIRST, SECOND, above) == [
-        Span(0, (), ("new", "lines")),
-        Span(9, ("h",), ("H", "I")),
-        Span(3, ("b",), ("B",)),
+        LineChange(0, (), ("new", "lines")),
+        LineChange(9, ("h",), ("H", "I")),
+        LineChange(3, ("b",), ("B",)),
     ]
 
 
 def test_a_hunk_of_several_changes_is_as_many_edits() -> None:
     both = RecentEdit("a.py", 0, "-a\n+A\n b\n-c\n-d\n+D\n e\n")
     assert asked(["A", "b", "D", "e"], both) == [
-        Span(2, ("c", "d"), ("D",)),
-        Span(0, ("a",), ("A",)),
+        LineChange(2, ("c", "d"), ("D",)),
+        LineChange(0, ("a",), ("A",)),
     ]
 
 
@@ -201,12 +206,12 @@ def test_an_edit_that_is_not_in_the_text_says_nothing() -> None:
     assert asked(["x", "y"], FIRST) == []
     assert asked(STATES[1], RecentEdit("b.py", FIRST.line, FIRST.diff)) == []
     assert asked(STATES[1], RecentEdit("w/a.py", FIRST.line, FIRST.diff)) == [
-        Span(1, ("b",), ("B",))
+        LineChange(1, ("b",), ("B",))
     ]
 
 
 def test_of_places_alike_the_one_at_the_cursor_is_meant() -> None:
     edit = RecentEdit("a.py", 0, "-one\n+two\n")
     lines = ["two", "", "", "", "two"]
-    assert asked(lines, edit, line=3) == [Span(4, ("one",), ("two",))]
-    assert asked(lines, edit, line=1) == [Span(0, ("one",), ("two",))]
+    assert asked(lines, edit, line=3) == [LineChange(4, ("one",), ("two",))]
+    assert asked(lines, edit, line=1) == [LineChange(0, ("one",), ("two",))]

@@ -33,7 +33,7 @@ USES_TORCH = {
 LEVELS = {
     "model": (
         "__init__ errors config silence memo validation release", "records", "wire remote queue",
-        "text", "edits network", "rules", "edits.verdict prompts", "weights",
+        "text", "edits network", "rules", "gate prompts", "weights",
         "runtime", "decode", "calibrate", "conversation predict",
         "load engine training",
     ),

@@ -8,10 +8,10 @@ import pytest
 from redraft.lsp.context import excerpts
 from redraft.lsp.session import exclusions
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits import rules as edit_rules
 from redraft.model.memo import Memo
 from redraft.model.prompts import pieces, redraft3
 from redraft.model.prompts.tokenizer import Tokenizer
+from redraft.model.text import syntax
 
 
 def test_a_value_is_computed_once_and_nothing_is_one_too() -> None:
@@ -116,11 +116,11 @@ def test_lines_of_texts_are_bounded_in_bytes() -> None:
 
 def test_trees_are_bounded_in_bytes() -> None:
     for number in range(8):
-        assert edit_rules.parsed(f"x = {number}\n" * 10_000, "python") is not None
-    assert edit_rules._TREES.bytes_held <= 8 << 20
-    known = len(edit_rules._TREES)
-    assert edit_rules.parsed("x = 99\n" * 100_000, "python") is not None
-    assert len(edit_rules._TREES) == known
+        assert syntax.parsed(f"x = {number}\n" * 10_000, "python") is not None
+    assert syntax._TREES.bytes_held <= 8 << 20
+    known = len(syntax._TREES)
+    assert syntax.parsed("x = 99\n" * 100_000, "python") is not None
+    assert len(syntax._TREES) == known
 
 
 def test_paths_are_bounded_in_bytes() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
 from redraft.model.records import Candidate, Confidence, Diagnostic
 from redraft.model.rules.diagnostics import SIMILAR, mending_first, mends, undefined_name
 from support.rewriting import TEXT as REGION
@@ -12,9 +12,9 @@ from support.rewriting import asked
 TEXT = "import os\n\nx = acount + 1\ny = os.sep\n"
 
 
-def edit(old: str, new: str) -> Replacement:
+def edit(old: str, new: str) -> Edit:
     at = TEXT.index(old)
-    return Replacement(TEXT, at, at + len(old), new)
+    return Edit(TEXT, at, at + len(old), new)
 
 
 @pytest.mark.parametrize(

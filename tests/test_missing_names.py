@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.rules import refuse_edit
-from redraft.model.edits.spans import Span
+from redraft.model.edits.edit import Edit, LineChange
+from redraft.model.gate.filters import Situation, far_away
 from redraft.model.records import Importable, RelatedFile
 from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.imports import names_to_look_up
@@ -306,7 +305,9 @@ def test_what_another_file_imports_statically_is_not_imported_as_a_class() -> No
 
 def test_an_import_of_what_was_just_written_is_never_too_far() -> None:
     text = "import os\n" + "x = 1\n" * 80 + "y = json.loads(x)\n"
-    written = Span(81, ("y = x",), ("y = json.loads(x)",))
+    written = LineChange(81, ("y = x",), ("y = json.loads(x)",))
+    cursor = len(text) - 1
+    here = Situation("next_edit", "a.py", "python", text, cursor, 0.0, [written], last_edit=81)
     for name, shown in (("json", True), ("csv", False)):
-        edit = Replacement(text, 0, 0, f"import {name}\n")
-        assert (refuse_edit(edit, [written], 81, 81) is None) == shown
+        edit = Edit(text, 0, 0, f"import {name}\n")
+        assert (far_away(edit, here) is None) == shown

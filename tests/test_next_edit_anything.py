@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.questions import Query
-from redraft.model.edits.abstained import Abstained
+from redraft.model.gate.reasons import Abstain
 from redraft.model.prompts.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from support.workbench import URI, Workbench
@@ -81,7 +81,7 @@ class World:
                 return
             settled = self.answer(ask)
             self.check(settled)
-            if isinstance(settled, Show) or settled.stale:
+            if isinstance(settled, Show) or settled.is_stale:
                 return
             decision = self.desk.session.go_on(ask, settled)
         raise AssertionError("the questions never end")
@@ -137,7 +137,7 @@ class World:
             return self.desk.text
         return self.other.text if self.other is not None else None
 
-    def answer(self, ask: Ask) -> Show | Abstained:
+    def answer(self, ask: Ask) -> Show | Abstain:
         uri, target = ask.asked_from.uri, self.revision(ask.query.uri)
         if ask.query.uri == URI != uri:
             target = self.desk.document.revision  # as the shelf has it
@@ -171,7 +171,7 @@ class World:
             assert suggestion.result != suggestion.text
             assert suggestion.chain
             self.shown = decision
-        elif isinstance(decision, Abstained):
+        elif isinstance(decision, Abstain):
             assert decision.reason
             self.shown = None
         else:

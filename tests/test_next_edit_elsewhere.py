@@ -10,7 +10,7 @@ from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.next_edits import AFTER_EDIT_S
 from redraft.lsp.session.other_places import MOST_PLACES
-from redraft.model.edits.abstained import Abstained
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Diagnostic, EditRequest, Prediction
 from support.predictor import rewrite
 from support.workbench import URI, Workbench, asking, reason, showing
@@ -20,7 +20,7 @@ FAR = f"def area(r):\n    return r\n\n{FILLER}print(area(2))\n"
 NOTHING = Prediction("fake-1", "fake-1m int8", (), "The model would change nothing here.")
 
 
-def settle(desk: Workbench, ask: Ask, prediction: Prediction) -> Show | Abstained:
+def settle(desk: Workbench, ask: Ask, prediction: Prediction) -> Show | Abstain:
     """The answer to a question, the documents being as they are now."""
     target = desk.shelf.opened.get(ask.query.uri)
     revision = desk.revision if ask.query.uri == URI else target.revision if target else None
@@ -91,7 +91,7 @@ def test_an_edit_hidden_elsewhere_is_told_with_its_line() -> None:
     assert reason(hidden) == (
         f"in line {ask.query.line + 1}, 13 % likely to be kept (medium shows from 25 %)"
     )
-    assert isinstance(hidden, Abstained) and not hidden.is_revealable, "a gesture asks here"
+    assert isinstance(hidden, Abstain) and not hidden.is_revealable, "a gesture asks here"
 
 
 def test_an_edit_that_has_nothing_to_do_with_the_last_one_is_not_shown_there() -> None:
@@ -112,7 +112,7 @@ def test_lines_that_were_edited_already_are_not_asked_about_again() -> None:
 
 def test_a_name_that_stands_everywhere_points_nowhere() -> None:
     desk = renamed(FAR + FILLER * 2 + "area(1)\n" * 120)
-    assert isinstance(nothing_near(desk), Abstained)
+    assert isinstance(nothing_near(desk), Abstain)
 
 
 def test_a_mention_in_a_comment_comes_after_one_in_code() -> None:
@@ -140,7 +140,7 @@ def test_a_slow_model_is_asked_about_one_place_only() -> None:
     near = desk.session.settle(ask, NOTHING, desk.revision, 5_000.0, lambda: desk.text)
     first = asking(desk.session.go_on(ask, near))
     there = desk.session.settle(first, NOTHING, desk.revision, 5_000.0, target=desk.revision)
-    assert isinstance(desk.session.go_on(first, there), Abstained)
+    assert isinstance(desk.session.go_on(first, there), Abstain)
 
 
 # --- in other open documents -------------------------------------------------------------------
@@ -174,7 +174,7 @@ def test_the_call_in_another_open_document_is_asked_about() -> None:
 def test_a_document_that_is_not_open_is_never_asked_about() -> None:
     desk, other = with_caller()
     del desk.shelf.opened[other.uri]
-    assert isinstance(nothing_near(desk, other_documents=True), Abstained)
+    assert isinstance(nothing_near(desk, other_documents=True), Abstain)
 
 
 def test_files_of_another_language_are_passed_over() -> None:
@@ -185,7 +185,7 @@ def test_files_of_another_language_are_passed_over() -> None:
         replace(each, language="markdown") if each.path == "notes.md" else each
         for each in documents
     ]
-    assert isinstance(nothing_near(desk, other_documents=True), Abstained)
+    assert isinstance(nothing_near(desk, other_documents=True), Abstain)
 
 
 def test_a_file_with_a_definition_of_its_own_by_that_name_comes_last() -> None:
@@ -231,7 +231,7 @@ def test_it_waits_for_who_takes_their_time() -> None:
     for again in (here, desk.session.consider_edit(there)):
         assert isinstance(again, Show), again
         assert again.suggestion.id == show.suggestion.id
-    assert isinstance(desk.consider_edit(cursor=0), Abstained)  # who shows no other documents
+    assert isinstance(desk.consider_edit(cursor=0), Abstain)  # who shows no other documents
 
 
 def test_whoever_goes_on_typing_has_let_it_pass() -> None:
@@ -294,7 +294,7 @@ def model_of_a_rename(request: EditRequest) -> Prediction:
     return replace(NOTHING, candidates=(replace(made[0], start=at, end=at + 5),), reason="")
 
 
-def drive(desk: Workbench, decision: Decision, prefetch: bool) -> Show | Abstained:
+def drive(desk: Workbench, decision: Decision, prefetch: bool) -> Show | Abstain:
     """Answer questions until there is a decision, then compute what follows its acceptance."""
     asked = 0
     while isinstance(decision, Ask):

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.lsp.editor.documents import ContentChange, Document
 from redraft.lsp.session.answers_and_rejections import Rejections
 from redraft.lsp.session.suggestions import Suggestion
-from redraft.model.edits.reversal import undoes
-from redraft.model.edits.rules import FAR_IMPORTS, FAR_LINES, refuse_edit, refuse_syntax
-from redraft.model.edits.spans import Span
+from redraft.model.edits.edit import LineChange
+from redraft.model.gate.filters import (
+    CHEAP,
+    FAR_IMPORTS,
+    FAR_LINES,
+    Situation,
+    breaks_syntax,
+    first_reason,
+)
+from redraft.model.gate.reversal import undoes
 
 URI = "file:///w/a.py"
 CODE = "def area(r, pi):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"
@@ -22,8 +31,17 @@ def edit(text: str, old: str, new: str) -> Suggestion:
     return Suggestion("1", URI, "next_edit", text, 0, at, at + len(old), new, 0.9, "fake")
 
 
-def refused(text: str, old: str, new: str, *done: Span, cursor: int = 0, last: int = 0) -> str:
-    objection = refuse_edit(edit(text, old, new).edit, done, cursor, last)
+def situation(text: str, *changes: LineChange, cursor: int = 0, last: int = 0) -> Situation:
+    """Return the situation of a user in a line, whose last edit was in another line."""
+    at = sum(len(line) + 1 for line in text.split("\n")[:cursor])
+    return Situation("next_edit", "a.py", "python", text, at, 0.0, changes, last_edit=last)
+
+
+def refused(
+    text: str, old: str, new: str, *changes: LineChange, cursor: int = 0, last: int = 0
+) -> str:
+    here = situation(text, *changes, cursor=cursor, last=last)
+    objection = first_reason(CHEAP["next_edit"], edit(text, old, new).edit, here)
     return "" if objection is None else objection.reason
 
 
@@ -66,9 +84,9 @@ def test_imports_with_something_else_may_be_further_away() -> None:
 
 # --- reversal ----------------------------------------------------------------------------------
 
-CHANGED = Span(0, ("def area(r):",), ("def area(r, pi):",))
-TYPED = Span(4, (), ("print(area(2))",))
-DELETED = Span(2, ("    scale = factor * rate",), ())
+CHANGED = LineChange(0, ("def area(r):",), ("def area(r, pi):",))
+TYPED = LineChange(4, (), ("print(area(2))",))
+DELETED = LineChange(2, ("    scale = factor * rate",), ())
 
 
 @pytest.mark.parametrize(
@@ -88,40 +106,40 @@ DELETED = Span(2, ("    scale = factor * rate",), ())
     ],
 )
 def test_an_edit_that_takes_back_what_the_user_did(
-    done: Span, old: str, new: str, expected: bool
+    done: LineChange, old: str, new: str, expected: bool
 ) -> None:
     assert undoes(edit(CODE, old, new).edit, [done]) is expected
 
 
 def test_a_line_just_typed_is_not_deleted_where_its_neighbour_begins_alike() -> None:
     text = "log(a)\nlog(b)\nlog(c)\n"
-    typed = Span(1, (), ("log(b)",))
+    typed = LineChange(1, (), ("log(b)",))
     assert undoes(edit(text, "log(b)\nlog(c)", "log(c)").edit, [typed])
-    bracket = Span(0, (), ("print(x))",))
+    bracket = LineChange(0, (), ("print(x))",))
     assert not undoes(edit("print(x))\n", "x))", "x)").edit, [bracket]), "it was one too many"
 
 
 @pytest.mark.parametrize(
     ("text", "done", "old", "new", "expected"),
     [
-        ("a()\nb()", Span(1, (), ("b()",)), "\nb()", "", True),
-        ("a()\nb()\nc()", Span(1, (), ("b()", "c()")), "\nc()", "", True),
-        ("a()", Span(1, ("b()",), ()), "a()", "a()\nb()", True),
-        ("a()", Span(1, ("bcd()", "c()"), ()), "a()", "a()\nbcd()", True),
-        ("a()\nb()", Span(1, (), ("b()",)), "b()", "b(1)", False),
-        ("a()\nb()", Span(9, (), ("a()",)), "a()\n", "", False),  # of a text that was longer
+        ("a()\nb()", LineChange(1, (), ("b()",)), "\nb()", "", True),
+        ("a()\nb()\nc()", LineChange(1, (), ("b()", "c()")), "\nc()", "", True),
+        ("a()", LineChange(1, ("b()",), ()), "a()", "a()\nb()", True),
+        ("a()", LineChange(1, ("bcd()", "c()"), ()), "a()", "a()\nbcd()", True),
+        ("a()\nb()", LineChange(1, (), ("b()",)), "b()", "b(1)", False),
+        ("a()\nb()", LineChange(9, (), ("a()",)), "a()\n", "", False),  # of a text that was longer
     ],
 )
 def test_the_last_line_needs_no_newline_to_be_what_was_just_done(
-    text: str, done: Span, old: str, new: str, expected: bool
+    text: str, done: LineChange, old: str, new: str, expected: bool
 ) -> None:
     assert undoes(edit(text, old, new).edit, [done]) is expected
 
 
-RENAMED = Span(0, ("def area(r, pi):",), ("def surface(r, pi):",))
-LONGER = Span(0, ("def area(r, pi):",), ("def area_of(r, pi):",))
-COMPARED = Span(0, ("    return a == b",), ("    return a != b",))
-SHORTENED = Span(0, ("x = total(a, b)",), ("x = sum(a)",))
+RENAMED = LineChange(0, ("def area(r, pi):",), ("def surface(r, pi):",))
+LONGER = LineChange(0, ("def area(r, pi):",), ("def area_of(r, pi):",))
+COMPARED = LineChange(0, ("    return a == b",), ("    return a != b",))
+SHORTENED = LineChange(0, ("x = total(a, b)",), ("x = sum(a)",))
 
 
 @pytest.mark.parametrize(
@@ -142,14 +160,14 @@ SHORTENED = Span(0, ("x = total(a, b)",), ("x = sum(a)",))
     ],
 )
 def test_an_edit_that_takes_something_back_among_other_things(
-    done: Span, old: str, new: str, expected: bool
+    done: LineChange, old: str, new: str, expected: bool
 ) -> None:
     assert undoes(edit(f"{done.new[0]}\n    x\n", old, new).edit, [done]) is expected
 
 
 def test_the_same_words_in_another_place_are_no_reversal() -> None:
     text = "def surface(r):\nsurface(1)\nx\n"
-    done = Span(0, ("def area(r):",), ("def surface(r):",))
+    done = LineChange(0, ("def area(r):",), ("def surface(r):",))
     assert not undoes(edit(text, "surface(1)\nx", "area(1)\ny").edit, [done])
 
 
@@ -157,7 +175,8 @@ def test_the_same_words_in_another_place_are_no_reversal() -> None:
 
 
 def syntax(text: str, old: str, new: str, path: str = "a.py", language: str = "python") -> str:
-    objection = refuse_syntax(edit(text, old, new).edit, path, language)
+    here = replace(situation(text), path=path, language=language)
+    objection = breaks_syntax(edit(text, old, new).edit, here)
     return "" if objection is None else objection.reason
 
 

@@ -6,7 +6,7 @@ import pytest
 from redraft.lsp.editor.documents import Document
 from redraft.lsp.session.decisions import Ask
 from redraft.lsp.session.next_edits import AFTER_EDIT_S, LIFETIME_S
-from redraft.model.edits.abstained import Abstained
+from redraft.model.gate.reasons import Abstain
 from support.next_edits import CODE, edited, shown_edit
 from support.predictor import infill, rewrite
 from support.workbench import URI, Workbench, reason, showing, shown
@@ -200,8 +200,8 @@ def test_an_answer_overtaken_by_a_change_elsewhere_is_shown_next_time() -> None:
     desk.swap("3.14", "pi")
     prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
     late = desk.session.settle(ask, prediction, desk.revision, 50, lambda: desk.text)
-    assert isinstance(late, Abstained)
-    assert late.stale
+    assert isinstance(late, Abstain)
+    assert late.is_stale
     again = showing(desk.consider_edit())
     assert "pi * r * r" in again.suggestion.result
     assert "print(area(r, 3))" in again.suggestion.result

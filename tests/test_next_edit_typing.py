@@ -14,7 +14,7 @@ from redraft.lsp.connection.documents_sync import HANDLERS
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.edit_state import REST_S
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.abstained import Abstained
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest, Prediction, RecentEdit
 from support.predictor import READY, rewrite
 from support.workbench import URI, Workbench, asking, showing
@@ -40,7 +40,7 @@ class Typing(Workbench):
         assert self.asked is not None
         return self.asked
 
-    def answered(self, old: str = "", new: str = "", confidence: float = 0.9) -> Show | Abstained:
+    def answered(self, old: str = "", new: str = "", confidence: float = 0.9) -> Show | Abstain:
         """The model's answer to the last question; without ``old``, that there is no edit."""
         assert self.asked is not None
         said = rewrite(self.asked.request, old, new, confidence=confidence)
@@ -66,7 +66,7 @@ def test_while_a_line_is_typed_the_history_stays_as_it_is() -> None:
 def test_once_the_keys_rest_the_question_is_asked_again_with_the_edit() -> None:
     desk = Typing()
     desk.keys(", pi")
-    assert isinstance(desk.answered(), Abstained)
+    assert isinstance(desk.answered(), Abstain)
     again = asking(desk.consider_edit())
     assert not again.unfinished
     assert again.not_before_s == desk.clock.now + REST_S

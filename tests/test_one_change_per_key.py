@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redraft.lsp.session.decisions import Ask, Decision, Show
-from redraft.model.edits.abstained import Abstained
+from redraft.model.gate.reasons import Abstain
 from redraft.model.prompts.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from support.predictor import predicted
@@ -34,7 +34,7 @@ def rewritten(request: EditRequest, *edits: tuple[int, int, str]) -> Prediction:
     return predicted(*made)
 
 
-def answered(desk: Workbench, *edits: tuple[int, int, str]) -> Show | Abstained:
+def answered(desk: Workbench, *edits: tuple[int, int, str]) -> Show | Abstain:
     ask = desk.ask_edit()
     return desk.session.settle(
         ask, rewritten(ask.request, *edits), desk.revision, 0.0, lambda: desk.text

@@ -13,14 +13,13 @@ from redraft.lsp.recording import events as answers
 from redraft.lsp.recording import events as entries
 from redraft.lsp.recording.recorder import PREFETCHED
 from redraft.lsp.session.decisions import Ask, Show
-from redraft.lsp.session.exploring import lot_of
 from redraft.lsp.session.outcomes import Outcome, Settled
 from redraft.lsp.session.questions import Query
 from redraft.lsp.session.suggestions import Suggestion
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate_features import UNKNOWN
 from redraft.model.errors import InvalidRequest
+from redraft.model.gate.explore import draw
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, Task
 from redraft.server.commands import console
 from redraft.server.commands.main import app
@@ -29,7 +28,8 @@ from typer.testing import CliRunner
 
 TEXT = "def area(r):\n    return\n"
 AT = len(TEXT) - 1
-GATE = PLAIN, UNKNOWN, lot_of(LspSettings().threshold, False, "")
+PACE: dict[str, float] = {}
+GATE = PLAIN, PACE, draw(LspSettings().threshold, False, "")
 PARTS = Confidence(0.91, 0.5, 0.8, total=-0.4, place=-0.1, nothing=-3.0)
 
 
@@ -92,7 +92,7 @@ def test_a_suggestion_comes_with_what_was_shown_and_what_became_of_it(tmp_path: 
     session = Session()
     session.suggest("redraft-1")
     session.settle("redraft-1", "accepted", after_ms=1_500)
-    session.note(answers.decision(Abstained("below_threshold", "below threshold")))
+    session.note(answers.decision(Abstain("below_threshold", "below threshold")))
     session.settle("redraft-7", "cancelled")  # it was never shown
     [shown] = read(tmp_path, session.lines)
     assert (shown.session, shown.id, shown.at_ms) == ("u1", "redraft-1", 1_200)

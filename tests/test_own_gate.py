@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from redraft.model.edits.gate import Gate, Head
-from redraft.model.records import Candidate, Confidence, Facts, Task
+from redraft.model.gate.gate import Gate, Head, Weighed
+from redraft.model.records import Task
 from redraft.model.training.gate_fit import Sample
 from redraft.model.training.kto import Objective
 from redraft.model.training.own_gate import LEAST, fit_own, fit_own_head
@@ -18,10 +20,14 @@ HEAD = Head(
 SHIPPED = Gate("shipped", {"infill": HEAD, "next_edit": HEAD})
 
 
-def candidate(mean: float, lines: int) -> Candidate:
-    sure = Confidence(mean, mean, mean)
-    facts = Facts(lines, 20, 0, 0, 0, 0, 1, 0, False, False, None)
-    return Candidate(0, 0, "x", sure, 8, 2, "end", facts=facts)
+def candidate(mean: float, lines: int) -> dict[str, float]:
+    """Return the features of a candidate."""
+    return {"mean": math.log(mean / (1 - mean)), "lines": math.log1p(lines)}
+
+
+def weighed(gate: Gate, features: dict[str, float]) -> Weighed:
+    head = gate.heads["infill"]
+    return head.weigh(head.row(features))
 
 
 def seen(seed: int, count: int, hates_long: bool) -> list[Sample]:
@@ -31,8 +37,8 @@ def seen(seed: int, count: int, hates_long: bool) -> list[Sample]:
     found = []
     for at in range(count):
         made = candidate(float(rng.uniform(0.2, 0.98)), int(rng.integers(1, 7)))
-        kept = rng.random() < SHIPPED.weigh(made, "infill").chance
-        if hates_long and made.facts is not None and made.facts.lines > 2:
+        kept = rng.random() < weighed(SHIPPED, made).chance
+        if hates_long and made["lines"] > math.log1p(2):
             kept = False
         found.append(Sample(made, bool(kept), group=f"session {at // 20}"))
     return found
@@ -42,7 +48,7 @@ def shares(gate: Gate) -> tuple[float, float]:
     """What is shown of short and of long ones, both likely."""
     means = np.linspace(0.5, 0.95, 40)
     short, long = (
-        np.mean([gate.sure(candidate(m, n), "infill") >= WANT.threshold for m in means])
+        np.mean([weighed(gate, candidate(m, n)).score >= WANT.threshold for m in means])
         for n in (1, 6)
     )
     return float(short), float(long)
@@ -80,7 +86,7 @@ def test_with_too_few_events_the_shipped_one_stays(count: int) -> None:
 
 @pytest.mark.parametrize(("kept", "said"), [(True, "all of 300"), (False, "none of 300")])
 def test_all_kept_or_none_teaches_nothing(kept: bool, said: str) -> None:
-    samples = [Sample(each.candidate, kept, group=each.group) for each in seen(1, 300, False)]
+    samples = [Sample(each.features, kept, group=each.group) for each in seen(1, 300, False)]
     own, verdict = fit_own(SHIPPED, {"infill": samples}, WANT)
     assert own.heads == SHIPPED.heads
     assert not verdict.taken
@@ -90,13 +96,13 @@ def test_all_kept_or_none_teaches_nothing(kept: bool, said: str) -> None:
 @pytest.mark.parametrize("kept", [True, False])
 def test_nearly_all_kept_or_hardly_any_keeps_what_is_shown_within_bounds(kept: bool) -> None:
     samples = [
-        Sample(each.candidate, kept is (at % 20 > 0), group=each.group)
+        Sample(each.features, kept is (at % 20 > 0), group=each.group)
         for at, each in enumerate(seen(1, 300, False))
     ]
     moved = fit_own_head(HEAD, samples, WANT)
     assert np.isfinite([*moved.chance, *moved.policy]).all()
     before, after = (
-        sum(head.weigh(head.row(each.candidate)).sure >= WANT.threshold for each in samples)
+        sum(head.weigh(head.row(each.features)).score >= WANT.threshold for each in samples)
         for head in (HEAD, moved)
     )
     assert 0.5 * before - 1 <= after <= 1.5 * before + 1
@@ -107,7 +113,7 @@ def test_what_is_long_ago_counts_less() -> None:
     old, new = seen(2, 400, False), seen(3, 400, False)
 
     def as_told(samples: list[Sample], kept: bool) -> list[Sample]:
-        return [Sample(each.candidate, kept, group=each.group) for each in samples]
+        return [Sample(each.features, kept, group=each.group) for each in samples]
 
     rising = fit_own_head(HEAD, as_told(old, False) + as_told(new, True), WANT)
     falling = fit_own_head(HEAD, as_told(old, True) + as_told(new, False), WANT)

@@ -16,9 +16,8 @@ from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.outcomes import Outcome, Settled
 from redraft.lsp.session.questions import Query
 from redraft.lsp.session.suggestions import Suggestion
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import Gate, Head
-from redraft.model.edits.gate_file import shipped, write_gate
+from redraft.model.gate.gate import Gate, Head, shipped, write_gate
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from support.gates import PLAIN
 from support.workbench import URI, Workbench, change
@@ -69,10 +68,13 @@ class Work(Workbench):
         query = Query(URI, "a.py", "python", text, AT, 1)
         ask = Ask(query, EditRequest("infill", "a.py", text, AT), 0.0, "")
         confidence = Confidence(sure, sure, sure)
-        candidates = tuple(Candidate(AT, AT, each, confidence, 4, 1, "end") for each in texts)
+        candidates = tuple(
+            Candidate(AT, AT, each, confidence, 4, 1, "end", features={f"is {each}": 1.0})
+            for each in texts
+        )
         made = Suggestion(id_, URI, "infill", text, AT, AT, AT, texts[shown], sure, "fake fp32")
         show = sure >= self.session.settings.threshold
-        decision = Show(made, texts[shown], "") if show else Abstained("below_threshold", "")
+        decision = Show(made, texts[shown], "") if show else Abstain("below_threshold", "")
         with self.recorder.asking(ask, 0.4) as question:
             self.clock.now += 0.1
             question.answered(Prediction("1", "fake fp32", candidates, weights="w1"), decision, 90)
@@ -98,7 +100,13 @@ def work(tmp_path: Path) -> Work:
 
 
 def told(own: RecordedMoments) -> list[tuple[str, bool, float]]:
-    return [(each.candidate.text, each.kept, each.weight) for each in own.samples["infill"]]
+    """Return the text of each sample, which a feature names, whether it was kept, its weight."""
+    return [
+        (name.removeprefix("is "), each.kept, each.weight)
+        for each in own.samples["infill"]
+        for name in each.features
+        if name.startswith("is ")
+    ]
 
 
 @pytest.mark.parametrize("kept", [True, False])

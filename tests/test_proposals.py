@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from redraft.model.edits.abstained import Abstained
+from redraft.model.edits.edit import Edit
 from redraft.model.edits.origins import swapped
-from redraft.model.edits.replacement import Replacement
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Diagnostic
 from redraft.model.rules import propose as propose_module
 from redraft.model.rules.example import RuleEdit
@@ -242,7 +242,7 @@ def test_syntax_is_checked_for_as_many_edits_as_are_wanted(
     """The first of these would break the list."""
     asked, refuse = [], propose_module.refuse_syntax
 
-    def counting(edit: Replacement, path: str, language: str) -> Abstained | None:
+    def counting(edit: Edit, path: str, language: str) -> Abstain | None:
         asked.append(edit)
         return refuse(edit, path, language)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.verdict import Show, judge, moment_of
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.decide import refuse, situation_of
 from redraft.model.records import EditRequest
 from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.renames import RenameScopes
@@ -112,11 +112,11 @@ def test_a_rename_follows_an_import_of_the_file_it_was_made_in(
 ) -> None:
     before = {"py": AREA, "ts": TYPESCRIPT, "go": GO}[other.rpartition(".")[2]]
     edits = history(before, before.replace("area", "surface"), other)
-    made = Replacement(text, text.rindex("area"), text.rindex("area") + 4, "surface")
+    made = Edit(text, text.rindex("area"), text.rindex("area") + 4, "surface")
     assert (RenameScopes(edits, text, path).leaked(made) == "") is goes_on
     language = language_of(path) or ""
     request = EditRequest("next_edit", path, text, 0, language, edits=tuple(edits))
-    assert isinstance(judge(made, 1.0, moment_of(request, 0.5)), Show) is goes_on
+    assert (refuse(made, 1.0, situation_of(request, 0.5)) is None) is goes_on
 
 
 CART = """\

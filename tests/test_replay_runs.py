@@ -15,8 +15,8 @@ from redraft.evals.replay.runs import Job, jobs_of, lines_of, read_scripts, repl
 from redraft.evals.replay.tables import tables
 from redraft.evals.replay.timed_predictor import ThreadedPredictor
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits import gate_file
 from redraft.model.errors import InstallError
+from redraft.model.gate import gate
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.server.commands.main import app
 from support.gates import SHIPPED
@@ -57,10 +57,10 @@ def replayed(folder: Path, out: Path | None, resume: bool = False, processes: in
 @pytest.fixture(autouse=True)
 def _the_shipped_gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The processes of a run know no other."""
-    monkeypatch.setattr(gate_file, "SHIPPED", SHIPPED)
-    gate_file.shipped.cache_clear()
+    monkeypatch.setattr(gate, "SHIPPED", SHIPPED)
+    gate.shipped.cache_clear()
     yield
-    gate_file.shipped.cache_clear()
+    gate.shipped.cache_clear()
 
 
 def fixed(run: RunFile) -> dict[str, Episode]:

@@ -15,7 +15,7 @@ from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.session.decisions import Ask
 from redraft.lsp.session.exclusions import refuse_file
 from redraft.lsp.settings import LspSettings, updated
-from redraft.model.edits.abstained import Abstained
+from redraft.model.gate.reasons import Abstain
 from support.workbench import URI, Workbench
 
 
@@ -271,6 +271,6 @@ def test_edits_of_what_becomes_secret_are_shown_no_longer() -> None:
 
 def test_the_reason_is_said_without_the_secret() -> None:
     decision = Workbench(BLOCK).consider(text=BLOCK, cursor=0)
-    assert isinstance(decision, Abstained)
+    assert isinstance(decision, Abstain)
     assert decision.reason == "this file begins with a private key"
     assert URI not in decision.reason

@@ -7,7 +7,7 @@ import math
 import pytest
 from redraft.lsp.session.decisions import Ask
 from redraft.lsp.session.outcomes import Debounce, Outcome
-from redraft.model.edits.abstained import Abstained
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import LEAST_LOG
 from support.predictor import infill
 from support.workbench import Workbench, asking, reason, shown
@@ -34,7 +34,7 @@ def test_a_gesture_asks_again_only_where_the_answer_may_have_been_given_up() -> 
     desk = Workbench()
     asked = desk.ask()
     desk.session.settle(asked, infill(asked.request), desk.revision, 0.0)
-    assert isinstance(desk.consider(), Abstained)
+    assert isinstance(desk.consider(), Abstain)
     assert isinstance(desk.consider(invoked=True), Ask)
     desk.type("r")
     asked = desk.ask()
@@ -148,8 +148,8 @@ def test_an_answer_overtaken_by_a_keystroke_serves_if_the_keystroke_confirms_it(
     ask = desk.ask()
     desk.type("r")
     late = desk.session.settle(ask, infill(ask.request, "return x"), desk.revision, 50)
-    assert isinstance(late, Abstained)
-    assert late.stale
+    assert isinstance(late, Abstain)
+    assert late.is_stale
     assert shown(desk.consider()) == "eturn x"
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from redraft.lsp.connection.status import StatusLine, sentence
-from redraft.model.edits.abstained import Abstained
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Task
 
 HERE, ELSEWHERE = ("file:///w/a.py", 1, 4), ("file:///w/a.py", 1, 9)
-HIDDEN = Abstained("below_threshold", "8 % likely to be kept (medium shows from 25 %)")
-REVEALABLE = Abstained(HIDDEN.kind, HIDDEN.reason, is_revealable=True)
-NOTHING = Abstained("nothing_to_do", "The model would change nothing here.")
+HIDDEN = Abstain("below_threshold", "8 % likely to be kept (medium shows from 25 %)")
+REVEALABLE = Abstain(HIDDEN.kind, HIDDEN.reason, is_revealable=True)
+NOTHING = Abstain("nothing_to_do", "The model would change nothing here.")
 
 
 def line() -> tuple[StatusLine, list[dict[str, Any]]]:
@@ -26,21 +26,21 @@ def line() -> tuple[StatusLine, list[dict[str, Any]]]:
         ("infill", HIDDEN, f"Ghost text hidden: {HIDDEN.reason}."),
         ("next_edit", HIDDEN, f"Next edit hidden: {HIDDEN.reason}."),
         ("next_edit", NOTHING, "No next edit: the model would change nothing here."),
-        ("infill", Abstained("selection", "text is selected"), "No ghost text: text is selected."),
+        ("infill", Abstain("selection", "text is selected"), "No ghost text: text is selected."),
         (
             "next_edit",
-            Abstained("nothing_to_do", "A reason. With a second sentence."),
+            Abstain("nothing_to_do", "A reason. With a second sentence."),
             "No next edit: a reason. With a second sentence.",
         ),
         (
             "infill",
-            Abstained("snoozed", "paused for another 5 min"),
+            Abstain("snoozed", "paused for another 5 min"),
             "No suggestions: paused for another 5 min.",
         ),
     ],
 )
 def test_a_reason_is_one_sentence_that_names_its_task(
-    task: Task, abstained: Abstained, expected: str
+    task: Task, abstained: Abstain, expected: str
 ) -> None:
     assert sentence(task, abstained) == expected
 

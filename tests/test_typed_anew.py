@@ -15,8 +15,8 @@ from redraft.lsp.connection.documents_sync import HANDLERS as DOCUMENTS
 from redraft.lsp.connection.suggesting import HANDLERS as SUGGESTING
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.abstained import Abstained
 from redraft.model.errors import StaleDocument
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest, Prediction
 from support.predictor import READY, predicted, rewrite
 from support.workbench import URI, Workbench, reason
@@ -57,7 +57,7 @@ class Renaming(Workbench):
         assert self.asked is not None
         return self.asked
 
-    def answered(self, *edit: str) -> Show | Abstained:
+    def answered(self, *edit: str) -> Show | Abstain:
         assert self.asked is not None
         said = rewrite(self.asked.request, *edit)
         return self.session.settle(self.asked, said, self.revision, 0.0, lambda: self.text)
@@ -67,7 +67,7 @@ def test_an_edit_that_takes_back_the_name_and_does_something_else_is_not_shown()
     desk = Renaming()
     assert desk.keys("area_of").unfinished
     decision = desk.answered(*BACK)
-    assert isinstance(decision, Abstained) and decision.kind == "reversal"
+    assert isinstance(decision, Abstain) and decision.kind == "reversal"
 
 
 def test_nor_once_the_keys_rest_and_the_history_tells_of_the_name() -> None:
@@ -84,7 +84,7 @@ def test_nor_where_it_changes_the_calls_as_well() -> None:
     back = ("def area_of" + body + "area(1, 2)", "def area" + body + "area(2, 1)")
     assert desk.text.count(back[0]) == 1
     decision = desk.answered(*back)
-    assert isinstance(decision, Abstained) and decision.kind == "reversal"
+    assert isinstance(decision, Abstain) and decision.kind == "reversal"
 
 
 def test_what_carries_the_name_on_is_shown_though_the_better_one_takes_it_back() -> None:
@@ -117,7 +117,7 @@ def test_such_an_edit_that_comes_too_late_is_not_kept_for_the_next_question() ->
     half = rewrite(asked.request, "print(area(1, 2))", "print(are(1, 2))")
     late = desk.session.settle(asked, half, desk.revision, 0.0, lambda: desk.text)
     assert revision != desk.revision
-    assert isinstance(late, Abstained) and late.kind == "document_changed"
+    assert isinstance(late, Abstain) and late.kind == "document_changed"
     assert isinstance(desk.consider_edit(), Ask)
 
 

@@ -15,21 +15,15 @@ from redraft.evals.replay.timed_predictor import run
 from redraft.lsp.connection.asking import ask
 from redraft.lsp.recording.recorder import PREFETCHED
 from redraft.lsp.session.decisions import Ask, Decision
+from redraft.lsp.session.next_edits import UNRELATED
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.abstained import Abstained, AbstentionKind
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.spans import Span
-from redraft.model.edits.verdict import (
-    Moment,
-    Show,
-    first_shown,
-    judge,
-    moment_of,
-    percentages,
-    too_unsure,
-)
+from redraft.model.edits.edit import Edit, LineChange
 from redraft.model.errors import EngineGone
-from redraft.model.records import EditRequest, Facts, Prediction, RecentEdit
+from redraft.model.gate.decide import Show, decide, percentages, situation_of, too_unsure
+from redraft.model.gate.filters import Situation
+from redraft.model.gate.reasons import Abstain, AbstentionKind
+from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, RecentEdit
+from support.gates import PLAIN
 from support.predictor import ScriptedPredictor, infill, rewrite
 from support.workbench import Workbench
 
@@ -41,34 +35,38 @@ FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
 def ghost(new: str, text: str = CODE, at: int | None = None, sure: float = 0.9) -> Decision:
     """The verdict on ghost text at the end of ``text``, whose last line was just deleted there."""
     end = len(text)
-    done = [Span(2, ("    log(r)",), ())]
-    moment = Moment("infill", "a.py", "python", text, end, threshold=0.85, just_done=done)
+    done = [LineChange(2, ("    log(r)",), ())]
+    here = Situation("infill", "a.py", "python", text, end, threshold=0.85, changes=done)
     place = end if at is None else at
-    return verdict(Replacement(text, place, place, new), sure, moment)
+    return decided(place, place, new, sure, here)
 
 
 def edit(old: str, new: str, text: str = CODE, sure: float = 0.9, **known: object) -> Decision:
     """The verdict on an edit, for a user in the first line who typed the whole of it."""
     at = text.index(old)
-    done = [Span(0, ("def area():",), ("def area(r):",))]
-    moment = Moment("next_edit", "a.py", "python", text, 0, threshold=0.88, just_done=done)
-    moment = replace(moment, last_edit=0, **known)  # type: ignore[arg-type]
-    return verdict(Replacement(text, at, at + len(old), new), sure, moment)
+    done = [LineChange(0, ("def area():",), ("def area(r):",))]
+    here = Situation("next_edit", "a.py", "python", text, 0, threshold=0.88, changes=done)
+    here = replace(here, last_edit=0, **known)  # type: ignore[arg-type]
+    return decided(at, at + len(old), new, sure, here)
 
 
-def verdict(made: Replacement, sure: float, moment: Moment) -> Abstained:
-    found = judge(made, sure, moment)
-    assert isinstance(found, Abstained), found
+def candidate(start: int, end: int, new: str, sure: float = 1.0, **features: float) -> Candidate:
+    confidence = Confidence(sure, sure, sure)
+    return Candidate(start, end, new, confidence, 1, 1, "end", features=features)
+
+
+def decided(start: int, end: int, new: str, sure: float, here: Situation) -> Abstain:
+    found = decide([candidate(start, end, new, sure)], here, PLAIN)
+    assert isinstance(found, Abstain), found
     return found
 
 
 def test_a_name_that_was_taken_back_does_not_come_back_however_sure_the_model_is() -> None:
     at = CODE.index("area")
-    made = Replacement(CODE, at, at + len("area"), "size")
-    moment = Moment("next_edit", "a.py", "python", CODE, 0, threshold=0.0, last_edit=0)
-    told = Facts(lines=1, written=4, removed=4, away=0, after=0)
-    assert judge(made, 1.0, moment, told) == Show(made)
-    assert judge(made, 1.0, moment, replace(told, undone=True)) == Abstained(
+    made = candidate(at, at + len("area"), "size")
+    here = Situation("next_edit", "a.py", "python", CODE, 0, threshold=0.0, last_edit=0)
+    assert isinstance(decide([made], here, PLAIN), Show)
+    assert decide([replace(made, features={"undone": 1.0})], here, PLAIN) == Abstain(
         "reversal", "the edit would bring back a name that you just removed"
     )
 
@@ -111,7 +109,7 @@ def while_undoing() -> Decision:
 def after_a_rejection() -> Decision:
     desk = Workbench()
     shown = desk.answer("return 1")
-    assert not isinstance(shown, Abstained)
+    assert not isinstance(shown, Abstain)
     desk.clock.now += 1
     desk.session.shown(shown.suggestion.id)
     desk.clock.now += 2
@@ -123,9 +121,9 @@ def of_another_class() -> Decision:
     """A field that a class of the same name got in another file."""
     text = "class C:\n    a: int\n"
     diff = " class C:\n     a: int\n+    b: int\n"
-    made = Replacement(text, len(text), len(text), "    b: int\n")
+    made = candidate(len(text), len(text), "    b: int\n")
     request = EditRequest("next_edit", "b.py", text, 0, edits=(RecentEdit("a.py", 0, diff),))
-    return judge(made, 1.0, moment_of(request, 0.5))
+    return decide([made], situation_of(request, 0.5))
 
 
 def on_an_accepted_line() -> Decision:
@@ -146,7 +144,7 @@ def in_a_comment() -> Decision:
 def after_hiding() -> Decision:
     desk = Workbench()
     shown = desk.answer("return 1")
-    assert not isinstance(shown, Abstained)
+    assert not isinstance(shown, Abstain)
     desk.session.dismissed(shown.suggestion.id)
     return desk.consider()
 
@@ -160,9 +158,8 @@ def beside_an_empty_body() -> Decision:
 
 
 def take_away_a_parameter() -> Decision:
-    made = Replacement(CODE, CODE.index("r):"), CODE.index("):"), "")
-    moment = Moment("next_edit", "a.py", "python", CODE, 0, threshold=0.5)
-    return judge(made, 1.0, moment)
+    made = candidate(CODE.index("r):"), CODE.index("):"), "")
+    return decide([made], Situation("next_edit", "a.py", "python", CODE, 0, threshold=0.5))
 
 
 def beside_ghost_text() -> Decision:
@@ -176,7 +173,7 @@ def beside_a_next_edit() -> Decision:
     desk = Workbench(CODE)
     desk.swap("area(r)", "area(r, s)")
     shown = desk.edit("return r", "return r * s")
-    assert not isinstance(shown, Abstained), shown
+    assert not isinstance(shown, Abstain), shown
     desk.session.shown(shown.suggestion.id)
     return desk.consider()
 
@@ -293,7 +290,7 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         lambda: edit("return r", "return (r"), "the edit would add 1 syntax error"
     ),
     "unrelated": (
-        lambda: edit("return r", "return 2 * r", related=lambda made: False),
+        lambda: edit("return r", "return 2 * r", filters=[lambda made: UNRELATED]),
         "the edit has nothing to do with your last edit",
     ),
     "leaves_undefined": (
@@ -397,52 +394,51 @@ def test_every_kind_has_its_case() -> None:
 def test_each_reason_has_its_kind_and_its_sentence(kind: AbstentionKind) -> None:
     provoke, said = CASES[kind]
     found = provoke()
-    assert isinstance(found, Abstained), found
+    assert isinstance(found, Abstain), found
     assert (found.kind, found.reason) == (kind, said)
 
 
 def test_a_stale_reason_is_about_a_text_that_is_gone_and_a_lasting_one_stays() -> None:
-    stale = {kind for kind in CASES if Abstained(kind, "").stale}
+    stale = {kind for kind in CASES if Abstain(kind, "").is_stale}
     assert stale == {"superseded", "document_changed", "document_closed"}
-    lasting = {kind for kind in CASES if Abstained(kind, "").lasting}
+    lasting = {kind for kind in CASES if Abstain(kind, "").is_lasting}
     assert {"disabled", "secret", "too_large"} < lasting
     assert not lasting & (stale | {"below_threshold", "undoing", "selection"})
 
 
 def test_ghost_text_says_the_same_in_its_own_words() -> None:
-    assert ghost("  \n ") == Abstained(
+    assert ghost("  \n ") == Abstain(
         "whitespace_only", "the model would add only spaces or line breaks"
     )
-    assert ghost("    log(r)") == Abstained(
-        "reversal", "the model would write what you just deleted"
-    )
-    assert ghost("x", sure=0.5) == Abstained(
+    assert ghost("    log(r)") == Abstain("reversal", "the model would write what you just deleted")
+    assert ghost("x", sure=0.5) == Abstain(
         "below_threshold", "50 % likely to be kept (shown from 85 %)"
     )
 
 
 def test_what_passes_is_shown_without_blank_space_that_nobody_sees() -> None:
-    moment = Moment("infill", "a.py", "python", "x = \n", 4, threshold=0.85)
-    made = Replacement("x = \n", 4, 4, "1  ")
-    assert judge(made, 0.85, moment) == Show(replace(made, new="1"))
+    here = Situation("infill", "a.py", "python", "x = \n", 4, threshold=0.85)
+    found = decide([candidate(4, 4, "1  ", 0.85)], here, PLAIN)
+    assert isinstance(found, Show)
+    assert (found.edit, found.score) == (Edit("x = \n", 4, 4, "1"), pytest.approx(0.85))
 
 
 def test_a_rule_is_told_before_the_threshold_and_the_best_candidates_reason_before_others() -> None:
-    moment = moment_of(EditRequest("next_edit", "a.py", CODE, 0, "python"), 0.88)
-    wrong, unsure, right = "    return r ", "    return (r", "    return 2 * r"
-    at = CODE.index("    return")
-
-    def judged(new: str) -> Show | Abstained:
-        sure = 0.1 if new in (wrong, unsure) else 0.9
-        return judge(Replacement(CODE, at, len(CODE) - 1, new), sure, moment)
-
-    assert first_shown([wrong, unsure, right], judged, "none") == right
-    objection = first_shown([wrong, unsure], judged, "none")
-    assert isinstance(objection, Abstained) and objection.kind == "whitespace_only"
-    assert judged(unsure) == Abstained(
+    here = situation_of(EditRequest("next_edit", "a.py", CODE, 0, "python"), 0.88)
+    at, end = CODE.index("    return"), len(CODE) - 1
+    wrong, unsure = (
+        candidate(at, end, "    return r ", 0.1),
+        candidate(at, end, "    return (r", 0.1),
+    )
+    right = candidate(at, end, "    return 2 * r", 0.9)
+    found = decide([wrong, unsure, right], here, PLAIN)
+    assert isinstance(found, Show) and found.candidate is right
+    objection = decide([wrong, unsure], here, PLAIN)
+    assert isinstance(objection, Abstain) and objection.kind == "whitespace_only"
+    assert decide([unsure], here, PLAIN) == Abstain(
         "below_threshold", "10 % likely to be kept (shown from 88 %)"
     )
-    assert first_shown([], judged, "none") == Abstained("nothing_to_do", "none")
+    assert decide([], replace(here, nothing="none"), PLAIN) == Abstain("nothing_to_do", "none")
 
 
 @pytest.mark.parametrize(
@@ -459,7 +455,7 @@ def test_a_rule_is_told_before_the_threshold_and_the_best_candidates_reason_befo
 def test_a_hidden_suggestion_is_told_in_percent_with_the_users_eagerness(
     sure: float, threshold: float, said: str
 ) -> None:
-    assert too_unsure(sure, threshold) == Abstained("below_threshold", said)
+    assert too_unsure(sure, threshold) == Abstain("below_threshold", said)
 
 
 @given(st.floats(0, 1), st.floats(0, 1))

@@ -16,7 +16,8 @@ from itertools import groupby, islice
 from typing import Literal
 
 from redraft.lsp.editor.history import SHOWN_EDITS
-from redraft.model.edits.hunks import Hunk, apply_history, hunks_of, last_burst
+from redraft.model.edits.edit import LineChange
+from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
 from redraft.model.prompts.redraft3 import window
 from redraft.model.records import RecentEdit
 from redraft.model.training.commits import end_of_edits, order_hunks
@@ -106,7 +107,7 @@ def _others(done: Sequence[CommitChange], waiting: Sequence[CommitChange]) -> tu
     for each in done:
         hunks = hunks_of(each.before.split("\n"), each.after.split("\n"))
         lines = each.after.split("\n")
-        last = hunks[-1] if hunks else Hunk(0, 0, ())
+        last = hunks[-1] if hunks else LineChange(0)
         line = min(last.first + sum(hunk.growth for hunk in hunks[:-1]), len(lines) - 1)
         cursor = sum(len(text) + 1 for text in lines[:line])
         found.append(OtherFile(each.path, each.language, each.after, cursor))
@@ -128,7 +129,7 @@ def _last_edits(done: Sequence[CommitChange]) -> tuple[RecentEdit, ...]:
 def _before(
     change: CommitChange,
     old: list[str],
-    hunks: list[Hunk],
+    hunks: list[LineChange],
     target: int,
     around: _Around,
     rng: random.Random,
@@ -150,19 +151,19 @@ def _before(
     return _step(change, kind, target, state, (line, column), edits, wanted, around)
 
 
-def _holds(region: tuple[int, int], hunk: Hunk) -> bool:
+def _holds(region: tuple[int, int], hunk: LineChange) -> bool:
     return region[0] <= hunk.first and hunk.last <= region[1]
 
 
 def _after_all(
-    change: CommitChange, old: list[str], hunks: list[Hunk], around: _Around
+    change: CommitChange, old: list[str], hunks: list[LineChange], around: _Around
 ) -> CommitMoment:
     state, edits, _ = apply_history(change.path, old, hunks, len(hunks))
     cursor = _cursor(old, hunks, len(state))
     return _step(change, "nothing left", len(hunks), state, cursor, edits, state, around)
 
 
-def _cursor(old: list[str], applied: list[Hunk], total: int) -> tuple[int, int]:
+def _cursor(old: list[str], applied: list[LineChange], total: int) -> tuple[int, int]:
     """Line and column where the last edit left it."""
     line, column = end_of_edits(old, applied) or (0, 0)
     return (line, column) if line < total else (total - 1, 0)

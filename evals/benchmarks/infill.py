@@ -11,14 +11,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from redraft.model.decode.completion import Plan
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.fitting import fit
+from redraft.model.gate.decide import inserted
+from redraft.model.gate.reasons import Abstain
 from redraft.model.predict import Model, predict
 from redraft.model.prompts.tokenizer import Tokenizer
-from redraft.model.records import EditRequest, Prediction
+from redraft.model.records import Candidate, EditRequest, Prediction
 
 from ..figures.drafts import columns, fields_of
 from ..figures.metrics import errors_added, exact, first_line_exact, length_class
@@ -133,7 +133,7 @@ def episode(
 ) -> Episode:
     """What came of one problem."""
     first = said.candidates[0] if said.candidates else None
-    completion = _fitted(problem, first.text) if first is not None else ""
+    completion = _given(problem, first) if first is not None else ""
     true = problem.filled(problem.middle)
     found = problem.filled(completion)
     verdict = judge(problem.program(completion)) if problem.test else None
@@ -157,15 +157,17 @@ def episode(
     }
 
 
-def _fitted(problem: Problem, written: str) -> str:
-    """What clients that can only insert are given of an answer; "" where it is held back.
+def _given(problem: Problem, candidate: Candidate) -> str:
+    """Return what HTTP clients are given of an answer; "" if it is refused.
 
-    A gap of whole lines takes its last line end with it, which nobody deletes who edits: an answer
-    that lacks it is fitted as if it were there.
+    A gap of whole lines takes its last line end with it, which an editor's user does not delete: an
+    answer that lacks it is decided on as if it were there.
     """
+    written = candidate.text
     lacking = "\n" if problem.middle.endswith("\n") and not written.endswith("\n") else ""
-    made = fit(written + lacking, problem)
-    return "" if isinstance(made, Abstained) else made.new.removesuffix(lacking)
+    request = EditRequest("infill", problem.path, problem.text, problem.cursor, problem.language)
+    made = inserted(replace(candidate, text=written + lacking), request)
+    return "" if isinstance(made, Abstain) else made.edit.new.removesuffix(lacking)
 
 
 def _parses(true: str, found: str, language: str) -> bool | None:

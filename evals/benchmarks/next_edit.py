@@ -1,7 +1,7 @@
 """The next edit, asked for as an editor asks, and judged: ``redraft eval edits``.
 
 What is shown is what people would see: the first candidate that the servers' own verdict
-(:mod:`redraft.model.edits.verdict`) lets pass, by the history at the step; nothing was rejected
+(:mod:`redraft.model.gate.decide`) lets pass, by the history at the step; nothing was rejected
 yet.
 
 An edit is exact when the document after it equals the document after the true next hunk, character
@@ -18,10 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from redraft.model.decode.completion import Plan
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate_file import shipped
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.verdict import Show, judge, moment_of
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.decide import Show, situation_of, verdict
+from redraft.model.gate.reasons import Abstain
 from redraft.model.predict import Model, predict
 from redraft.model.records import Candidate, EditRequest, Prediction
 from redraft.model.text.common import common_ends
@@ -171,10 +170,14 @@ def _about(step: CommitMoment) -> Episode:
 def episode(step: CommitMoment, said: Prediction, least: float = 0.0) -> Episode:
     """What came of one step. Fields that do not apply are None; ``exact``, ``place`` and ``chrf``
     are of the likeliest edit, shown or not; those that end in ``_shown`` of the one shown."""
-    verdicts = [_verdict(step, each, least) for each in said.candidates]
+    known = EditRequest(
+        "next_edit", step.path, step.text, step.cursor, step.language, edits=step.edits
+    )
+    situation = situation_of(known, least)
+    verdicts = [verdict(each, situation) for each in said.candidates]
     likeliest = _edit(step, said.candidates[0]) if said.candidates else None
     seen = next((each.edit for each in verdicts if isinstance(each, Show)), None)
-    objections = [each.kind for each in verdicts if isinstance(each, Abstained)]
+    objections = [each.kind for each in verdicts if isinstance(each, Abstain)]
     shown = seen is not None
     found = step.text if likeliest is None else likeliest.result
     to_do = step.kind != "nothing left"
@@ -215,20 +218,11 @@ def _families(step: CommitMoment, said: Prediction) -> dict[str, list[int]]:
     return found
 
 
-def _edit(step: CommitMoment, candidate: Candidate) -> Replacement:
-    return Replacement(step.text, candidate.start, candidate.end, candidate.text)
+def _edit(step: CommitMoment, candidate: Candidate) -> Edit:
+    return Edit(step.text, candidate.start, candidate.end, candidate.text)
 
 
-def _verdict(step: CommitMoment, candidate: Candidate, least: float) -> Show | Abstained:
-    """Would people see it?"""
-    known = EditRequest(
-        "next_edit", step.path, step.text, step.cursor, step.language, edits=step.edits
-    )
-    sure = shipped().sure(candidate, "next_edit")
-    return judge(_edit(step, candidate), sure, moment_of(known, least), candidate.facts)
-
-
-def _worth(step: CommitMoment, made: Replacement | None, suffix: str = "") -> Episode:
+def _worth(step: CommitMoment, made: Edit | None, suffix: str = "") -> Episode:
     """How near an edit comes to the true one; None: no edit."""
     found = step.text if made is None else made.result
     lines, wanted = changed_lines(step.text, found), changed_lines(step.text, step.wanted)
@@ -239,10 +233,10 @@ def _worth(step: CommitMoment, made: Replacement | None, suffix: str = "") -> Ep
     }
 
 
-def _is_barred(verdicts: Sequence[Show | Abstained]) -> bool:
+def _is_barred(verdicts: Sequence[Show | Abstain]) -> bool:
     """Does something else than the threshold keep the likeliest edit from being shown?"""
     first = verdicts[0] if verdicts else None
-    return isinstance(first, Abstained) and first.kind != "below_threshold"
+    return isinstance(first, Abstain) and first.kind != "below_threshold"
 
 
 def changed_lines(before: str, after: str) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
 from redraft.model.text.common import common_head, common_tail
 from redraft.model.text.syntax import count_errors, parse
 
@@ -199,8 +199,8 @@ def reversal_ratio(before: str, base: str, candidate: str) -> float | None:
     Returns:
         None where the suggestion changes nothing.
     """
-    done = Replacement(before, 0, len(before), base).least()
-    wanted = Replacement(base, 0, len(base), candidate).least()
+    done = Edit(before, 0, len(before), base).least()
+    wanted = Edit(base, 0, len(base), candidate).least()
     deleted, written = wanted.end - wanted.start, len(wanted.new)
     if not deleted + written:
         return None

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypeVar
 
-from redraft.model.edits.gate_file import shipped
 from redraft.model.errors import SettingsError
+from redraft.model.gate.gate import shipped
 from redraft.model.records import Candidate, Prediction, Task
 
 Episode = dict[str, Any]  # at least "id" and "group"
@@ -73,7 +73,7 @@ def said_of(said: Prediction, task: Task) -> Episode:
     first, stats = (said.candidates[0] if said.candidates else None), said.stats
     return {
         "ended": first.finish == "end" if first is not None else None,
-        "confidence": shipped().sure(first, task) if first is not None else None,
+        "confidence": shipped().score(first, task) if first is not None else None,
         **(_judged(first) if first is not None else {}),
         "reason": said.reason,
         "tokens": stats.canvas_tokens,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from redraft.model.edits.gate import EAGERNESS, Eagerness, Gate, threshold
+from redraft.model.gate.gate import EAGERNESS, Eagerness, Gate, threshold
 from redraft.model.records import Candidate, Task
 from redraft.model.training.gate_fit import FOLDS, fold_of
 
@@ -66,14 +66,14 @@ class GateScores:
 
     name: str
     chance: Score
-    sure: Score
+    score: Score
 
 
 def says(name: str, gate_of: Callable[[Judged], Gate]) -> GateScores:
     return GateScores(
         name,
         lambda each: gate_of(each).weigh(each.candidate, each.task).chance,
-        lambda each: gate_of(each).weigh(each.candidate, each.task).sure,
+        lambda each: gate_of(each).weigh(each.candidate, each.task).score,
     )
 
 
@@ -132,9 +132,9 @@ def policies(
     )
     found.append(ThresholdPolicy("logistic", gate.chance, medium))
     for name in EAGERNESS:
-        found.append(ThresholdPolicy(f"gate, {name}", gate.sure, _at(threshold(name))))
-    found += [ThresholdPolicy(f"{each.name}, medium", each.sure, medium) for each in others]
-    return [*found, *_as_many(found[0], gate.sure, moments)]
+        found.append(ThresholdPolicy(f"gate, {name}", gate.score, _at(threshold(name))))
+    found += [ThresholdPolicy(f"{each.name}, medium", each.score, medium) for each in others]
+    return [*found, *_as_many(found[0], gate.score, moments)]
 
 
 def scored_by_hand(each: Judged) -> float:

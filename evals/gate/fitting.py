@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from redraft.model.edits.gate import Gate
-from redraft.model.edits.gate_features import GATED
+from redraft.model.gate.features import FEATURES, features_of
+from redraft.model.gate.gate import Gate
 from redraft.model.records import LEAST_LOG, Task
 from redraft.model.training.gate_fit import Sample, fit_shipped, fold_of
 from redraft.model.training.kto import Objective
@@ -51,9 +51,11 @@ def only(task: Task, run: RunFile) -> RunFile:
 
 def samples_of(candidates: Iterable[Judged]) -> dict[Task, list[Sample]]:
     """By task, grouped by repository or session."""
-    found: dict[Task, list[Sample]] = {task: [] for task in GATED}
+    found: dict[Task, list[Sample]] = {task: [] for task in FEATURES}
     for each in candidates:
-        found[each.task].append(Sample(each.candidate, each.is_worth_showing, group=each.source))
+        found[each.task].append(
+            Sample(features_of(each.candidate), each.is_worth_showing, group=each.source)
+        )
     return found
 
 
@@ -89,7 +91,7 @@ def on_others(task: Task, samples: Sequence[Sample]) -> OnOthers | None:
         rest = [each for each, one in zip(samples, folds, strict=True) if one != fold]
         head = fit_shipped(task, rest, WANT)
         for at in map(int, np.flatnonzero(folds == fold)):
-            said[at] = head.weigh(head.row(samples[at].candidate)).chance
+            said[at] = head.weigh(head.row(samples[at].features)).chance
     right = [each.kept for each in samples]
     return OnOthers(area(said, right), calibration_error(said, right), error_by_chance(said))
 

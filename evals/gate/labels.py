@@ -14,18 +14,17 @@ from typing import Any
 
 import numpy as np
 from redraft.model.decode.sampling import confidence
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.facts import with_facts
-from redraft.model.edits.gate import least_total, threshold
-from redraft.model.edits.ghost_rules import tidied
+from redraft.model.edits.edit import Edit
 from redraft.model.edits.hunks import hunks_of
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.verdict import judge, moment_of
+from redraft.model.gate.decide import situation_of, verdict
+from redraft.model.gate.features import with_features
+from redraft.model.gate.fitting import tidied
+from redraft.model.gate.gate import least_total, threshold
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import (
     Candidate,
     Confidence,
     EditRequest,
-    Facts,
     RecentEdit,
     RelatedFile,
     Task,
@@ -85,16 +84,16 @@ def judged(episode: Episode, least: float = SERVED_LEAST) -> Iterator[Judged]:
     told = episode.get("right")  # of a recording, which tells it itself
     answered = [candidate_of(each) for each in episode["candidates"]]
     served = [as_served(each, least) if request.task == "infill" else each for each in answered]
-    candidates = with_facts(request, [each for each in served if each is not None])
-    moment = moment_of(request, 0.0)
+    candidates = with_features(request, [each for each in served if each is not None])
+    situation = situation_of(request, 0.0)
     for place, each in enumerate(candidates):
-        edit = Replacement(request.text, each.start, each.end, each.text)
+        edit = Edit(request.text, each.start, each.end, each.text)
         right = (
             told[place] if told else is_right(edit, request, episode["after"], episode["wanted"])
         )
         if right is None:
             continue
-        verdict = judge(edit, 1.0, moment, each.facts)
+        decision = verdict(each, situation)
         yield Judged(
             moment=episode["id"],
             group=episode["group"],
@@ -105,7 +104,7 @@ def judged(episode: Episode, least: float = SERVED_LEAST) -> Iterator[Judged]:
             candidate=each,
             right=right,
             kept=right or is_kept(edit, request, episode["after"]),
-            barred=verdict.kind if isinstance(verdict, Abstained) else "",
+            barred=decision.kind if isinstance(decision, Abstain) else "",
         )
 
 
@@ -140,9 +139,7 @@ def _first_lines(candidate: Candidate, count: int, total: float) -> Candidate:
     )
 
 
-def is_right(
-    edit: Replacement, request: EditRequest, after: str, wanted: Collection[str] = ()
-) -> bool:
+def is_right(edit: Edit, request: EditRequest, after: str, wanted: Collection[str] = ()) -> bool:
     """Does the text that came in the end, or one of those ``wanted`` besides, say so too?"""
     if edit.result in wanted:
         return True
@@ -152,21 +149,21 @@ def is_right(
     return bool(made) and made <= _hunks(edit.text, after)
 
 
-def is_kept(edit: Replacement, request: EditRequest, after: str) -> bool:
+def is_kept(edit: Edit, request: EditRequest, after: str) -> bool:
     """Return whether half of what ``edit`` writes and deletes, or more, is in ``after``.
 
     Only what became of the edit's own lines counts, as code that is written elsewhere later has
     words in common with nearly any suggestion.
     """
     if request.task == "infill":
-        edit = replace(edit, new=tidied(edit.new, edit.text, request.cursor))
+        edit = replace(edit, new=tidied(edit.new, request))
         final = _near_cursor(edit, request.cursor, after)
     else:
         final = _near_edit(edit, after)
     return (kept_share(edit.text, edit.result, final) or 0.0) >= KEPT_SHARE
 
 
-def _near_cursor(edit: Replacement, cursor: int, after: str) -> str:
+def _near_cursor(edit: Edit, cursor: int, after: str) -> str:
     """Return the text with as many lines of ``after`` at the cursor as the edit has."""
     rest = edit.text[cursor:]
     stood = after[cursor : len(after) - len(rest)]
@@ -174,7 +171,7 @@ def _near_cursor(edit: Replacement, cursor: int, after: str) -> str:
     return edit.text[:cursor] + "\n".join(stood.split("\n")[:most]) + rest
 
 
-def _near_edit(edit: Replacement, after: str) -> str:
+def _near_edit(edit: Edit, after: str) -> str:
     """Return the text with those hunks of ``after`` that touch lines of the edit."""
     old, new = _even(edit.text), _even(after)
     mine = hunks_of(old, _even(edit.result))
@@ -188,10 +185,9 @@ def _near_edit(edit: Replacement, after: str) -> str:
     return "\n".join(old)
 
 
-def _is_what_stood_there(edit: Replacement, cursor: int, after: str) -> bool:
-    written = tidied(edit.new, edit.text, cursor).rstrip()
+def _is_what_stood_there(edit: Edit, cursor: int, after: str) -> bool:
     stood = after[cursor : len(after) - (len(edit.text) - cursor)].rstrip()
-    mine, true = _even(written), _even(stood)
+    mine, true = _even(edit.new.rstrip()), _even(stood)
     return bool(mine) and mine == true[: len(mine)]
 
 
@@ -222,5 +218,5 @@ def request_of(episode: Episode) -> EditRequest:
 def candidate_of(told: dict[str, Any]) -> Candidate:
     sure = told["confidence"]
     lists = {name: tuple(sure.get(name, ())) for name in ("logs", "lines")}
-    facts = Facts(**told["facts"]) if told.get("facts") else None
-    return Candidate(**{**told, "confidence": Confidence(**sure | lists), "facts": facts})
+    rest = {name: value for name, value in told.items() if name not in ("facts", "features")}
+    return Candidate(**{**rest, "confidence": Confidence(**sure | lists)})

@@ -7,7 +7,7 @@ run holds a fair part of the whole.
 
 The model is asked as the language server asks, with as many candidates, but in any case, however
 sure it is that nothing is to be done. An episode holds the request and all that came back: what is
-made of that (:mod:`redraft.model.edits.gate_features`) can change without asking again.
+made of that (:mod:`redraft.model.gate.features`) can change without asking again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from redraft.lsp.session.questions import Query
 from redraft.lsp.session.questions import infill as infill_request
 from redraft.lsp.settings import LspSettings
 from redraft.model.decode.completion import Plan
-from redraft.model.edits.hunks import Hunk, apply_history, last_burst
+from redraft.model.edits.edit import LineChange
+from redraft.model.edits.hunks import apply_history, last_burst
 from redraft.model.errors import SettingsError
 from redraft.model.predict import Model, predict
 from redraft.model.records import LEAST_LOG, Prediction, RecentEdit
@@ -69,7 +70,7 @@ def half_typed(path: str, text: str, rng: random.Random) -> HalfTyped | None:
         state = [*lines[:first], *lines[at + 1 :]]
         edits: tuple[RecentEdit, ...] = ()
         if first < at:
-            written = Hunk(first, first, tuple(lines[first:at]))
+            written = LineChange(first, (), tuple(lines[first:at]))
             state, edits, _ = apply_history(path, state, [written], 1)
         state.insert(at, line[:cut])
         cursor = sum(len(above) + 1 for above in state[:at]) + cut

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from redraft.lsp.editor.positions import index_at
 from redraft.lsp.recording.events import ANSWER, DECISION, DRAWN, OUTCOME
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate_features import GATED, Situation
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.verdict import Moment, judge
+from redraft.model.edits.edit import Edit
 from redraft.model.errors import RedraftError
-from redraft.model.records import Candidate, Facts, Task
+from redraft.model.gate.decide import verdict
+from redraft.model.gate.features import FEATURES, features_of
+from redraft.model.gate.filters import Situation
+from redraft.model.gate.reasons import Abstain
+from redraft.model.records import Candidate, Task
 from redraft.model.training.gate_fit import Sample
 
 from ..figures.metrics import kept
@@ -76,7 +77,9 @@ def label_hidden(exact: bool | None, prefix: bool | None) -> Label | None:
 class RecordedMoments:
     """All that recordings tell, oldest first."""
 
-    samples: dict[Task, list[Sample]] = field(default_factory=lambda: {task: [] for task in GATED})
+    samples: dict[Task, list[Sample]] = field(
+        default_factory=lambda: {task: [] for task in FEATURES}
+    )
     weights: str = ""  # whose answers count
     shown: int = 0
     hidden: int = 0
@@ -164,10 +167,13 @@ def _read(stream: Stream, weights: str, found: RecordedMoments) -> None:
             script.ends_s - at_s >= UNSEEN_S,
         )
         path = documents.path(event.document)
-        for sample in _samples(event.data, where.text, path, hands, decisions, outcomes, found):
-            found.samples[event.data["task"]].append(
-                Sample(*sample, group=stream.header.uuid, now=_situation(event.data))
-            )
+        pace = event.data.get("pace")
+        for candidate, right, weight in _samples(
+            event.data, where.text, path, hands, decisions, outcomes, found
+        ):
+            features = features_of(candidate, pace)
+            sample = Sample(features, right, weight, group=stream.header.uuid)
+            found.samples[event.data["task"]].append(sample)
 
 
 def _sources(stream: Stream) -> dict[int, list[str]]:
@@ -217,8 +223,8 @@ def _samples(
     origin, shown_at = candidate_of(decision, [answer]) if decision else (None, 0)
     for at, told in enumerate(answer["candidates"]):
         candidate = _candidate(told, text)
-        edit = Replacement(text, candidate.start, candidate.end, candidate.text)
-        if _is_barred(answer, edit, path):
+        edit = Edit(text, candidate.start, candidate.end, candidate.text)
+        if _is_barred(answer, candidate, text, path):
             continue
         if shown is not None and origin is None:
             found.untold += 1  # which of them was shown is not recorded
@@ -240,13 +246,12 @@ def _samples(
             yield candidate, *label
 
 
-def _is_barred(answer: Mapping[str, Any], edit: Replacement, path: str) -> bool:
-    """Would a rule keep it from being shown, however sure it is?"""
-    line, character = answer["cursor"]
-    cursor = _index(edit.text, line, character)
+def _is_barred(answer: Mapping[str, Any], candidate: Candidate, text: str, path: str) -> bool:
+    """Return whether a filter keeps a candidate from being shown, whatever its score."""
+    cursor = _index(text, *answer["cursor"])
     language = str((answer.get("features") or {}).get("language", ""))
-    moment = Moment(answer["task"], path, language, edit.text, cursor, threshold=0.0)
-    return isinstance(judge(edit, 1.0, moment), Abstained)
+    situation = Situation(answer["task"], path, language, text, cursor, threshold=0.0)
+    return isinstance(verdict(replace(candidate, features={}), situation), Abstain)
 
 
 def kept_share(base: str, candidate: str, final: str) -> float | None:
@@ -298,7 +303,6 @@ def _outcomes(stream: Stream) -> dict[str, tuple[str, float | None]]:
 
 def _candidate(told: Mapping[str, Any], text: str) -> Candidate:
     first, last, new = told["edit"]
-    facts = told.get("facts")
     return Candidate(
         start=_index(text, *first),
         end=_index(text, *last),
@@ -308,7 +312,7 @@ def _candidate(told: Mapping[str, Any], text: str) -> Candidate:
         steps=int(told["steps"]),
         finish=told["finish"],
         source=told["source"],
-        facts=None if facts is None else Facts(**facts),
+        features=dict(told.get("features") or {}),
     )
 
 
@@ -316,11 +320,3 @@ def _index(text: str, line: int, character: int) -> int:
     lines = text.split("\n")
     start = sum(len(each) + 1 for each in lines[:line])
     return start + index_at(lines[line], character)
-
-
-def _situation(answer: Mapping[str, Any]) -> Situation:
-    told = answer.get("features") or {}
-    return Situation(
-        told.get("restedMs"), told.get("keysPerS"), told.get("previousOutcome"),
-        told.get("acceptance"),
-    )  # fmt: skip

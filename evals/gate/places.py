@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from redraft.model.edits.begun import begins_body, opening_line
-from redraft.model.edits.ghost_rules import is_free, line_after, line_before
+from redraft.model.gate.blocks import begins_body, opening_line
+from redraft.model.text.cursor import is_free, line_after, line_before
 from redraft.model.text.syntax import parse
 from redraft.model.training.middles import Piece, pieces
 

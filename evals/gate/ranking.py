@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.edits.gate import Gate, Head
-from redraft.model.edits.gate_features import GATED
+from redraft.model.gate.features import FEATURES, features_of
+from redraft.model.gate.gate import Gate, Head
 from redraft.model.records import Task
 
 from ..figures.intervals import FEW_GROUPS, draws, middle_95
@@ -98,16 +98,8 @@ def reliability(scores: Scores, right: Rights, bins: int = BINS) -> list[Bin]:
 
 #: What can be told of a candidate without a model, and is not how sure the model is.
 STATIC = (
-    "ahead",
-    "lines",
-    "removes",
-    "away",
-    "after",
-    "errors",
-    "unknown",
-    "quoted",
-    "again",
-    "undone",
+    *("ahead", "lines", "removes", "away", "after"),
+    *("errors", "unknown", "quoted", "again", "undone"),
 )
 
 #: For people: fewer than in a drawing.
@@ -146,11 +138,11 @@ class Worth:
 def rankings(gates: Sequence[GateScores], judged: Sequence[Judged], seed: int = 0) -> list[Ranking]:
     """Of the score by hand and of each gate's chance and policy, by task."""
     found = []
-    for task in GATED:
+    for task in FEATURES:
         mine = [each for each in judged if each.task == task and not each.barred]
         scores: list[tuple[str, Score]] = [("by hand", scored_by_hand)]
         for gate in gates:
-            scores += [(f"{gate.name}, chance", gate.chance), (f"{gate.name}, policy", gate.sure)]
+            scores += [(f"{gate.name}, chance", gate.chance), (f"{gate.name}, policy", gate.score)]
         found += [_ranking(task, name, score, mine, seed) for name, score in scores]
     return found
 
@@ -213,7 +205,7 @@ def worths(gate: Gate, judged: Sequence[Judged]) -> list[Worth]:
 
 
 def _policy(head: Head, mine: Sequence[Judged]) -> list[float]:
-    return [head.weigh(head.row(each.candidate)).sure for each in mine]
+    return [head.weigh(head.row(features_of(each.candidate))).score for each in mine]
 
 
 def _nought(weights: tuple[float, ...], at: int) -> tuple[float, ...]:

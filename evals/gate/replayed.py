@@ -13,9 +13,8 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.fitting import fit
-from redraft.model.edits.ghost_rules import tidied
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.fitting import fit
 from redraft.model.records import LEAST_LOG, Candidate, EditRequest, Prediction
 
 from ..figures.runs import Episode, OnDone, RunFile
@@ -126,10 +125,10 @@ def is_right(
     request: EditRequest, candidate: Candidate, steps: Sequence[DocumentChange], told: bool
 ) -> bool | None:
     """Did the user write it, or begin to; None: it cannot be told."""
-    edit = Replacement(request.text, candidate.start, candidate.end, candidate.text)
+    edit = Edit(request.text, candidate.start, candidate.end, candidate.text)
     if request.task == "infill":
-        made = fit(tidied(edit.new, edit.text, request.cursor), request, replaces=True)
-        edit = made if isinstance(made, Replacement) else edit
+        made = fit(edit.new, request, replaces=True)
+        edit = made if isinstance(made, Edit) else edit
     least = edit.least()
     seen = match(least.text, least.start, least.end, least.new, steps, told)
     if seen.exact is None and seen.prefix is None:

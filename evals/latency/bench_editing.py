@@ -27,8 +27,8 @@ from redraft.lsp.session.door import Session
 from redraft.lsp.session.questions import Query
 from redraft.lsp.settings import LspSettings
 from redraft.model.conversation import abilities_of
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.rules import refuse_syntax
+from redraft.model.edits.edit import Edit
+from redraft.model.edits.syntax_errors import added_errors
 from redraft.model.engine import Engine
 from redraft.model.predict import Model
 from redraft.model.records import EditRequest, Task
@@ -283,8 +283,8 @@ async def _press(typist: Typist, engine: Engine, key: str, way: Way) -> _Key:
     said = await engine.predict(request)
     began = time.perf_counter()
     for candidate in said.candidates:
-        made = Replacement(request.text, candidate.start, candidate.end, candidate.text)
-        refuse_syntax(made, request.path, request.language)
+        made = Edit(request.text, candidate.start, candidate.end, candidate.text)
+        added_errors(made, request.path, request.language)
     parse_ms = 1000 * (time.perf_counter() - began)
     stages = {
         "context_ms": context_ms,

@@ -11,13 +11,14 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from redraft.lsp.editor.positions import units
 from redraft.lsp.recording import events as entries
 from redraft.lsp.recording.events import Entry
-from redraft.model.edits.hunks import Hunk, shift_of
+from redraft.model.edits.edit import LineChange
+from redraft.model.edits.hunks import shift_of
 from redraft.model.text.common import common_ends
 from redraft.model.text.names import is_word
 from redraft.model.training.commits import FileChange, changes_of
@@ -111,8 +112,7 @@ class Simulation:
         self.note(entries.event(told, self.time_ms))
         for number, (change, at) in enumerate(plan.steps, 1):
             hunk = change.hunks[at]
-            shift = shift_of(change.hunks[:at], hunk)
-            moved = Hunk(hunk.first + shift, hunk.last + shift, hunk.new)
+            moved = replace(hunk, first=hunk.first + shift_of(change.hunks[:at], hunk))
             typist = _Typist(self, pages[change.path], rng, rests=number == len(plan.steps))
             typist.type(moved)
             self.pause(rng)
@@ -147,7 +147,7 @@ class _Typist:
     rng: random.Random
     rests: bool  # leaves a line in the middle, and comes back to it
 
-    def type(self, hunk: Hunk) -> None:
+    def type(self, hunk: LineChange) -> None:
         """Lines that give way to others are changed in place, the rest come or go as a whole."""
         self._go_to(min(hunk.first, len(self.page.lines) - 1))
         gone = hunk.last - hunk.first

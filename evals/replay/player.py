@@ -18,9 +18,9 @@ from redraft.lsp.connection.messages import Asked
 from redraft.lsp.session.decisions import Show
 from redraft.lsp.session.questions import Query
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
 from redraft.model.errors import InvalidRequest
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Task
 
 from .editor import Editor, unconnected
@@ -52,8 +52,8 @@ class Offer:
     id: str = ""  # the session's; "" for what is not shown
 
     @property
-    def edit(self) -> Replacement:
-        return Replacement(self.text, self.start, self.end, self.replacement)
+    def edit(self) -> Edit:
+        return Edit(self.text, self.start, self.end, self.replacement)
 
     @property
     def result(self) -> str:
@@ -77,7 +77,7 @@ class PlayedQuestion:
     trace: Trace
     shown: Offer | None = None
     late: bool = False  # the document had changed by then, and what was left of it held
-    abstained: Abstained | None = None  # why nothing is shown; None: something is
+    abstained: Abstain | None = None  # why nothing is shown; None: something is
     arrived_s: float = 0.0  # simulated
     finished: float = 0.0  # real time
 
@@ -197,14 +197,14 @@ class _Play:
         try:
             document, decision = await ask(self.client, asked)
             query = suggesting.query_for(self.client, document, asked)
-            if isinstance(decision, Abstained) and decision.stale:
+            if isinstance(decision, Abstain) and decision.is_stale:
                 decision = self._again(asking, document.uri) or decision
             elif isinstance(decision, Show):
                 asking.shown = self._offer(asking.task, decision, query)
-            if isinstance(decision, Abstained):
+            if isinstance(decision, Abstain):
                 asking.abstained = decision
         except InvalidRequest as error:  # the document was closed before the editor asked
-            asking.abstained = Abstained("document_closed", str(error))
+            asking.abstained = Abstain("document_closed", str(error))
         asking.arrived_s = asyncio.get_running_loop().time()
         asking.finished = self.predictor.real_time()
 

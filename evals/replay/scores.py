@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.fitting import fit
-from redraft.model.edits.gate_file import shipped
-from redraft.model.edits.ghost_rules import tidied
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.fitting import fit
+from redraft.model.gate.gate import shipped
 from redraft.model.records import Candidate, EditRequest, Stats
 from redraft.model.text.syntax import language_of
 
@@ -186,10 +185,10 @@ def _candidates(moment: ReplayMoment, asking: PlayedQuestion) -> list[Offer]:
 def _offer(moment: ReplayMoment, request: EditRequest, candidate: Candidate) -> Offer:
     text, start, end, new = request.text, candidate.start, candidate.end, candidate.text
     if request.task == "infill":
-        fitted = fit(tidied(new, text, request.cursor), request, replaces=True)
-        if isinstance(fitted, Replacement):
+        fitted = fit(new, request, replaces=True)
+        if isinstance(fitted, Edit):
             end, new = fitted.end, fitted.new
-    sure = shipped().sure(candidate, request.task)
+    sure = shipped().score(candidate, request.task)
     made = Offer(request.task, moment.document, text, moment.done, start, end, new, sure)
     return made.least()
 

@@ -10,8 +10,8 @@ import asyncio
 import logging
 from dataclasses import replace
 
-from redraft.model.edits.abstained import Abstained
 from redraft.model.errors import EngineGone, ModelNotReady, Overloaded, RedraftError
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Prediction
 
 from ..recording.recorder import RecordedQuestion
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 _SAME_GESTURE_S = 0.05
 
 
-async def ask(client: Client, question: Ask) -> Show | Abstained:
+async def ask(client: Client, question: Ask) -> Show | Abstain:
     """Wait out the debounce, look again, then ask the model."""
     lane = client.lane(question.asked_from.uri, question.request.task)
     try:
@@ -39,7 +39,7 @@ async def ask(client: Client, question: Ask) -> Show | Abstained:
             return await _predict(client, lane, client.session.complete(again))
         return await _predict_edits(client, lane, again)
     except Superseded:
-        return Abstained("superseded", "a newer request replaced this one")
+        return Abstain("superseded", "a newer request replaced this one")
 
 
 async def ghost_text_first(client: Client, uri: str) -> None:
@@ -54,11 +54,11 @@ async def _again(client: Client, lane: Lane, question: Ask, wait_s: float) -> De
     await lane.turn(wait_s, client.lane(query.uri, "infill") if is_edit else None)
     document = client.documents.get(query.uri)
     if document is None or document.revision != query.revision:
-        return Abstained("document_changed", "the text changed before the model was asked")
+        return Abstain("document_changed", "the text changed before the model was asked")
     return client.session.consider_edit(query) if is_edit else client.session.consider(query)
 
 
-async def _predict_edits(client: Client, lane: Lane, question: Ask) -> Show | Abstained:
+async def _predict_edits(client: Client, lane: Lane, question: Ask) -> Show | Abstain:
     """Put one question after the other, until the session has enough."""
     while True:
         rest_s = question.not_before_s - client.clock()
@@ -74,7 +74,7 @@ async def _predict_edits(client: Client, lane: Lane, question: Ask) -> Show | Ab
         question = following
 
 
-async def _predict(client: Client, lane: Lane, question: Ask) -> Show | Abstained:
+async def _predict(client: Client, lane: Lane, question: Ask) -> Show | Abstain:
     edited_s = client.session.history.last_edit_s()
     since_edit_s = None if edited_s is None else client.clock() - edited_s
     with client.recorder.asking(question, since_edit_s) as asked:
@@ -83,10 +83,10 @@ async def _predict(client: Client, lane: Lane, question: Ask) -> Show | Abstaine
 
 async def _answer(
     client: Client, lane: Lane, question: Ask, asked: RecordedQuestion
-) -> Show | Abstained:
+) -> Show | Abstain:
     started_s = client.clock()
     prediction = await _prediction(client, lane, question)
-    if isinstance(prediction, Abstained):
+    if isinstance(prediction, Abstain):
         return prediction
     client.learning.answered(prediction)
     document = client.documents.get(question.asked_from.uri)
@@ -104,7 +104,7 @@ async def _answer(
     return decision
 
 
-async def _prediction(client: Client, lane: Lane, question: Ask) -> Prediction | Abstained:
+async def _prediction(client: Client, lane: Lane, question: Ask) -> Prediction | Abstain:
     """The model's answer, or why there is none, which the status tells as well."""
     limit_s = client.session.settings.timeout_ms / 1000
     try:
@@ -131,9 +131,9 @@ async def _prediction(client: Client, lane: Lane, question: Ask) -> Prediction |
         return _failed(client, f"{type(error).__name__}: {error}", "Error")
 
 
-def _failed(client: Client, reason: str, kind: StatusKind = "Warning") -> Abstained:
+def _failed(client: Client, reason: str, kind: StatusKind = "Warning") -> Abstain:
     client.line.tell(reason, kind)
-    return Abstained("failed", reason)
+    return Abstain("failed", reason)
 
 
 async def _first_in_line(client: Client, question: Ask) -> Prediction:

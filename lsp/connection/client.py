@@ -127,9 +127,9 @@ class Client:
             lambda document: shown_path(document.uri, self.folders, document.language),
             lambda: next(iter(self.folders), ""),
             lambda: self.session.settings,
-            self.session.lot,
+            self.session.drawn,
             self.learning.gate,
-            self.session.situation,
+            self.session.pace,
         )
         self.recorder = Recorder(recordings, workplace, made_by=f"redraft {RELEASE}")
 

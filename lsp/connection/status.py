@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import uuid4
 
-from redraft.model.edits.abstained import Abstained
 from redraft.model.errors import RedraftError
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import ModelStatus, Predictor, Task
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ _LOOK_LATER_S = 5.0  # where the engine cannot be reached or the model is not to
 _GHOST_TEXT, _NEXT_EDIT = ("ghost text", "Ghost text"), ("next edit", "Next edit")
 
 
-def sentence(task: Task, abstained: Abstained) -> str:
+def sentence(task: Task, abstained: Abstain) -> str:
     """Return one sentence that says what is not shown, and why."""
     name, first = _GHOST_TEXT if task == "infill" else _NEXT_EDIT
     reason = abstained.reason.rstrip(".")
@@ -41,7 +41,7 @@ def sentence(task: Task, abstained: Abstained) -> str:
         reason = reason[0].lower() + reason[1:]
     if abstained.is_revealable or abstained.kind == "below_threshold":
         return f"{first} hidden: {reason}."
-    if abstained.lasting and abstained.kind != "next_edits_disabled":
+    if abstained.is_lasting and abstained.kind != "next_edits_disabled":
         return f"No suggestions: {reason}."
     return f"No {name}: {reason}."
 
@@ -86,9 +86,9 @@ class StatusLine:
         doubt = f", though unsure: {unsure}" if unsure else ""
         self._report(task, _Report(place, f"{first} shown{doubt}.", is_shown=True))
 
-    def abstained(self, task: Task, place: Hashable, abstained: Abstained) -> None:
+    def abstained(self, task: Task, place: Hashable, abstained: Abstain) -> None:
         """Say why nothing is shown."""
-        kind: StatusKind = "Inactive" if abstained.lasting else "Normal"
+        kind: StatusKind = "Inactive" if abstained.is_lasting else "Normal"
         message, can_reveal = sentence(task, abstained), abstained.is_revealable
         report = _Report(place, message, kind, is_revealable=can_reveal)
         if abstained.kind == "failed":  # the line has that message already

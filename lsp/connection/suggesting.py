@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from lsprotocol import types
-from redraft.model.edits.abstained import Abstained
 from redraft.model.errors import InvalidRequest, StaleDocument
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Task
 
 from ..editor.documents import Document
@@ -67,7 +67,7 @@ async def _get_completions(client: Client, params: Any) -> dict[str, Any]:
 
 async def ghost(
     client: Client, asked: Asked, selected: messages.SelectedCompletion | None = None
-) -> tuple[Document, Show | Abstained]:
+) -> tuple[Document, Show | Abstain]:
     """What to show at the cursor, however the client asked. Replays ask here, too."""
     document = _document(client, asked)
     query = query_for(client, document, asked)
@@ -150,14 +150,14 @@ async def _own_next_edit(client: Client, params: Any) -> dict[str, Any]:
     }
 
 
-async def next_edit(client: Client, asked: Asked) -> tuple[Document, Show | Abstained]:
+async def next_edit(client: Client, asked: Asked) -> tuple[Document, Show | Abstain]:
     """The next edit to show, however the client asked. Replays ask here, too."""
     document = _document(client, asked)
     query = query_for(client, document, asked)
     if asked.invoked and is_empty_body_line(query.text, query.cursor):
         await ghost_text_first(client, asked.uri)
         if client.documents.get(asked.uri) is not document or document.revision != query.revision:
-            return document, Abstained("document_changed", "the document changed during the delay")
+            return document, Abstain("document_changed", "the document changed during the delay")
     decision = client.session.consider_edit(query)
     if isinstance(decision, Ask):
         decision = await ask(client, decision)
@@ -306,7 +306,7 @@ def query_for(client: Client, document: Document, asked: Asked) -> Query:
     )
 
 
-def _why(task: Task, decision: Show | Abstained) -> dict[str, Any]:
+def _why(task: Task, decision: Show | Abstain) -> dict[str, Any]:
     """Return why nothing is shown, and whether a gesture would show what is hidden.
 
     The protocol has no field for either.
@@ -317,7 +317,7 @@ def _why(task: Task, decision: Show | Abstained) -> dict[str, Any]:
 
 
 def _answer(
-    client: Client, document: Document, asked: Asked, task: Task, decision: Show | Abstained
+    client: Client, document: Document, asked: Asked, task: Task, decision: Show | Abstain
 ) -> Show | None:
     """Return what to show. The status line says what it is, or why there is nothing.
 
@@ -329,10 +329,10 @@ def _answer(
     if isinstance(decision, Show):
         client.line.shown(task, place, decision.suggestion.unsure)
         return decision
-    if not decision.stale:
+    if not decision.is_stale:
         client.line.abstained(task, place, decision)
     # A document that was closed has no version that could be stale.
-    if decision.stale and client.documents.get(document.uri) is document:
+    if decision.is_stale and client.documents.get(document.uri) is document:
         client.line.idle()
         raise StaleDocument(decision.reason)
     return None

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import Literal
 
+from redraft.model.edits.edit import NO_CHANGE, LineChange, key_of, on_top
 from redraft.model.edits.hunks import hunks_of, joined
-from redraft.model.edits.reversal import JUST_DONE
-from redraft.model.edits.spans import NO_CHANGE, Span, key_of, on_top
+from redraft.model.edits.recent_changes import RECENT_CHANGES
 from redraft.model.records import RecentEdit
 from redraft.model.text.common import common_ends
 from unidiff.patch import Hunk, PatchedFile
@@ -64,7 +64,7 @@ Happening = Literal["nothing", "edit", "undo", "accepted", "bulk"]
 class _Burst:
     """The edit in progress."""
 
-    span: Span
+    span: LineChange
     began_s: float
     last_s: float
     accepted: bool = False
@@ -123,7 +123,7 @@ class History:
         document = self._documents.get(uri)
         if document is None:
             return
-        span = Span(0, tuple(saved), tuple(document.lines)).trimmed()
+        span = LineChange(0, tuple(saved), tuple(document.lines)).trimmed()
         if not 0 < max(len(span.old), len(span.new)) <= _MAX_LINES:
             return
         made = hunks_of([*span.old], [*span.new])
@@ -277,7 +277,7 @@ class History:
         document = self._documents.get(uri)
         return document is not None and self._is_bulk(document, self._clock())
 
-    def just_done(self, uri: str) -> list[Span]:
+    def just_done(self, uri: str) -> list[LineChange]:
         """What was last done in the document, newest first. The ``new`` lines of each are at its
         ``first`` line in the document as it is now."""
         document = self._documents.get(uri)
@@ -290,11 +290,11 @@ class History:
             if edit.snapshot == document.snapshot and edit.at_s >= oldest
         ]
         made += [document.burst.span] if document.burst else []
-        spans: list[Span] = []  # newest first
+        spans: list[LineChange] = []  # newest first
         for span in made:
             spans = on_top(span, spans)
         trimmed = (span.trimmed() for span in spans)
-        return [span for span in trimmed if span.old or span.new][:JUST_DONE]
+        return [span for span in trimmed if span.old or span.new][:RECENT_CHANGES]
 
     # --- the edit in progress ----------------------------------------------------------------
 
@@ -306,7 +306,7 @@ class History:
     def _extend(
         self, uri: str, document: _Document, splice: Splice, now: float, accepted: bool
     ) -> None:
-        change = Span(splice.first, splice.removed, splice.added)
+        change = LineChange(splice.first, splice.removed, splice.added)
         burst = document.burst
         if burst is not None and not _continues(burst, change, now, accepted):
             self.flush(uri)
@@ -448,7 +448,7 @@ def _made(lines: Sequence[str], splices: Iterable[Splice]) -> list[str]:
     return made
 
 
-def _without(lines: Sequence[str], span: Span) -> list[str]:
+def _without(lines: Sequence[str], span: LineChange) -> list[str]:
     """The lines before ``span`` was made."""
     return [*lines[: span.first], *span.old, *lines[span.end :]]
 
@@ -457,7 +457,7 @@ def _newest_states(before: frozenset[int], then: Iterable[int], now: int) -> fro
     return frozenset([*(before if len(before) <= 4 * _STATES else ()), *then, now])
 
 
-def _continues(burst: _Burst, change: Span, now: float, accepted: bool) -> bool:
+def _continues(burst: _Burst, change: LineChange, now: float, accepted: bool) -> bool:
     """Is ``change`` part of the edit in progress?"""
     return (
         now - burst.last_s <= PAUSE_S

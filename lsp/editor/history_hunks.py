@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from redraft.model.edits.edit import LineChange
 from redraft.model.edits.hunks import CONTEXT_LINES, apply_history, hunks_of, last_burst, lines_of
-from redraft.model.edits.spans import Span
 from redraft.model.records import RecentEdit
 from unidiff.patch import Hunk, Line, PatchedFile
 
@@ -23,7 +23,7 @@ class Edit:
 
     uri: str
     path: str
-    span: Span  # in the document as it was just before
+    span: LineChange  # in the document as it was just before
     hunks: tuple[Hunk, ...]  # the same with context; each applies to what the one before left
     at_s: float  # when it ended
     snapshot: int  # the snapshot it is based on
@@ -36,7 +36,7 @@ class Edit:
         object.__setattr__(self, "shown", as_shown(self.path, self.hunks, self.accepted))
 
 
-def if_accepted(path: str, span: Span, lines: Sequence[str]) -> tuple[RecentEdit, ...]:
+def if_accepted(path: str, span: LineChange, lines: Sequence[str]) -> tuple[RecentEdit, ...]:
     """How a suggestion would look in the history, were it accepted. ``lines`` are those after."""
     return as_shown(path, hunks_of_span(path, span.trimmed(), lines), accepted=True)
 
@@ -47,7 +47,7 @@ def as_shown(path: str, hunks: Iterable[Hunk], accepted: bool) -> tuple[RecentEd
     return tuple(replace(last_burst(edit), accepted=accepted) for edit in plain)
 
 
-def hunks_of_span(path: str, span: Span, lines: Sequence[str]) -> tuple[Hunk, ...]:
+def hunks_of_span(path: str, span: LineChange, lines: Sequence[str]) -> tuple[Hunk, ...]:
     """The changes within a span, each with its context. ``lines`` are those after the span."""
     top = max(0, span.first - CONTEXT_LINES)
     above = tuple(lines[top : span.first])

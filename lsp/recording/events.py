@@ -11,19 +11,19 @@ UTF-16 code units, times are ms since 1970. Places of candidates are ``[line, ch
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import Gate
-from redraft.model.edits.gate_features import Situation
-from redraft.model.edits.ghost_rules import line_after
+from redraft.model.gate.explore import ExplorationDraw
+from redraft.model.gate.features import Features
+from redraft.model.gate.gate import Gate
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Prediction, Task
+from redraft.model.text.cursor import line_after
 
 from ..editor.positions import units
 from ..session.decisions import Ask, Show
-from ..session.exploring import Lot
 from ..session.outcomes import Settled
 from ..session.suggestions import Suggestion
 from ..settings import LspSettings
@@ -155,13 +155,13 @@ def answer(
     request: int,
     ask: Ask,
     prediction: Prediction,
-    decision: Show | Abstained,
+    decision: Show | Abstain,
     took_ms: float,
     settings: LspSettings,
     since_edit_ms: float | None,
     gate: Gate,
-    now: Situation,
-    lot: Lot,
+    pace: Features,
+    draw: ExplorationDraw,
 ) -> Data:
     """Every candidate of the model, shown or not, and what the gate made of it."""
     query, task = ask.query, ask.request.task
@@ -171,22 +171,23 @@ def answer(
         "task": task,
         "cursor": place(query.text, query.cursor),
         "candidates": [
-            _candidate(query.text, each, task, gate, now, lot) for each in prediction.candidates
+            _candidate(query.text, each, task, gate, pace, draw) for each in prediction.candidates
         ],
         "shown": decision.suggestion.id if isinstance(decision, Show) else None,
         "reason": decision.reason or prediction.reason,
-        "threshold": lot.threshold,
-        "explores": lot.explores,
-        "features": _features(ask, since_edit_ms) | _situation(now),
+        "threshold": draw.threshold,
+        "explores": draw.explores,
+        "features": _features(ask, since_edit_ms),
+        "pace": _all_rounded(pace),
         "versions": _versions(prediction, settings, gate),
         "latency": _latency(prediction, took_ms),
         "tokens": _tokens(prediction),
     }
 
 
-def decision(made: Show | Abstained) -> Data:
+def decision(made: Show | Abstain) -> Data:
     """What the client was told, whether the model was asked for it or not."""
-    if isinstance(made, Abstained):
+    if isinstance(made, Abstain):
         return {"sourceId": DECISION, "shown": None, "reason": made.reason}
     suggestion = made.suggestion
     return {
@@ -240,19 +241,24 @@ def _fetched(suggestion: Suggestion) -> Data:
 
 
 def _candidate(
-    text: str, candidate: Candidate, task: Task, gate: Gate, now: Situation, lot: Lot
+    text: str,
+    candidate: Candidate,
+    task: Task,
+    gate: Gate,
+    pace: Features,
+    draw: ExplorationDraw,
 ) -> Data:
     confidence = asdict(candidate.confidence)
     logs = {name: [round(log, 3) for log in confidence.pop(name)] for name in ("logs", "lines")}
-    weighed = gate.weigh(candidate, task, now)
+    weighed = gate.weigh(candidate, task, pace)
     return {
         "edit": _edit(text, candidate.start, candidate.end, candidate.text),
-        "showProbability": _rounded(weighed.sure),
+        "showProbability": _rounded(weighed.score),
         "chance": _rounded(weighed.chance),
-        "passed": weighed.sure >= lot.threshold,
-        "propensity": round(lot.propensity(weighed.sure), 5),
-        "confidence": {key: _rounded(value) for key, value in confidence.items()} | logs,
-        "facts": asdict(candidate.facts) if candidate.facts is not None else None,
+        "passed": weighed.score >= draw.threshold,
+        "propensity": round(draw.propensity(weighed.score), 5),
+        "confidence": _all_rounded(confidence) | logs,
+        "features": _all_rounded(candidate.features),
         "source": candidate.source,
         "family": candidate.family,
         "tokens": candidate.tokens,
@@ -278,13 +284,8 @@ def _features(ask: Ask, since_edit_ms: float | None) -> Data:
     }
 
 
-def _situation(now: Situation) -> Data:
-    return {
-        "restedMs": _rounded(now.since_edit_ms),
-        "keysPerS": _rounded(now.keys_per_s),
-        "previousOutcome": now.previous,
-        "acceptance": _rounded(now.acceptance),
-    }
+def _all_rounded(values: Mapping[str, float | None]) -> Data:
+    return {name: _rounded(value) for name, value in values.items()}
 
 
 def _versions(prediction: Prediction, settings: LspSettings, gate: Gate) -> Data:

@@ -12,9 +12,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from redraft.model.edits.gate import Eagerness, Gate
-from redraft.model.edits.gate_file import is_outdated, read_gate, shipped
 from redraft.model.errors import SettingsError
+from redraft.model.gate.gate import Eagerness, Gate, is_outdated, read_gate, shipped
 from redraft.model.records import Prediction
 
 from ..session.outcomes import Outcome

@@ -21,10 +21,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import Gate
-from redraft.model.edits.gate_features import UNKNOWN, Situation
-from redraft.model.edits.gate_file import shipped
+from redraft.model.gate.explore import ExplorationDraw
+from redraft.model.gate.features import Features
+from redraft.model.gate.gate import Gate, shipped
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Prediction
 
 from ..context.secret_texts import secret_in
@@ -34,7 +34,6 @@ from ..editor.history import Happening
 from ..editor.positions import Range
 from ..session.decisions import Ask, Show
 from ..session.exclusions import refuse_file
-from ..session.exploring import Lot
 from ..session.outcomes import Settled
 from ..session.questions import Query
 from ..settings import LspSettings
@@ -50,7 +49,7 @@ _ENDED = 50  # as many as outcomes may still be reported for
 
 
 #: What is recorded of an answer that nobody waits for yet.
-PREFETCHED = Abstained("prefetched", "computed ahead of time")
+PREFETCHED = Abstain("prefetched", "computed ahead of time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,9 @@ class Workplace:
     path: Callable[[Document], str]  # relative to the workspace, "/" separated
     root: Callable[[], str]  # URI of the workspace, "" for none
     settings: Callable[[], LspSettings]
-    lot: Callable[[Query], Lot]  # the threshold at a moment
+    drawn: Callable[[Query], ExplorationDraw]  # the threshold at a moment
     gate: Callable[[], Gate] = shipped
-    situation: Callable[[], Situation] = lambda: UNKNOWN
+    pace: Callable[[], Features] = dict  # features of how the user types and accepts
 
 
 #: Makes an event.
@@ -85,11 +84,11 @@ class _Tracked:
 class RecordedQuestion:
     """A question to the model, to be told of its answer."""
 
-    def __init__(self, tell: Callable[[Prediction, Show | Abstained, float], None]):
+    def __init__(self, tell: Callable[[Prediction, Show | Abstain, float], None]):
         self.is_answered = False
         self._tell = tell
 
-    def answered(self, prediction: Prediction, decision: Show | Abstained, took_ms: float) -> None:
+    def answered(self, prediction: Prediction, decision: Show | Abstain, took_ms: float) -> None:
         self.is_answered = True
         self._tell(prediction, decision, took_ms)
 
@@ -320,7 +319,7 @@ class Recorder:
         number, began_ms = self._questions, self._clock_ms()
         uri = ask.query.uri
 
-        def tell(prediction: Prediction, decision: Show | Abstained, took_ms: float) -> None:
+        def tell(prediction: Prediction, decision: Show | Abstain, took_ms: float) -> None:
             since_ms = None if since_edit_s is None else 1000 * since_edit_s
             shown = decision if isinstance(decision, Show) else None
             self._note(
@@ -361,7 +360,7 @@ class Recorder:
         number: int,
         ask: Ask,
         prediction: Prediction,
-        decision: Show | Abstained,
+        decision: Show | Abstain,
         took_ms: float,
         since_ms: float | None,
     ) -> dict[str, Any]:
@@ -369,11 +368,11 @@ class Recorder:
         return entries.answer(
             *(number, ask, prediction, decision, took_ms, place.settings(), since_ms),
             gate=place.gate(),
-            now=place.situation(),
-            lot=place.lot(ask.query),
+            pace=place.pace(),
+            draw=place.drawn(ask.query),
         )
 
-    def decided(self, document: Document, decision: Show | Abstained) -> None:
+    def decided(self, document: Document, decision: Show | Abstain) -> None:
         """The client is told what to show, or why nothing is."""
         uri = decision.suggestion.uri if isinstance(decision, Show) else document.uri
         self._note(uri, lambda: entries.decision(decision))

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
 from redraft.model.records import EditRequest, Prediction, Task
 
 from ..editor.documents import Splice
@@ -162,7 +162,7 @@ class Rejections:
     def closed(self, uri: str) -> None:
         self._cooling.pop(uri, None)
 
-    def know(self, uri: str, edit: Replacement) -> bool:
+    def know(self, uri: str, edit: Edit) -> bool:
         """Was this very edit of a document turned down before?"""
         return _is_among(self._kept, uri, edit)
 
@@ -174,7 +174,7 @@ class Rejections:
         return f"you rejected a suggestion here {now_s - cooling.at_s:.0f} s ago"
 
 
-def _is_among(remembered: Iterable[_Rejected], uri: str, edit: Replacement) -> bool:
+def _is_among(remembered: Iterable[_Rejected], uri: str, edit: Edit) -> bool:
     one = _normal(uri, edit)
     return any(
         (one.uri, one.old, one.new) == (kept.uri, kept.old, kept.new)
@@ -183,7 +183,7 @@ def _is_among(remembered: Iterable[_Rejected], uri: str, edit: Replacement) -> b
     )
 
 
-def _normal(uri: str, edit: Replacement) -> _Rejected:
+def _normal(uri: str, edit: Edit) -> _Rejected:
     start, end, new = edit.whole_lines()
     old = edit.text[start:end]
     line = edit.text.count("\n", 0, start)

@@ -10,18 +10,18 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import Gate
-from redraft.model.edits.gate_file import shipped
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.verdict import Moment, refuse_reach
-from redraft.model.records import Candidate, EditRequest, Prediction, Task
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.decide import Show as Shown
+from redraft.model.gate.explore import ExplorationDraw, draw
+from redraft.model.gate.filters import Situation, reaches_too_far
+from redraft.model.gate.gate import Gate, shipped
+from redraft.model.gate.reasons import Abstain
+from redraft.model.records import EditRequest, Prediction, Task
 
 from ..editor.history import History
 from ..settings import LspSettings
 from . import exclusions
 from .answers_and_rejections import Rejections, Results
-from .exploring import Lot, lot_of
 from .mentions import Mention
 from .outcomes import Debounce, Outcomes, Pace
 from .questions import Context, Query
@@ -66,7 +66,7 @@ class Ask:
         return self.origin or self.query
 
 
-Decision = Show | Ask | Abstained
+Decision = Show | Ask | Abstain
 
 
 def snoozing(left_s: float) -> str:
@@ -86,7 +86,7 @@ class SharedState:
     debounce: Debounce = field(default_factory=Debounce)
     pace: Pace = field(default_factory=Pace)
     gate: Callable[[], Gate] = shipped  # the one in use
-    explores: Callable[[], bool] = lambda: False  # see :mod:`.exploring`
+    explores: Callable[[], bool] = lambda: False  # see model/gate/explore.py
     seed: int = 0  # of what is drawn
     results: Results = field(default_factory=Results)
     rejections: Rejections = field(default_factory=Rejections)
@@ -103,51 +103,51 @@ class SharedState:
     def snoozed_s(self) -> float:
         return max(0.0, self.snoozed_until_s - self.clock())
 
-    def refusal(self, query: Query) -> Abstained | None:
+    def refusal(self, query: Query) -> Abstain | None:
         """Why nothing is ever offered here."""
         settings = self.settings
         if not settings.enabled:
-            return Abstained("disabled", "Redraft is switched off (setting enabled)")
+            return Abstain("disabled", "Redraft is switched off (setting enabled)")
         if self.snoozed_s() and not query.invoked:
-            return Abstained("snoozed", snoozing(self.snoozed_s()))
+            return Abstain("snoozed", snoozing(self.snoozed_s()))
         if query.language and query.language in settings.disabled_languages:
-            return Abstained(
+            return Abstain(
                 "language_disabled", f"Redraft is switched off for {query.language} files"
             )
         if query.out_of_step:
-            return Abstained("lost_track", f"Redraft lost track of this file: {query.out_of_step}")
+            return Abstain("lost_track", f"Redraft lost track of this file: {query.out_of_step}")
         excluded = exclusions.refuse_file(query.path, settings, query.uri)
         if excluded:
-            return Abstained("secret", excluded)
+            return Abstain("secret", excluded)
         unfit = exclusions.refuse_text(query.text, query.cursor, settings, query.path)
         if unfit is not None:
             return unfit
         if query.selected:
-            return Abstained("selection", "text is selected")
+            return Abstain("selection", "text is selected")
         if query.cursors > 1:
-            return Abstained("several_cursors", f"there are {query.cursors} cursors")
+            return Abstain("several_cursors", f"there are {query.cursors} cursors")
         if query.in_snippet:
-            return Abstained("snippet", "you are filling in a snippet")
+            return Abstain("snippet", "you are filling in a snippet")
         return None
 
-    def wrong_moment(self, query: Query) -> Abstained | None:
+    def wrong_moment(self, query: Query) -> Abstain | None:
         """Why nothing is offered just now, unless asked for by a gesture."""
         if query.invoked:
             return None
         if not self.focused:
-            return Abstained("unfocused", "the editor window is not active")
+            return Abstain("unfocused", "the editor window is not active")
         if self.history.is_bulk(query.uri):
-            return Abstained("bulk_change", "a large change was just made, such as a paste")
+            return Abstain("bulk_change", "a large change was just made, such as a paste")
         if self.history.happened(query.uri) == "undo":
-            return Abstained("undoing", "you just undid or redid a change")
+            return Abstain("undoing", "you just undid or redid a change")
         return None
 
-    def hidden(self, query: Query, task: Task) -> Abstained | None:
+    def hidden(self, query: Query, task: Task) -> Abstain | None:
         """Why nothing is offered where the user hid a suggestion; remembers where the user is."""
         self.place = query.uri, query.revision, query.line
         if not self.rejections.hides(task, *self.place) or query.invoked:
             return None
-        return Abstained(
+        return Abstain(
             "dismissed",
             "you hid a suggestion here; it may come back in another line or after an edit",
         )
@@ -159,7 +159,7 @@ class SharedState:
         if isinstance(decision, Ask) and decision.origin is not None:
             return decision
         cooling = self.rejections.cooling(query.uri, lambda: query.line, self.clock())
-        return Abstained("cooling_down", cooling) if cooling else decision
+        return Abstain("cooling_down", cooling) if cooling else decision
 
     def delay_ms(self, query: Query, task: Task) -> float:
         if query.invoked:
@@ -171,40 +171,36 @@ class SharedState:
         """What an answer takes, in the mean; 0 while none came."""
         return self._latency_ms.get(task, 0.0)
 
-    def moment(self, task: Task, query: Query) -> Moment:
-        """What is proposed for the query's document is judged by this."""
+    def situation(self, task: Task, query: Query) -> Situation:
+        """Return what a prediction for the query's document is decided by."""
         last = self.history.last_edit(query.uri)
-        return Moment(
+        return Situation(
             task=task,
             path=query.path,
             language=query.language,
             text=query.text,
             cursor=query.cursor,
-            threshold=self.lot(query).threshold,
-            just_done=self.history.just_done(query.uri),
+            threshold=self.drawn(query).threshold,
+            changes=self.history.just_done(query.uri),
             last_edit=last[1] if last is not None else None,
+            pace=self.pace.features(self.clock()),
             rejected=lambda edit: self.rejections.know(query.uri, edit),
-            out_of_reach=lambda edit: self._out_of_reach(query, edit),
         )
 
-    def _out_of_reach(self, query: Query, edit: Replacement) -> Abstained | None:
-        """Why an edit carries a recent one on too far; see ``verdict.refuse_reach``."""
+    def reaches_too_far(self, query: Query, edit: Edit) -> Abstain | None:
+        """Return why an edit carries a recent one on too far."""
         edits = self.history.edits(unfinished=True)
         language = query.language
 
         def definers(name: str) -> Collection[str]:
             return self.context.definers(name, language)
 
-        return refuse_reach(edit, edits, query.path, language, definers)
+        return reaches_too_far(edit, edits, query.path, language, definers)
 
-    def lot(self, query: Query) -> Lot:
-        """The threshold for what nobody asked for by a gesture."""
+    def drawn(self, query: Query) -> ExplorationDraw:
+        """Return the threshold for what is not asked for by a gesture."""
         moment = f"{self.seed} {query.uri} {query.revision}"
-        return lot_of(self.settings.threshold, self.explores() and not query.invoked, moment)
-
-    def sure(self, candidate: Candidate, task: Task) -> float:
-        """What the gate makes of a candidate now, 0 … 1; held against the threshold."""
-        return self.gate().sure(candidate, task, self.pace.situation(self.clock()))
+        return draw(self.settings.threshold, self.explores() and not query.invoked, moment)
 
     def shown_edit(self, uri: str, text: str) -> Suggestion | None:
         """The next edit that is shown, if it is for this ``text``."""
@@ -213,20 +209,20 @@ class SharedState:
         return showing if right else None
 
     def suggestion(
-        self, query: Query, task: Task, candidate: Candidate, made: Prediction
+        self, query: Query, task: Task, shown: Shown, prediction: Prediction
     ) -> Suggestion:
-        """A candidate as a suggestion that has no name yet; see :meth:`named`."""
+        """Return an edit that may be shown as a suggestion without an id; see :meth:`named`."""
         return Suggestion(
             id="",
             uri=query.uri,
             task=task,
             text=query.text,
             cursor=query.cursor,
-            start=candidate.start,
-            end=candidate.end,
-            replacement=candidate.text,
-            confidence=self.sure(candidate, task),
-            model=made.model,
+            start=shown.edit.start,
+            end=shown.edit.end,
+            replacement=shown.edit.new,
+            confidence=shown.score,
+            model=prediction.model,
         )
 
     def named(self, made: Suggestion) -> Suggestion:

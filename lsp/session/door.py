@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import Gate
-from redraft.model.edits.gate_features import Situation
-from redraft.model.edits.gate_file import shipped
+from redraft.model.gate.explore import ExplorationDraw
+from redraft.model.gate.features import Features
+from redraft.model.gate.gate import Gate, shipped
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Prediction
 
 from ..context.secret_texts import secret_in
@@ -23,7 +23,6 @@ from ..editor.history import History
 from ..settings import LspSettings
 from . import exclusions
 from .decisions import Ask, Decision, SharedState, Show
-from .exploring import Lot
 from .ghost_text import GhostText
 from .next_edits import NextEdits
 from .other_places import MOST_PLACES
@@ -210,7 +209,7 @@ class Session:
         took_ms: float,
         text: Callable[[], str] = str,
         target: int | None = None,
-    ) -> Show | Abstained:
+    ) -> Show | Abstain:
         """What to do with the model's answer.
 
         ``revision`` is that of the user's document now, None when it was closed, and ``text`` gives
@@ -223,14 +222,14 @@ class Session:
             return self._edits.settle(ask, prediction, revision, text, target)
         return self._ghost.settle(ask, prediction, revision)
 
-    def go_on(self, asked: Ask, decision: Show | Abstained) -> Decision:
+    def go_on(self, asked: Ask, decision: Show | Abstain) -> Decision:
         """What comes of the ``decision`` on an answer about the next edit: where there is no edit,
         the next question of the search, as often as there is one.
 
         First about the region around the cursor without the line that is being typed, then with
         it, then about other places; see :meth:`NextEdits.look`.
         """
-        if isinstance(decision, Show) or decision.stale or decision.kind == "failed":
+        if isinstance(decision, Show) or decision.is_stale or decision.kind == "failed":
             return decision
         following = self._edits.look(asked.asked_from)
         if not isinstance(following, Ask):
@@ -239,13 +238,13 @@ class Session:
             return decision
         return replace(following, earlier=asked.earlier + 1)
 
-    def situation(self) -> Situation:
-        """How the user types and takes what is offered."""
-        return self._shared.pace.situation(self._shared.clock())
+    def pace(self) -> Features:
+        """Return the features of how the user types and accepts."""
+        return self._shared.pace.features(self._shared.clock())
 
-    def lot(self, query: Query) -> Lot:
-        """The threshold at a moment."""
-        return self._shared.lot(query)
+    def drawn(self, query: Query) -> ExplorationDraw:
+        """Return the threshold of a moment."""
+        return self._shared.drawn(query)
 
     def shown_edit(self, uri: str, text: str) -> Suggestion | None:
         """The next edit that is shown, if it is for this ``text``."""

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Prediction
 from redraft.model.text.common import common_ends
 
@@ -111,7 +111,7 @@ class TakenLines:
         """Remember the lines that a suggestion has changed, the document being its result."""
         self._kept.extend(_written(suggestion.edit))
 
-    def refuse(self, edit: Replacement) -> Abstained | None:
+    def refuse(self, edit: Edit) -> Abstain | None:
         """Why an edit may not change a line again; None where it changes no such line.
 
         The same may be done once more at another place of the line. After an edit by hand, other
@@ -120,7 +120,7 @@ class TakenLines:
         for change in _changes(edit):
             for one in self._kept:
                 if one.line == change.line and not _is_free(one, change):
-                    return Abstained("just_changed", "a suggestion has just changed this line")
+                    return Abstain("just_changed", "a suggestion has just changed this line")
         return None
 
 
@@ -131,14 +131,14 @@ def _is_free(taken: _Change, change: _Change) -> bool:
     return (same and apart) or (taken.is_earlier and change.words.isdisjoint(taken.words))
 
 
-def _changes(edit: Replacement) -> Iterator[_Change]:
+def _changes(edit: Edit) -> Iterator[_Change]:
     """Return what an edit does to lines that are there, by their numbers before it."""
     for first, old, new in _runs(edit):
         for at, line in enumerate(old):
             yield _of_line(first + at, line, new[at] if len(new) == len(old) else "\n".join(new))
 
 
-def _written(edit: Replacement) -> Iterator[_Change]:
+def _written(edit: Edit) -> Iterator[_Change]:
     """Return what an edit wrote, by the numbers of the lines after it."""
     by = 0
     for first, old, new in _runs(edit):
@@ -148,7 +148,7 @@ def _written(edit: Replacement) -> Iterator[_Change]:
         by += len(new) - len(old)
 
 
-def _runs(edit: Replacement) -> Iterator[tuple[int, list[str], list[str]]]:
+def _runs(edit: Edit) -> Iterator[tuple[int, list[str], list[str]]]:
     start, end, made = edit.shape()
     old, new = edit.text[start:end].split("\n"), made.split("\n")
     top = edit.text.count("\n", 0, start)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
 
 _OPENS = re.compile(r"(?:[:{(\[]|\bdo|\bthen|=>)\s*(?:(?:#|//).*)?$")
 _DOCSTRING = re.compile(r"(?:\"\"\"|''')\s*$")
@@ -31,7 +31,7 @@ def is_empty_body(text: str, cursor: int) -> bool:
     return _depth(below) < max(_depth(text[start:end]), 1) or _depth(below) <= _opener_depth(above)
 
 
-def writes_body(edit: Replacement, cursor: int) -> bool:
+def writes_body(edit: Edit, cursor: int) -> bool:
     """Return whether an edit writes the body that is empty at the cursor."""
     rows = [at for at, line in enumerate(edit.text[:cursor].split("\n")[:-1]) if line.strip()]
     if not rows or edit.lines[0] <= rows[-1]:

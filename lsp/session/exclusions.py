@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.ghost_rules import line_after, line_before
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.rules import count_errors_of
-from redraft.model.edits.spans import Span
+from redraft.model.edits.edit import Edit, LineChange
+from redraft.model.edits.syntax_errors import count_errors_of
+from redraft.model.gate.reasons import Abstain
 from redraft.model.memo import Memo
 from redraft.model.text.common import common_ends
+from redraft.model.text.cursor import line_after, line_before
 
 from ..context.secret_texts import secret_in
 from ..editor.paths import end_of
@@ -27,7 +26,7 @@ from .questions import Query
 _WORD = re.compile(r"\w+")
 
 
-def missing_word(just_done: Sequence[Span], query: Query) -> str:
+def missing_word(just_done: Sequence[LineChange], query: Query) -> str:
     """The word that is gone at the cursor; "" where none is, or where the code is whole without it,
     as ``f()`` is without an argument, or in a language that is not known.
 
@@ -42,7 +41,7 @@ def missing_word(just_done: Sequence[Span], query: Query) -> str:
     place = just_done[0].first, head
     if head + tail < len(new) or not _WORD.fullmatch(gone) or _at_cursor(query) != place:
         return ""
-    put_back = Replacement(query.text, query.cursor, query.cursor, gone)
+    put_back = Edit(query.text, query.cursor, query.cursor, gone)
     errors = count_errors_of(put_back, query.path, query.language)
     return gone if errors is not None and errors[1] < errors[0] else ""
 
@@ -117,25 +116,25 @@ def _sorted_out(globs: tuple[str, ...]) -> _Globs:
     )
 
 
-def refuse_text(text: str, cursor: int, settings: LspSettings, path: str = "") -> Abstained | None:
+def refuse_text(text: str, cursor: int, settings: LspSettings, path: str = "") -> Abstain | None:
     """Why a document is too large or too dense to be read, no text at all, or a secret; None: it is
     none of that."""
     if len(text) > settings.max_file_chars:
-        return Abstained(
+        return Abstain(
             "too_large",
             f"the file is too large: {len(text):,} characters, at most {settings.max_file_chars:,}",
         )
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        return Abstained(
+        return Abstain(
             "binary", f"this looks like a binary file: line {line} contains a NUL character"
         )
     secret = secret_in(text, path)
     if secret:
-        return Abstained("secret", f"this file {secret}")
+        return Abstain("secret", f"this file {secret}")
     width = len(line_before(text, cursor)) + len(line_after(text, cursor))
     if width > settings.max_line_chars:
-        return Abstained(
+        return Abstain(
             "long_line",
             f"the line is too long: {width:,} characters, at most {settings.max_line_chars:,}",
         )
@@ -143,7 +142,7 @@ def refuse_text(text: str, cursor: int, settings: LspSettings, path: str = "") -
     mean = (end - start) // (text.count("\n", start, end) + 1)
     limit = settings.max_line_chars // 10
     if mean > limit and len(text) > settings.max_line_chars:
-        return Abstained(
+        return Abstain(
             "minified", f"the text looks minified: {mean:,} characters per line, at most {limit:,}"
         )
     return None

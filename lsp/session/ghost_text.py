@@ -9,20 +9,14 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import replace
 
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.fitting import fit
-from redraft.model.edits.ghost_rules import (
-    NOTHING_TO_ADD,
-    is_free,
-    line_after,
-    line_before,
-    refuse_completion,
-)
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.verdict import Show as Shown
-from redraft.model.edits.verdict import first_shown, judge, too_unsure
-from redraft.model.records import Candidate, EditRequest, Prediction
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.decide import decide, too_unsure
+from redraft.model.gate.filters import CHEAP, NOTHING_TO_ADD, first_reason
+from redraft.model.gate.fitting import fit
+from redraft.model.gate.reasons import Abstain
+from redraft.model.records import EditRequest, Prediction
 from redraft.model.rules.renames import renames_of
+from redraft.model.text.cursor import is_free, line_after, line_before
 
 from . import questions
 from .decisions import Ask, Decision, SharedState, Show
@@ -33,8 +27,8 @@ from .suggestions import Suggestion
 #: Suggestions of a document that typing may still confirm, shown or overtaken by a keystroke.
 _RECENT = 4
 
-_RENAMING = Abstained("renaming", "you are replacing a name here")
-_NEXT_EDIT_SHOWN = Abstained("next_edit_shown", "a next edit is shown")
+_RENAMING = Abstain("renaming", "you are replacing a name here")
+_NEXT_EDIT_SHOWN = Abstain("next_edit_shown", "a next edit is shown")
 
 
 class GhostText:
@@ -77,7 +71,7 @@ class GhostText:
         request = questions.infill(query, shared.settings)
         known = self._known(query, request)
         if known is not None:
-            return self._show(self._judge(query, known, "same text and cursor as before"))
+            return self._show(self._decide(query, known, "same text and cursor as before"))
         wrong = shared.wrong_moment(query)
         if wrong is not None:
             return wrong
@@ -97,16 +91,16 @@ class GhostText:
             otherwise = None  # it may have been given up
         return results.get(request) or otherwise
 
-    def settle(self, ask: Ask, prediction: Prediction, revision: int | None) -> Show | Abstained:
+    def settle(self, ask: Ask, prediction: Prediction, revision: int | None) -> Show | Abstain:
         """What to do with the model's answer; see ``Session.settle``."""
-        decision = self._judge(ask.query, prediction, "from the model")
+        decision = self._decide(ask.query, prediction, "from the model")
         if revision is None:
-            return Abstained("document_closed", "the file was closed")
+            return Abstain("document_closed", "the file was closed")
         if revision != ask.query.revision:
             if isinstance(decision, Show):
                 self._keep(decision.suggestion)
                 self._shared.outcomes.cancelled(decision.suggestion)
-            return Abstained("document_changed", "the text changed while the model was working")
+            return Abstain("document_changed", "the text changed while the model was working")
         if self._gives_way(ask.query):
             return _NEXT_EDIT_SHOWN
         return self._show(decision)
@@ -137,33 +131,30 @@ class GhostText:
         for suggestion in self._recent.get(query.uri, ()):
             sure = suggestion.unsure or suggestion.confidence >= shared.settings.threshold
             left = _left(suggestion, query) if sure else None
-            if left is None or refuse_completion(left[1], query.text, query.cursor) is not None:
+            if left is None:
                 continue
-            if not shared.rejections.know(suggestion.uri, suggestion.edit):
+            edit = Edit(query.text, query.cursor, query.cursor, left[1])
+            refused = first_reason(CHEAP["infill"], edit, shared.situation("infill", query))
+            if refused is None and not shared.rejections.know(suggestion.uri, suggestion.edit):
                 return Show(*left, "typed so far as suggested")
         return None
 
-    def _judge(self, query: Query, prediction: Prediction, reason: str) -> Show | Abstained:
-        """The first candidate worth showing, or what speaks against the best one."""
-        moment = self._shared.moment("infill", query)
-        if query.invoked:  # whoever asks for it may have it back, and what is less sure
-            moment = replace(moment, just_done=(), threshold=0.0)
-        judged = (
-            (each, judge(_written(query, each), self._shared.sure(each, "infill"), moment))
-            for each in prediction.candidates
-        )
-        nothing = prediction.reason or NOTHING_TO_ADD
-        found = first_shown(judged, lambda each: each[1], nothing)
-        if isinstance(found, Abstained):
+    def _decide(self, query: Query, prediction: Prediction, reason: str) -> Show | Abstain:
+        """Return the first candidate that may be shown, or why the best one may not."""
+        shared = self._shared
+        situation = shared.situation("infill", query)
+        situation = replace(situation, nothing=prediction.reason or NOTHING_TO_ADD)
+        if query.invoked:  # by a gesture, unsure text and deleted text may be shown as well
+            situation = replace(situation, changes=(), threshold=0.0)
+        found = decide(prediction.candidates, situation, shared.gate())
+        if isinstance(found, Abstain):
             return self._marked(query, prediction, found)
-        candidate, verdict = found
-        assert isinstance(verdict, Shown), "the first that is shown"
-        suggestion = self._suggestion(query, candidate, verdict.edit, prediction)
-        doubt = too_unsure(suggestion.confidence, self._shared.settings.threshold)
-        suggestion = replace(suggestion, unsure=doubt.reason if doubt else "")
-        return Show(suggestion, suggestion.replacement, reason)
+        made = shared.named(shared.suggestion(query, "infill", found, prediction))
+        doubt = too_unsure(made.confidence, shared.settings.threshold)
+        made = replace(made, unsure=doubt.reason if doubt else "")
+        return Show(made, made.replacement, reason)
 
-    def _marked(self, query: Query, prediction: Prediction, found: Abstained) -> Abstained:
+    def _marked(self, query: Query, prediction: Prediction, found: Abstain) -> Abstain:
         """Return ``found``, marked if a gesture would show what is hidden."""
         if query.invoked:
             return found
@@ -171,21 +162,10 @@ class GhostText:
             return replace(found, is_revealable=True)
         if found.kind not in ("below_threshold", "reversal"):
             return found
-        best = self._judge(replace(query, invoked=True), prediction, "asked for")
+        best = self._decide(replace(query, invoked=True), prediction, "asked for")
         return replace(found, is_revealable=isinstance(best, Show))
 
-    def _suggestion(
-        self, query: Query, candidate: Candidate, edit: Replacement, prediction: Prediction
-    ) -> Suggestion:
-        made = replace(
-            self._shared.suggestion(query, "infill", candidate, prediction),
-            start=edit.start,
-            end=edit.end,
-            replacement=edit.new,
-        )
-        return self._shared.named(made)
-
-    def _show(self, decision: Show | Abstained) -> Show | Abstained:
+    def _show(self, decision: Show | Abstain) -> Show | Abstain:
         if isinstance(decision, Show):
             self._keep(decision.suggestion)
             self._shared.outcomes.show(decision.suggestion, self._shared.clock())
@@ -198,10 +178,6 @@ class GhostText:
             recent.appendleft(suggestion)
 
 
-def _written(query: Query, candidate: Candidate) -> Replacement:
-    return Replacement(query.text, candidate.start, candidate.end, candidate.text)
-
-
 def _left(suggestion: Suggestion, query: Query) -> tuple[Suggestion, str] | None:
     """A suggestion of which some was typed, and what is left of it at the query's cursor; None
     where it no longer holds."""
@@ -211,7 +187,7 @@ def _left(suggestion: Suggestion, query: Query) -> tuple[Suggestion, str] | None
         return (suggestion, rest) if rest else None
     # The editor closed what was opened: what is left has to fit before that.
     made = fit(rest, query, replaces=True)
-    if isinstance(made, Abstained):
+    if isinstance(made, Abstain):
         return None
     moved = replace(suggestion, text=query.text, cursor=query.cursor, start=made.start)
     return replace(moved, end=made.end, replacement=made.new), made.new

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
 from redraft.model.records import Importable, RecentEdit
 from redraft.model.rules.imports import find_imports
 from redraft.model.rules.propose import place_key
@@ -117,7 +117,7 @@ def find_places(
     return [place for *_, place in sorted(found, key=lambda one: one[:3])]
 
 
-def is_astray(edit: Replacement, grown: Grown) -> bool:
+def is_astray(edit: Edit, grown: Grown) -> bool:
     """Return whether an edit carries changed parameters where they do not belong: into another
     definition's parameters, or the new words into its body, where that definition names no function
     whose parameters changed."""
@@ -161,7 +161,7 @@ def _block(lines: Sequence[str], at: int) -> Iterator[str]:
         yield line
 
 
-def follows(edit: Replacement, names: Iterable[Touched]) -> bool:
+def follows(edit: Edit, names: Iterable[Touched]) -> bool:
     """Return whether an edit is where one of the names stands.
 
     Names that were not renamed may stand next to it. A name that is not imported may be some lines

@@ -7,17 +7,18 @@ nothing of LSP or asyncio.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.gate import threshold
+from redraft.model.edits.edit import Edit
 from redraft.model.edits.origins import Rename, one_origin_each, swapped
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.rules import is_import
-from redraft.model.edits.verdict import Moment, first_shown, judge, too_unsure
-from redraft.model.edits.verdict import Show as Shown
-from redraft.model.records import Candidate, Facts, Prediction
+from redraft.model.gate.decide import Show as Shown
+from redraft.model.gate.decide import decide, least_score, refuse, too_unsure, verdict
+from redraft.model.gate.filters import Situation as EditSituation
+from redraft.model.gate.filters import is_import
+from redraft.model.gate.reasons import Abstain
+from redraft.model.records import Candidate, Prediction
 from redraft.model.rules.propose import place_key
 from redraft.model.rules.renames import renames_of
 from redraft.model.text.code_queries import prose_rows
@@ -44,13 +45,10 @@ LIFETIME_S = 10.0
 #: Edits computed ahead while one is shown, each for the text that those before it make.
 AHEAD = 2
 
-#: Sureness from which an edit is shown in a line where the editor reports an error that the last
-#: edits caused, whatever the eagerness: the place is certain, only the text is not.
-REPORTED_FROM = threshold("high")
-
-_GHOST_TEXT_SHOWN = Abstained("ghost_text_shown", "ghost text is shown at the cursor")
+UNRELATED = Abstain("unrelated", "the edit has nothing to do with your last edit")
+_GHOST_TEXT_SHOWN = Abstain("ghost_text_shown", "ghost text is shown at the cursor")
 #: Said while other places are asked about first.
-_COMMENT_LAST = Abstained("comment_last", "the next edit is in a comment, and code comes first")
+_COMMENT_LAST = Abstain("comment_last", "the next edit is in a comment, and code comes first")
 
 
 class NextEdits:
@@ -162,7 +160,7 @@ class NextEdits:
         if refusal is not None:
             return refusal
         if not shared.settings.next_edits:
-            return Abstained(
+            return Abstain(
                 "next_edits_disabled", "next edits are switched off (setting next_edits)"
             )
         if self._gives_way(query):
@@ -190,13 +188,13 @@ class NextEdits:
         known, reason = self._known(ask)
         if known is None:
             return self._while_typing(ask) or ask
-        decision = self._judge(ask, known, reason)
-        if isinstance(decision, Abstained):
+        decision = self._decide(ask, known, reason)
+        if isinstance(decision, Abstain):
             found = self._look_elsewhere(self._situation(query), region, decision)
-            return self._unsure(ask, known, found) if isinstance(found, Abstained) else found
+            return self._unsure(ask, known, found) if isinstance(found, Abstain) else found
         if self._is_prose(decision.suggestion):
             found = self._look_elsewhere(self._situation(query), region, _COMMENT_LAST)
-            if not isinstance(found, Abstained):
+            if not isinstance(found, Abstain):
                 return found
         return self._show(decision, query)
 
@@ -215,17 +213,17 @@ class NextEdits:
             row in rows for row in range(first, last)
         )
 
-    def _unsure(self, ask: Ask, known: Prediction, found: Abstained) -> Show | Abstained:
+    def _unsure(self, ask: Ask, known: Prediction, found: Abstain) -> Show | Abstain:
         """Return what a gesture shows of an edit here that is too unsure, or ``found``.
 
         Without a gesture the edit stays hidden, and the reason says that a gesture shows it.
         """
-        best = self._judge(ask, known, "asked for", gated=False)
+        best = self._decide(ask, known, "asked for", gated=False)
         if not isinstance(best, Show):
             return found
         if not ask.query.invoked:
             reason = best.suggestion.unsure or found.reason
-            return Abstained("below_threshold", reason, is_revealable=True)
+            return Abstain("below_threshold", reason, is_revealable=True)
         return found if self._has_ghost(ask.query) else self._show(best, ask.query)
 
     def _while_typing(self, ask: Ask) -> Decision | None:
@@ -240,13 +238,13 @@ class NextEdits:
         known, reason = self._known(typed)
         if known is None:
             return typed
-        decision = self._judge(typed, known, reason)
+        decision = self._decide(typed, known, reason)
         if isinstance(decision, Show):
             return self._show(decision, query)
         return replace(ask, not_before_s=until_s)
 
     def _look_elsewhere(
-        self, situation: Situation, near: tuple[int, int], nearly: Abstained
+        self, situation: Situation, near: tuple[int, int], nearly: Abstain
     ) -> Decision:
         """Return what is known of the places that the last edit bears on, or which to ask about.
 
@@ -258,7 +256,7 @@ class NextEdits:
             known, reason = self._known(ask)
             if known is None:
                 return ask
-            decision = self._judge(ask, known, f"{reason} ({ask.reason})", situation.names)
+            decision = self._decide(ask, known, f"{reason} ({ask.reason})", situation.names)
             if isinstance(decision, Show):
                 return self._show(decision, situation.query)
             if reason_of_first is None and decision.kind != "nothing_to_do":
@@ -282,7 +280,7 @@ class NextEdits:
             known, reason = self._known(ask)
             if known is None:
                 return ask
-            decision = self._judge(ask, known, f"{reason} ({ask.reason})", situation.names)
+            decision = self._decide(ask, known, f"{reason} ({ask.reason})", situation.names)
             if isinstance(decision, Show):
                 return self._show(decision, query)
         return None
@@ -305,24 +303,24 @@ class NextEdits:
         revision: int | None,
         text: Callable[[], str],
         target: int | None,
-    ) -> Show | Abstained:
+    ) -> Show | Abstain:
         """What to do with the model's answer; see ``Session.settle``."""
         if revision is None:
-            return Abstained("document_closed", "the file was closed")
-        stale = Abstained("document_changed", "the text changed while the model was working")
+            return Abstain("document_closed", "the file was closed")
+        stale = Abstain("document_changed", "the text changed while the model was working")
         if ask.origin is not None:
             if revision != ask.origin.revision:
                 return stale
             if target != ask.query.revision:
                 gone = "was closed" if target is None else "changed"
-                return Abstained(
+                return Abstain(
                     "target_changed", f"{ask.query.path} {gone} while the model was working"
                 )
             reason = f"from the model ({ask.reason})"
             told = self._shared.context.diagnostics(ask.origin)
-            decision = self._judge(ask, prediction, reason, names_of(ask.request.edits, told))
+            decision = self._decide(ask, prediction, reason, names_of(ask.request.edits, told))
             return self._show(decision, ask.origin)
-        decision = self._judge(ask, prediction, "from the model")
+        decision = self._decide(ask, prediction, "from the model")
         if revision != ask.query.revision:
             if isinstance(decision, Show):
                 self._overtaken(decision.suggestion, text())
@@ -361,25 +359,23 @@ class NextEdits:
         unsure = showing is not None and bool(showing.unsure)
         return not (query.invoked and unsure) or is_empty_body_line(query.text, query.cursor)
 
-    def _long_after(self, query: Query) -> Abstained | None:
+    def _long_after(self, query: Query) -> Abstain | None:
         if query.invoked:
             return None
         last_s = self._shared.history.last_edit_s()
         if last_s is None:
-            return Abstained("nothing_edited", "you have not edited anything yet")
+            return Abstain("nothing_edited", "you have not edited anything yet")
         ago = self._shared.clock() - last_s
         if ago > AFTER_EDIT_S:
-            return Abstained(
-                "no_recent_edit", f"your last edit is more than {AFTER_EDIT_S:g} s ago"
-            )
+            return Abstain("no_recent_edit", f"your last edit is more than {AFTER_EDIT_S:g} s ago")
         return None
 
-    def _half_typed(self, query: Query) -> Abstained | None:
+    def _half_typed(self, query: Query) -> Abstain | None:
         if query.invoked:
             return None
         gone = missing_word(self._shared.history.just_done(query.uri), query)
         said = f"you have not typed yet what replaces '{gone}'"
-        return Abstained("half_typed", said) if gone else None
+        return Abstain("half_typed", said) if gone else None
 
     def _kept(self, query: Query) -> Show | None:
         """An earlier suggestion that is still true of the text."""
@@ -396,8 +392,9 @@ class NextEdits:
         if state is None or overtaken is None or overtaken.text != query.text:
             return None
         state.overtaken = None
-        verdict = judge(overtaken.edit, overtaken.confidence, self._moment(query))
-        if isinstance(verdict, Abstained):
+        situation = self._shared.situation("next_edit", query)
+        situation = replace(situation, filters=self._filters(query))
+        if refuse(overtaken.edit, overtaken.confidence, situation) is not None:
             return None
         return Show(overtaken, overtaken.replacement, "still holds")
 
@@ -411,71 +408,67 @@ class NextEdits:
         sure = showing.confidence >= self._shared.settings.threshold
         return Show(showing, showing.replacement, "still holds") if sure else None
 
-    def _judge(
+    def _decide(
         self,
         ask: Ask,
         prediction: Prediction,
         reason: str,
         names: Sequence[Touched] | None = None,
         gated: bool = True,
-    ) -> Show | Abstained:
-        """The first candidate worth showing, or what speaks against the best one.
+    ) -> Show | Abstain:
+        """Return the first candidate that may be shown, or why the best one may not.
 
         Args:
-            names: about another place than the cursor's: what brought us there.
-            gated: it has to be sure enough.
+            names: about another place than the cursor's: the names that led there.
+            gated: the gate's threshold counts.
         """
-        moment = self._moment(ask.query)
-        if not gated:
-            moment = replace(moment, threshold=0.0)
-        parameters = grown(self._shared.history.edits(unfinished=True))
+        shared, query = self._shared, ask.query
+        reported = self._reported(query)
+        parameters = grown(shared.history.edits(unfinished=True))
+        about = None if names is None else [*names, *([ask.about] if ask.about else [])]
 
-        def goes_on(edit: Replacement) -> bool:
-            return not is_astray(edit, parameters)
+        def unrelated(edit: Edit) -> Abstain | None:
+            is_related = about is None or follows(edit, about)
+            return None if is_related and not is_astray(edit, parameters) else UNRELATED
 
-        moment = replace(moment, related=goes_on)
-        if names is not None:
-            about = [*names, *([ask.about] if ask.about is not None else [])]
-            moment = replace(moment, related=lambda edit: follows(edit, about) and goes_on(edit))
-        made = list(self._made(ask, prediction))
-        if self._reported(ask.query):  # what repairs an error of the last edits comes first
-            made.sort(key=lambda each: not each.is_reported)
-        found = first_shown(
-            made,
-            lambda each: _judged(each, moment),
-            prediction.reason or "the model would change nothing here",
+        situation = shared.situation("next_edit", query)
+        situation = replace(
+            situation,
+            threshold=situation.threshold if gated else 0.0,
+            reported=reported,
+            nothing=prediction.reason or "the model would change nothing here",
+            filters=(unrelated, *self._filters(query)),
         )
-        if isinstance(found, Abstained):
+        parts = list(self._parts(ask, prediction))
+        if reported:  # what repairs an error of the last edits comes first
+            parts.sort(key=lambda each: reported.isdisjoint(range(*_edit(query, each).lines)))
+        found = decide(parts, situation, shared.gate())
+        if isinstance(found, Abstain):
             return found
-        first = self._first_in_order(ask, found, made, moment)
-        chosen, least = first.suggestion, self._shared.settings.threshold
-        doubt = too_unsure(chosen.confidence, _threshold(first, least))
-        suggestion = self._named(ask, replace(chosen, unsure=doubt.reason if doubt else ""))
+        found = self._first_in_order(ask, found, parts, situation)
+        usual = replace(situation, threshold=shared.settings.threshold)
+        doubt = too_unsure(found.score, least_score(found.edit, usual))
+        made = replace(
+            self._suggestion(ask, found, prediction), unsure=doubt.reason if doubt else ""
+        )
+        suggestion = self._named(ask, made)
         return Show(suggestion, suggestion.replacement, reason)
 
-    def _moment(self, query: Query) -> Moment:
-        """What a next edit of the query's document is judged by."""
-        moment, state = self._shared.moment("next_edit", query), self._states.get(query.uri)
+    def _filters(self, query: Query) -> tuple[Callable[[Edit], Abstain | None], ...]:
+        """Return what refuses edits of the query's document besides the filters of all."""
+        state = self._states.get(query.uri)
+        reach = partial(self._shared.reaches_too_far, query)
         if state is None or query.invoked:
-            return moment
-        taken, out_of_reach = state.taken, moment.out_of_reach
+            return (reach,)
+        return state.taken.refuse, partial(_beside_empty_body, query), reach
 
-        def refuse(edit: Replacement) -> Abstained | None:
-            return taken.refuse(edit) or _beside_empty_body(edit, query) or out_of_reach(edit)
-
-        return replace(moment, out_of_reach=refuse)
-
-    def _made(self, ask: Ask, prediction: Prediction) -> Iterator[_Made]:
-        """The suggestions that a prediction holds, each of one origin, the best first."""
-        query, renames = ask.query, self._renames()
-        reported = self._reported(query)
+    def _parts(self, ask: Ask, prediction: Prediction) -> Iterator[Candidate]:
+        """Yield the candidates of a prediction cut into parts of one origin, the best first."""
+        renames = self._renames()
         for candidate in prediction.candidates:
-            edit = Replacement(query.text, candidate.start, candidate.end, candidate.text)
-            for part in one_origin_each(edit, renames, query.line):
-                cut = replace(candidate, start=part.start, end=part.end, text=part.new)
-                suggestion = self._suggestion(ask, cut, prediction)
-                is_reported = not reported.isdisjoint(range(*suggestion.lines))
-                yield _Made(suggestion, candidate.facts, is_reported)
+            for part in one_origin_each(_edit(ask.query, candidate), renames, ask.query.line):
+                least = part.least()
+                yield replace(candidate, start=least.start, end=least.end, text=least.new)
 
     def _reported(self, query: Query) -> frozenset[int]:
         """Return the lines, 0-based, of which the editor reports what the last edits caused."""
@@ -489,37 +482,40 @@ class NextEdits:
         return renames_of(self._shared.history.edits(unfinished=True))
 
     def _first_in_order(
-        self, ask: Ask, best: _Made, made: Sequence[_Made], moment: Moment
-    ) -> _Made:
-        """Of the suggestions that do the same as the best one at other places, the first in order:
-        code before comments, downwards from the user, then what lies above."""
-        here = ask.query.uri == ask.asked_from.uri
-        line = ask.asked_from.line if here else 0
-        lines = ask.query.text.split("\n")
-        prose = prose_rows(ask.query.text, ask.query.language)
-        deed = _deed(best.suggestion)
+        self, ask: Ask, best: Shown, parts: Sequence[Candidate], situation: EditSituation
+    ) -> Shown:
+        """Return the first in order of the edits that do the same as the best one elsewhere.
 
-        def key(each: _Made) -> tuple[int, ...]:
-            first = each.suggestion.lines[0]
+        Code comes before comments, and what is below the user before what is above.
+        """
+        query = ask.query
+        line = ask.asked_from.line if query.uri == ask.asked_from.uri else 0
+        lines = query.text.split("\n")
+        prose = prose_rows(query.text, query.language)
+        deed = _deed(best.edit)
+
+        def key(edit: Edit) -> tuple[int, ...]:
+            first = edit.lines[0]
             return first in prose, *place_key(lines[first], deed[0][0], first, line)
 
-        rivals = [each for each in made if each is not best and _deed(each.suggestion) == deed]
-        for each in sorted(rivals, key=key) if deed else ():
-            if key(each) >= key(best):
+        edits = [(_edit(query, each), each) for each in parts if each is not best.candidate]
+        rivals = [(key(edit), each) for edit, each in edits if _deed(edit) == deed] if deed else []
+        for place, each in sorted(rivals, key=lambda rival: rival[0]):
+            if place >= key(best.edit):
                 break
-            if isinstance(_judged(each, moment), Shown):
-                return each
+            found = verdict(each, situation, self._shared.gate())
+            if isinstance(found, Shown):
+                return found
         return best
 
-    def _suggestion(self, ask: Ask, candidate: Candidate, prediction: Prediction) -> Suggestion:
+    def _suggestion(self, ask: Ask, shown: Shown, prediction: Prediction) -> Suggestion:
         query, origin = ask.query, ask.asked_from
         here = query.uri == origin.uri
-        made = replace(
-            self._shared.suggestion(query, "next_edit", candidate, prediction),
+        return replace(
+            self._shared.suggestion(query, "next_edit", shown, prediction),
             cursor=origin.cursor if here else query.cursor,
             origin=None if here else (origin.uri, origin.line),
         )
-        return made.least()
 
     def _named(self, ask: Ask, made: Suggestion) -> Suggestion:
         """``made`` with its id and its place in a chain."""
@@ -530,7 +526,7 @@ class NextEdits:
         goes_on = chain is not None and chain[0] == which_text(origin.text)
         return replace(found, chain=chain[1] if chain and goes_on else found.id)
 
-    def _show(self, decision: Show | Abstained, query: Query) -> Show | Abstained:
+    def _show(self, decision: Show | Abstain, query: Query) -> Show | Abstain:
         """Remember what the user, who is where ``query`` says, gets to see."""
         if isinstance(decision, Show) and self._gives_way(query):
             return _GHOST_TEXT_SHOWN
@@ -590,10 +586,12 @@ class NextEdits:
         return None
 
     def _promised(self, ask: Ask, prediction: Prediction) -> Suggestion | None:
-        """What will most likely be shown of a prediction; None: nothing is sure enough."""
-        for each in self._made(ask, prediction):
-            if each.suggestion.confidence >= self._shared.settings.threshold:
-                return each.suggestion
+        """Return what will most likely be shown of a prediction; None if all scores are too low."""
+        shared = self._shared
+        for each in self._parts(ask, prediction):
+            score = shared.gate().score(each, "next_edit", shared.pace.features(shared.clock()))
+            if score >= shared.settings.threshold:
+                return self._suggestion(ask, Shown(_edit(ask.query, each), each, score), prediction)
         return None
 
     def prefetched(self, ask: Ask, prediction: Prediction) -> None:
@@ -606,40 +604,28 @@ class NextEdits:
             state.prefetched[_key_ahead(ask)] = prediction
 
 
-def _beside_empty_body(edit: Replacement, query: Query) -> Abstained | None:
-    """Why whole new lines are not offered beside a body that is still empty: the user is about to
-    write that body. Imports may be."""
+def _beside_empty_body(query: Query, edit: Edit) -> Abstain | None:
+    """Refuse new lines beside a body that is still empty: the user is about to write that body.
+
+    Imports are allowed.
+    """
     start, end, new = edit.shape()
     added = [line for line in new.split("\n") if line.strip()]
     if edit.text[start:end].strip() or is_import(added):
         return None
     if not is_empty_body(query.text, query.cursor) or writes_body(edit, query.cursor):
         return None
-    return Abstained("body_first", "the body at the cursor is still empty and comes first")
+    return Abstain("body_first", "the body at the cursor is still empty and comes first")
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """A suggestion without a name, and what is known of its candidate besides."""
-
-    suggestion: Suggestion
-    facts: Facts | None
-    is_reported: bool = False  # it changes a line with an error that the last edits caused
+def _edit(query: Query, candidate: Candidate) -> Edit:
+    return Edit(query.text, candidate.start, candidate.end, candidate.text)
 
 
-def _threshold(made: _Made, least: float) -> float:
-    return min(least, REPORTED_FROM) if made.is_reported else least
-
-
-def _judged(made: _Made, moment: Moment) -> Shown | Abstained:
-    moment = replace(moment, threshold=_threshold(made, moment.threshold))
-    return judge(made.suggestion.edit, made.suggestion.confidence, moment, made.facts)
-
-
-def _deed(suggestion: Suggestion) -> tuple[Rename, ...]:
-    """What an edit does, wherever it is."""
-    start, end, new = suggestion.whole_lines()
-    return swapped(suggestion.text[start:end], new)
+def _deed(edit: Edit) -> tuple[Rename, ...]:
+    """Return what an edit does, wherever it is."""
+    start, end, new = edit.whole_lines()
+    return swapped(edit.text[start:end], new)
 
 
 def _key_ahead(ask: Ask) -> TextKey | Key:

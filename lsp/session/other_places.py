@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from redraft.model.edits.gate import Eagerness
-from redraft.model.edits.spans import Span
+from redraft.model.edits.edit import LineChange
+from redraft.model.gate.gate import Eagerness
 from redraft.model.records import Diagnostic, RecentEdit
 
 from ..editor.history import SHOWN_EDITS
@@ -58,7 +58,7 @@ def after(
         return None
     start, end, new = shown.whole_lines()
     old, first = shown.text[start:end], shown.text.count("\n", 0, start)
-    span = Span(first, tuple(old.split("\n")), tuple(new.split("\n")))
+    span = LineChange(first, tuple(old.split("\n")), tuple(new.split("\n")))
     edits = shared.history.edits(unfinished=True) if before is None else before.edits
     edits += if_accepted(landed.path, span, shown.result.split("\n"))
     return Situation(landed, edits[-SHOWN_EDITS:], shown)

@@ -6,12 +6,13 @@ the document. Pure: the clock's reading is an argument. Knows nothing of the pro
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from redraft.model.edits.gate_features import Situation
+from redraft.model.gate.features import Features
 from redraft.model.text.common import common_head
 
 from .suggestions import Suggestion, Way
@@ -40,16 +41,18 @@ class Pace:
         if outcome in _TOLD:
             self._outcomes.append(_TOLD[outcome])
 
-    def situation(self, now_s: float) -> Situation:
-        taken = [each > 0 for each in self._outcomes]
-        keys = sum(now_s - _SPAN_S < at_s <= now_s for at_s in self._changes)
-        since_s = max(0.0, now_s - self._changes[-1]) if self._changes else None
-        return Situation(
-            since_edit_ms=None if since_s is None else 1e3 * since_s,
-            keys_per_s=keys / _SPAN_S if self._changes else None,
-            previous=self._outcomes[-1] if self._outcomes else None,
-            acceptance=sum(taken) / len(taken) if taken else None,
-        )
+    def features(self, now_s: float) -> Features:
+        """Return what is known by now: time since the last edit, speed, and last outcomes."""
+        found: Features = {}
+        if self._changes:
+            found["rested"] = math.log1p(1e3 * max(0.0, now_s - self._changes[-1]))
+            keys = sum(now_s - _SPAN_S < at_s <= now_s for at_s in self._changes)
+            found["speed"] = math.log1p(keys / _SPAN_S)
+        if self._outcomes:
+            found["previous"] = self._outcomes[-1]
+            accepted = sum(outcome > 0 for outcome in self._outcomes)
+            found["acceptance"] = accepted / len(self._outcomes)
+        return found
 
 
 Outcome = Literal["accepted", "rejected", "ignored", "replaced", "cancelled"]

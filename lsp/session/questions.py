@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from redraft.model.edits.ghost_rules import lines_wanted
-from redraft.model.edits.verdict import CANDIDATES
+from redraft.model.gate.decide import CANDIDATES
 from redraft.model.prompts.redraft3 import window
 from redraft.model.records import (
     LEAST_LOG,
@@ -24,6 +23,7 @@ from redraft.model.records import (
     RelatedFile,
     Task,
 )
+from redraft.model.text.cursor import is_free, line_after
 from redraft.model.text.estimates import narrow
 
 from ..context import region
@@ -109,8 +109,11 @@ class PlainContext:
 
 
 def infill(query: Query, settings: LspSettings) -> EditRequest:
-    """Ghost text at the cursor; by hand all that the model writes, else what may be shown."""
-    lines = lines_wanted(query.text, query.cursor, settings.max_lines)
+    """Return the request for ghost text at the cursor.
+
+    In the middle of code it is for one line. By a gesture it is for all that the model writes.
+    """
+    lines = settings.max_lines if is_free(line_after(query.text, query.cursor)) else 1
     least = LEAST_LOG if query.invoked else settings.least_total
     return replace(_request("infill", query, settings), max_lines=lines, least_total=least)
 

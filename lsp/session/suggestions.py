@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from redraft.model.edits.brackets import closes
-from redraft.model.edits.replacement import Replacement
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.brackets import closes
 from redraft.model.records import Task
 from redraft.model.text.common import common_ends, common_head
 
@@ -46,9 +46,9 @@ class Suggestion:
     origin: tuple[str, int] | None = field(default=None, compare=False)
 
     @property
-    def edit(self) -> Replacement:
+    def edit(self) -> Edit:
         """What it does, whoever asked and whoever made it."""
-        return Replacement(self.text, self.start, self.end, self.replacement)
+        return Edit(self.text, self.start, self.end, self.replacement)
 
     @property
     def result(self) -> str:
@@ -78,11 +78,11 @@ class Suggestion:
         return replace(self, start=least.start, end=least.end, replacement=least.new)
 
     def whole_lines(self) -> tuple[int, int, str]:
-        """See :meth:`Replacement.whole_lines`."""
+        """See :meth:`Edit.whole_lines`."""
         return self.edit.whole_lines()
 
     def shape(self) -> tuple[int, int, str]:
-        """See :meth:`Replacement.shape`."""
+        """See :meth:`Edit.shape`."""
         return self.edit.shape()
 
     # --- ghost text ------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from redraft.model.edits.hunks import lines_of, spans_of
+from redraft.model.edits.hunks import line_changes, lines_of
 from redraft.model.records import Diagnostic, RecentEdit
 from redraft.model.rules.diagnostics import undefined_name
 from redraft.model.rules.namesakes import class_around
@@ -156,7 +156,7 @@ def written(edits: Iterable[RecentEdit]) -> frozenset[str]:
 def _runs(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
     """Each run of changed lines: what the hunk shows above it now, the old lines and the new."""
     left = [text for sign, text in lines if sign != "-"]
-    for span in spans_of(lines):
+    for span in line_changes(lines):
         yield "\n".join(left[: span.first]), "\n".join(span.old), "\n".join(span.new)
 
 

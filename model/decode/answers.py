@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
-from ..edits.cut_back import cut_back
-from ..edits.facts import with_facts
-from ..edits.replacement import Replacement
+from ..edits.edit import Edit
+from ..edits.trim import trim_to_valid
 from ..errors import InvalidAnswer
+from ..gate.features import with_features
 from ..prompts.format import ParsedEdit, Prompt, PromptFormat
 from ..records import LEAST_LOG, Candidate, Confidence, EditRequest, Source
 from ..rules.diagnostics import mending_first
@@ -56,7 +56,7 @@ class Reader:
             [*found.values()],
             lambda one: math.log(max(likelihood(one.confidence), 1e-9)),
         )
-        candidates = with_facts(request, ordered[: request.candidates])
+        candidates = with_features(request, ordered[: request.candidates])
         return candidates, "" if candidates else reason
 
     def _whole(self, change: ParsedEdit) -> ParsedEdit:
@@ -64,8 +64,8 @@ class Reader:
         request = self.request
         if request.task != "next_edit":
             return change
-        edit = Replacement(request.text, change.start, change.end, change.text)
-        kept = cut_back(edit, request.path, request.language)
+        edit = Edit(request.text, change.start, change.end, change.text)
+        kept = trim_to_valid(edit, request.path, request.language)
         return change if kept is edit else replace(change, text=kept.new)
 
     def _candidate(self, change: ParsedEdit, draft: Draft) -> Candidate:

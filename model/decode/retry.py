@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..edits.half_blocks import whole_blocks
 from ..errors import InvalidAnswer
+from ..gate.blocks import whole_blocks
 from ..prompts.format import ParsedEdit, Prompt, PromptFormat
 from ..records import EditRequest
 from ..runtime.prefix_cache import common_prefix

@@ -1,1 +1,1 @@
-"""What an edit is, what repeats, and what is never shown."""
+"""Edits, what recent edits did, and where they repeat."""

@@ -1,70 +1,56 @@
-"""Hunks: which lines of a text became which, and what recent edits are made of.
+"""Hunks between two texts, and the diffs of recent edits that are made of them.
 
-The one writer and the one reader of :class:`RecentEdit`'s diffs. Pure: lines in, lines and edits
-out. Lines carry no line ends; hunks are 0-based and half-open. Knows nothing of tokens or prompts.
+The only code that writes and reads the diffs of :class:`RecentEdit`. Lines carry no line ends.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import groupby
 
 from ..records import RecentEdit
 from ..text.common import common_head, common_tail
-from .spans import Span
+from .edit import LineChange
 
 CONTEXT_LINES = 3  # of a hunk in the edit history
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
-    """Lines [first, last) of the old text become ``new``."""
-
-    first: int
-    last: int
-    new: tuple[str, ...]
-
-    @property
-    def growth(self) -> int:
-        """Lines the text gains."""
-        return len(self.new) - (self.last - self.first)
-
-
-def hunks_of(before: list[str], after: list[str]) -> list[Hunk]:
-    """Line hunks from ``before`` to ``after``, top to bottom."""
+def hunks_of(before: list[str], after: list[str]) -> list[LineChange]:
+    """Return the changes from ``before`` to ``after``, top to bottom, as lines of ``before``."""
     head = common_head(before, after)
-    tail = common_tail(before[head + 1 :], after[head + 1 :])
+    tail = common_tail(before[head + 1 :], after[head + 1 :])  # one line may repeat the one above
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    spans = [
+    ranges = [
         (head + i1, head + i2, head + j1, head + j2)
         for tag, i1, i2, j1, j2 in matcher.get_opcodes()
         if tag != "equal"
     ]
-    hunks: list[Hunk] = []
+    hunks: list[LineChange] = []
     by = 0
-    for n, (i1, i2, j1, j2) in enumerate(spans):
+    for n, (i1, i2, j1, j2) in enumerate(ranges):
         # One line at least stays between two hunks, so that each keeps a place of its own.
-        low = [spans[n - 1][k] + by + 1 for k in (1, 3)] if n else [0, 0]
-        below = spans[n + 1] if n + 1 < len(spans) else None
+        low = [ranges[n - 1][k] + by + 1 for k in (1, 3)] if n else [0, 0]
+        below = ranges[n + 1] if n + 1 < len(ranges) else None
         if i1 == i2:
             by = _best_slide(after, j1, j2, low[1], below[2] - 1 if below else len(after))
         elif j1 == j2:
             by = _best_slide(before, i1, i2, low[0], below[0] - 1 if below else len(before))
         else:
             by = 0
-        hunks.append(Hunk(i1 + by, i2 + by, tuple(after[j1 + by : j2 + by])))
+        gone, come = before[i1 + by : i2 + by], after[j1 + by : j2 + by]
+        hunks.append(LineChange(i1 + by, tuple(gone), tuple(come)))
     return hunks
 
 
 def _best_slide(lines: list[str], first: int, last: int, low: int, high: int) -> int:
-    """By how many lines to move the inserted (or deleted) ``lines[first:last]``, so that they are a
-    whole thing: a method with its comment, not the end of one comment and most of the next.
+    """Return by how many lines to move the inserted or deleted ``lines[first:last]``.
 
-    Moving them is free as long as the line that leaves equals the one that enters; a blank line
-    before and little indentation mark where a thing begins.
+    They become a whole unit then: a method with its comment, not the end of one comment and most
+    of the next. Moving costs nothing while the line that leaves equals the one that enters. A unit
+    begins behind a blank line and with little indentation.
     """
     up, down = 0, 0
     while first - up > low and lines[first - up - 1] == lines[last - up - 1]:
@@ -85,34 +71,41 @@ def _best_slide(lines: list[str], first: int, last: int, low: int, high: int) ->
 
 
 def apply_history(
-    path: str, old: list[str], hunks: list[Hunk], target: int
-) -> tuple[list[str], tuple[RecentEdit, ...], Hunk]:
-    """The text after the hunks before ``target``, those as edits in order, and the target moved to
-    fit. Hunks may come in any order. ``target`` = len(hunks) applies all; the returned hunk is then
-    the last one, at the place behind all others."""
+    path: str, old: list[str], hunks: list[LineChange], target: int
+) -> tuple[list[str], tuple[RecentEdit, ...], LineChange]:
+    """Apply the hunks before ``target``.
+
+    Args:
+        hunks: as lines of ``old``, in any order.
+        target: index of a hunk; ``len(hunks)`` applies all of them.
+
+    Returns:
+        The text; the applied hunks as edits, in order; and the target moved to fit the text, or
+        the last hunk at the place behind all others if there is no target.
+    """
     state = list(old)
     edits: list[RecentEdit] = []
     for i, hunk in enumerate(hunks[:target]):
         first = hunk.first + shift_of(hunks[:i], hunk)
-        last = first + hunk.last - hunk.first
+        last = first + len(hunk.old)
         edits.append(recent_edit(path, state, first, last, hunk.new))
         state[first:last] = hunk.new
     hunk = hunks[min(target, len(hunks) - 1)]
     shift = shift_of(hunks[:target], hunk)
     if target >= len(hunks):
         shift += hunk.growth
-    return state, tuple(edits), Hunk(hunk.first + shift, hunk.last + shift, hunk.new)
+    return state, tuple(edits), replace(hunk, first=hunk.first + shift)
 
 
-def shift_of(applied: Sequence[Hunk], hunk: Hunk) -> int:
-    """Lines by which what was applied above ``hunk`` has moved it."""
+def shift_of(applied: Sequence[LineChange], hunk: LineChange) -> int:
+    """Return by how many lines the ``applied`` hunks above ``hunk`` moved it."""
     return sum(other.growth for other in applied if other.first < hunk.first)
 
 
 def recent_edit(
     path: str, lines: list[str], first: int, last: int, new: tuple[str, ...]
 ) -> RecentEdit:
-    """The edit "lines [first, last) become new" as a hunk with context."""
+    """Return the edit "lines [first, last) become ``new``" as a hunk with context."""
     top = max(0, first - CONTEXT_LINES)
     body = [(" ", line) for line in lines[top:first]]
     body += [("-", line) for line in lines[first:last]]
@@ -125,26 +118,30 @@ def recent_edit(
 
 
 def lines_of(diff: str) -> list[tuple[str, str]]:
-    """The lines of a :class:`RecentEdit`'s diff, each with its sign: "-", "+", or " " for one that
-    stays. Only a line feed ends a line: other breaks are text."""
+    """Return the lines of a :class:`RecentEdit`'s diff, each with its sign "-", "+" or " ".
+
+    Only a line feed ends a line; other line breaks are text.
+    """
     lines = diff.removesuffix("\n").split("\n") if diff else []
     return [(line[:1] or " ", line[1:]) for line in lines]
 
 
-def spans_of(lines: Sequence[tuple[str, str]]) -> Iterator[Span]:
-    """Each run of removed and added lines, at its place among the lines that there are once it and
-    those above it are made; counted from the first of ``lines``, which are as of ``lines_of``."""
+def line_changes(lines: Sequence[tuple[str, str]]) -> Iterator[LineChange]:
+    """Yield each run of removed and added ``lines`` of :func:`lines_of`.
+
+    Its place is counted from the first of ``lines``, after it and the changes above it are made.
+    """
     at = 0
     for is_changed, run in groupby(lines, key=lambda line: line[0] in "+-"):
         part = [*run]
         new = tuple(text for sign, text in part if sign != "-")
         if is_changed:
-            yield Span(at, tuple(text for sign, text in part if sign == "-"), new)
+            yield LineChange(at, tuple(text for sign, text in part if sign == "-"), new)
         at += len(new)
 
 
 def last_burst(edit: RecentEdit, most: int = 8) -> RecentEdit:
-    """A long edit as it ended: its last ``most`` lines, behind the ones written before them."""
+    """Return a long edit as its last ``most`` lines, behind the ones written before them."""
     lines = lines_of(edit.diff)
     new = [i for i, (sign, _) in enumerate(lines) if sign == "+"]
     gone = [i for i, (sign, _) in enumerate(lines) if sign == "-"]
@@ -159,8 +156,10 @@ def last_burst(edit: RecentEdit, most: int = 8) -> RecentEdit:
 
 
 def joined(edits: Iterable[RecentEdit]) -> tuple[RecentEdit, ...]:
-    """``edits``, oldest first, of which those that go on in the lines the one before wrote are one:
-    a word deleted, and another written there, is one change. What is taken back is none."""
+    """Return ``edits``, oldest first, with each that goes on in the lines of the one before merged.
+
+    A word deleted and another written there is one change. A change that is taken back is dropped.
+    """
     found: list[RecentEdit] = []
     for edit in edits:
         both = _both(found[-1], edit) if found else None
@@ -172,14 +171,13 @@ def joined(edits: Iterable[RecentEdit]) -> tuple[RecentEdit, ...]:
 
 
 def _both(one: RecentEdit, then: RecentEdit) -> list[RecentEdit] | None:
-    """Two edits as one, or as none; None where the second changes other lines than the first
-    wrote."""
+    """Return two edits as one or none; None if the second changes other lines than the first."""
     if one.path != then.path or one.accepted != then.accepted:
         return None
-    spans = [[*spans_of(lines_of(edit.diff))] for edit in (one, then)]
-    if len(spans[0]) != 1 or len(spans[1]) != 1:
+    changes = [[*line_changes(lines_of(edit.diff))] for edit in (one, then)]
+    if len(changes[0]) != 1 or len(changes[1]) != 1:
         return None
-    (first,), (second,) = spans
+    (first,), (second,) = changes
     same_place = one.line + first.first == then.line + second.first
     if not same_place or not first.new or first.new != second.old:
         return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from ..text.common import common_ends
-from .replacement import Replacement
+from .edit import Edit
 
 _ROOT = 4  # characters that tell what a rename is about, whatever the spelling
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
@@ -52,9 +52,7 @@ class _Part:
     origin: frozenset[Rename]
 
 
-def one_origin_each(
-    edit: Replacement, renames: frozenset[Rename], cursor: int
-) -> list[Replacement]:
+def one_origin_each(edit: Edit, renames: frozenset[Rename], cursor: int) -> list[Edit]:
     """Return the edit, or its parts by origin: what lies at and below the cursor first.
 
     Args:
@@ -106,7 +104,7 @@ def root_of(rename: Rename) -> Rename:
     return old[head : len(old) - tail].lower()[:_ROOT], new[head : len(new) - tail].lower()[:_ROOT]
 
 
-def _cut(text: str, start: int, old: Sequence[str], group: Sequence[_Part]) -> Replacement:
+def _cut(text: str, start: int, old: Sequence[str], group: Sequence[_Part]) -> Edit:
     """Return the edit that makes the changes of one group and leaves the lines between them."""
     lines: list[str] = []
     at = group[0].first
@@ -119,4 +117,4 @@ def _cut(text: str, start: int, old: Sequence[str], group: Sequence[_Part]) -> R
     made = "".join(f"{line}\n" for line in lines)
     if end > len(text):  # the last line has no end of its own
         end, made = len(text), made[:-1]
-    return Replacement(text, first, end, made)
+    return Edit(text, first, end, made)

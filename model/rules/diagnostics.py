@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 
-from ..edits.replacement import Replacement
+from ..edits.edit import Edit
 from ..records import Candidate, Diagnostic
 from ..text.lines import defines_function
 from ..text.names import whole_name
@@ -182,13 +182,13 @@ def mending_first(
         return list(candidates)
 
     def key(candidate: Candidate) -> float:
-        edit = Replacement(text, candidate.start, candidate.end, candidate.text)
+        edit = Edit(text, candidate.start, candidate.end, candidate.text)
         return -rank(candidate) - SIMILAR * any(mends(edit, each) for each in diagnostics)
 
     return sorted(candidates, key=key)
 
 
-def mends(edit: Replacement, report: Diagnostic) -> bool:
+def mends(edit: Edit, report: Diagnostic) -> bool:
     """Return whether an edit removes a reported name from its line, or imports it."""
     start, end, new = edit.whole_lines()
     before, old = edit.text.count("\n", 0, start), edit.text[start:end]

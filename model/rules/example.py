@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
-from ..edits.replacement import Replacement
+from ..edits.edit import Edit
 from ..records import RecentEdit
 from ..text.common import common_ends
 from .patterns import MOST_CHARS, changes_in, paired
@@ -37,16 +37,16 @@ class RuleEdit:
         """The change itself, whichever rule proposes it."""
         return self.first, self.last, self.lines
 
-    def in_text(self, text: str) -> Replacement:
+    def in_text(self, text: str) -> Edit:
         """Return the edit as a replacement of characters in the document's text."""
         starts = _line_starts(text)
         start, end = starts[self.first], starts[self.last]
         new = "".join(f"{line}\n" for line in self.lines)
         if start > len(text):  # behind the last line, which has no line end
-            return Replacement(text, len(text), len(text), f"\n{new[:-1]}")
+            return Edit(text, len(text), len(text), f"\n{new[:-1]}")
         if end > len(text):
-            return Replacement(text, start, len(text), new[:-1])
-        return Replacement(text, start, end, new)
+            return Edit(text, start, len(text), new[:-1])
+        return Edit(text, start, end, new)
 
 
 @lru_cache(2)

@@ -14,8 +14,7 @@ from functools import lru_cache
 from importlib.resources import files
 from itertools import accumulate
 
-from ..edits.gate_features import STANDARD
-from ..records import Importable
+from ..records import STANDARD, Importable
 from ..text.code_queries import IMPORT_LANGUAGES, Form, Import, imports_of
 from ..text.scopes import Bindings
 from ..text.syntax import SCRIPTS, Syntax, parsed

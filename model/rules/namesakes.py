@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 
-from ..edits.just_done import is_same_file
-from ..edits.replacement import Replacement
+from ..edits.edit import Edit
+from ..edits.recent_changes import is_same_file
 from ..records import RecentEdit
 from .patterns import LinesChanged, changes_in
 
@@ -22,7 +22,7 @@ _GO_TYPE = re.compile(r"type\s+([^\W\d]\w*)\s+(?:struct|interface)\b")
 
 
 def namesake(
-    edit: Replacement,
+    edit: Edit,
     edits: Sequence[RecentEdit],
     path: str,
     definers: Callable[[str], Collection[str]] = lambda _: (),

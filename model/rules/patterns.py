@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from ..edits.hunks import lines_of, spans_of
+from ..edits.hunks import line_changes, lines_of
 from ..records import RecentEdit
 from ..text.common import common_ends
 from ..text.lines import is_comment
@@ -117,7 +117,7 @@ def changes_in(diff: str) -> Iterator[LinesChanged]:
     """Yield each run of removed and added lines of the body of a hunk."""
     lines = lines_of(diff)[:MOST_LINES]
     left = [text for sign, text in lines if sign != "-"]
-    for span in spans_of(lines):
+    for span in line_changes(lines):
         above, below = left[: span.first][-1:], left[span.end :][:1]
         yield LinesChanged([*span.old], [*span.new], above, below, left, span.first)
 

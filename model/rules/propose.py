@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import islice
 
 from ..edits.origins import swapped
-from ..edits.rules import refuse_syntax
+from ..edits.syntax_errors import added_errors
 from ..records import EditRequest
 from ..text.code_queries import prose_rows
 from ..text.lines import defines, defines_function
@@ -133,7 +133,7 @@ def _in_order_of_chains(
 def _without_errors(steps: Sequence[RuleEdit], text: str, language: str) -> Iterator[RuleEdit]:
     """Yield the edits that add no syntax errors, each checked when it is asked for."""
     for at, one in enumerate(steps):
-        if at >= MOST_CHECKED or refuse_syntax(one.in_text(text), "", language) is None:
+        if at >= MOST_CHECKED or not added_errors(one.in_text(text), "", language):
             yield one
 
 

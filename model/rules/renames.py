@@ -14,9 +14,9 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import PurePosixPath
 
-from ..edits.just_done import is_same_file
+from ..edits.edit import Edit
 from ..edits.origins import Rename, swaps
-from ..edits.replacement import Replacement
+from ..edits.recent_changes import is_same_file
 from ..records import RecentEdit
 from ..text.common import common_ends
 from ..text.names import whole_name
@@ -58,7 +58,7 @@ class RenameScopes:
         self._language = language if language in LANGUAGES else language_of(path) or language
         self._bindings: dict[str, Bindings] = {}
 
-    def leaked(self, edit: Replacement) -> str:
+    def leaked(self, edit: Edit) -> str:
         """Return the name that an edit would rename where another binding holds, "" if none."""
         if self._syntax is None or not self._renames:
             return ""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..edits.hunks import Hunk, hunks_of, shift_of
+from ..edits.edit import LineChange
+from ..edits.hunks import hunks_of, shift_of
 from ..text.common import common_ends, common_tail
 
 MAX_LINES = 6_000  # of a file; longer ones are skipped
@@ -34,7 +35,7 @@ class FileChange:
     path: str
     old: list[str]
     new: list[str]
-    hunks: list[Hunk]
+    hunks: list[LineChange]
 
 
 def changes_of(record: dict[str, Any], rng: random.Random) -> list[FileChange]:
@@ -69,14 +70,14 @@ class _Added:
     words: set[str]
 
 
-def _added(hunks: Sequence[Hunk], old: list[str]) -> _Added:
+def _added(hunks: Sequence[LineChange], old: list[str]) -> _Added:
     text = "\n".join(line for hunk in hunks for line in hunk.new)
     names = {m["name"] or m["assigned"] for m in _DEFINED.finditer(text)}
     known = set(_WORD.findall("\n".join(old))) if names else set()
     return _Added(names - known, set(_WORD.findall(text)))
 
 
-def order_hunks(hunks: list[Hunk], old: list[str]) -> list[Hunk]:
+def order_hunks(hunks: list[LineChange], old: list[str]) -> list[LineChange]:
     """Definitions before the hunks that use them, else top to bottom."""
     if not 1 < len(hunks) <= _MAX_ORDERED:
         return hunks
@@ -101,7 +102,7 @@ def _users_last(defined: list[set[str]], words: list[set[str]]) -> list[int]:
     return order
 
 
-def end_of_edits(old: list[str], applied: Sequence[Hunk]) -> tuple[int, int] | None:
+def end_of_edits(old: list[str], applied: Sequence[LineChange]) -> tuple[int, int] | None:
     """Line and column where the last of ``applied`` left the cursor; None where there is none."""
     if not applied:
         return None
@@ -120,7 +121,7 @@ def end_of_edits(old: list[str], applied: Sequence[Hunk]) -> tuple[int, int] | N
 # --- cutting a hunk up ------------------------------------------------------------------------
 
 
-def begin_block(hunk: Hunk, rng: random.Random) -> tuple[Hunk, Hunk] | None:
+def begin_block(hunk: LineChange, rng: random.Random) -> tuple[LineChange, LineChange] | None:
     """A long hunk as what has been written of it and the next few lines; None for a short one.
 
     The second hunk's place holds once the first is applied.
@@ -130,14 +131,14 @@ def begin_block(hunk: Hunk, rng: random.Random) -> tuple[Hunk, Hunk] | None:
     at = rng.randrange(1, len(hunk.new))
     until = at + rng.randint(1, 5)
     blank = next((i for i in range(at + 1, until) if not "".join(hunk.new[i : i + 1]).strip()), 0)
-    written = Hunk(hunk.first, hunk.last, hunk.new[:at])
+    written = replace(hunk, new=hunk.new[:at])
     place = hunk.first + at
-    return written, Hunk(place, place, hunk.new[at : blank or until])
+    return written, LineChange(place, (), hunk.new[at : blank or until])
 
 
 def begin_typing(
-    lines: list[str], hunk: Hunk, cut: int
-) -> tuple[list[str], Hunk, tuple[int, int]] | None:
+    lines: list[str], hunk: LineChange, cut: int
+) -> tuple[list[str], LineChange, tuple[int, int]] | None:
     """``lines`` with the first changed line of ``hunk`` typed up to ``cut``; the hunk that finishes
     it, and the cursor behind what is typed. None where nothing is typed in it.
 
@@ -159,14 +160,15 @@ def begin_typing(
     if len(typed) < 2:
         return None
     column = begin + 1 + cut % (len(typed) - 1)
-    state = [*lines[: hunk.first], written[:column] + kept, *lines[hunk.last :]]
-    return state, Hunk(hunk.first, hunk.first + 1, hunk.new), (hunk.first, column)
+    typed = written[:column] + kept
+    state = [*lines[: hunk.first], typed, *lines[hunk.last :]]
+    return state, LineChange(hunk.first, (typed,), hunk.new), (hunk.first, column)
 
 
 # --- cursor and region ------------------------------------------------------------------------
 
 
-def cursor_line_of(hunk: Hunk, last_edit: int | None, total: int, rng: random.Random) -> int:
+def cursor_line_of(hunk: LineChange, last_edit: int | None, total: int, rng: random.Random) -> int:
     """Where the person is: at the last edit when it is near, else around the target. A cursor that
     stood at the target as a rule would teach that nothing is to be done elsewhere."""
     if last_edit is not None and abs(last_edit - hunk.first) <= 24 and rng.random() < 0.85:
@@ -176,7 +178,7 @@ def cursor_line_of(hunk: Hunk, last_edit: int | None, total: int, rng: random.Ra
 
 
 def region_of(
-    cursor_line: int, hunk: Hunk, total: int, rng: random.Random
+    cursor_line: int, hunk: LineChange, total: int, rng: random.Random
 ) -> tuple[int, int] | None:
     """12 to 36 lines around the cursor that hold the hunk."""
     half = rng.randint(6, 18)

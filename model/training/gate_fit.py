@@ -6,14 +6,14 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..edits.gate import Head
-from ..edits.gate_features import READINGS, UNKNOWN, WEIGHED, Situation, read
-from ..records import Candidate, Task
+from ..gate.features import FEATURES, POSITIVE
+from ..gate.gate import Head
+from ..records import Task
 from .chance import Bools, Chance, Floats, Outcomes, Prior, fit_chance
 from .kto import Objective, fit_kto
 
@@ -37,17 +37,16 @@ _EXPECTED = {"undone": -3.0}
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A candidate, and what became of it."""
+    """A candidate's features, and whether it was right to show it."""
 
-    candidate: Candidate
+    features: Mapping[str, float]
     kept: bool  # right to show
     weight: float = 1.0  # how much it counts
-    group: str = ""  # samples of one group stand or fall together
-    now: Situation = UNKNOWN
+    group: str = ""  # samples of one group are all fitted on, or none
 
 
 def rows_of(head: Head, samples: Sequence[Sample]) -> Outcomes:
-    rows = [head.row(each.candidate, each.now) for each in samples]
+    rows = [head.row(each.features) for each in samples]
     return Outcomes(
         np.array(rows, dtype=np.float64).reshape(len(samples), len(head.features) + 1),
         np.array([float(each.kept) for each in samples]),
@@ -66,7 +65,7 @@ def fit_shipped(
     Args:
         without: features left out, to see what they are worth.
     """
-    names = tuple(name for name in WEIGHED[task] if name not in without)
+    names = tuple(name for name in FEATURES[task] if name not in without)
     blank = _standards(names, samples)
     seen = rows_of(blank, samples)
     prior = Prior(
@@ -90,8 +89,8 @@ def _standards(names: tuple[str, ...], samples: Sequence[Sample]) -> Head:
     """A head without weights: what counts as average."""
     centre, scale = [], []
     for name in names:
-        told = [read(name, each.candidate, each.now) for each in samples]
-        values = np.array([value for value in told if value is not None], dtype=np.float64)
+        known = [each.features[name] for each in samples if name in each.features]
+        values = np.array(known, dtype=np.float64)
         usual, spread = _UNTOLD.get(name, (0.0, 1.0))
         if len(values) and name not in _UNTOLD:
             usual, spread = float(values.mean()), float(values.std())
@@ -129,7 +128,7 @@ def fold_of(groups: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]
 
 def positive_of(names: Sequence[str]) -> Bools:
     """Which weights may not be negative, the intercept's among them not."""
-    return np.array([False, *(READINGS[name][1] for name in names)])
+    return np.array([False, *(name in POSITIVE for name in names)])
 
 
 def _told(weights: Floats) -> tuple[float, ...]:

@@ -9,7 +9,8 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-from ..edits.hunks import Hunk, apply_history, shift_of
+from ..edits.edit import LineChange
+from ..edits.hunks import apply_history, shift_of
 from ..records import RecentEdit
 from .commits import FileChange, begin_block, begin_typing, cursor_line_of, end_of_edits
 
@@ -23,7 +24,7 @@ class TrainingMoment:
     kind: Literal["edit", "typing", "none"]
     lines: list[str]
     edits: tuple[RecentEdit, ...]
-    target: Hunk | None  # None: nothing is left to do here
+    target: LineChange | None  # None: nothing is left to do here
     cursor: tuple[int, int]  # line, column
 
 

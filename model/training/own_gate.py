@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..edits.gate import Gate, Head, threshold_of
+from ..gate.gate import Gate, Head, threshold_of
 from ..records import Task
 from .chance import Floats, Outcomes, Prior, fit_chance, logit
 from .gate_fit import Sample, positive_of, rows_of
@@ -177,8 +177,8 @@ def _decisions(
         rest = [each for at, each in enumerate(samples) if at not in inside]
         own = fit_own_head(head, rest, want, strange)
         for at in inside:
-            row = head.row(samples[at].candidate, samples[at].now)
-            mine, ships = (one.weigh(row).sure >= least for one in (own, head))
+            row = head.row(samples[at].features)
+            mine, ships = (one.weigh(row).score >= least for one in (own, head))
             found.append((mine, ships, samples[at], number))
     return found
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..config import ModelConfig
-from ..edits.hunks import Hunk, apply_history, last_burst
+from ..edits.edit import LineChange
+from ..edits.hunks import apply_history, last_burst
 from ..prompts.redraft2_edits import encode_edit, render_numbered
 from ..prompts.redraft3 import render_infill, window
 from ..prompts.tokenizer import PREFIX, Tokenizer
@@ -213,7 +214,7 @@ def _render_edit(
     recipe, lines, (line, column) = kit.recipe, moment.lines, moment.cursor
     line = min(line, len(lines) - 1)
     column = min(column, len(lines[line]))
-    target = moment.target or Hunk(line, line, ())
+    target = moment.target or LineChange(line)
     budget = max(recipe.edit_budget, recipe.budget(rng))
     region = _region(lines, line, target, budget, recipe, rng)
     if region is None:
@@ -245,7 +246,12 @@ def _render_edit(
 
 
 def _region(
-    lines: Sequence[str], line: int, target: Hunk, budget: int, recipe: Recipe, rng: random.Random
+    lines: Sequence[str],
+    line: int,
+    target: LineChange,
+    budget: int,
+    recipe: Recipe,
+    rng: random.Random,
 ) -> tuple[int, int] | None:
     """Around ``line`` and ``target``: sometimes the window that serving uses where it knows no
     better; None where it gets too long."""

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from redraft.lsp.context.secret_texts import secret_in
 from redraft.lsp.session.exclusions import refuse_file
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.fitting import fit
 from redraft.model.errors import InvalidRequest
+from redraft.model.gate.decide import inserted
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import CanvasState, EditRequest, Prediction, Predictor, Quality
 
 from .console import ShownFile, describe, err, until_ready, watching
@@ -217,8 +217,7 @@ def _fitted(request: EditRequest, prediction: Prediction) -> Prediction:
     """Return the prediction with what of its answer fits at the cursor, as HTTP clients get it."""
     if not prediction.candidates:
         return prediction
-    first = prediction.candidates[0]
-    made = fit(first.text, request, ended=first.finish in ("end", "unsure"))
-    if isinstance(made, Abstained):
+    made = inserted(prediction.candidates[0], request)
+    if isinstance(made, Abstain):
         return replace(prediction, candidates=(), reason=made.reason)
-    return replace(prediction, candidates=(replace(first, text=made.new),))
+    return replace(prediction, candidates=(replace(made.candidate, text=made.edit.new),))

@@ -49,7 +49,7 @@ def gate(
     from redraft.evals.figures.tables import overall
     from redraft.evals.gate.comparing import METRICS, moments_of, policies, run_of, says
     from redraft.evals.gate.ranking import rankings, worths
-    from redraft.model.edits.gate_file import SHIPPED, read_gate
+    from redraft.model.gate.gate import SHIPPED, read_gate
 
     if sessions and not fitted_on:
         raise SettingsError("--sessions adds to what --fitted-on names. Name runs with it as well.")

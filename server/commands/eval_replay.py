@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from redraft.model.edits.gate import Eagerness
 from redraft.model.errors import SettingsError
+from redraft.model.gate.gate import Eagerness
 from redraft.model.records import Quality
 
 from . import eval_options as opt

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from redraft.model.edits.gate import Eagerness
 from redraft.model.errors import SettingsError
+from redraft.model.gate.gate import Eagerness
 
 from . import eval_options as opt
 from .options import with_options
@@ -40,8 +40,7 @@ def fit(
     """Fit your own gate on your recordings. It is used only if it beats the shipped one."""
     from redraft.evals.gate.own_outcomes import read_own
     from redraft.lsp.recording.folder import Recordings
-    from redraft.model.edits.gate import RATIOS
-    from redraft.model.edits.gate_file import shipped, write_gate
+    from redraft.model.gate.gate import RATIOS, shipped, write_gate
     from redraft.model.training.kto import Objective
     from redraft.model.training.own_gate import fit_own
 
@@ -85,7 +84,7 @@ def status(
     """Show which gate is in use, and why."""
     from redraft.lsp.recording.folder import Recordings
     from redraft.lsp.recording.learning import OUTDATED
-    from redraft.model.edits.gate_file import SHIPPED, is_outdated, read_gate, shipped
+    from redraft.model.gate.gate import SHIPPED, is_outdated, read_gate, shipped
 
     from .console import harmless
     from .console import out as console
@@ -228,7 +227,7 @@ def ship(
         samples_of,
         shown_to_gate,
     )
-    from redraft.model.edits.gate_file import SHIPPED, write_gate
+    from redraft.model.gate.gate import SHIPPED, write_gate
 
     from .console import out as console
 

@@ -10,16 +10,14 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
-from redraft.model.edits.abstained import Abstained
-from redraft.model.edits.fitting import fit
-from redraft.model.edits.gate_file import shipped
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.verdict import CANDIDATES, Moment, Show, judge, moment_of
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.decide import CANDIDATES, Show, inserted, situation_of, verdict
+from redraft.model.gate.fitting import fit
+from redraft.model.gate.reasons import Abstain
 from redraft.model.prompts.excerpt import Excerpt, rewrite, to_request, unix
 from redraft.model.prompts.fim import Middle
 from redraft.model.prompts.registry import Unknown
 from redraft.model.records import (
-    Candidate,
     CanvasState,
     EditRequest,
     Prediction,
@@ -87,8 +85,8 @@ def question(
     return Infilling(request, "\r\n" if two else "\n")
 
 
-def _sentence(abstained: Abstained) -> str:
-    return f"{abstained.reason[:1].upper()}{abstained.reason[1:]}."
+def _sentence(abstain: Abstain) -> str:
+    return f"{abstain.reason[:1].upper()}{abstain.reason[1:]}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,24 +114,14 @@ class Infilling:
     def answers(self, prediction: Prediction | None) -> list[Answer]:
         if prediction is None or not prediction.candidates:
             return [Answer("", "stop", prediction.reason if prediction else "", "nothing")]
-        fitted = [(self._fitted(each), each.finish) for each in prediction.candidates]
+        verdicts = [inserted(each, self.request) for each in prediction.candidates]
         found = [
-            Answer(self._outside(made.new), FINISH_REASONS[finish])
-            for made, finish in fitted
-            if isinstance(made, Replacement)
+            Answer(self._outside(made.edit.new), FINISH_REASONS[made.candidate.finish])
+            for made in verdicts
+            if isinstance(made, Show)
         ]
-        objections = [made for made, _ in fitted if isinstance(made, Abstained)]
+        objections = [made for made in verdicts if isinstance(made, Abstain)]
         return found or [Answer("", "stop", _sentence(objections[0]), "refused")]
-
-    def _fitted(self, candidate: Candidate) -> Replacement | Abstained:
-        """Return what of an answer fits where it stands; one that fulfils a grammar stays as it is.
-
-        A limit or a stop string that the client named may cut an answer behind the head of a block.
-        """
-        request = self.request
-        if request.grammar is not None:
-            return Replacement(request.text, request.cursor, request.cursor, candidate.text)
-        return fit(candidate.text, request, ended=candidate.finish in ("end", "unsure"))
 
     def state(self, state: CanvasState) -> str | None:
         return self._outside(state.show())
@@ -143,7 +131,7 @@ class Infilling:
         if self.request.grammar is not None:
             return self._outside(written)
         made = fit(written, self.request, ended=False)
-        return self._outside(made.new) if isinstance(made, Replacement) else ""
+        return self._outside(made.new) if isinstance(made, Edit) else ""
 
     def _outside(self, text: str) -> str:
         return text.replace("\n", self.newline)
@@ -165,26 +153,26 @@ class Rewriting:
     def answers(self, prediction: Prediction | None) -> list[Answer]:
         if prediction is None:
             return [self._none(LONG_LINE, "long_line")]
-        moment = moment_of(self.request, self.threshold) if self.request is not None else None
+        situation = situation_of(self.request, self.threshold) if self.request else None
         found: list[Answer] = []
         objections: list[Answer] = []
         for candidate in prediction.candidates:
             region = rewrite(self.excerpt, candidate)
-            if region is None or moment is None:
+            if region is None or situation is None:
                 continue
-            verdict = _verdict(candidate, moment)
-            if isinstance(verdict, Abstained):
-                objections.append(self._refused(verdict))
+            decision = verdict(candidate, situation)
+            if isinstance(decision, Abstain):
+                objections.append(self._refused(decision))
             else:
                 found.append(Answer(self._written(region), "stop"))
         nothing = self._none(prediction.reason or NO_CHANGE, "nothing")
         return found[: self.most] or objections[:1] or [nothing]
 
-    def _refused(self, verdict: Abstained) -> Answer:
-        if verdict.kind == "below_threshold":
-            reason = f"Hidden: {verdict.reason}. The field 'eagerness' changes the limit."
+    def _refused(self, abstain: Abstain) -> Answer:
+        if abstain.kind == "below_threshold":
+            reason = f"Hidden: {abstain.reason}. The field 'eagerness' changes the limit."
             return self._none(reason, "below_threshold")
-        return self._none(_sentence(verdict), "refused")
+        return self._none(_sentence(abstain), "refused")
 
     def _none(self, reason: str, abstained: Abstention) -> Answer:
         return Answer(self._written(None), "stop", reason, abstained)
@@ -194,8 +182,3 @@ class Rewriting:
 
     def _written(self, region: str | None) -> str:
         return self.excerpt.write(region)
-
-
-def _verdict(candidate: Candidate, moment: Moment) -> Show | Abstained:
-    edit = Replacement(moment.text, candidate.start, candidate.end, candidate.text)
-    return judge(edit, shipped().sure(candidate, "next_edit"), moment, candidate.facts)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from redraft.model.edits import gate_file
-from redraft.model.edits.gate import Gate, Head
+from redraft.model.gate import gate
+from redraft.model.gate.gate import Gate, Head
 
 #: Sureness and chance are the mean probability of a token.
 PLAIN_HEAD = Head(("mean",), (0.0,), (1.0,), (0.0, 1.0), (0.0, 1.0), (0.01, 0.01))
 PLAIN = Gate("plain", {"infill": PLAIN_HEAD, "next_edit": PLAIN_HEAD})
 
-SHIPPED = gate_file.SHIPPED  # the real one
+SHIPPED = gate.SHIPPED  # the real one
 
 
 def write_plain(folder: Path) -> Path:
     path = folder / "gate.json"
-    gate_file.write_gate(path, PLAIN, {})
+    gate.write_gate(path, PLAIN, {})
     return path

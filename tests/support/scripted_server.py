@@ -22,7 +22,7 @@ from redraft.evals.benchmarks.baselines import repeat_edits
 from redraft.lsp.connection.server import run_stdio
 from redraft.lsp.settings import LspSettings
 from redraft.model import errors
-from redraft.model.edits import gate_file
+from redraft.model.gate import gate
 from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
 
 from support.gates import write_plain
@@ -111,7 +111,7 @@ def main() -> int:
 
     predictor = LoggedPredictor(script, note)
     with tempfile.TemporaryDirectory() as folder:
-        gate_file.SHIPPED = write_plain(Path(folder))
+        gate.SHIPPED = write_plain(Path(folder))
         code = run_stdio(predictor, LspSettings(**script.get("settings", {})))
     predictor.note("closed" if predictor.closed else "left open", 0)
     return code

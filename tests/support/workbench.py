@@ -13,12 +13,12 @@ from redraft.lsp.recording.folder import Recordings
 from redraft.lsp.recording.recorder import Recorder, Workplace
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.door import Session
-from redraft.lsp.session.exploring import Lot, lot_of
 from redraft.lsp.session.mentions import OpenText
 from redraft.lsp.session.outcomes import Settled
 from redraft.lsp.session.questions import PlainContext, Query
 from redraft.lsp.settings import LspSettings
-from redraft.model.edits.abstained import Abstained
+from redraft.model.gate.explore import draw
+from redraft.model.gate.reasons import Abstain
 
 from support.predictor import infill, rewrite
 
@@ -94,14 +94,11 @@ class Workbench:
             path_of,
             lambda: FOLDER.rstrip("/"),
             lambda: self.session.settings,
-            self._lot,
+            lambda _query: draw(self.session.settings.threshold, False, ""),
         )
         self.recorder = Recorder(self.recordings, workplace, "redraft test", self.clock.ms)
         if on:
             self.recordings.turn_on()
-
-    def _lot(self, _query: Query) -> Lot:
-        return lot_of(self.session.settings.threshold, False, "")
 
     def _note(self, settled: Settled) -> None:
         self.outcomes.append(settled.outcome)
@@ -166,9 +163,7 @@ class Workbench:
     def ask(self, **fields: object) -> Ask:
         return asking(self.consider(**fields))
 
-    def answer(
-        self, *texts: str, confidence: float = 0.9, took_ms: float = 0.0
-    ) -> Show | Abstained:
+    def answer(self, *texts: str, confidence: float = 0.9, took_ms: float = 0.0) -> Show | Abstain:
         ask = self.ask(invoked=True)
         prediction = infill(ask.request, *texts, confidence=confidence)
         return self.session.settle(ask, prediction, self.revision, took_ms)
@@ -181,9 +176,7 @@ class Workbench:
     def ask_edit(self, **fields: object) -> Ask:
         return self.session.complete(asking(self.consider_edit(**fields)))
 
-    def edit(
-        self, old: str, new: str, confidence: float = 0.9, **fields: object
-    ) -> Show | Abstained:
+    def edit(self, old: str, new: str, confidence: float = 0.9, **fields: object) -> Show | Abstain:
         """Answer a question asked now: the first ``old`` becomes ``new``."""
         ask = self.ask_edit(**fields)
         prediction = rewrite(ask.request, old, new, confidence=confidence)
@@ -240,5 +233,5 @@ def shown(decision: Decision) -> str:
 
 
 def reason(decision: Decision) -> str:
-    assert isinstance(decision, Abstained), decision
+    assert isinstance(decision, Abstain), decision
     return decision.reason

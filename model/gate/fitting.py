@@ -1,9 +1,7 @@
-"""How what is written at a cursor fits what already stands behind it on the line.
+"""Fits ghost text to what already follows the cursor on its line.
 
 A model writes on and repeats what follows, or an editor has typed the closing bracket already:
-inserted as it is, ``cart.items)`` before a ``)`` would stand there twice. The one function here
-says what to insert, or what of the line to put it in place of; and nothing where the text would be
-broken by it that was not broken before. Pure; knows nothing of sureness, or of who asked.
+inserted as it is, ``cart.items)`` before a ``)`` would stand there twice.
 """
 
 from __future__ import annotations
@@ -13,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..edits.edit import Edit
+from ..edits.syntax_errors import count_errors_of
+from ..edits.trim import longest_valid
+from ..text.cursor import indent_of, line_after, line_before
 from ..text.names import is_word
-from .abstained import Abstained
+from .blocks import whole_blocks
 from .brackets import brackets_of, closing, is_call
-from .cut_back import first_whole
-from .ghost_rules import line_after, line_before
-from .half_blocks import whole_blocks
-from .replacement import Replacement
-from .rules import count_errors_of
+from .reasons import Abstain
 
 _WORD = re.compile(r"\w+")
 _CLOSERS = ")]}>\"'`;, "  # what an editor puts behind the cursor, and what ends a statement
@@ -33,16 +31,12 @@ _GOES_ON = (
 )
 
 
-#: How something fits, or why it does not.
-Fitted = Replacement | Abstained
-
-
 class At(Protocol):
-    """Where something is written: a request, a query, a moment."""
+    """A place where something is written: a request, a query, a situation."""
 
     @property
     def text(self) -> str:
-        """Of the document."""
+        """The document."""
 
     @property
     def cursor(self) -> int:
@@ -53,55 +47,58 @@ class At(Protocol):
 
     @property
     def language(self) -> str:
-        """LSP id, "" where nobody told."""
+        """LSP id, "" if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One way of fitting: ``new`` in place of the next ``over`` characters."""
+    """A way of fitting: ``new`` in place of the next ``over`` characters."""
 
     new: str
     over: int = 0
 
-    def at(self, at: At) -> Replacement:
-        return Replacement(at.text, at.cursor, at.cursor + self.over, self.new)
+    def at(self, at: At) -> Edit:
+        return Edit(at.text, at.cursor, at.cursor + self.over, self.new)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Fault:
-    """What speaks against a way; less is better. Below 0: the text is the better for it."""
+    """Faults of a way; less is better. Numbers below 0 mean an improvement."""
 
     seam: bool  # a word or an opening bracket would stand right behind a call or a colon
     errors: int  # more of the parser's than without it; 0 where there is no grammar
     brackets: int  # more without their partner in the line than without it
     angles: int
-    trusted: bool  # the parser understands the text without it or with it: it knows best
+    trusted: bool  # the text parses without it or with it: brackets need no second look
 
     @property
     def is_none(self) -> bool:
         return not self.seam and self.errors <= 0 and (self.trusted or self.brackets <= 0)
 
 
-def fit(written: str, at: At, *, replaces: bool = False, ended: bool = True) -> Fitted:
-    """Return what to do at the cursor, so that ``written`` stands there once.
+def fit(written: str, at: At, *, replaces: bool = False, ended: bool = True) -> Edit | Abstain:
+    """Return the edit at the cursor by which ``written`` stands there once, or why there is none.
 
     Of the ways to fit it, the one that breaks least: without the end that repeats what follows; as
-    it is; in place of the rest of the line, all of which it holds in its first line; or cut where
-    what follows begins. One that breaks something is never taken: the answer is then tried without
-    its last lines, and held back where nothing whole is left.
+    it is; in place of the rest of the line, if its first line holds all of that; or cut where what
+    follows begins. A way that breaks something is never taken: the text is then tried without its
+    last lines, and refused if no part of it fits.
 
     Args:
-        replaces: what follows on the line may be replaced; else all is insertion.
-        ended: the answer ended by itself, so lines at its end that open a block are dropped.
+        replaces: what follows on the line may be replaced, as in an editor; else the edit inserts.
+        ended: the answer ended by itself, so last lines that open a block are dropped.
     """
+    if replaces:
+        written = tidied(written, at)
     if ended and written.strip():
         written = whole_blocks(written, at.text, at.cursor, at.path, at.language)
         if not written:
-            return Abstained("half_block", "the text would open a block without its body")
+            return Abstain("half_block", "the text would open a block without its body")
     lines = written.split("\n")
     worst = 0
 
-    def made(count: int) -> Fitted | None:
+    def of(count: int) -> Edit | Abstain | None:
+        """Return how the first ``count`` lines fit; None if they break something."""
         nonlocal worst
         less = written if count == len(lines) else "\n".join(lines[:count]).rstrip()
         if ended and count < len(lines):
@@ -113,29 +110,38 @@ def fit(written: str, at: At, *, replaces: bool = False, ended: bool = True) -> 
             worst = worst or max(fault.errors, fault.brackets, 1)
             return None
         if not way.new.strip():
-            return Abstained("repeats_what_follows", "the same text already follows the cursor")
+            return Abstain("repeats_what_follows", "the same text already follows the cursor")
         return way.at(at)
 
-    if found := first_whole(len(lines), made):
+    found = longest_valid(len(lines), of)
+    if found is not None:
         return found
     added = f"the text would add {worst} syntax error{'s' * (worst > 1)}"
     behind = line_after(at.text, at.cursor).strip()
-    return Abstained("does_not_fit", f"{added} before {behind[:20]!r}" if behind else added)
+    return Abstain("does_not_fit", f"{added} before {behind[:20]!r}" if behind else added)
+
+
+def tidied(written: str, at: At) -> str:
+    """Return ``written`` without white space at its end, if the line ends at the cursor anyway.
+
+    Ghost text does not show it, and it would be in the file once the text is accepted.
+    """
+    return written if line_after(at.text, at.cursor).strip() else written.rstrip()
 
 
 def _least_bad(written: str, at: At, replaces: bool) -> tuple[_Fault, _Way]:
-    """The best way to fit it, and what speaks against that."""
+    """Return the best way to fit a text, and what is wrong with it."""
     ways = [*_ways(written, at, replaces)]
     faults = [_fault(way, at) for way in ways]
     best = min(range(len(ways)), key=lambda each: (not faults[each].is_none, faults[each], each))
     return faults[best], ways[best]
 
 
-# --- ways ------------------------------------------------------------------------------------
+# --- ways ----------------------------------------------------------------------------------------
 
 
 def _ways(written: str, at: At, replaces: bool) -> Iterator[_Way]:
-    """The best one first, should several break nothing."""
+    """Yield the ways to fit a text; of several that break nothing the first is the best."""
     before, rest = line_before(at.text, at.cursor), line_after(at.text, at.cursor)
     behind = rest.strip()
     if behind:
@@ -149,7 +155,7 @@ def _ways(written: str, at: At, replaces: bool) -> Iterator[_Way]:
 
 
 def _without_overlap(before: str, written: str, rest: str) -> Iterator[_Way]:
-    """Without an end that is the beginning of what follows, the longest first.
+    """Yield the text without an end that is the beginning of what follows, the longest first.
 
     In front of a line of code, which may be another line than the one that is written, words count
     only where they begin a line or are all of that line: ``ind = i`` above ``i += 1`` repeats
@@ -168,60 +174,55 @@ def _without_overlap(before: str, written: str, rest: str) -> Iterator[_Way]:
 
 
 def _between_words(text: str, follows: str, size: int) -> bool:
-    """Do the last ``size`` characters of ``text`` hold whole words only, or all that follows?"""
+    """Return whether the last ``size`` characters hold whole words only, or all that follows."""
     if size == len(follows):
         return True
     return not (_joins(text[:-size], text[-size:]) or _joins(follows[:size], follows[size:]))
 
 
 def _joins(left: str, right: str) -> bool:
-    """Would two texts, side by side, make one word of two?"""
+    """Return whether two texts, side by side, make one word of two."""
     return is_word(left[-1:]) and is_word(right[:1])
 
 
 def _over(before: str, written: str, rest: str) -> Iterator[_Way]:
-    """In place of what follows, or of the brackets or the half word it begins with, where nothing
-    of it is lost: its characters are all there in the first line that is written, in their order.
+    """Yield the text in place of what follows, or of its first brackets or half word.
+
+    Nothing is lost: the first line that is written holds the replaced characters, in their order.
     """
     line = written.partition("\n")[0]
     closers = len(rest) - len(rest.lstrip(_CLOSERS))
     sizes = {len(rest.rstrip()), len(_half_word(before, rest)), *range(1, closers + 1)}
     for size in sorted(sizes - {0}, reverse=True):
-        if is_subword("".join(rest[:size].split()), line):
+        left = iter(line)
+        if all(char in left for char in "".join(rest[:size].split())):
             yield _Way(written, size)
 
 
 def _half_word(before: str, rest: str) -> str:
-    """What follows of the word that the cursor is in; "" where it is in none."""
+    """Return what follows of the word that the cursor is in; "" if it is in none."""
     word = _WORD.match(rest)
     return word[0] if word and _joins(before, rest) else ""
 
 
-def is_subword(word: str, line: str) -> bool:
-    """Are the characters of ``word`` all in ``line``, in their order?"""
-    left = iter(line)
-    return all(char in left for char in word)
-
-
 def _cut(before: str, written: str, behind: str) -> int:
-    """Where what follows begins within ``written``, or where it closes a bracket that it never
-    opened; all of its length where neither is so."""
+    """Return where what follows begins within ``written``, or its length.
+
+    A bracket that closes one which ``written`` did not open ends it, too.
+    """
     begin = len(before)
     found = brackets_of(before + written).pairs
     ends = [close - begin for open_, close in found if open_ < begin <= close]
     inside = [(open_ - begin, close - begin) for open_, close in found if open_ >= begin]
     for at, char in enumerate(written):
         torn = _joins(written[:at], written[at:])
-        if at in ends or (behind[:1] == char and not torn and not _within(at, inside)):
+        is_within = any(open_ < at <= close for open_, close in inside)
+        if at in ends or (behind[:1] == char and not torn and not is_within):
             return at
     return len(written)
 
 
-def _within(at: int, pairs: list[tuple[int, int]]) -> bool:
-    return any(open_ < at <= close for open_, close in pairs)
-
-
-# --- faults ----------------------------------------------------------------------------------
+# --- faults --------------------------------------------------------------------------------------
 
 
 def _fault(way: _Way, at: At) -> _Fault:
@@ -235,8 +236,10 @@ def _fault(way: _Way, at: At) -> _Fault:
         more -= sum((before + way.new)[open_] == "{" for open_ in made.left_open)
     counted = _count_errors(way, at, may_go_on=not left.strip(_CLOSERS))
     earlier, now = counted or (0, 0)
+    half = _half_word(before, rest)
+    is_again = not way.over and half != "" and way.new.startswith(half)
     return _Fault(
-        seam=_has_seam(before + way.new, left) or _says_again(before, way, rest),
+        seam=_has_seam(before + way.new, left) or is_again,
         errors=now - earlier,
         brackets=more,
         angles=made.angles - was.angles,
@@ -245,31 +248,25 @@ def _fault(way: _Way, at: At) -> _Fault:
 
 
 def _has_seam(left: str, right: str) -> bool:
-    """Has something begun anew between two texts that belongs to neither?"""
+    """Return whether ``right`` cannot go on behind ``left``: a word or a bracket behind a call."""
     if right[:1] == "(" and left.rstrip()[-1:] in (":", "{"):
         return True
     return (right[:1] == "(" or is_word(right[:1])) and is_call(left)
 
 
-def _says_again(before: str, way: _Way, rest: str) -> bool:
-    """Is the rest of the word at the cursor written, and stands behind it once more?"""
-    half = _half_word(before, rest)
-    return not way.over and half != "" and way.new.startswith(half)
-
-
 def _count_errors(way: _Way, at: At, may_go_on: bool) -> tuple[int, int] | None:
-    """Syntax errors without it and with it.
+    """Return the syntax errors without a way and with it; None without a grammar.
 
     Args:
-        may_go_on: what is merely unfinished is none.
+        may_go_on: an unfinished statement is no error.
     """
     rest = line_after(at.text, at.cursor)
     edit = _Way(way.new + rest[way.over :].rstrip(), len(rest)).at(at)
     counted = count_errors_of(edit, at.path, at.language)
     if counted is None or not may_go_on or counted[1] <= counted[0]:
         return counted
-    closers, line = closing(edit.new), line_before(edit.result, edit.start + len(edit.new))
-    indent = line[: len(line) - len(line.lstrip())]
+    closers = closing(edit.new)
+    indent = indent_of(line_before(edit.result, edit.start + len(edit.new)))
     for form in _GOES_ON:
         whole = count_errors_of(edit, at.path, at.language, form.format(closers, indent=indent))
         if whole is not None and whole[1] <= whole[0]:

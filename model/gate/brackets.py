@@ -1,13 +1,14 @@
-"""Which brackets and quotes of a piece of text have no partner, told by its characters alone.
+"""Brackets and quotes without a partner in a piece of text of any language.
 
-For texts of any language and none: half a line is enough. Where there is a grammar, a parse knows
-better. Knows nothing of documents or cursors.
+Half a line is enough. Where there is a grammar, a parse is more exact.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+
+from ..text.cursor import line_end
 
 _OPENS = {"(": ")", "[": "]", "{": "}"}
 _CLOSES = {close: open_ for open_, close in _OPENS.items()}
@@ -29,7 +30,7 @@ _KEYWORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Brackets:
-    """What was found; all numbers are indices into the text."""
+    """Brackets and quotes of a text, as indices into it."""
 
     pairs: tuple[tuple[int, int], ...]  # opening, -1 where there is none, and closing
     left_open: tuple[int, ...]  # outermost first, angle brackets left out
@@ -38,13 +39,13 @@ class Brackets:
 
     @property
     def faults(self) -> int:
-        """Brackets and quotes that lack their partner."""
+        """Brackets and quotes without a partner."""
         alone = sum(open_ < 0 for open_, _ in self.pairs)
         return alone + len(self.left_open) + self.quotes
 
 
 def brackets_of(text: str) -> Brackets:
-    """The brackets and quotes of ``text``; those within quotes do not count."""
+    """Return the brackets and quotes of ``text``, without those in quotes."""
     open_: list[int] = []
     pairs: list[tuple[int, int]] = []
     quotes, at = 0, 0
@@ -53,7 +54,7 @@ def brackets_of(text: str) -> Brackets:
         if char in _QUOTES and _is_quote(text, at):
             end = _quote_end(text, at)
             quotes += end < 0
-            at = _line_end(text, at) if end < 0 else end + 1
+            at = line_end(text, at) if end < 0 else end + 1
             continue
         if char in _OPENS or _ANGLE.match(text, at):
             open_.append(at)
@@ -70,12 +71,12 @@ def brackets_of(text: str) -> Brackets:
 
 
 def closing(text: str) -> str:
-    """What closes the brackets that ``text`` leaves open, innermost first."""
+    """Return what closes the brackets that ``text`` leaves open, innermost first."""
     return "".join(_OPENS[text[place]] for place in reversed(brackets_of(text).left_open))
 
 
 def closes(typed: str, behind: str) -> bool:
-    """Is ``behind`` nothing, or what an editor puts there once ``typed`` is typed?"""
+    """Return whether ``behind`` is "" or what an editor adds once ``typed`` is typed."""
     if not behind:
         return True
     quote = behind[0] if behind[0] in _QUOTES else ""
@@ -85,7 +86,7 @@ def closes(typed: str, behind: str) -> bool:
 
 
 def is_call(text: str) -> bool:
-    """Does ``text`` end in the brackets of a call or an index, behind which no word can stand?"""
+    """Return whether ``text`` ends in the brackets of a call or an index: no word can follow."""
     if text[-1:] not in (")", "]"):
         return False
     pairs = brackets_of(text).pairs
@@ -96,26 +97,21 @@ def is_call(text: str) -> bool:
 
 
 def _is_quote(text: str, at: int) -> bool:
-    """Is the quotation mark there no apostrophe, and no lifetime of Rust?"""
+    """Return whether the mark there is neither an apostrophe nor a lifetime of Rust."""
     if text[at] != "'":
         return True
     before = text[max(0, at - 3) : at]
-    if before[-1:] in ("<", "&") or text.find("'", at + 1, _line_end(text, at)) < 0:
+    if before[-1:] in ("<", "&") or text.find("'", at + 1, line_end(text, at)) < 0:
         return False
     return not re.search(r"\w\Z", before) or _STRING_PREFIX.search(before) is not None
 
 
 def _quote_end(text: str, at: int) -> int:
-    """Where the string that begins there ends; -1: not in its line."""
+    """Return where the string that begins there ends; -1 if it does not end in its line."""
     many_lines = text[at] == "`"
-    end, place = len(text) if many_lines else _line_end(text, at), at + 1
+    end, place = len(text) if many_lines else line_end(text, at), at + 1
     while place < end:
         if text[place] == text[at]:
             return place
         place += 2 if text[place] == "\\" else 1
     return -1
-
-
-def _line_end(text: str, at: int) -> int:
-    end = text.find("\n", at)
-    return len(text) if end < 0 else end

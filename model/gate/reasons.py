@@ -1,8 +1,6 @@
-"""Why nothing is suggested: a kind for programs, a sentence for people.
+"""Reasons for suggesting nothing: a kind for programs, and a sentence for people.
 
-The one list of all kinds, whoever decides: the rules for what is proposed, the language server for
-a document or a moment, the HTTP service for a prompt. Programs look at the kind and at nothing in
-the sentence.
+Programs look at the kind alone.
 """
 
 from __future__ import annotations
@@ -11,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 AbstentionKind = Literal[
-    # of what the model proposes
-    "nothing_to_do",  # it proposes nothing
+    # a prediction
+    "nothing_to_do",  # the model proposes nothing
     "wrong_place",  # ghost text for another place than the cursor
     "no_change",
     "whitespace_only",
@@ -22,19 +20,19 @@ AbstentionKind = Literal[
     "special_token",
     "half_character",
     "in_circles",
-    "reversal",  # of what the user just did
+    "reversal",  # of a recent change of the user
     "far_away",
     "far_import",
     "below_threshold",
     "rejected_before",
     "syntax_errors",
-    "leaves_undefined",  # it takes a binding away that is used
-    "bound_again",  # a rename that would go on where another binding holds
-    "just_changed",  # a line that a suggestion of the same chain changed
-    "comment_last",  # of a comment, while places in code are asked about
+    "leaves_undefined",  # it deletes a binding that is still used
+    "bound_again",  # it renames another binding of the same name
+    "just_changed",  # in a line that a suggestion of the same chain changed
+    "comment_last",  # in a comment, while places in code are asked about
     "body_first",  # beside a body that is still empty
-    "unrelated",  # in another place than the cursor's, and without what led there
-    # of a document
+    "unrelated",  # elsewhere, without the names that led there
+    # a document
     "disabled",
     "snoozed",
     "language_disabled",
@@ -45,7 +43,7 @@ AbstentionKind = Literal[
     "binary",
     "long_line",
     "minified",
-    # of a moment
+    # a moment
     "selection",
     "several_cursors",
     "snippet",
@@ -60,49 +58,41 @@ AbstentionKind = Literal[
     "next_edit_shown",
     "nothing_edited",
     "no_recent_edit",
-    # of a question on its way
+    # a request that is under way
     "superseded",
     "document_changed",
     "document_closed",
-    "target_changed",  # another document, which the question was about
+    "target_changed",  # the other document that the request was about
     "failed",
-    "prefetched",  # for later
+    "prefetched",  # computed ahead
 ]
 
-#: The document has moved on: the answer was for another text.
+#: The document has changed since the question: the answer was for another text.
 _STALE = frozenset[AbstentionKind](("superseded", "document_changed", "document_closed"))
 
-#: Typing will not change it.
+#: Reasons that hold until the settings or the document are others, whatever the user types.
 _LASTING = frozenset[AbstentionKind](
     (
-        "disabled",
-        "snoozed",
-        "language_disabled",
-        "next_edits_disabled",
-        "lost_track",
-        "secret",
-        "too_large",
-        "binary",
-        "long_line",
-        "minified",
+        *("disabled", "snoozed", "language_disabled", "next_edits_disabled", "lost_track"),
+        *("secret", "too_large", "binary", "long_line", "minified"),
     )
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Abstained:
+class Abstain:
     """Show nothing."""
 
     kind: AbstentionKind
-    reason: str  # for people; reads well after "No ghost text: "
+    reason: str  # for people; completes "No ghost text: "
     is_revealable: bool = False  # a gesture would show what is hidden
 
     @property
-    def stale(self) -> bool:
-        """Has the document moved on?"""
+    def is_stale(self) -> bool:
+        """Return whether the document has changed since the question."""
         return self.kind in _STALE
 
     @property
-    def lasting(self) -> bool:
-        """Will it stay so however one types: disabled, excluded, too large?"""
+    def is_lasting(self) -> bool:
+        """Return whether typing will not change the reason."""
         return self.kind in _LASTING

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from redraft.model.edits.cut_back import cut_back
-from redraft.model.edits.replacement import Replacement
-from redraft.model.edits.rules import refuse_syntax
+from redraft.model.edits.edit import Edit
+from redraft.model.edits.syntax_errors import added_errors
+from redraft.model.edits.trim import trim_to_valid
 
 TEXT = "def f(a):\n    b = a\n    return b\n\n\nx = f(1)\ny = f(2)\n"
 
 
-def edit(old: str, new: str, text: str = TEXT) -> Replacement:
+def edit(old: str, new: str, text: str = TEXT) -> Edit:
     at = text.index(old)
-    return Replacement(text, at, at + len(old), new)
+    return Edit(text, at, at + len(old), new)
 
 
 @pytest.mark.parametrize(
@@ -27,19 +27,19 @@ def edit(old: str, new: str, text: str = TEXT) -> Replacement:
 )
 def test_what_is_kept_adds_no_error(old: str, new: str, kept: str | None) -> None:
     made = edit(old, new)
-    found = cut_back(made, "a.py", "python")
+    found = trim_to_valid(made, "a.py", "python")
     if kept is None:
-        assert found is made or refuse_syntax(found, "a.py", "python") is None
+        assert found is made or not added_errors(found, "a.py", "python")
     else:
         assert found.new == kept
 
 
 def test_where_there_is_no_grammar_all_is_kept() -> None:
     made = edit("x = f(1)\n", "((((\n))((\n")
-    assert cut_back(made, "a.unknown", "unknown") is made
+    assert trim_to_valid(made, "a.unknown", "unknown") is made
 
 
 def test_a_file_that_is_broken_nearby_excuses_the_edit() -> None:
     text = "x = ((\n" + TEXT
     made = edit("def f(a):\n", "def f(a:\n    pass)\n", text)
-    assert cut_back(made, "a.py", "python") is made
+    assert trim_to_valid(made, "a.py", "python") is made

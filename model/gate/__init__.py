@@ -1,0 +1,1 @@
+"""Decides which predicted edits are shown: filters, features and the learned gate."""
