@@ -6,7 +6,7 @@ import random
 
 import pytest
 from redraft.model.edits.hunks import hunks_of
-from redraft.model.prompts.tokenizer import EDIT, HISTORY, PREFIX, REGION, SUFFIX
+from redraft.model.prompts.tokenizer import CURSOR, EDIT, HISTORY, PREFIX, REGION, SUFFIX
 from redraft.model.records import RecentEdit
 from redraft.model.training.commits import FileChange
 from redraft.model.training.middles import SourceText
@@ -15,7 +15,9 @@ from support.tiny import tiny_config, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 CONFIG = tiny_config()
-KIT = Kit(TOKENIZER, CONFIG, Recipe(max_answer=200))  # the tiny tokenizer writes long answers
+KIT = Kit(
+    TOKENIZER, CONFIG, Recipe(max_answer=200, max_region=2_000)
+)  # the tiny tokenizer writes long answers
 PROGRAM = "def foo(x):\n    return x + 1\n\n\ndef bar(y):\n    return foo(y, call(y, 'größe'))\n"
 OLD = [f"value_{i} = compute({i})" for i in range(40)]
 
@@ -80,17 +82,14 @@ def test_a_long_file_and_its_history_are_cut_to_the_budget() -> None:
 
 
 def region_of(row: Row) -> tuple[list[str], list[str]]:
-    """A next-edit row's region before and after its answer."""
+    """Return the lines of a next-edit row's region before and after its answer."""
     text = [*row.prompt]
     begin, end = text.index(TOKENIZER.mark(REGION)), text.index(TOKENIZER.mark(EDIT))
-    *numbered, cursor = TOKENIZER.decode(text[begin:end]).splitlines()
-    lines = [line.partition("|")[2] for line in numbered]
-    assert [line.partition("|")[0] for line in numbered] == [str(i + 1) for i in range(len(lines))]
-    line, _, column = cursor[1:].partition(":")
-    assert 1 <= int(column) <= len(lines[int(line) - 1]) + 1
-    header, _, body = TOKENIZER.decode([*text[end:], *row.answer]).partition("\n")
-    first, last = map(int, header.split("-"))
-    return lines, [*lines[: first - 1], *body.splitlines(), *lines[last:]]
+    assert end == len(text) - 1
+    return (
+        TOKENIZER.decode(text[begin:end]).splitlines(),
+        TOKENIZER.decode(row.answer).splitlines(),
+    )
 
 
 def test_an_edit_row_leads_to_the_commits_own_lines() -> None:
@@ -99,10 +98,10 @@ def test_an_edit_row_leads_to_the_commits_own_lines() -> None:
     found = [row for _ in range(80) if (row := edit_row(change(OLD, new), KIT, rng))]
     assert {row.kind for row in found} == {"edit", "typing", "none"}
     for row in found:
-        if row.kind == "none":
-            assert row.answer == ()
-            continue
         before, after = region_of(row)
+        if row.kind == "none":
+            assert before == after
+            continue
         assert before != after
         assert len(set(after) - set(before)) == 1
         assert set(after) - set(before) <= set(new)
@@ -110,13 +109,14 @@ def test_an_edit_row_leads_to_the_commits_own_lines() -> None:
             assert len(set(before) - set(after)) == 1 and set(before) <= set(OLD) | set(new)
 
 
-def test_some_edit_rows_state_the_range_and_a_tenth_has_nothing_to_do() -> None:
+def test_an_edit_far_from_the_cursor_has_its_region_and_a_tenth_of_rows_changes_nothing() -> None:
     rng = random.Random(2)
     target = change(OLD, changed(4, 20, 36))
     found = [row for _ in range(300) if (row := edit_row(target, KIT, rng))]
     todo = [row for row in found if row.kind != "none"]
-    stated = [row for row in todo if row.prompt[-1] != TOKENIZER.mark(EDIT)]
-    assert len(stated) / len(todo) == pytest.approx(Recipe().reveal, abs=0.08)
+    cursor = TOKENIZER.mark(CURSOR)
+    near = [row for row in todo if cursor in row.prompt]
+    assert 0 < len(near) < len(todo)
     assert 1 - len(todo) / len(found) == pytest.approx(0.1, abs=0.05)
 
 

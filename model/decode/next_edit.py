@@ -43,12 +43,13 @@ class SearchBudget:
     beginnings: int  # that the model writes on from
     rules: int  # edits by rule that are scored, the likeliest first
     deadline_ms: float  # after which only the best unfinished branch goes on
+    beside: float  # nats that a branch may be less likely than a finished one, to go on
 
 
 SEARCH: dict[Quality, SearchBudget] = {
-    "low": SearchBudget(beginnings=1, rules=2, deadline_ms=200.0),
-    "medium": SearchBudget(beginnings=3, rules=2, deadline_ms=400.0),
-    "high": SearchBudget(beginnings=6, rules=8, deadline_ms=1_500.0),
+    "low": SearchBudget(beginnings=1, rules=2, deadline_ms=200.0, beside=0.0),
+    "medium": SearchBudget(beginnings=3, rules=2, deadline_ms=400.0, beside=1.0),
+    "high": SearchBudget(beginnings=6, rules=8, deadline_ms=1_500.0, beside=FAR),
 }
 
 
@@ -120,7 +121,7 @@ def rewrite(
         branch = Branch(old, start.at, start.log, [], [])
         branch.append(start.token, start.own)
         branches.append(branch)
-    _write(passes, branches, brief, base, late)  # 2.
+    _write(passes, branches, brief, base, late, budget.beside)  # 2.
     passes.sequence.truncate(base)  # no later prompt continues a branch
     drafts = _ranked(branches, unchanged, brief)  # 3.
     drafts.append(_unchanged(old, unchanged, brief))
@@ -219,11 +220,16 @@ def _of_rule(old: OldText, rule: RuleText, at: int, scored: _Scored, index: int)
 
 
 def _write(
-    passes: Passes, branches: Seq[Branch], brief: Brief, base: int, late: Callable[[], bool]
+    passes: Passes,
+    branches: Seq[Branch],
+    brief: Brief,
+    base: int,
+    late: Callable[[], bool],
+    beside: float,
 ) -> None:
     """Write all ``branches`` to their ends, or to where they are hopeless or too late."""
     scored = len(passes.sequence.tokens)
-    while going := _going(branches, late()):
+    while going := _going(branches, late(), beside):
         drafts = [_draft(each, brief, WIDEST // len(going)) for each in going]
         needed = sum(
             len(each.tokens) - len(each.rows) + len(draft)
@@ -241,12 +247,12 @@ def _write(
         take(packed, passes.read(packed.rows), cached)
 
 
-def _going(branches: Seq[Branch], is_late: bool) -> list[Branch]:
+def _going(branches: Seq[Branch], is_late: bool, beside: float) -> list[Branch]:
     """Return the branches that are written on in the next pass."""
     open_ = [each for each in branches if each.finish is None]
     open_ = [each for each in open_ if each.known is not None or each.total >= HOPELESS]
     done = max((each.total for each in branches if each.finish), default=LEAST_LOG)
-    open_ = [each for each in open_ if each.known is not None or each.total > done - FAR]
+    open_ = [each for each in open_ if each.known is not None or each.total > done - beside]
     if not is_late or not open_:
         return open_
     best = max(open_, key=lambda each: each.total)

@@ -175,13 +175,3 @@ def cursor_line_of(hunk: LineChange, last_edit: int | None, total: int, rng: ran
         return min(last_edit, total - 1)
     around = hunk.first + round(rng.gauss(0, 4))
     return min(max(around, 0), total - 1)
-
-
-def region_of(
-    cursor_line: int, hunk: LineChange, total: int, rng: random.Random
-) -> tuple[int, int] | None:
-    """12 to 36 lines around the cursor that hold the hunk."""
-    half = rng.randint(6, 18)
-    first = max(0, min(cursor_line - half, hunk.first))
-    last = min(total, max(cursor_line + half, hunk.last))
-    return (first, last) if last - first <= 48 else None

@@ -11,18 +11,18 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..config import ModelConfig
+from ..decode.regions import region_text
 from ..edits.edit import LineChange
 from ..edits.hunks import apply_history, last_burst
-from ..prompts.redraft2_edits import encode_edit, render_numbered
-from ..prompts.redraft3 import render_infill, window
+from ..prompts.redraft3 import REGION_MARGIN, render_edit, render_infill
 from ..prompts.tokenizer import PREFIX, Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
-from ..text.estimates import crop, estimate_text, narrow, newest
-from .commits import FileChange, changes_of, region_of
+from ..text.estimates import crop, estimate_text, newest
+from .commits import FileChange, changes_of
 from .middles import Middle, MiddleKind, SourceText, choose_middle, draw_kind
 from .moments import TrainingMoment, draw_moment, nothing_left
 from .neighbours import Neighbours, changed_with
@@ -37,17 +37,15 @@ class Recipe:
     """What rows are made of; shares lie in 0 … 1."""
 
     edit_share: float = 0.48  # of all rows ask for the next edit, the rest for an infill
-    max_answer: int = 64  # tokens; longer targets are skipped
+    max_answer: int = 64  # tokens; longer infills are skipped
+    max_region: int = 260  # tokens; longer regions after an edit are skipped
     budgets: tuple[int, ...] = (256, 384, 512, 768, 1_024)  # prompt budgets in tokens, drawn by
     budget_weights: tuple[float, ...] = (20, 35, 25, 15, 5)
     edit_budget: int = 512  # least prompt budget of a next-edit row: a region needs room
-    region_room: float = 0.5  # share of the budget that the region takes at most
     edits_room: float = 0.35  # share of the budget that the recent edits take at most
     related: float = 0.4  # rows with excerpts of other files, where there are any
-    nothing_left: float = 0.1  # next-edit rows whose answer is END at once
-    reveal: float = 0.3  # next-edit rows whose prompt states the range
+    nothing_left: float = 0.1  # next-edit rows whose region stays as it is
     typing: float = 0.12  # next-edit rows cut in the middle of a line being typed
-    serving_window: float = 0.5  # next-edit rows with the region that serving takes by default
 
     def budget(self, rng: random.Random) -> int:
         return rng.choices(self.budgets, self.budget_weights)[0]
@@ -210,59 +208,34 @@ def _render_edit(
     kit: Kit,
     rng: random.Random,
 ) -> Row | None:
-    """The row of ``moment``; None where the region or the answer gets too long."""
+    """Return the row of ``moment``, or None where its region gets too long.
+
+    The region is around the cursor, as it is served. Where that does not hold the edit, it is
+    around the edit, as for an edit that a rule or a search of other places finds.
+    """
     recipe, lines, (line, column) = kit.recipe, moment.lines, moment.cursor
     line = min(line, len(lines) - 1)
     column = min(column, len(lines[line]))
     target = moment.target or LineChange(line)
     budget = max(recipe.edit_budget, recipe.budget(rng))
-    region = _region(lines, line, target, budget, recipe, rng)
-    if region is None:
-        return None
     edits = newest(edits, budget * recipe.edits_room)
-    room = budget - _extras(edits, related) - 3 * (region[1] - region[0])  # for the numbers
-    top, bottom = crop(lines, *region, room, rng.uniform(0.4, 0.8))
-    first, last = target.first - region[0] + 1, target.last - region[0]
-    reveal = (first, last) if moment.target and rng.random() < recipe.reveal else None
-    answer: list[int] = []
-    if reveal:
-        answer = kit.tokenizer.encode("".join(f"{new}\n" for new in target.new))
-    elif moment.target is not None:
-        answer = encode_edit(first, last, list(target.new), kit.tokenizer)
-    if len(answer) > recipe.max_answer:
+    low, high = min(target.first, line), max(target.last, line + 1)
+    top, bottom = crop(lines, low, high, budget - _extras(edits, related), rng.uniform(0.4, 0.8))
+    shown, first, last = lines[top:bottom], target.first - top, target.last - top
+    cursor = sum(len(above) + 1 for above in shown[: line - top]) + column
+    request = EditRequest("next_edit", path, "\n".join(shown), cursor, edits=edits, related=related)
+    around = max(first - REGION_MARGIN, 0), min(last + REGION_MARGIN, len(shown))
+    for region in (None, around):
+        asked = replace(request, region=region)
+        prompt = render_edit(asked, kit.tokenizer, _SPARE * budget)
+        if prompt.region[0] <= first and last <= prompt.region[1]:
+            break
+    else:
         return None
-    shown = lines[top:bottom]
-    request = EditRequest(
-        "next_edit",
-        path,
-        "\n".join(shown),
-        sum(len(above) + 1 for above in lines[top:line]) + column,
-        edits=edits,
-        related=related,
-        region=(region[0] - top, region[1] - top),
-    )
-    prompt = render_numbered(request, kit.tokenizer, _SPARE * budget, reveal)
+    answer = kit.tokenizer.encode(region_text(prompt, first, last, target.new))
+    if len(answer) > recipe.max_region:
+        return None
     return Row("next_edit", moment.kind, prompt.tokens, tuple(answer), 0)
-
-
-def _region(
-    lines: Sequence[str],
-    line: int,
-    target: LineChange,
-    budget: int,
-    recipe: Recipe,
-    rng: random.Random,
-) -> tuple[int, int] | None:
-    """Around ``line`` and ``target``: sometimes the window that serving uses where it knows no
-    better; None where it gets too long."""
-    region = None
-    if rng.random() < recipe.serving_window:
-        region = window(line, len(lines))
-        if target.first < region[0] or target.last > region[1]:
-            region = None
-    region = region or region_of(line, target, len(lines), rng)
-    needed = min(target.first, line), max(target.last, line + 1)
-    return region and narrow(lines, region, *needed, budget * recipe.region_room)
 
 
 # --- sources ----------------------------------------------------------------------------------
