@@ -7,7 +7,6 @@ import random
 import pytest
 from redraft.model.edits.edit import Edit
 from redraft.model.edits.origins import swapped
-from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Diagnostic
 from redraft.model.rules import propose as propose_module
 from redraft.model.rules.example import RuleEdit
@@ -240,13 +239,13 @@ def test_syntax_is_checked_for_as_many_edits_as_are_wanted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first of these would break the list."""
-    asked, refuse = [], propose_module.refuse_syntax
+    asked, count = [], propose_module.added_errors
 
-    def counting(edit: Edit, path: str, language: str) -> Abstain | None:
+    def counting(edit: Edit, path: str, language: str) -> int:
         asked.append(edit)
-        return refuse(edit, path, language)
+        return count(edit, path, language)
 
-    monkeypatch.setattr(propose_module, "refuse_syntax", counting)
+    monkeypatch.setattr(propose_module, "added_errors", counting)
     rest = LIST + 4 * OTHER_CALL
     edits, text = history(CALL + rest, BEGUN + rest), BEGUN + rest
     all_ = proposed(edits, text, 2, language="python")
