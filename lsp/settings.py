@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
-from redraft.model.gate.gate import Eagerness, least_total, threshold
+from redraft.model.gate.eagerness import Eagerness, least_total, threshold
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Quality
 
 #: Endings of settings that are secret by the name before them, and code is not.

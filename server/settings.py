@@ -20,7 +20,7 @@ from typing import Any
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from redraft.model.errors import SettingsError
-from redraft.model.gate.gate import Eagerness
+from redraft.model.gate.eagerness import Eagerness
 
 log = logging.getLogger(__name__)
 

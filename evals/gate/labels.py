@@ -17,9 +17,9 @@ from redraft.model.decode.sampling import confidence
 from redraft.model.edits.edit import Edit
 from redraft.model.edits.hunks import hunks_of
 from redraft.model.gate.decide import situation_of, verdict
+from redraft.model.gate.eagerness import least_total, threshold
 from redraft.model.gate.features import with_features
 from redraft.model.gate.fitting import tidied
-from redraft.model.gate.gate import least_total, threshold
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import (
     Candidate,

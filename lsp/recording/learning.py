@@ -13,7 +13,8 @@ import sys
 from collections.abc import Callable
 
 from redraft.model.errors import SettingsError
-from redraft.model.gate.gate import Eagerness, Gate, is_outdated, read_gate, shipped
+from redraft.model.gate.eagerness import Eagerness
+from redraft.model.gate.gate import Gate, is_outdated, read_gate, shipped
 from redraft.model.records import Prediction
 
 from ..session.outcomes import Outcome

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from redraft.model.edits.edit import LineChange
-from redraft.model.gate.gate import Eagerness
+from redraft.model.gate.eagerness import Eagerness
 from redraft.model.records import Diagnostic, RecentEdit
 
 from ..editor.history import SHOWN_EDITS

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from ..edits.edit import Edit
 from ..edits.recent_changes import recent_changes
 from ..records import Candidate, EditRequest, Quality
+from .eagerness import eagerness_of, threshold
 from .filters import CHEAP, COSTLY, Situation, first_reason, reaches_too_far
 from .fitting import fit
-from .gate import Gate, eagerness_of, shipped, threshold
+from .gate import Gate, shipped
 from .reasons import Abstain
 
 #: Edits to choose from, where the first may not be shown: those that the engine weighs against each

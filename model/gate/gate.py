@@ -15,53 +15,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from ..errors import SettingsError
 from ..records import STANDARD, Candidate, Task
 from .features import FEATURES, features_of
-
-Eagerness = Literal["low", "medium", "high"]
-
-EAGERNESS: tuple[Eagerness, ...] = get_args(Eagerness)
-
-#: How many suggestions shown in vain one that is kept is worth: the ratio λ_D : λ_U of KTO. It sets
-#: the threshold: a suggestion is shown if it is kept one time in ``1 + ratio``.
-RATIOS: dict[Eagerness, float] = {"low": 1.0, "medium": 3.0, "high": 9.0}
 
 SHIPPED = Path(__file__).parent / "gate.json"
 
 #: Raised whenever a feature or a weight changes its meaning.
 FORMAT = 1
 
-_GIVEN_UP = 3.6  # nats below the threshold
 _LARGEST = 1e6  # of any number in a file
 _LISTS = ("centre", "scale", "chance", "policy", "variance")
-
-
-def threshold(eagerness: Eagerness) -> float:
-    """Return the least score that is shown, 0 … 1."""
-    return threshold_of(RATIOS[eagerness])
-
-
-def threshold_of(ratio: float) -> float:
-    """Return the least score that is shown where a kept suggestion is worth ``ratio`` others."""
-    return 1 / (1 + ratio)
-
-
-def eagerness_of(shown_from: float) -> Eagerness | None:
-    """Return the eagerness that has this threshold, None if no eagerness has it."""
-    return next((each for each in EAGERNESS if threshold(each) == shown_from), None)
-
-
-def least_total(threshold: float) -> float:
-    """Return the log-probability below which ghost text is given up while it is written.
-
-    At medium eagerness that is -5. Of 2,859 answers at training moments the shipped gate shows
-    75.2 % with that bound, 76.3 % without one and 63.8 % with -2.8. The difference is bodies of
-    several lines. An answer takes 10.0 tokens for 11.5 without a bound and 8.4 with -2.8.
-    """
-    return math.log(threshold) - _GIVEN_UP
 
 
 class Weighed(NamedTuple):

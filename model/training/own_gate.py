@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..gate.gate import Gate, Head, threshold_of
+from ..gate.eagerness import threshold_of
+from ..gate.gate import Gate, Head
 from ..records import Task
 from .chance import Floats, Outcomes, Prior, fit_chance, logit
 from .gate_fit import Sample, positive_of, rows_of

@@ -14,12 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from redraft.lsp.context.secret_texts import secret_in
-from redraft.lsp.session.exclusions import refuse_file
-from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InvalidRequest
-from redraft.model.gate.decide import inserted
-from redraft.model.gate.reasons import Abstain
 from redraft.model.records import CanvasState, EditRequest, Prediction, Predictor, Quality
 
 from .console import ShownFile, describe, err, until_ready, watching
@@ -170,6 +165,10 @@ def _refuse_secret(file: Path, path: str, text: str) -> None:
     Raises:
         InvalidRequest: the file's name or its text looks like a secret.
     """
+    from redraft.lsp.context.secret_texts import secret_in
+    from redraft.lsp.session.exclusions import refuse_file
+    from redraft.lsp.settings import LspSettings
+
     secret = secret_in(text, path)
     uri = file.resolve().as_uri()
     why = refuse_file(path, LspSettings(), uri) or (f"this file {secret}" if secret else "")
@@ -217,6 +216,9 @@ def _fitted(request: EditRequest, prediction: Prediction) -> Prediction:
     """Return the prediction with what of its answer fits at the cursor, as HTTP clients get it."""
     if not prediction.candidates:
         return prediction
+    from redraft.model.gate.decide import inserted
+    from redraft.model.gate.reasons import Abstain
+
     made = inserted(prediction.candidates[0], request)
     if isinstance(made, Abstain):
         return replace(prediction, candidates=(), reason=made.reason)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from redraft.model.errors import SettingsError
-from redraft.model.gate.gate import threshold as threshold_for
+from redraft.model.gate.eagerness import threshold as threshold_for
 
 from . import eval_options as opt
 from .eval_gate import gate

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from redraft.model.errors import SettingsError
-from redraft.model.gate.gate import Eagerness
+from redraft.model.gate.eagerness import Eagerness
 from redraft.model.records import Quality
 
 from . import eval_options as opt

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from redraft.model.errors import SettingsError
-from redraft.model.gate.gate import Eagerness
+from redraft.model.gate.eagerness import Eagerness
 
 from . import eval_options as opt
 from .options import with_options
@@ -40,7 +40,8 @@ def fit(
     """Fit your own gate on your recordings. It is used only if it beats the shipped one."""
     from redraft.evals.gate.own_outcomes import read_own
     from redraft.lsp.recording.folder import Recordings
-    from redraft.model.gate.gate import RATIOS, shipped, write_gate
+    from redraft.model.gate.eagerness import RATIOS
+    from redraft.model.gate.gate import shipped, write_gate
     from redraft.model.training.kto import Objective
     from redraft.model.training.own_gate import fit_own
 

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 from redraft.model.errors import InvalidRequest, UnknownModel
-from redraft.model.gate.gate import Eagerness, threshold
+from redraft.model.gate.eagerness import Eagerness, threshold
 from redraft.model.prompts.excerpt import MAX_EDIT_TOKENS, NO_PATH, Excerpt, unix
 from redraft.model.prompts.fim import Middle
 from redraft.model.prompts.registry import Unknown

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from aiohttp import web
 from redraft.model.errors import InvalidRequest
-from redraft.model.gate.gate import Eagerness
+from redraft.model.gate.eagerness import Eagerness
 from redraft.model.prompts.fim import Middle
 from redraft.model.prompts.registry import recognise
 from redraft.model.records import MAX_STOPS, CanvasState, ModelStatus, Prediction
