@@ -32,7 +32,7 @@ OTHER_VARIABLES = (
     *("REDRAFT_LOG_LEVEL", "REDRAFT_LSP_TOKEN"),
     # Of the tests alone:
     *("REDRAFT_CLIENTS_DIR", "REDRAFT_DATA_DIR", "REDRAFT_VSCODE_DIR"),
-    *("REDRAFT_SCHEMA_SUITE", "REDRAFT_TEST_PULL"),
+    "REDRAFT_TEST_PULL",
 )
 
 #: Limits on the clients of ``redraft serve``. The engine process that editors share keeps the

@@ -10,14 +10,7 @@ from typing import NoReturn
 import pytest
 from redraft.model.conversation import ChatEngine
 from redraft.model.errors import WeightsError
-from redraft.model.records import (
-    Conversation,
-    EditRequest,
-    Grammar,
-    Message,
-    ModelStatus,
-    ToolCall,
-)
+from redraft.model.records import Conversation, EditRequest, Grammar, Message, ModelStatus, ToolCall
 from redraft.model.weights.registry import CHAT_MODEL, DEFAULT_MODEL
 from redraft.model.wire import request_from_json, request_to_json
 from redraft.server.engine_process.open import open_engine

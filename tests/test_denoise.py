@@ -12,17 +12,7 @@ from redraft.model.decode.completion import AUTOREGRESSIVE, Plan, plan_for
 from redraft.model.decode.endings import AnswerLimits
 from redraft.model.decode.grammar import Beginning
 from support.denoising import PROMPT, Begins, write
-from support.fake_backend import (
-    END,
-    MASK,
-    SPECIAL,
-    VOCAB,
-    Noise,
-    Script,
-    always,
-    ids,
-    word,
-)
+from support.fake_backend import END, MASK, SPECIAL, VOCAB, Noise, Script, always, ids, word
 
 # --- placing ----------------------------------------------------------------------------------
 

@@ -20,12 +20,7 @@ from redraft.model.decode.passes import Passes
 from redraft.model.decode.speculative import Drafter, lay_out
 from redraft.model.predict import Model, predict
 from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
-from redraft.model.runtime.backend import (
-    FloatArray,
-    Follows,
-    IntArray,
-    MaskGuesses,
-)
+from redraft.model.runtime.backend import FloatArray, Follows, IntArray, MaskGuesses
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.validation import parse_json
 from redraft.model.wire import prediction_from_json, prediction_to_json

@@ -13,24 +13,13 @@ import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.conversation import abilities_of
 from redraft.model.engine import Engine
-from redraft.model.errors import (
-    InvalidRequest,
-    RedraftError,
-)
+from redraft.model.errors import InvalidRequest, RedraftError
 from redraft.model.predict import CPU_STEP, predict, warm_up
 from redraft.model.records import MAX_ANSWER_TOKENS, EditRequest, Grammar, Prediction
 from redraft.model.runtime.backend import Cancelled, FloatArray, IntArray, Scores
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.wire import check_request, request_from_json, request_to_json
-from support.engines_of import (
-    ANSWER,
-    CURSOR,
-    REQUEST,
-    TEXT,
-    Clock,
-    make_model,
-    with_engine,
-)
+from support.engines_of import ANSWER, CURSOR, REQUEST, TEXT, Clock, make_model, with_engine
 from support.fake_backend import (
     MASK,
     VOCAB,

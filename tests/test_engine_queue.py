@@ -22,24 +22,8 @@ from redraft.model.queue import PATIENCE_S
 from redraft.model.records import CanvasState, ModelStatus, Prediction
 from redraft.model.runtime.backend import Cancelled, FloatArray
 from redraft.model.runtime.prefix_cache import PrefixCache
-from support.engines_of import (
-    ANSWER,
-    REQUEST,
-    Clock,
-    make_model,
-    ready,
-    run,
-    until,
-    with_engine,
-)
-from support.fake_backend import (
-    FakeBackend,
-    Script,
-    always,
-    fake_tokenizer,
-    ids,
-    small_config,
-)
+from support.engines_of import ANSWER, REQUEST, Clock, make_model, ready, run, until, with_engine
+from support.fake_backend import FakeBackend, Script, always, fake_tokenizer, ids, small_config
 
 
 class Held(Script):

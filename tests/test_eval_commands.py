@@ -108,16 +108,7 @@ def test_commits_are_measured_and_compared(tiny: Path, commits: Path, tmp_path: 
 def test_gaps_of_held_out_files(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "a.py").write_text("\n".join(NEW))
-    options = (
-        "--files",
-        tmp_path / "p",
-        "--weights",
-        tiny,
-        "--threads",
-        1,
-        "--max-tokens",
-        8,
-    )
+    options = ("--files", tmp_path / "p", "--weights", tiny, "--threads", 1, "--max-tokens", 8)
     told = redraft("infill", *options)
     assert "parses as well as the truth" in told and "n = 3" in told
     (tmp_path / "empty").mkdir()

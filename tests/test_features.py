@@ -8,14 +8,7 @@ from typing import get_args
 
 import pytest
 from redraft.model.gate.features import FEATURES, features_of, with_features
-from redraft.model.records import (
-    Candidate,
-    Confidence,
-    EditRequest,
-    RecentEdit,
-    RelatedFile,
-    Task,
-)
+from redraft.model.records import Candidate, Confidence, EditRequest, RecentEdit, RelatedFile, Task
 
 TEXT = "import math\n\n\ndef area(radius):\n    return \n"
 AT = TEXT.index("return ") + len("return ")

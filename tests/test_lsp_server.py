@@ -50,10 +50,7 @@ def test_the_selected_completion_is_taken_as_typed_and_its_range_replaced() -> N
     with lsp_client("end(x)") as client:
         client.initialize()
         client.open("items.ap\n")
-        chosen = {
-            "start": {"line": 0, "character": 6},
-            "end": {"line": 0, "character": 8},
-        }
+        chosen = {"start": {"line": 0, "character": 6}, "end": {"line": 0, "character": 8}}
         info = {"text": "app", "range": chosen}
         context = {"triggerKind": 2, "selectedCompletionInfo": info}
         [item] = client.complete(0, 8, context=context)["result"]["items"]

@@ -118,10 +118,7 @@ def test_in_ten_thousand_lines_only_changes_are_sent_and_far_edits_are_reached(
 
 @pytest.mark.parametrize(
     ("state", "said", "level"),
-    [
-        ("absent", "Redraft waiting: no", "WARNING"),
-        ("failed", "Redraft error: the model", "ERROR"),
-    ],
+    [("absent", "Redraft waiting: no", "WARNING"), ("failed", "Redraft error: the model", "ERROR")],
 )
 def test_the_status_line_and_the_health_page_say_that_the_model_is_missing(
     state: str, said: str, level: str, tmp_path: Path, pictures: Path

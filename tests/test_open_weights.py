@@ -271,10 +271,7 @@ def not_finite(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("spoil", "said"),
-    [
-        (short_of_a_shard, r"model-0000.*safetensors"),
-        (not_finite, "not finite.*again"),
-    ],
+    [(short_of_a_shard, r"model-0000.*safetensors"), (not_finite, "not finite.*again")],
 )
 def test_a_spoilt_folder_leaves_no_model_and_says_what_to_do(
     spoil: Callable[[Path], None], said: str, cache: Path, tmp_path: Path

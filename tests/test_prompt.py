@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from redraft.model.config import ModelConfig
 from redraft.model.decode.grammar import ForcedText
 from redraft.model.errors import InvalidAnswer, RedraftError
-from redraft.model.prompts.answers import (
-    cut_overlap,
-    replace_lines,
-)
+from redraft.model.prompts.answers import cut_overlap, replace_lines
 from redraft.model.prompts.format import Declined, Prompt
 from redraft.model.prompts.redraft3 import window
 from redraft.model.prompts.registry import format_of
@@ -166,9 +163,7 @@ def test_window_always_holds_the_cursor_with_a_margin(line: int, more: int) -> N
 
 
 @given(
-    st.integers(64, 3_000),
-    st.integers(0, len(FILE_TEXT)),
-    st.sampled_from(["infill", "next_edit"]),
+    st.integers(64, 3_000), st.integers(0, len(FILE_TEXT)), st.sampled_from(["infill", "next_edit"])
 )
 def test_prompt_never_exceeds_its_budget(budget: int, cursor: int, task: str) -> None:
     request = EditRequest(

@@ -235,9 +235,7 @@ def test_lines_are_not_inserted_where_they_break_the_file() -> None:
     assert fine in after("python", OTHER_CALL)
 
 
-def test_syntax_is_checked_for_as_many_edits_as_are_wanted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_syntax_is_checked_for_as_many_edits_as_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of these would break the list."""
     asked, count = [], propose_module.added_errors
 

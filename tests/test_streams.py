@@ -10,13 +10,7 @@ from typing import Any
 
 import pytest
 from redraft.evals.recordings.documents import StreamDocuments, content_changes
-from redraft.evals.recordings.format import (
-    Changed,
-    FetchStarted,
-    Note,
-    SetContent,
-    Stream,
-)
+from redraft.evals.recordings.format import Changed, FetchStarted, Note, SetContent, Stream
 from redraft.evals.recordings.streams import coalesce, read_stream
 from redraft.lsp.editor.documents import Document
 from redraft.lsp.recording import events as entries

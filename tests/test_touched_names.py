@@ -29,10 +29,7 @@ def names(*diffs: str) -> list[tuple[str, str]]:
         ("-fn area(r: f64) {\n+fn area(r: f64, q: f64) {\n", [("area", "its parameters changed")]),
         (" def area(\n     r,\n+    pi,\n ):\n", [("area", "its parameters changed")]),
         ("-print(area(2))\n+print(area(2, 3))\n", [("area", "a call of it changed")]),
-        (
-            "-from a import load_one\n+from a import load_all\n",
-            [("load_one", "renamed")],
-        ),
+        ("-from a import load_one\n+from a import load_all\n", [("load_one", "renamed")]),
         ("-TIMEOUT = 5\n+TIMEOUT = 10\n", [("TIMEOUT", "its value changed")]),
         ("-const LIMIT: usize = 5;\n+const LIMIT: usize = 10;\n", [("LIMIT", "its value changed")]),
         ("-def gone_now(x):\n-    return helper(x)\n", [("gone_now", "no longer defined")]),

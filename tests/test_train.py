@@ -14,12 +14,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="training needs the 'train' extra (torch)")
 
 from redraft.model.errors import SettingsError  # noqa: E402
-from redraft.model.training.batches import (  # noqa: E402
-    Batches,
-    causal_weights,
-    plan_batches,
-    stream,
-)
+from redraft.model.training.batches import Batches, causal_weights, plan_batches, stream  # noqa: E402
 from redraft.model.training.checkpoints import low_rank  # noqa: E402
 from redraft.model.training.reference.torch_network import Network, canvas_mask  # noqa: E402
 from redraft.model.training.shards import Rows, read_shards  # noqa: E402

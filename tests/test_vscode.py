@@ -33,10 +33,7 @@ from support.vscode_desk import (
 )
 from support.vscode_studio import Studio, missing, studio
 
-pytestmark = [
-    pytest.mark.skipif(bool(missing()), reason=missing()),
-    pytest.mark.timeout(1_200),
-]
+pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(1_200)]
 
 
 Open = Callable[..., AbstractContextManager[Window]]

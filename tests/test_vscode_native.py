@@ -13,10 +13,7 @@ import pytest
 from support.vscode_desk import BODY, CALL, CODE, POSITION, change_signature, window
 from support.vscode_studio import Studio, missing, studio
 
-pytestmark = [
-    pytest.mark.skipif(bool(missing()), reason=missing()),
-    pytest.mark.timeout(1_200),
-]
+pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(1_200)]
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,7 @@ SAMPLES = {
         "x:value:0-1 f:function:0-1 A:type:1-5 m:method:3-4 I:type:5-8 q:method:6-7 T:type:8-9 "
         "E:type:9-10 h:function:11-12",
     ),
-    "typescriptreact": (
-        "export function App() {\n  return <p>{x}</p>;\n}\n",
-        "App:function:0-3",
-    ),
+    "typescriptreact": ("export function App() {\n  return <p>{x}</p>;\n}\n", "App:function:0-3"),
     "javascript": (
         "module.exports.f = function () {};\nclass A {\n  #p = 1;\n  m() {}\n}\n"
         "function* gen() {}\nvar o = 1;\n",

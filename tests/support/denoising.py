@@ -14,14 +14,7 @@ from redraft.model.decode.grammar import Beginning, Constraint
 from redraft.model.decode.passes import Passes
 from redraft.model.records import CanvasState
 
-from support.fake_backend import (
-    VOCAB,
-    FakeBackend,
-    FakeSequence,
-    Predict,
-    ids,
-    small_config,
-)
+from support.fake_backend import VOCAB, FakeBackend, FakeSequence, Predict, ids, small_config
 
 PROMPT = ids("def f(x):\n    ")
 

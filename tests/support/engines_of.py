@@ -11,12 +11,7 @@ from redraft.model.predict import Model
 from redraft.model.records import EditRequest, ModelStatus
 from redraft.model.runtime.prefix_cache import PrefixCache
 
-from support.fake_backend import (
-    FakeBackend,
-    Predict,
-    fake_tokenizer,
-    small_config,
-)
+from support.fake_backend import FakeBackend, Predict, fake_tokenizer, small_config
 
 T = TypeVar("T")
 

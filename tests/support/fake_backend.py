@@ -18,14 +18,7 @@ from redraft.model.config import CANDIDATES, ModelConfig
 from redraft.model.network.layout import TOP
 from redraft.model.prompts import tokenizer as marks
 from redraft.model.prompts.tokenizer import Tokenizer, byte_alphabet
-from redraft.model.runtime.backend import (
-    FloatArray,
-    Follows,
-    IntArray,
-    MaskGuesses,
-    Rows,
-    Scores,
-)
+from redraft.model.runtime.backend import FloatArray, Follows, IntArray, MaskGuesses, Rows, Scores
 from redraft.model.weights.vocabularies import build_bpe
 
 SPECIAL = 17
@@ -155,10 +148,7 @@ class FakeSequence:
 
 
 def _scores(
-    logits: FloatArray,
-    wanted: bool,
-    permitted: Sequence[int],
-    targets: IntArray | None = None,
+    logits: FloatArray, wanted: bool, permitted: Sequence[int], targets: IntArray | None = None
 ) -> Scores:
     logits[..., [i for i in range(SPECIAL) if i not in permitted]] = -1e9  # as every backend does
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))

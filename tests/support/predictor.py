@@ -169,10 +169,7 @@ def editing(
 
 #: A model that holds conversations.
 CHATTY = replace(
-    READY,
-    chat_model="fake-1m",
-    longest_tokens=8192,
-    chat_abilities=("grammar", "decide", "tools"),
+    READY, chat_model="fake-1m", longest_tokens=8192, chat_abilities=("grammar", "decide", "tools")
 )
 
 
