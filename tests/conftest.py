@@ -50,9 +50,6 @@ def pictures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return folder
 
 
-# --- markers -----------------------------------------------------------------------------------
-
-
 #: The fixtures that make a test more than ``fast``.
 _MARKED_BY = {"editor": {"neovim", "pictures"}, "process": {"spawn"}}
 

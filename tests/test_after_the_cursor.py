@@ -24,9 +24,6 @@ def at(text: str = CODE, cursor: int = HERE) -> Workbench:
     return made
 
 
-# --- what the session decides ------------------------------------------------------------------
-
-
 def test_a_bracket_the_editor_closed_is_not_written_again() -> None:
     assert shown(at().answer("em.price for item in cart)")) == "em.price for item in cart"
 
@@ -67,9 +64,6 @@ def test_what_would_break_the_line_is_held_back_and_says_so() -> None:
     assert "before 'rea(7, 8))'" in refused.reason
 
 
-# --- LSP -----------------------------------------------------------------------------------------
-
-
 def test_the_range_covers_what_is_replaced_behind_the_cursor() -> None:
     with lsp_client("items)[0]") as client:
         client.initialize()
@@ -78,9 +72,6 @@ def test_the_range_covers_what_is_replaced_behind_the_cursor() -> None:
         assert item["insertText"] == "items)[0]"
         assert item["range"]["start"] == {"line": 0, "character": 18}
         assert item["range"]["end"] == {"line": 0, "character": 19}
-
-
-# --- HTTP: clients that only insert ------------------------------------------------------------
 
 
 def posted(path: str, body: dict[str, Any], written: str) -> Any:
@@ -123,9 +114,6 @@ def test_over_http_it_is_said_why_nothing_fits() -> None:
     said = posted("/v1/completions", body, "rea(5, 6))")["redraft"]
     assert said["abstained"] == "refused"
     assert "before 'rea(7, 8))'" in said["reason"]
-
-
-# --- Neovim ------------------------------------------------------------------------------------
 
 
 @needs_neovim

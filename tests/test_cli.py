@@ -162,9 +162,6 @@ async def test_the_language_server_says_which_port_it_got_and_its_token(chosen: 
     assert ("token" in told) == (chosen == ""), "who chose one knows it; logs need not"
 
 
-# --- complete -------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     file = tmp_path / "sum.py"
@@ -331,9 +328,6 @@ def test_the_scene_shows_the_canvas_where_the_cursor_is() -> None:
     shown = scene.with_middle(canvas_text(CanvasState(1, (None, "x\ny")))).plain
     assert "   20 │ line░x\n   21 │ y 20\n" in shown
     assert shown.startswith("   14 │ line 14\n")
-
-
-# --- doctor and settings --------------------------------------------------------------------------
 
 
 def test_doctor_finds_this_installation_and_changes_nothing(tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ from redraft.model.decode.grammar import Beginning
 from support.denoising import PROMPT, Begins, write
 from support.fake_backend import END, MASK, SPECIAL, VOCAB, Noise, Script, always, ids, word
 
-# --- placing ----------------------------------------------------------------------------------
-
 
 def test_a_sure_model_writes_a_whole_canvas_in_one_step() -> None:
     draft, sequence, _ = write(Script(ids("pass")))
@@ -75,9 +73,6 @@ def test_a_special_token_is_never_drawn() -> None:
         assert all(token == END or token >= SPECIAL for token in draft.token_ids)
 
 
-# --- END --------------------------------------------------------------------------------------
-
-
 def test_an_early_doubtful_end_waits_for_what_is_before_it() -> None:
     """END is the surest guess of the first step, yet places nothing ahead of open positions."""
 
@@ -115,9 +110,6 @@ def test_nothing_is_an_answer() -> None:
     assert draft.confidence.first == pytest.approx(0.99, abs=1e-3)
 
 
-# --- several canvases -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("length", [7, 8, 9, 15, 16, 17, 40])
 @pytest.mark.parametrize("p", [0.5, 0.99])
 def test_long_answers_take_several_canvases(length: int, p: float) -> None:
@@ -138,9 +130,6 @@ def test_states_show_earlier_canvases_and_count_steps_over_all() -> None:
     _, _, states = write(Script(ids("abcdefghij"), sure=always(0.99)))
     assert [state.step for state in states] == [1, 2]
     assert states[-1].show() == "abcdefghij"
-
-
-# --- limits -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("limit", [1, 3, 8, 9, 12])
@@ -210,9 +199,6 @@ def test_a_stop_string_inside_the_forced_beginning_does_not_cut() -> None:
     assert (draft.text, draft.finish) == ("return 1", "end")
 
 
-# --- text -------------------------------------------------------------------------------------
-
-
 def test_a_character_split_over_tokens_is_whole_in_text_and_pieces() -> None:
     draft, _, states = write(Script(ids("é→x"), lambda p, w: 0.6 - p / 100), AUTOREGRESSIVE)
     assert draft.text == "é→x"
@@ -230,9 +216,6 @@ def test_pieces_leave_the_forced_beginning_out() -> None:
     draft, _, states = write(script, limits=limits, constraint=Begins(b"ret"))
     assert draft.text == "return 1"
     assert states[-1].show() == "urn 1"
-
-
-# --- constraints ------------------------------------------------------------------------------
 
 
 def test_the_answer_begins_with_the_forced_text_though_the_model_disagrees() -> None:
@@ -273,9 +256,6 @@ def test_a_constraint_that_allows_nothing_ends_the_answer() -> None:
     assert (draft.text, draft.finish, draft.confidence.mean) == ("", "end", 0.0)
 
 
-# --- sampling ---------------------------------------------------------------------------------
-
-
 def sampled(seed: int, temperature: float = 1.5, top_p: float = 1.0) -> str:
     plan = Plan(threshold=0.9, temperature=temperature, top_p=top_p)
     script = Script(ids("abcdef"), always(0.5), rivals={i: ids("Q")[0] for i in range(6)})
@@ -308,9 +288,6 @@ def test_a_sample_never_ends_the_answer_ahead_of_open_positions() -> None:
         _, _, states = write(script, plan, seed=seed)
         for state in states[:-1]:
             assert len(state.pieces) >= 6
-
-
-# --- whatever the model says ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(25))

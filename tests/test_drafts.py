@@ -43,9 +43,6 @@ BLOCKS = PassPrices.measured({1: 11.0, 2: 10.3, 4: 14.9, 9: 26.5, 16: 42.2})
 WIDE = PassPrices.measured({1: 5.0, 16: 5.0})
 
 
-# --- prices -------------------------------------------------------------------------------------
-
-
 def test_a_wider_pass_is_never_cheaper_than_a_narrower_one() -> None:
     assert INT8.of(1) == INT8.of(2) == pytest.approx(18.65)
     noisy = PassPrices.measured({1: 10.0, 2: 14.0, 4: 12.0, 8: 10.0, 16: 20.0})
@@ -84,9 +81,6 @@ def test_a_dear_position_is_crossed_where_cheap_ones_behind_it_pay() -> None:
     steps = PassPrices.measured({1: 10.0, 2: 10.0, 3: 14.0, 8: 14.0})
     assert worth([0.6, 0.6], steps) == 1
     assert worth([0.6, 0.6, 0.6], steps) == 3
-
-
-# --- what is learnt -----------------------------------------------------------------------------
 
 
 def test_a_copy_knows_how_many_tokens_were_alike() -> None:
@@ -128,8 +122,6 @@ def test_a_canvas_that_says_how_sure_it_is_is_believed_until_it_is_known_better(
     assert odds.chance("canvas", 9) < 0.95
     assert odds.chance("canvas", 3) == 0.35
 
-
-# --- judged answers -----------------------------------------------------------------------------
 
 PROMPT = ids("def f(x):\n    ")
 
@@ -356,9 +348,6 @@ def test_prices_are_ignored_where_the_plan_says_so() -> None:
     assert widest(written(3, plan, dear)[1]) == 1
 
 
-# --- what is counted ----------------------------------------------------------------------------
-
-
 def test_drafts_are_counted_by_source_and_place() -> None:
     tally, odds = DraftTally(), Odds()
     copy = odds.of_copy(Copy(tuple(ids("abc")), 2))
@@ -420,9 +409,6 @@ def test_drafts_that_were_counted_survive_the_wire() -> None:
     assert prediction_from_json(sent).stats == stats
     del sent["prediction"]["stats"]["drafts"]  # from an engine that does not count them
     assert prediction_from_json(sent).stats == Stats()
-
-
-# --- the row of a pass --------------------------------------------------------------------------
 
 
 def test_a_row_without_masks_is_causal() -> None:

@@ -38,9 +38,6 @@ def predicted(script: Predict, request: EditRequest = REQUEST) -> Prediction:
     return predict(make_model(script, verifier=verifier), request, clock=Clock())
 
 
-# --- one answer -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "written"),
     [("def f():\n|    return a\n", "    a = 1\n"), ("def f():\n|\n", "    a = 1")],
@@ -233,9 +230,6 @@ def test_warming_up_runs_every_kind_of_pass_that_answers_need_and_keeps_no_seque
     warm_up(backend)
     assert seen == denoised
     assert backend.sequences == []
-
-
-# --- requests that cannot be answered ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -298,9 +298,6 @@ async def test_the_log_has_no_text_of_the_user(settings: Settings) -> None:
     assert "secret" not in log
 
 
-# --- hung engines, and models that are loaded again --------------------------------------------
-
-
 @posix
 async def test_a_hanging_engine_is_ended_and_replaced(settings: Settings, tmp_path: Path) -> None:
     async with client(settings) as joined:
@@ -334,9 +331,6 @@ async def test_a_request_lost_with_its_engine_is_answered_once_the_next_one_is_r
         kill(first)
         second = await pid_of(joined)
     assert first != second
-
-
-# --- nobody waits for a restart ----------------------------------------------------------------
 
 
 async def until_answered(joined: EngineClient) -> int:

@@ -42,9 +42,6 @@ class Held(Script):
         assert await asyncio.to_thread(self.entered.wait, 10)
 
 
-# --- loading ----------------------------------------------------------------------------------
-
-
 def test_loading_reports_its_progress_and_then_the_model() -> None:
     shown = threading.Event()
     go_on = threading.Event()
@@ -128,9 +125,6 @@ def test_an_unexpected_load_error_is_a_failure_like_any_other() -> None:
     assert status.state == "failed"
     assert "surprise" in status.message
     assert "redraft doctor" in status.message
-
-
-# --- queueing and cancelling ------------------------------------------------------------------
 
 
 def test_requests_are_answered_in_turn() -> None:
@@ -283,9 +277,6 @@ def test_waiting_time_is_counted() -> None:
     assert stats.total_ms == pytest.approx(500)
 
 
-# --- closing ----------------------------------------------------------------------------------
-
-
 def test_closing_ends_running_and_waiting_requests_and_frees_the_model() -> None:
     held = Held(ids(ANSWER))
     models: list[Model] = []
@@ -356,9 +347,6 @@ def test_vocabulary_of_the_fake_tokenizer_is_the_fakes() -> None:
     tokenizer = fake_tokenizer()
     assert tokenizer.encode("return é") == ids("return é")
     assert np.all([tokenizer.vocab_bytes[i] == b"" for i in range(17)])
-
-
-# --- overload, hangs and weights that change ---------------------------------------------------
 
 
 def test_under_overload_the_newest_is_answered_and_the_oldest_told_to_come_back() -> None:

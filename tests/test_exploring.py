@@ -48,9 +48,6 @@ def test_the_propensity_is_how_often_it_would_be_shown(sure: float) -> None:
     assert draw(USUAL, False, "").propensity(sure) == float(sure >= USUAL)
 
 
-# --- in a session ---------------------------------------------------------------------------------
-
-
 def answered_at(move: float, confidence: float, **fields: object) -> tuple[Workbench, Decision]:
     """Return a desk at whose moment the threshold moves so, and its decision on an answer."""
     for seed in range(2_000):

@@ -276,9 +276,6 @@ def test_the_change_alone_is_asked_for_however_much_the_client_allows() -> None:
     assert predictor.requests[0].stop == ()
 
 
-# --- streams and several choices ---------------------------------------------------------------
-
-
 def test_a_stream_carries_the_answer_in_one_piece() -> None:
     content = mercury_as_cursortab([], ["a", "b<|cursor|>"], [])
     [chunk] = events(PATH, mercury_body(content), editing((2, 2, ["B"])))

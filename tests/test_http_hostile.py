@@ -61,8 +61,6 @@ def message(path: str, answer: Any) -> str:
     return str(error if path.startswith("/api/") else error["message"])
 
 
-# --- bodies that cannot be read ----------------------------------------------------------------
-
 BROKEN = [
     (b"", "not valid JSON"),
     (b"{", "line 1, column 2"),
@@ -101,9 +99,6 @@ def test_a_body_over_the_limit_is_refused(path: str) -> None:
 def test_every_route_demands_the_key_where_there_is_one(path: str) -> None:
     status, _ = post(path, {}, settings=Settings(api_key=SecretStr("secret"), shutdown_s=0.1))
     assert status == 401
-
-
-# --- fields that cannot be meant ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/fim/completions"])
@@ -326,9 +321,6 @@ def test_an_unknown_route_and_a_wrong_method_answer_json() -> None:
     assert error["code"] == "method_not_allowed"
 
 
-# --- the bytes of answers ----------------------------------------------------------------------
-
-
 async def answers(predictor: ScriptedPredictor) -> list[tuple[str, str]]:
     """Route and body of the answer to each of :data:`ASKED`."""
     found = []
@@ -363,8 +355,6 @@ def test_json_has_no_spaces_between_its_parts(error: Exception | None) -> None:
         for value in values(text):
             assert value == json.dumps(json.loads(value), separators=(",", ":")), path
 
-
-# --- anything at all ---------------------------------------------------------------------------
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

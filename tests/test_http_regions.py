@@ -246,9 +246,6 @@ def test_a_megabyte_for_mercury_is_answered(content: str) -> None:
     assert answer["choices"][0]["message"]["content"] == "None"
 
 
-# --- histories --------------------------------------------------------------------------------
-
-
 def test_one_torn_hunk_does_not_cost_the_others() -> None:
     text = (
         "--- a/a.py\n+++ b/a.py\n@@ -1,9 +1,9 @@\n-old\n+new\n"

@@ -148,9 +148,6 @@ async def test_refusals_are_counted() -> None:
     assert 'redraft_abstentions_total{reason="refused"} 1.0' in metrics.split("\n")
 
 
-# --- what the user did, told from hunks ----------------------------------------------------------
-
-
 def asked(
     lines: list[str], *edits: RecentEdit, path: str = "a.py", line: int = 0
 ) -> list[LineChange]:

@@ -155,8 +155,6 @@ def test_torn_prompts_and_markers_in_code_suggest_nothing(prompt: str) -> None:
     assert predictor.requests == []
 
 
-# --- zeta 2.1 ----------------------------------------------------------------------------------
-
 BLOCKS = ["a\nb\n", "c\nd\n", "e\nf"]
 
 
@@ -196,8 +194,6 @@ def test_zeta21_fills_an_empty_region() -> None:
     written = text(prompt, editing((1, 1, ["use std;"])))
     assert written == "<|marker_1|>use std;<|marker_2|>"
 
-
-# --- zeta 1 ------------------------------------------------------------------------------------
 
 EVENTS = "User edited src/lib.rs:\n```diff\n@@ -1,2 +1,2 @@\n fn a() {}\n-old\n+new\n\n```"
 

@@ -33,8 +33,6 @@ from support.fake_backend import (
     small_config,
 )
 
-# --- verification -----------------------------------------------------------------------------
-
 
 class Judge:
     """A causal pass that would write ``text`` and then END, ``p`` sure of each token."""
@@ -184,8 +182,6 @@ def test_judged_answers_end_at_the_token_and_line_limits() -> None:
     assert (tokens.text, tokens.finish) == ("ab\nc", "length")
 
 
-# --- lines too unlikely to show ----------------------------------------------------------------
-
 LINES = AnswerLimits(99, line_above=0.3)
 
 
@@ -329,9 +325,6 @@ def test_judged_candidates_differ_in_their_first_token_and_share_its_pass() -> N
     assert sequence.tokens == PROMPT[:-1]
 
 
-# --- several candidates -----------------------------------------------------------------------
-
-
 def packed(predict: Predict, count: int, plan: Plan = PLAIN) -> tuple[Completions, FakeSequence]:
     sequence, brief = sequence_over(predict)
     result = speculative.write(
@@ -408,9 +401,6 @@ def test_long_candidates_go_on_alone_and_leave_the_cache_as_it_was() -> None:
         "berry bush and much more",
     }
     assert sequence.tokens == PROMPT[:-1]
-
-
-# --- cancelling -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])

@@ -35,8 +35,6 @@ from support.predictor import ScriptedPredictor
 TOKEN = "a-token-of-these-tests"
 OPTIONS = {"initializationOptions": {"token": TOKEN}}
 
-# --- a server and its clients ------------------------------------------------------------------
-
 
 @contextlib.asynccontextmanager
 async def served(predictor: ScriptedPredictor | None = None) -> AsyncIterator[int]:
@@ -98,9 +96,6 @@ async def is_served(port: int) -> None:
     client.writer.close()
 
 
-# --- who knows the token -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("params", "head"),
     [
@@ -151,9 +146,6 @@ async def test_whoever_is_connected_is_sent_away_when_the_server_ends() -> None:
     assert await greeted.has_ended()
 
 
-# --- who does not ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("method", "params", "head", "says"),
     [
@@ -195,9 +187,6 @@ async def test_who_connects_and_says_nothing_is_sent_away(monkeypatch: pytest.Mo
             assert await client.has_ended()
         monkeypatch.undo()
         await is_served(port)
-
-
-# --- what is no language client ----------------------------------------------------------------
 
 
 def attack() -> bytes:
@@ -303,9 +292,6 @@ def test_a_header_out_of_order_ends_the_connection(stream: bytes, says: str) -> 
 def test_whatever_comes_first_nothing_gets_in_without_the_token(junk: bytes) -> None:
     with pytest.raises(Refused):
         let_in(junk + attack())
-
-
-# --- the token ---------------------------------------------------------------------------------
 
 
 def test_tokens_are_new_and_long() -> None:

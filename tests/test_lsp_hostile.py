@@ -23,8 +23,6 @@ def survives(client: LspClient) -> None:
     assert client.end() == 0
 
 
-# --- messages ----------------------------------------------------------------------------------
-
 SEVEN = b'{"jsonrpc": "2.0", "id": 7, "method": '
 
 
@@ -199,9 +197,6 @@ def test_notifications_with_nonsense_are_passed_over() -> None:
         survives(client)
 
 
-# --- frames ------------------------------------------------------------------------------------
-
-
 def read(stream: bytes) -> list[bytes]:
     """Return the messages of a stream."""
 
@@ -239,9 +234,6 @@ def test_lines_that_are_no_header_are_passed_over(junk: bytes) -> None:
 
 def test_a_message_that_ends_too_soon_ends_the_stream() -> None:
     assert read(b"Content-Length: 2\r\n\r\n{}Content-Length: 9\r\n\r\n{") == [b"{}"]
-
-
-# --- documents ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -321,9 +313,6 @@ def test_a_line_of_five_megabytes_gets_a_reason_and_not_a_hang() -> None:
         assert insert_texts(client.complete(0, 2_500_000)) == []
         client.status("file is too large")
         survives(client)
-
-
-# --- models ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,6 @@ from redraft.evals.latency.bench_editing import keystroke_overhead
 from redraft.lsp.editor.paths import shown_path
 from support.lsp import CODE, URI, insert_texts, lsp_client, opened
 
-# --- the main job ------------------------------------------------------------------------------
-
 
 def test_a_suggestion_comes_for_the_text_as_typed() -> None:
     with lsp_client("return 3.14 * r ** 2") as client:
@@ -71,9 +69,6 @@ def test_the_status_is_busy_while_the_model_thinks_and_sent_only_when_it_changed
         assert all(one != other for one, other in itertools.pairwise(told))
 
 
-# --- the traps of pygls ------------------------------------------------------------------------
-
-
 def test_trap_2_the_version_in_the_request_is_kept_and_a_stale_one_refused() -> None:
     with lsp_client("return r") as client:
         client.initialize()
@@ -108,9 +103,6 @@ def test_trap_6_cancelling_a_request_stops_the_model() -> None:
         assert client.answer(id_)["error"]["code"] == -32800
         client.await_event("cancelled")
         assert client.status("idle")["busy"] is False
-
-
-# --- one document, many requests ---------------------------------------------------------------
 
 
 def test_a_newer_request_stops_the_older_one_of_its_document() -> None:
@@ -165,9 +157,6 @@ def test_a_document_closed_while_thinking_gets_an_empty_answer() -> None:
         client.await_event("cancelled")
 
 
-# --- the model is not there yet ----------------------------------------------------------------
-
-
 def loading(progress: float) -> dict[str, Any]:
     return {"state": "loading", "model": "fake", "progress": progress}
 
@@ -198,9 +187,6 @@ def test_a_model_not_ready_answers_nothing_and_says_how_far_it_is() -> None:
         assert client.statuses() == ["model still loading 40 %"]
         assert "$/progress" not in [message.get("method") for message in client.messages]
         assert client.popups() == []
-
-
-# --- settings, folders, notebooks ----------------------------------------------------------------
 
 
 def test_settings_come_with_initialize_and_change_later() -> None:
@@ -304,9 +290,6 @@ def test_the_model_sees_paths_relative_to_the_innermost_folder(
     uri: str, language: str, expected: str
 ) -> None:
     assert shown_path(uri, FOLDERS, language) == expected
-
-
-# --- reports, transports -------------------------------------------------------------------------
 
 
 def test_all_reports_of_clients_are_understood() -> None:

@@ -8,9 +8,6 @@ from support.neovim import NeovimDesk, edits, ghost, needs_neovim, with_ghost_te
 pytestmark = needs_neovim
 
 
-# --- ghost text --------------------------------------------------------------------------------
-
-
 def test_typing_shows_ghost_text_and_tab_takes_it(desk: NeovimDesk) -> None:
     editor = with_ghost_text(desk)
     assert editor.lines() == ["total = 0", "name = "]  # only drawn, not written
@@ -88,9 +85,6 @@ def test_a_slow_model_holds_up_no_key(desk: NeovimDesk) -> None:
     desk.predictor.delay_s = 0
     editor.keys(" ")
     editor.sees("name =  str(total)")
-
-
-# --- Tab ---------------------------------------------------------------------------------------
 
 
 def test_tab_is_a_tab_where_nothing_is_shown(desk: NeovimDesk) -> None:

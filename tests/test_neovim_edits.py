@@ -267,9 +267,6 @@ def test_drawn_is_the_least_that_changes(desk: NeovimDesk) -> None:
     ]
 
 
-# --- in its place ------------------------------------------------------------------------------
-
-
 def test_jumping_and_accepting_go_on_in_insert_mode(desk: NeovimDesk) -> None:
     editor = desk.open(FAR, edits(CALL, ("3.14 * r", "pi * r")))
     editor.keys("ggf)i, pi")

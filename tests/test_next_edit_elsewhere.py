@@ -53,9 +53,6 @@ def renamed(text: str = FAR, **settings: object) -> Workbench:
     return desk
 
 
-# --- in the same file --------------------------------------------------------------------------
-
-
 def test_where_the_region_has_no_edit_the_call_further_down_is_asked_about() -> None:
     desk = renamed()
     ask = next_place(desk)
@@ -142,8 +139,6 @@ def test_a_slow_model_is_asked_about_one_place_only() -> None:
     there = desk.session.settle(first, NOTHING, desk.revision, 5_000.0, target=desk.revision)
     assert isinstance(desk.session.go_on(first, there), Abstain)
 
-
-# --- in other open documents -------------------------------------------------------------------
 
 CALLER = "from a import area\n\n\ndef show(r):\n    print(area(r))\n"
 
@@ -275,9 +270,6 @@ def test_the_same_edit_in_two_documents_is_two_suggestions() -> None:
     assert show.suggestion.uri != other.uri
 
 
-# --- Tab, Tab, Tab -----------------------------------------------------------------------------
-
-
 def model_of_a_rename(request: EditRequest) -> Prediction:
     """Renames the first ``total`` of the region it is asked about."""
     assert request.region is not None
@@ -330,9 +322,6 @@ def test_a_rename_goes_through_three_far_places_and_another_document(prefetch: b
     assert (asked == [2, 0, 0, 0]) == prefetch
 
 
-# --- what the editor reports -------------------------------------------------------------------
-
-
 def test_a_name_that_is_reported_undefined_is_a_place_to_look_at() -> None:
     desk = Workbench(FAR)
     line = FAR[: FAR.index("print(area(2))")].count("\n")
@@ -344,9 +333,6 @@ def test_a_name_that_is_reported_undefined_is_a_place_to_look_at() -> None:
     assert ask.request.diagnostics == told
     show = settle(desk, ask, rewrite(ask.request, "area(2)", "arena(2)"))
     assert isinstance(show, Show)
-
-
-# --- what is not imported ------------------------------------------------------------------------
 
 
 def test_a_name_that_nothing_imports_leads_to_the_imports() -> None:

@@ -12,8 +12,6 @@ from support.next_edits import edited, shown_edit
 from support.predictor import rewrite
 from support.workbench import URI, Workbench, reason, showing
 
-# --- after acceptance --------------------------------------------------------------------------
-
 
 def prefetch(desk: Workbench, show: Show, old: str, new: str) -> Ask | None:
     """What the model says beforehand about the text after acceptance."""
@@ -110,9 +108,6 @@ def test_nothing_is_computed_beforehand_where_that_is_switched_off() -> None:
     assert prefetch(desk, shown_edit(desk), "show(2)", "show(2, 3)") is None
 
 
-# --- what never comes back ---------------------------------------------------------------------
-
-
 def test_a_rejected_edit_is_never_shown_again() -> None:
     desk = edited()
     desk.session.rejected(shown_edit(desk).suggestion.id)
@@ -188,9 +183,6 @@ def test_an_edit_that_followed_from_what_is_undone_is_dropped() -> None:
     assert desk.outcomes == ["ignored"]
     desk.type(" ")
     assert isinstance(desk.consider_edit(), Ask)
-
-
-# --- outcomes ----------------------------------------------------------------------------------
 
 
 def by_the_document(desk: Workbench, show: Show) -> None:

@@ -45,14 +45,9 @@ def refused(
     return "" if objection is None else objection.reason
 
 
-# --- no use ------------------------------------------------------------------------------------
-
-
 def test_a_line_whose_bytes_are_no_unicode_is_never_written_back() -> None:
     assert "broken characters" in refused("# caf\ufffd: area(2)\n", "area(2)", "area(3)")
 
-
-# --- far away ----------------------------------------------------------------------------------
 
 LONG = "import os\n" + "x = 1\n" * 100 + "y = f(2)\n"
 
@@ -81,8 +76,6 @@ def test_imports_alone_are_changed_only_near_the_cursor(old: str, new: str) -> N
 def test_imports_with_something_else_may_be_further_away() -> None:
     assert refused(LONG, "import os", "import os\nLIMIT = 3", cursor=FAR_IMPORTS + 2) == ""
 
-
-# --- reversal ----------------------------------------------------------------------------------
 
 CHANGED = LineChange(0, ("def area(r):",), ("def area(r, pi):",))
 TYPED = LineChange(4, (), ("print(area(2))",))
@@ -171,9 +164,6 @@ def test_the_same_words_in_another_place_are_no_reversal() -> None:
     assert not undoes(edit(text, "surface(1)\nx", "area(1)\ny").edit, [done])
 
 
-# --- syntax ------------------------------------------------------------------------------------
-
-
 def syntax(text: str, old: str, new: str, path: str = "a.py", language: str = "python") -> str:
     here = replace(situation(text), path=path, language=language)
     objection = breaks_syntax(edit(text, old, new).edit, here)
@@ -208,9 +198,6 @@ def test_a_large_file_is_parsed_around_the_edit() -> None:
     assert syntax(large, "a + 3000", "a * 3000") == ""
     assert "syntax error" in syntax(large, "a + 5999", "a + (5999")
     assert "syntax error" in syntax(large, "def f0(a)", "def f0(a")
-
-
-# --- a suggestion while its document changes ---------------------------------------------------
 
 
 def followed(suggestion: Suggestion, text: str) -> tuple[str, str] | None:
@@ -291,9 +278,6 @@ def test_lines_that_come_or_go_as_a_whole_touch_no_other() -> None:
 
 def known(rejections: Rejections, suggestion: Suggestion) -> bool:
     return rejections.know(suggestion.uri, suggestion.edit)
-
-
-# --- rejections --------------------------------------------------------------------------------
 
 
 def test_a_rejected_edit_is_known_in_any_spacing_and_where_it_has_moved() -> None:

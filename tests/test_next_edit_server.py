@@ -38,9 +38,6 @@ def replace_line(client: LspClient, edit: dict[str, Any], version: int) -> None:
     client.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
 
 
-# --- the main job ------------------------------------------------------------------------------
-
-
 def test_the_edit_that_follows_the_last_one_is_offered_where_it_belongs() -> None:
     with edited(EDIT) as client:
         [edit] = client.edits(0, 14, 1)
@@ -82,9 +79,6 @@ def test_positions_are_utf16_and_line_ends_the_documents_own() -> None:
         assert edit["range"]["end"] == {"line": 5, "character": 18}
 
 
-# --- after acceptance --------------------------------------------------------------------------
-
-
 def test_an_answer_still_on_its_way_ahead_of_time_is_not_asked_for_twice() -> None:
     answers = [EDIT, {"edit": ["return 3.14", "return pi"]}, {"edit": ["nothing", "left"]}]
     with edited(*answers, delay_s=0.6) as client:
@@ -107,9 +101,6 @@ def test_rejection_stops_what_is_computed_ahead_of_time() -> None:
         client.status("you rejected a suggestion here")
 
 
-# --- ghost text beside it ----------------------------------------------------------------------
-
-
 def test_ghost_text_comes_first_and_the_next_edit_waits_for_it() -> None:
     with edited(", e", EDIT, delay_s=0.3) as client:
         ghost = client.ask_completion(0, 14, context={"triggerKind": 2})
@@ -126,9 +117,6 @@ def test_where_there_is_no_ghost_text_the_next_edit_comes() -> None:
         edit = client.ask_edit(0, 14, 1)
         assert insert_texts(client.answer(ghost)) == []
         assert len(client.answer(edit)["result"]["edits"]) == 1
-
-
-# --- other places, other documents -------------------------------------------------------------
 
 
 def next_edit(client: LspClient, version: int = 1, **fields: Any) -> dict[str, Any]:
@@ -192,9 +180,6 @@ def test_a_question_for_ghost_text_stops_the_search_for_an_edit(
         client.await_event("cancelled")
 
 
-# --- our own request ---------------------------------------------------------------------------
-
-
 def test_our_own_request_says_all_there_is_to_say() -> None:
     with edited(EDIT, settings={"prefetch": False}) as client:
         result = client.answer(client.ask_edit(0, 14, 1, method="redraft/nextEdit"))["result"]
@@ -223,9 +208,6 @@ def test_our_own_request_says_why_there_is_nothing() -> None:
         ):
             told = client.answer(client.ask_edit(0, 14, 1, method="redraft/nextEdit", **more))
             assert told["result"] == {"edits": [], "reason": expected, "revealable": False}
-
-
-# --- editors without either --------------------------------------------------------------------
 
 
 def code_action(client: LspClient, line: int, **context: Any) -> list[dict[str, Any]]:
@@ -265,9 +247,6 @@ def test_leaving_the_editor_is_noticed() -> None:
         client.status("the editor window is not active")
         client.notify("textDocument/didFocus", {"textDocument": {"uri": URI}})
         assert len(client.edits(0, 14, 1)) == 1
-
-
-# --- settings ----------------------------------------------------------------------------------
 
 
 def test_settings_are_fetched_when_the_connection_begins() -> None:

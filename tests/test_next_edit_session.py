@@ -11,8 +11,6 @@ from support.next_edits import CODE, edited, shown_edit
 from support.predictor import infill, rewrite
 from support.workbench import URI, Workbench, reason, showing, shown
 
-# --- what is asked -----------------------------------------------------------------------------
-
 
 def test_the_edit_just_made_goes_with_the_question() -> None:
     request = edited().ask_edit().request
@@ -28,9 +26,6 @@ def test_considering_does_not_end_the_edit_in_progress_and_asking_does() -> None
     assert desk.session.history.in_progress(URI)
     desk.ask_edit()
     assert not desk.session.history.in_progress(URI)
-
-
-# --- when to ask -------------------------------------------------------------------------------
 
 
 def test_nothing_is_asked_before_anything_was_edited_unless_asked_to() -> None:
@@ -93,9 +88,6 @@ def test_next_edits_can_be_switched_off_alone() -> None:
     assert isinstance(desk.consider(), Ask)
 
 
-# --- ghost text and next edit together ---------------------------------------------------------
-
-
 def test_ghost_text_that_is_shown_comes_first() -> None:
     desk = edited()
     desk.answer(" -> float")
@@ -123,9 +115,6 @@ def test_whoever_goes_on_typing_elsewhere_gets_ghost_text_again() -> None:
     shown_edit(desk)
     desk.type(", e")
     assert isinstance(desk.consider(), Ask)
-
-
-# --- what is kept ------------------------------------------------------------------------------
 
 
 def test_that_there_is_no_edit_is_kept_as_well() -> None:
@@ -214,9 +203,6 @@ def test_an_answer_overtaken_by_a_change_in_its_place_is_dropped() -> None:
     prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
     desk.session.settle(ask, prediction, desk.revision, 50, lambda: desk.text)
     assert isinstance(desk.consider_edit(), Ask)
-
-
-# --- what is never shown -----------------------------------------------------------------------
 
 
 def test_ghost_text_that_was_just_deleted_is_not_offered_again() -> None:

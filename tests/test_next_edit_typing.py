@@ -149,9 +149,6 @@ def test_ghost_text_keeps_the_history_too() -> None:
     assert desk.session.complete(desk.ask(invoked=True)).request.edits == before
 
 
-# --- the whole server, in simulated time ---------------------------------------------------------
-
-
 def typed(text: str, latency_ms: float) -> tuple[list[EditRequest], list[dict[str, Any]]]:
     """``text`` typed as another parameter, with a question at every key: what the model was asked,
     and what the client was answered. The model knows what follows once it sees the whole edit."""

@@ -105,9 +105,6 @@ def nothing_left(guard: Guard, home: Path) -> None:
     assert not [name for name in found if "onnxruntime" in name or name.endswith("deviceid")]
 
 
-# --- real processes ------------------------------------------------------------------------------
-
-
 def test_a_completion_sends_nothing(guard: Guard, home: Path, source: Path) -> None:
     finished(guard, "complete", f"{source}:2:12", "--max-tokens", 4)
     nothing_left(guard, home)
@@ -164,8 +161,6 @@ def test_an_evaluation_sends_nothing(
     assert len(run.read_text().splitlines()) == 2  # what the run is, and its one gap
     nothing_left(guard, home)
 
-
-# --- the guard itself ----------------------------------------------------------------------------
 
 #: Goes to an address that is nobody's (RFC 5737) by UDP: to be connected, no packet is needed.
 CONNECTS = (
@@ -228,9 +223,6 @@ def test_questions_for_names_are_outgoing_and_loopback_is_not() -> None:
     ]
     assert outside("::ffff:192.0.2.1", 443) and not outside("::ffff:127.0.0.1", 443)
     assert outside("example.org", 0) and not outside("localhost", 0)
-
-
-# --- one place -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("package", ["model", "lsp", "server", "evals"])

@@ -163,9 +163,6 @@ def test_a_message_that_says_nothing_of_the_line_proposes_nothing(message: str) 
     assert proposed((), "a = b", diagnostics=(far,)) == []
 
 
-# --- what cannot stand there ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("before", "begun", "wrong"),
     [
@@ -182,9 +179,6 @@ def test_nothing_is_put_where_it_cannot_stand(
     before: str, begun: tuple[str, str], wrong: str
 ) -> None:
     assert not [text for text in texts(before, before.replace(*begun, 1)) if wrong in text]
-
-
-# --- order ---------------------------------------------------------------------------------------
 
 
 def test_a_definition_comes_first_then_uses_downwards_and_then_those_above() -> None:
@@ -214,8 +208,6 @@ def test_a_rename_begun_at_a_use_goes_to_the_definition_and_on_from_there() -> N
     assert "total" not in text
     assert seen[0] == 0 and sorted(seen[1:]) == seen[1:]
 
-
-# --- syntax errors -------------------------------------------------------------------------------
 
 CALL = "handler(\n    first,\n    second,\n)\n\n"
 BEGUN = CALL.replace("    second", "    key=value,\n    second")

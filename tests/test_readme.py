@@ -76,9 +76,6 @@ def test_every_promise_names_tests_that_exist() -> None:
         assert (ROOT / link).exists(), link
 
 
-# --- documents name what is there ------------------------------------------------------------
-
-
 def in_backticks(document: Path) -> Iterator[str]:
     """Yield the words that a document sets as code within a line."""
     text = re.sub(r"^```.*?^```", "", document.read_text(encoding="utf-8"), flags=re.M | re.S)

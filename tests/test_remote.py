@@ -57,8 +57,6 @@ def through(
     return asyncio.run(run())
 
 
-# --- the JSON of requests -------------------------------------------------------------------------
-
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
 
 
@@ -158,9 +156,6 @@ def test_every_error_is_known_where_nothing_else_is_imported() -> None:
     told = "error_from_json({'error': {'code': 'context_length_exceeded', 'message': 'too long'}})"
     code = f"from redraft.model.wire import error_from_json; print({told}.http_status)"
     assert python(code).stdout.strip() == "400"
-
-
-# --- over a connection ----------------------------------------------------------------------------
 
 
 def test_a_prediction_comes_back_as_it_was() -> None:

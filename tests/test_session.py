@@ -12,8 +12,6 @@ from redraft.model.records import LEAST_LOG
 from support.predictor import infill
 from support.workbench import Workbench, asking, reason, shown
 
-# --- what is asked -----------------------------------------------------------------------------
-
 
 def test_the_request_holds_the_document_and_the_settings() -> None:
     desk = Workbench(max_tokens=32, quality="high", context_tokens=1024)
@@ -84,9 +82,6 @@ def test_the_debounce_makes_up_for_the_models_latency() -> None:
     assert desk.ask().delay_ms == pytest.approx(40)
 
 
-# --- debounce ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("outcomes", "latency_ms", "now_s", "expected"),
     [
@@ -107,9 +102,6 @@ def test_rejections_lengthen_and_acceptances_shorten_the_debounce(
     for outcome in outcomes:
         debounce.note(outcome, 0)
     assert debounce.delay_ms(100, latency_ms, now_s) == pytest.approx(expected)
-
-
-# --- what still holds --------------------------------------------------------------------------
 
 
 def test_typing_the_suggestion_shrinks_it_and_asks_nothing() -> None:
@@ -163,9 +155,6 @@ def test_the_same_text_and_cursor_have_the_same_answer() -> None:
     assert "nothing to add" in reason(desk.consider())  # the absence of one is kept as well
     desk.erase(3)
     assert shown(desk.consider()) == "return x"
-
-
-# --- never -------------------------------------------------------------------------------------
 
 
 def test_a_long_line_elsewhere_does_no_harm() -> None:

@@ -11,8 +11,6 @@ from support.next_edits import edited
 from support.predictor import infill
 from support.workbench import URI, Workbench, asking, reason, shown
 
-# --- what is shown -----------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("completion", "after", "expected"),
@@ -82,9 +80,6 @@ def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> No
 
 def test_the_next_candidate_is_shown_where_the_best_cannot_be() -> None:
     assert shown(Workbench().answer("   ", "return x")) == "return x"
-
-
-# --- outcomes ----------------------------------------------------------------------------------
 
 
 def taken(desk: Workbench) -> None:
@@ -196,9 +191,6 @@ def test_a_late_report_marks_what_was_accepted() -> None:
     desk.session.accepted("redraft-1")
     desk.clock.now += 2
     assert [edit.accepted for edit in desk.session.history.edits()] == [True]
-
-
-# --- settings ----------------------------------------------------------------------------------
 
 
 def test_settings_are_read_in_either_spelling_and_under_their_key() -> None:

@@ -97,9 +97,6 @@ def test_reverting_to_a_state_in_between_keeps_what_came_before() -> None:
     assert changed(desk) == [FIRST]
 
 
-# --- two steps, one change -----------------------------------------------------------------------
-
-
 def test_a_word_deleted_and_another_written_is_one_change() -> None:
     desk = Workbench(CODE)
     put(desk, 3, 0, 7, "")  # cw, and a while to think
@@ -142,9 +139,6 @@ def test_edits_of_other_places_files_and_people_stay_apart() -> None:
         RecentEdit("a.py", 4, "-x\n+c\n"),
     ):
         assert joined([one, other]) == (one, other)
-
-
-# --- before the server was there -----------------------------------------------------------------
 
 
 def opened(

@@ -16,9 +16,6 @@ def names(*diffs: str) -> list[tuple[str, str]]:
     return [(one.name, one.why) for one in touched(edits)]
 
 
-# --- names -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("diff", "expected"),
     [
@@ -92,9 +89,6 @@ def test_no_diff_whatever_is_an_error(diff: str) -> None:
 )
 def test_a_definition_is_told_from_a_use(line: str, is_definition: bool) -> None:
     assert defines(line, "area") == is_definition
-
-
-# --- places ------------------------------------------------------------------------------------
 
 
 def a_file(path: str, text: str, language: str = "python") -> OpenText:

@@ -35,9 +35,6 @@ BACK = ("def area_of" + BODY, "def area" + BODY + "    return width * height\n")
 CALL = ("print(area(1, 2))", "print(area_of(1, 2))")
 
 
-# --- in the session ------------------------------------------------------------------------------
-
-
 class Renaming(Workbench):
     """The name of the function is deleted, and another typed in its place."""
 
@@ -166,9 +163,6 @@ def test_a_call_may_be_named_as_before_where_the_user_did_so_with_the_definition
     assert isinstance(desk.edit(*reversed(CALL)), Show)
 
 
-# --- where a name is gone ------------------------------------------------------------------------
-
-
 def gone(text: str, word: str) -> Workbench:
     desk = Workbench(text)
     desk.cursor = text.index(word) + len(word)
@@ -198,8 +192,6 @@ def test_an_edit_that_takes_something_away_goes_when_the_user_types_something_th
     desk.type("a")
     assert not isinstance(desk.consider_edit(), Show)
 
-
-# --- over the protocol ---------------------------------------------------------------------------
 
 Changes = Callable[[str, str, int], list[dict[str, Any]]]
 

@@ -89,9 +89,6 @@ def project(vscode: Studio, tmp_path: Path, request: pytest.FixtureRequest) -> O
     return opened
 
 
-# --- ghost text ------------------------------------------------------------------------------
-
-
 def test_ghost_text_is_typed_through_and_taken_with_tab(project: Open) -> None:
     with project("math.sqrt(r)\n    return s / 2") as w:
         w.go_to(4, 13)
@@ -186,9 +183,6 @@ def test_tab_in_a_snippet_goes_to_its_next_field(project: Open) -> None:
         w.type("2")
         w.until("document.querySelector('.view-lines').textContent.includes('2)')")
         assert w.saved("a.py").split("\n")[9].strip() == "f(1, 2)"
-
-
-# --- next edits ------------------------------------------------------------------------------
 
 
 def test_a_changed_signature_brings_tab_by_tab_the_edits_that_follow(project: Open) -> None:
@@ -319,9 +313,6 @@ def test_the_status_bar_says_why_nothing_is_shown_and_the_list_leads_there(proje
         w.await_ghost("value = 1")
 
 
-# --- the server, and being left alone ------------------------------------------------------------
-
-
 def test_snoozing_brings_nothing_until_woken(project: Open) -> None:
     with project("math.pi") as w:
         w.command("Redraft: Snooze for 5 Minutes")
@@ -447,9 +438,6 @@ def test_the_menu_says_why_and_switches_a_language_off(project: Open) -> None:
         w.until(f"!{STATUS}.includes('switched off')")
         w.await_ready()
         assert _server_of(w).pid != before
-
-
-# --- large files ---------------------------------------------------------------------------------
 
 
 def test_in_ten_thousand_lines_keys_arrive_and_ghost_text_is_shown(project: Open) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# --- Mercury ---------------------------------------------------------------------------------
-
 
 def mercury_as_cursortab(
     before: list[str], region: list[str], after: list[str], history: str = "", snippets: str = ""
@@ -47,9 +45,6 @@ def mercury_applied(content: str) -> str | None:
     """The new region as a Mercury client reads it; ``None``: no edit."""
     text = content.removeprefix("```\n").removesuffix("\n```")
     return None if text == "None" else text
-
-
-# --- zeta ------------------------------------------------------------------------------------
 
 
 def zeta2_as_zed(before: str, region: str, after: str, cursor: int, context: str = "") -> str:
@@ -120,9 +115,6 @@ def zeta1_applied(answer: str) -> str:
     return text.partition("\n<|editable_region_end|>")[0]
 
 
-# --- Sweep -----------------------------------------------------------------------------------
-
-
 def sweep_as_zed(window: str, original: str = "", sections: str = "") -> str:
     def ended(text: str) -> str:
         return text if text.endswith("\n") else f"{text}\n"
@@ -148,8 +140,6 @@ def sweep_as_cursortab(file: list[str], first: int, last: int, row: int, column:
         f"<|file_sep|>updated/{span}\n{written}"
     )
 
-
-# --- llama.cpp -------------------------------------------------------------------------------
 
 #: As llama.vim writes it.
 VIM: dict[str, Any] = {
