@@ -168,9 +168,7 @@ prompts = st.lists(st.integers(0, 1), min_size=1, max_size=12).map(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(prompts, max_size=12), st.sampled_from([0, 600, 3_000, 100_000]))
-def test_a_cached_prompt_holds_exactly_what_computing_it_afresh_gives(
-    history: list[list[int]], budget: int
-) -> None:
+def test_a_cached_prompt_equals_computing_it_afresh(history: list[list[int]], budget: int) -> None:
     backend = BookBackend()
     cache = PrefixCache(backend, budget)
     for tokens in history:

@@ -81,9 +81,7 @@ def file(tmp_path: Path) -> Path:
         (1 / 6_000, 0.0, 8_192), (1e-7, 0.0, 32_768), (1e-4, 0.0, 8_192), (1e-4, 1e-7, 4_096),
     ],
 )  # fmt: skip
-def test_the_budget_is_the_largest_that_is_read_in_time(
-    token_s: float, growth_s: float, budget: int
-) -> None:
+def test_the_budget_is_the_largest_in_time(token_s: float, growth_s: float, budget: int) -> None:
     assert Calibration(0, PrefillSpeed(token_s, growth_s)).context_tokens() == budget
 
 
@@ -262,9 +260,7 @@ def started(widths: str) -> str:
         ),
     ],
 )
-def test_a_file_that_is_damaged_or_not_believed_means_measuring_again(
-    start: Starts, content: str
-) -> None:
+def test_a_damaged_or_odd_file_means_measuring_again(start: Starts, content: str) -> None:
     start.file.parent.mkdir()
     start.file.write_text(content, "utf-8")
     assert start(30).widths == {1: 30}

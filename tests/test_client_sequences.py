@@ -95,9 +95,7 @@ def play(client: LspClient, steps: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("name", OVER_LSP)
-def test_a_client_gets_what_it_asks_for_and_no_popup(
-    name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_client_gets_its_answer_and_no_popup(name: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "redraft.lsp.connection.client")
     told = sequence(name)
     model = told["model"]

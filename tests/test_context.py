@@ -179,9 +179,7 @@ def test_the_prompt_drops_none_of_the_pieces(budget: int) -> None:
 
 @PATIENT
 @given(st.text("total_price(Cart.add_item) =:'", max_size=30))
-def test_typing_within_a_line_changes_neither_pieces_nor_what_is_before_the_region(
-    text: str,
-) -> None:
+def test_typing_in_a_line_changes_neither_pieces_nor_prefix(text: str) -> None:
     context, seen = Context(indexer_of(FILES)), view()
     first = context.gather(seen)
     start = tokens_of(seen, first)

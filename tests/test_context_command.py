@@ -86,9 +86,7 @@ def test_outside_a_repository_it_is_the_folder_at_hand(
 
 
 @pytest.mark.usefixtures("spawn")
-def test_it_prints_pieces_reasons_and_costs(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_prints_pieces_reasons_costs(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # An empty folder of models: costs are estimates then.
     code, out, err = call(
         *("context", f"{workspace / 'shop' / 'main.py'}:{LINE}:5", "--budget", "1024"),

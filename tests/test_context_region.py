@@ -74,9 +74,7 @@ def test_what_does_not_fit_is_shown_around_the_cursor() -> None:
     st.integers(0, 60),
     st.floats(20, 500),
 )
-def test_the_region_always_holds_the_cursor_and_keeps_its_budget(
-    lines: list[str], line: int, tokens: float
-) -> None:
+def test_the_region_holds_cursor_and_budget(lines: list[str], line: int, tokens: float) -> None:
     lines = lines or [""]
     line = min(line, len(lines) - 1)
     found = choose(lines, line, tree("\n".join(lines)), tokens)

@@ -49,9 +49,7 @@ def reporting(desk: Workbench, message: str, where: str, severity: int = 1) -> N
         ("Expected 3 arguments, but got 2.", "area(1, 1)"),
     ],
 )
-def test_the_place_of_an_error_that_the_edit_caused_is_asked_about_first(
-    message: str, where: str
-) -> None:
+def test_the_place_of_an_error_from_the_edit_comes_first(message: str, where: str) -> None:
     desk = with_a_parameter()
     reporting(desk, message, where)
     ask = desk.ask_edit()
@@ -170,9 +168,7 @@ def test_a_function_that_calls_the_changed_one_may_get_its_parameter() -> None:
         ("show()", "show(depth)", True),
     ],
 )
-def test_a_parameter_that_its_function_uses_is_not_taken_away(
-    old: str, new: str, is_shown: bool
-) -> None:
+def test_a_parameter_in_use_is_not_taken_away(old: str, new: str, is_shown: bool) -> None:
     at = AREA.index(f"def {old}") + len("def ")
     made = Edit(AREA, at, at + len(old), new)
     request = EditRequest("next_edit", "a.py", AREA, at, "python")

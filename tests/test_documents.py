@@ -64,9 +64,7 @@ def test_changes_give_the_text_the_client_has(
 
 
 @given(texts, places)
-def test_a_position_finds_the_same_place_in_the_engines_text(
-    text: str, place: tuple[int, int]
-) -> None:
+def test_a_position_finds_its_place_in_the_engines_text(text: str, place: tuple[int, int]) -> None:
     document = Document(URI, text)
     index = document.index(Position(*place))
     back = document.clamped(Position(*place))

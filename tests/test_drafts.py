@@ -184,9 +184,7 @@ def written(
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("prices", [None, INT8, WIDE])
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_drafts_change_no_token_of_an_answer(
-    seed: int, prices: PassPrices | None, temperature: float
-) -> None:
+def test_drafts_change_no_token(seed: int, prices: PassPrices | None, temperature: float) -> None:
     alone, passes, counts = written(seed, AUTOREGRESSIVE, prices, temperature=temperature)
     assert counts == () and len(passes) == len(alone)
     drafted, log, counts = written(

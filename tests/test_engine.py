@@ -42,9 +42,7 @@ def predicted(script: Predict, request: EditRequest = REQUEST) -> Prediction:
     ("text", "written"),
     [("def f():\n|    return a\n", "    a = 1\n"), ("def f():\n|\n", "    a = 1")],
 )
-def test_lines_above_a_line_end_with_a_break_where_the_next_was_too_unlikely(
-    text: str, written: str
-) -> None:
+def test_lines_above_a_line_end_with_a_break_before_a_cut(text: str, written: str) -> None:
     cursor = text.index("|")
     request = dataclasses.replace(REQUEST, text=text.replace("|", ""), cursor=cursor)
     lines = "    a = 1\n    b = 2222222222\n"
@@ -106,9 +104,7 @@ def test_an_infill_of_nothing_is_told_with_its_reason() -> None:
     ("written", "max_lines", "says"),
     [("\n\nprint(area(2, 3))\n", 2, "follows the cursor"), ("\n\n", 1, "new line")],
 )
-def test_an_infill_that_adds_nothing_says_what_it_was(
-    written: str, max_lines: int, says: str
-) -> None:
+def test_an_infill_that_adds_nothing_says_so(written: str, max_lines: int, says: str) -> None:
     request = dataclasses.replace(REQUEST, cursor=TEXT.index("\nprint"), max_lines=max_lines)
     prediction = predicted(Script(ids(written)), request)
     assert prediction.candidates == ()

@@ -106,9 +106,7 @@ async def test_another_model_gets_an_engine_of_its_own(settings: Settings) -> No
         kill(second_pid)
 
 
-async def test_a_request_survives_the_kill_of_its_engine(
-    settings: Settings, tmp_path: Path
-) -> None:
+async def test_a_request_survives_a_killed_engine(settings: Settings, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     async with client(settings) as joined:
         asking = asyncio.create_task(pid_of(joined, "<hold once>"))

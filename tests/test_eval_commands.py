@@ -117,9 +117,7 @@ def test_gaps_of_held_out_files(tiny: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_baselines_are_judged_like_models(
-    tiny: Path, human_eval: Path, commits: Path, tmp_path: Path
-) -> None:
+def test_baselines_are_judged(tiny: Path, human_eval: Path, commits: Path, tmp_path: Path) -> None:
     runs = [tmp_path / f"{name}.jsonl" for name in ("none", "copy", "quiet")]
     redraft("infill", "--human-eval", human_eval, "--weights", tiny, "--baseline", "none",
             "--out", runs[0])  # fmt: skip

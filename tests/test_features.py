@@ -116,9 +116,7 @@ def edit_of(old: str, new: str) -> RecentEdit:
         ),
     ],
 )
-def test_a_name_that_was_put_in_and_taken_out_again_is_told(
-    edits: tuple[RecentEdit, ...], undone: bool
-) -> None:
+def test_a_name_put_in_and_taken_out_is_told(edits: tuple[RecentEdit, ...], undone: bool) -> None:
     assert features("size * 2", edits=edits)["undone"] == undone
     assert features("Size * 2", edits=edits)["undone"] == undone  # in whatever case
     assert features("'no size'", edits=edits)["undone"] == undone

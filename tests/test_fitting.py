@@ -190,9 +190,7 @@ def test_what_is_left_open_is_closed_from_the_inside_out() -> None:
         ("x", '"', False),
     ],
 )
-def test_an_editor_closes_what_was_typed_and_nothing_else(
-    typed: str, behind: str, right: bool
-) -> None:
+def test_an_editor_closes_only_what_was_typed(typed: str, behind: str, right: bool) -> None:
     assert closes(typed, behind) == right
 
 

@@ -342,9 +342,7 @@ def test_the_window_before_the_newest_edit_is_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("region", "expected"), [((0, 2), ["a", "b"]), ((2, 4), ["c"]), ((4, 6), ["d", "e"])]
 )
-def test_a_window_beside_an_insertion_moves_with_it(
-    region: tuple[int, int], expected: list[str]
-) -> None:
+def test_a_window_moves_with_an_insertion(region: tuple[int, int], expected: list[str]) -> None:
     request = EditRequest(
         "next_edit", "a", "a\nb\nc\nnew\nd\ne", 0, edits=(RecentEdit("a", 2, " c\n+new\n"),)
     )

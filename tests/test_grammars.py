@@ -125,9 +125,7 @@ SCHEMA = {
 
 @pytest.mark.parametrize("verifier", ["ar", "none"])
 @pytest.mark.parametrize("max_tokens", [24, 33, 60])
-def test_an_answer_that_runs_out_of_tokens_is_brought_to_its_end(
-    verifier: str, max_tokens: int
-) -> None:
+def test_an_answer_out_of_tokens_is_brought_to_its_end(verifier: str, max_tokens: int) -> None:
     grammar = Grammar("json_schema", json.dumps(SCHEMA))
     for seed in range(5):
         (draft,) = write(grammar, Noise(seed), verifier, max_tokens).drafts

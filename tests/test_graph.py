@@ -37,9 +37,7 @@ def shape(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_graphs_pass_the_checker_and_shape_inference(
-    variant: str, shape: str, tmp_path: Path
-) -> None:
+def test_graphs_pass_checker_and_inference(variant: str, shape: str, tmp_path: Path) -> None:
     config = shaped(shape)
     store(config, variant, tmp_path)
     for form in forms_of(config):
@@ -91,9 +89,7 @@ def test_denoise_equals_the_reference(shape: str, cached: int, placed: int, tmp_
 
 
 @pytest.mark.parametrize("variant", ["q8", "int8", "fp16"])
-def test_quantised_variants_stay_near_the_reference(
-    shape: str, variant: str, tmp_path: Path
-) -> None:
+def test_quantised_variants_stay_near(shape: str, variant: str, tmp_path: Path) -> None:
     config = shaped(shape)
     store(config, variant, tmp_path)
     backend = runtime.OnnxBackend(tmp_path, provider="CPU", threads=1)

@@ -105,9 +105,7 @@ def test_a_line_half_typed_keeps_what_stands_behind_the_cursor() -> None:
 
 
 @given(st.integers(0, 99), st.integers(0, 20))
-def test_a_block_half_written_and_its_rest_are_the_beginning_of_the_hunk(
-    seed: int, length: int
-) -> None:
+def test_a_half_written_block_and_its_rest_begin_the_hunk(seed: int, length: int) -> None:
     hunk = LineChange(2, ("a", "b"), tuple(f"line {i}" for i in range(length)))
     found = begin_block(hunk, random.Random(seed))
     assert (found is None) == (length < 3)

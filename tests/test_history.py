@@ -48,9 +48,7 @@ def test_typing_does_not_rewrite_the_history(desk: Workbench) -> None:
 
 
 @pytest.mark.parametrize(("line", "edits"), [(18, 1), (19, 2)])
-def test_edits_within_eight_lines_and_a_second_are_one(
-    desk: Workbench, line: int, edits: int
-) -> None:
+def test_edits_within_lines_and_a_second_merge(desk: Workbench, line: int, edits: int) -> None:
     desk.put(9, 0, 0, "x")
     desk.put(line, 0, 0, "y")
     desk.history.flush(URI)
@@ -139,9 +137,7 @@ def test_going_back_to_a_state_on_the_way_is_undoing(desk: Workbench) -> None:
 
 
 @pytest.mark.parametrize("written", ["    ", "\t\t", "()", '""', "\n    "])
-def test_one_key_that_leads_back_to_an_earlier_text_is_no_undo(
-    desk: Workbench, written: str
-) -> None:
+def test_one_key_back_to_an_earlier_text_is_no_undo(desk: Workbench, written: str) -> None:
     assert desk.put(10, 0, 0, written) == "edit"  # Tab, a bracket, or Enter
     end = Position(11, 4) if "\n" in written else Position(10, len(written))
     backspace = ContentChange("", Range(Position(10, 0), end))

@@ -256,9 +256,7 @@ def test_what_hooks_and_traces_leave_in_the_environment_reaches_no_git(
     assert not trap.mark.exists()
 
 
-def test_git_without_git_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_git_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InstallError, match="install it"):
         git.ask(tmp_path, "ls-files", within_s=30, most_bytes=1)

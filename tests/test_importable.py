@@ -218,9 +218,7 @@ def test_what_only_looks_importable_is_not_told(
     ],
 )
 @pytest.mark.usefixtures("spawn")
-def test_a_package_hands_on_what_it_takes_at_its_top(
-    tmp_path: Path, init: str, wanted: str
-) -> None:
+def test_a_package_hands_on_its_imports(tmp_path: Path, init: str, wanted: str) -> None:
     files = {"eng/__init__.py": init, "eng/core.py": "class Engine: ...\n"}
     assert told(tmp_path, files, "main.py", "", "Engine")["Engine"].module == wanted
 

@@ -74,9 +74,7 @@ def test_a_folder_below_the_repository_has_paths_of_its_own(tmp_path: Path) -> N
     assert paths(tmp_path / "src") == ["b.py"]
 
 
-def test_without_git_ignore_files_are_heeded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ignore_files_hold_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     write(tmp_path, a_py="", src__b_py="", src__gen__c_py="", out__d_py="", src__keep_py="")
     write(tmp_path, node_modules__x_js="", deep__out__e_py="")

@@ -222,9 +222,7 @@ def test_likely_lines_stay_and_the_unlikely_one_ends_the_answer_on_canvases_too(
         ("a\nb:\nc", [0.9] * 6, None),
     ],
 )
-def test_the_head_of_a_block_is_cut_together_with_its_body(
-    text: str, sure: list[float], cut: int | None
-) -> None:
+def test_a_block_is_cut_with_its_body(text: str, sure: list[float], cut: int | None) -> None:
     tokens = [char.encode() for char in text]
     assert sure_part(tokens, sure, 0, AnswerLimits(99, line_above=0.3, openers=(":", "{"))) == cut
 
@@ -240,9 +238,7 @@ def test_the_head_of_a_block_is_cut_together_with_its_body(
         ("ab\n\nc", [0.9, 0.9, 0.9, 0.9, 0.1], 2),  # a blank line goes with the one behind it
     ],
 )
-def test_the_sure_part_ends_before_the_first_unlikely_line(
-    text: str, sure: list[float], cut: int | None
-) -> None:
+def test_it_ends_before_an_unlikely_line(text: str, sure: list[float], cut: int | None) -> None:
     tokens = [char.encode() for char in text]
     assert sure_part(tokens, sure, 0, LINES) == cut
     assert sure_part(tokens, sure, 0, AnswerLimits(99)) is None
@@ -263,9 +259,7 @@ def test_a_break_in_one_token_with_the_text_before_it_ends_a_line_too() -> None:
         ("\nab", -0.5, 0),  # a blank one is none
     ],
 )
-def test_what_gets_too_unlikely_as_a_whole_ends_before_its_line(
-    text: str, least: float, cut: int | None
-) -> None:
+def test_an_unlikely_whole_ends_before_its_line(text: str, least: float, cut: int | None) -> None:
     tokens = [char.encode() for char in text]
     limits = AnswerLimits(99, total_above=least)
     assert sure_part(tokens, [0.8] * len(tokens), 0, limits) == cut
@@ -355,9 +349,7 @@ def test_candidates_begin_with_the_likeliest_first_tokens() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("quality", ["low", "medium", "high"])
-def test_the_first_row_of_a_packed_pass_is_what_a_single_one_writes(
-    seed: int, quality: str
-) -> None:
+def test_the_first_packed_row_is_what_a_single_pass_writes(seed: int, quality: str) -> None:
     plan = plan_for("low" if quality == "low" else "medium" if quality == "medium" else "high")
     noise = Noise(seed, scale=4.0)
     single, _, _ = write(noise, plan, limits=AnswerLimits(max_tokens=20))

@@ -77,9 +77,7 @@ def test_a_spread_has_median_and_percentile(values: list[float], p50: float, p95
 
 
 @pytest.mark.usefixtures("spawn")
-def test_figures_name_the_commit_of_the_code_and_whether_it_was_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figures_name_commit_and_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def git(*arguments: str) -> str:
         who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
         told = subprocess.check_output(["git", *who, *arguments], cwd=tmp_path, text=True)

@@ -129,9 +129,7 @@ def test_four_prompts_of_the_budget_are_kept(model: Model) -> None:
     assert sum(buffer.capacity for buffer in model.backend._pool.free) == 0
 
 
-def test_passes_are_priced_where_drafts_are_judged(
-    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_passes_are_priced(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "cache_dir", lambda: tmp_path)
     filler = FixedConfig(model.backend, replace(model.backend.config, verifier="none"))
     assert load._calibrated(filler, "a 0", None)[1] is None

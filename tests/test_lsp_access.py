@@ -160,9 +160,7 @@ async def test_whoever_is_connected_is_sent_away_when_the_server_ends() -> None:
         ("workspace/executeCommand", RECORD | OPTIONS, "", "needs its token"),
     ],
 )
-async def test_a_client_without_the_token_is_told_and_sent_away(
-    method: str, params: Any, head: str, says: str
-) -> None:
+async def test_a_wrong_token_is_sent_away(method: str, params: Any, head: str, says: str) -> None:
     async with served() as port:
         client = await Client.to(port)
         client.writer.write(framed(method, params, head, 7))

@@ -246,9 +246,7 @@ def test_a_message_that_ends_too_soon_ends_the_stream() -> None:
         [{"range": TURNED, "text": "x"}],
     ],
 )
-def test_after_an_unreadable_change_nothing_is_suggested_until_the_text_comes_anew(
-    changes: Any,
-) -> None:
+def test_after_an_unreadable_change_only_a_whole_text_is_used(changes: Any) -> None:
     with opened("return r") as client:
         document = {"uri": URI, "version": 2}
         client.notify(

@@ -286,9 +286,7 @@ FOLDERS = ("file:///w/project", "file:///w/project/inner", "file:///C%3A/code")
         ("", "", "untitled"),
     ],
 )
-def test_the_model_sees_paths_relative_to_the_innermost_folder(
-    uri: str, language: str, expected: str
-) -> None:
+def test_paths_are_relative_to_the_innermost_folder(uri: str, language: str, expected: str) -> None:
     assert shown_path(uri, FOLDERS, language) == expected
 
 

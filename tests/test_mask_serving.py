@@ -49,9 +49,7 @@ def chain(masks: MaskGuesses, count: int, before: int) -> tuple[list[int], list[
 
 @pytest.mark.parametrize("variant", ["fp32", "q8", "int8"])
 @pytest.mark.parametrize("laid", [row(0, 3), row(2, 3), row(3, 2, (0, 3))])
-def test_the_judge_says_the_same_with_and_without_masks(
-    variant: str, laid: Rows, tmp_path: Path
-) -> None:
+def test_the_judge_says_the_same_without_masks(variant: str, laid: Rows, tmp_path: Path) -> None:
     sequence = opened(store(CONFIG, variant, tmp_path))
     out = judged(sequence, laid)
     assert (
@@ -67,9 +65,7 @@ def test_the_judge_says_the_same_with_and_without_masks(
     assert np.array_equal(after.target_logprob, again.target_logprob)
 
 
-def test_infills_with_masks_and_branches_of_edits_take_turns_on_one_sequence(
-    tmp_path: Path,
-) -> None:
+def test_infills_with_masks_and_edits_take_turns_on_a_sequence(tmp_path: Path) -> None:
     """What each asks of the same graph has other names, and as many."""
     sequence, laid, tokens = opened(store(CONFIG, "int8", tmp_path)), row(2, 3), some_tokens(4)
     depths, sees = np.arange(4), np.tril(np.ones((4, 4), np.bool_))

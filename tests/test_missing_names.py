@@ -133,9 +133,7 @@ def test_a_name_that_stood_in_the_file_needs_no_import() -> None:
 @pytest.mark.parametrize(
     ("written", "family"), [("re.sub('a', 'b', x)", "standard"), ("np.zeros(3)", "imported")]
 )
-def test_an_import_of_the_standard_library_is_a_family_of_its_own(
-    written: str, family: str
-) -> None:
+def test_standard_library_imports_are_their_own_family(written: str, family: str) -> None:
     imports = imports_after("x = 1\n", f"x = 1\ny = {written}\n", "python").values()
     assert {each.family for each in imports} == {family}
 
@@ -164,9 +162,7 @@ def test_what_another_file_imports_is_known() -> None:
         ("java", "import static a.B.c;", [("a.B", "static", "c")]),
     ],
 )  # fmt: skip
-def test_imports_are_read_with_their_modules_and_names(
-    language: str, line: str, wanted: list[tuple[str, str, str]]
-) -> None:
+def test_imports_are_read(language: str, line: str, wanted: list[tuple[str, str, str]]) -> None:
     syntax = parse(f"{line}\n", language)
     assert syntax is not None
     found = [(one.module, one.form, " ".join(one.bound)) for one in imports_of(syntax)]
@@ -285,9 +281,7 @@ STATIC = "import static org.junit.Assert.*;"
         ("static", "com.c", "static | com.c.Money"),
     ],
 )
-def test_imports_of_java_come_where_the_groups_of_the_file_have_them(
-    imports: str, module: str, wanted: str
-) -> None:
+def test_java_imports_keep_the_groups_of_the_file(imports: str, module: str, wanted: str) -> None:
     def written(words: str) -> list[str]:
         lines = {"|": "", "static": STATIC}
         return [lines.get(word, f"import {word};") for word in words.split()]

@@ -50,9 +50,7 @@ def servers(editor: Neovim) -> list[psutil.Process]:
     return [each for each in found if SERVER.name in " ".join(each.cmdline())]
 
 
-def test_a_server_that_is_killed_comes_back_and_no_key_is_lost(
-    tmp_path: Path, pictures: Path
-) -> None:
+def test_a_killed_server_comes_back_and_no_key_is_lost(tmp_path: Path, pictures: Path) -> None:
     script = {"answers": ["str(total)"], "log": str(tmp_path / "model.log")}
     command = server_command(script)
     with neovim(tmp_path, "total = 0\n", command, pictures=pictures) as editor:
@@ -84,9 +82,7 @@ def test_a_server_that_cannot_live_is_not_started_for_ever(tmp_path: Path) -> No
         editor.has("x = 1", "name")
 
 
-def test_in_ten_thousand_lines_only_changes_are_sent_and_far_edits_are_reached(
-    desk: NeovimDesk,
-) -> None:
+def test_ten_thousand_lines_send_changes_and_reach_far_edits(desk: NeovimDesk) -> None:
     lines = [f"value_{i} = compute({i}, 'some text', value_{i - 1})" for i in range(10_000)]
     lines[0], lines[9_000] = "def total(number, text, last):", "result = total(1, 'a', 2)"
     call = ("result = total(1, 'a', 2)", "result = total(1, 'a', 2, None)")

@@ -54,9 +54,7 @@ def answering(editor: Neovim, text: object, edit: object) -> None:
 LONG = "a reason " + 20 * "that goes on and on " + "to the very end"
 
 
-def test_a_long_reason_is_cut_and_why_shows_it_whole_and_neither_waits_for_a_key(
-    tmp_path: Path,
-) -> None:
+def test_a_long_reason_is_cut_why_shows_it_and_neither_waits(tmp_path: Path) -> None:
     with neovim(tmp_path, "x = 1\n", ANSWERING) as editor:
         editor.lua("_G.answers = ...", {"redraft/nextEdit": {"edits": [], "reason": LONG}})
         editor.keys("<M-\\>")
@@ -71,9 +69,7 @@ def test_a_long_reason_is_cut_and_why_shows_it_whole_and_neither_waits_for_a_key
 
 
 @pytest.mark.parametrize(("key", "name"), [("<M-\\>", "Alt-\\"), ("<C-x>", "Ctrl-x")])
-def test_a_reason_names_the_key_that_shows_what_is_hidden(
-    tmp_path: Path, key: str, name: str
-) -> None:
+def test_a_reason_names_the_key_that_shows_it(tmp_path: Path, key: str, name: str) -> None:
     init = NOTICES + f"vim.g.redraft = {{ keys = {{ ask = [[{key}]] }} }}\n"
     with neovim(tmp_path, "x = 1\n", ANSWERING, init=init) as editor:
         editor.lua("vim.o.laststatus = 2")
@@ -122,9 +118,7 @@ def test_why_tells_ghost_text_and_next_edit_apart(tmp_path: Path) -> None:
         editor.until(lambda: editor.notices()[-1] == f"Redraft: Line 2: {TEXT} {EDIT}")
 
 
-def test_why_tells_the_last_reason_of_ghost_text_after_an_indentation_is_taken_away(
-    tmp_path: Path,
-) -> None:
+def test_why_tells_the_last_reason_after_an_indentation_is_gone(tmp_path: Path) -> None:
     with neovim(tmp_path, "if x:\n    y\n", ANSWERING, init=NOTICES, size=(120, 24)) as editor:
         answering(editor, NO_TEXT, NO_EDIT)
         editor.lua("vim.bo.autoindent = true")

@@ -54,9 +54,7 @@ def test_undo_takes_back_what_was_accepted_and_not_what_was_typed(desk: NeovimDe
     editor.has("total = 0", "name = ")
 
 
-def test_leaving_insert_mode_hides_ghost_text_and_coming_back_shows_it_again(
-    desk: NeovimDesk,
-) -> None:
+def test_leaving_insert_mode_hides_ghost_text_and_returning_shows_it(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.keys("oname = ")
     for _ in range(3):  # leaving insert mode is no rejection, however often
@@ -101,9 +99,7 @@ def test_tab_is_a_tab_where_nothing_is_shown(desk: NeovimDesk) -> None:
         ("Go<C-u>", "    return 1", "<M-l>"),  # before its indentation
     ],
 )
-def test_a_key_takes_all_of_ghost_text(
-    desk: NeovimDesk, typed: str, ghost_text: str, key: str
-) -> None:
+def test_a_key_takes_ghost_text(desk: NeovimDesk, typed: str, ghost_text: str, key: str) -> None:
     editor = desk.open("def f():\n    x = 1\n", ghost(ghost_text))
     editor.lua("vim.bo.autoindent = true")
     editor.keys(typed)

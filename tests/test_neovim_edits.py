@@ -96,9 +96,7 @@ def test_a_rejected_edit_does_not_come_back(desk: NeovimDesk) -> None:
     assert "3.14))" not in editor.screen.text()
 
 
-def test_an_edit_that_typing_took_off_the_screen_is_neither_taken_nor_turned_down(
-    desk: NeovimDesk,
-) -> None:
+def test_an_edit_hidden_by_typing_is_neither_taken_nor_rejected(desk: NeovimDesk) -> None:
     editor = desk.open(CODE, edits(CALL))
     editor.keys(CHANGE)
     editor.sees("print(area(2, 3.14))")

@@ -200,9 +200,7 @@ def by_a_report_after(desk: Workbench, show: Show) -> None:
 
 
 @pytest.mark.parametrize("way", [by_the_document, by_a_report_first, by_a_report_after])
-def test_acceptance_is_told_once_and_marked_in_the_history(
-    way: Callable[[Workbench, Show], None],
-) -> None:
+def test_acceptance_is_told_once_and_in_history(way: Callable[[Workbench, Show], None]) -> None:
     desk = edited()
     way(desk, shown_edit(desk))
     assert desk.outcomes == ["accepted"]

@@ -152,9 +152,7 @@ SHORTENED = LineChange(0, ("x = total(a, b)",), ("x = sum(a)",))
         (SHORTENED, "a)\n    x", "a, b)\n    print(x)", False),
     ],
 )
-def test_an_edit_that_takes_something_back_among_other_things(
-    done: LineChange, old: str, new: str, expected: bool
-) -> None:
+def test_an_edit_that_also_reverses(done: LineChange, old: str, new: str, expected: bool) -> None:
     assert undoes(edit(f"{done.new[0]}\n    x\n", old, new).edit, [done]) is expected
 
 
@@ -239,9 +237,7 @@ texts = st.lists(st.sampled_from(["a", "b", "ab", "", "x y"]), max_size=6).map("
 
 
 @given(texts, texts, texts, texts)
-def test_an_edit_that_is_followed_makes_the_change_it_made_before(
-    head: str, old: str, new: str, tail: str
-) -> None:
+def test_a_followed_edit_makes_the_same_change(head: str, old: str, new: str, tail: str) -> None:
     text = f"{head}\n{old}\n{tail}"
     start = len(head) + 1
     made = Suggestion("1", URI, "next_edit", text, 0, start, start + len(old), new, 0.9, "fake")
@@ -256,9 +252,7 @@ def test_an_edit_that_is_followed_makes_the_change_it_made_before(
 
 
 @given(texts, texts, texts, texts)
-def test_every_form_of_an_edit_makes_the_same_text(
-    head: str, old: str, new: str, tail: str
-) -> None:
+def test_every_form_of_an_edit_makes_one_text(head: str, old: str, new: str, tail: str) -> None:
     text = head + old + tail
     start = len(head)
     made = Suggestion("1", URI, "next_edit", text, 0, start, start + len(old), new, 0.9, "fake")

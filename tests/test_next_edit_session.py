@@ -66,9 +66,7 @@ def test_nothing_is_offered_while_undoing() -> None:
         ({"path": "app/.env"}, "secret_globs"),
     ],
 )
-def test_nothing_is_offered_in_the_way_of_other_things(
-    fields: dict[str, object], expected: str
-) -> None:
+def test_nothing_is_offered_in_the_way(fields: dict[str, object], expected: str) -> None:
     assert expected in reason(edited().consider_edit(**fields))
     assert expected in reason(edited().consider(**fields))
 

@@ -183,9 +183,7 @@ def typed(text: str, latency_ms: float) -> tuple[list[EditRequest], list[dict[st
 
 
 @pytest.mark.parametrize("latency_ms", [30.0, 400.0])
-def test_asked_at_every_key_the_newest_edit_is_answered_when_the_keys_rest(
-    latency_ms: float,
-) -> None:
+def test_asked_at_every_key_the_answer_comes_when_the_keys_rest(latency_ms: float) -> None:
     asked, answers = typed(", pi, e", latency_ms)
     texts = [edit["text"] for answer in answers for edit in answer["edits"]]
     assert texts == ["    print(area(r, 3))"]

@@ -149,9 +149,7 @@ def test_the_language_server_and_its_engine_send_nothing(
     nothing_left(guard, home)
 
 
-def test_an_evaluation_sends_nothing(
-    guard: Guard, home: Path, models: Path, tmp_path: Path
-) -> None:
+def test_evaluations_send_nothing(guard: Guard, home: Path, models: Path, tmp_path: Path) -> None:
     commits = write_lines(tmp_path / "dev-commits.jsonl.zst", [commit()])
     run = home / "run.jsonl"
     finished(
@@ -226,9 +224,7 @@ def test_questions_for_names_are_outgoing_and_loopback_is_not() -> None:
 
 
 @pytest.mark.parametrize("package", ["model", "lsp", "server", "evals"])
-def test_whatever_of_ours_is_imported_silences_first(
-    package: str, environment: dict[str, str]
-) -> None:
+def test_importing_any_of_ours_silences_first(package: str, environment: dict[str, str]) -> None:
     code = f"import json, os, redraft.{package}; print(json.dumps(dict(os.environ)))"
     done = python(code, env=environment)
     assert json.loads(done.stdout).items() >= SILENCED.items()
@@ -285,9 +281,7 @@ def reporters_in(code: str) -> set[str]:
     return {name.partition(".")[0] for name in names} & REPORTERS.keys()
 
 
-def test_a_library_imported_before_us_is_told_to_stop_and_the_log_says_it(
-    environment: dict[str, str],
-) -> None:
+def test_a_library_imported_before_us_is_stopped_and_logged(environment: dict[str, str]) -> None:
     code = (
         "import logging, sys, types\n"
         "logging.basicConfig()\n"

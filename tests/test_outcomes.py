@@ -214,9 +214,7 @@ def test_what_is_nested_without_end_is_refused(tmp_path: Path, depth: int, first
     assert isinstance(result.exception, InvalidRequest)
 
 
-def test_the_command_shows_a_table_or_everything(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_shows_a_table_or_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console.out, "_width", 200)
     monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path / "none"))
     [path] = counted(tmp_path)

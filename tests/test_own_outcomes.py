@@ -162,9 +162,7 @@ def test_outcomes_of_other_weights_are_left_out(work: Work) -> None:
 
 
 @pytest.mark.parametrize("jump_ms", [-900, 86_400_000])
-def test_how_long_something_was_seen_is_not_learned_from_a_clock_that_jumps(
-    work: Work, jump_ms: int
-) -> None:
+def test_the_time_of_reading_is_not_learned_from_a_jumping_clock(work: Work, jump_ms: int) -> None:
     work.settle(work.suggest("2 * r"), "rejected")
     work.settle(work.suggest("3 * r", id_="redraft-2"), "ignored", after_ms=jump_ms)
     own = work.rest()
@@ -187,9 +185,7 @@ def at_home(work: Work, monkeypatch: pytest.MonkeyPatch) -> Work:
     return work
 
 
-def test_without_recordings_nothing_is_learned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_recordings_nothing_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path))
     assert "Nothing to learn from yet" in run("fit")
     assert "In use: plain Your own gate: none yet." in run("status")

@@ -219,9 +219,7 @@ WORDS = st.text("ab", min_size=1, max_size=3)
 
 
 @given(st.lists(WORDS, min_size=1, max_size=6), st.lists(WORDS, max_size=6))
-def test_any_rewriting_of_lines_is_parsed_as_the_same_document(
-    lines: list[str], new: list[str]
-) -> None:
+def test_any_rewriting_is_parsed_as_the_same_document(lines: list[str], new: list[str]) -> None:
     text = "\n".join(lines)
     request = next_edit(text, 0, region=(0, len(lines)))
     found = read(draw(request), request, "".join(f"{line}\n" for line in new), True)

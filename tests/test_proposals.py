@@ -147,9 +147,7 @@ def test_names_are_taken_apart_and_spelt() -> None:
         ("missing 1 required positional argument: 'depth'", "walk()", "walk(depth)"),
     ],
 )
-def test_what_the_editor_reports_opens_a_fix_at_its_place(
-    message: str, line: str, wanted: str | None
-) -> None:
+def test_a_reported_error_opens_a_fix_there(message: str, line: str, wanted: str | None) -> None:
     text = f"account = depth = 1\n{line}\naccount += 1"
     found = proposed((), text, diagnostics=(Diagnostic(1, message),))
     made = [(each.first, each.last, each.lines) for each in found if each.family == "diagnosed"]
@@ -175,9 +173,7 @@ def test_a_message_that_says_nothing_of_the_line_proposes_nothing(message: str) 
         ),
     ],
 )
-def test_nothing_is_put_where_it_cannot_stand(
-    before: str, begun: tuple[str, str], wrong: str
-) -> None:
+def test_nothing_goes_where_it_cannot_be(before: str, begun: tuple[str, str], wrong: str) -> None:
     assert not [text for text in texts(before, before.replace(*begun, 1)) if wrong in text]
 
 
@@ -256,7 +252,5 @@ def test_syntax_is_checked_for_as_many_edits_as_are_wanted(monkeypatch: pytest.M
         ("a\nb\nc", (1, 1, ("x",)), "a\nx\nb\nc"),
     ],
 )
-def test_an_edit_of_lines_is_one_of_the_text(
-    text: str, edit: tuple[int, int, tuple[str, ...]], wanted: str
-) -> None:
+def test_lines_become_text(text: str, edit: tuple[int, int, tuple[str, ...]], wanted: str) -> None:
     assert RuleEdit(*edit, "repeat", 0.5).in_text(text).result == wanted

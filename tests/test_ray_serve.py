@@ -83,9 +83,7 @@ async def test_sessions_stay_with_both_replicas(cluster: tuple[str, Settings]) -
     assert len({text for _, text, _ in first.values()}) == 1, "replicas answer alike"
 
 
-async def test_all_formats_and_errors_are_those_of_the_server(
-    cluster: tuple[str, Settings],
-) -> None:
+async def test_formats_and_errors_are_those_of_the_server(cluster: tuple[str, Settings]) -> None:
     async with aiohttp.ClientSession() as http:
         async with http.get(f"{cluster[0]}/health") as got:
             assert (got.status, (await got.json())["status"]) == (200, "ready")

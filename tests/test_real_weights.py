@@ -77,9 +77,7 @@ def test_a_cancelled_answer_leaves_the_next_one_unharmed(model: Model) -> None:
     assert [c.text for c in again.candidates] == [c.text for c in whole.candidates]
 
 
-def test_a_pass_that_is_interrupted_ends_at_once_and_leaves_the_next_answer_unharmed(
-    model: Model,
-) -> None:
+def test_an_interrupted_pass_ends_at_once_and_harms_no_later_answer(model: Model) -> None:
     request = replace(asking(""), max_tokens=48, max_lines=None)
     whole = predict(model, request, time.perf_counter)
     model = replace(model, recent=RecentAnswers())  # drafted from the last, it is too quick

@@ -47,9 +47,7 @@ def source(kept: RecentAnswers, asked: EditRequest) -> list[list[int]]:
         (ABOVE[:-2], "  return width * height"),  # deleted
     ],
 )
-def test_what_is_left_of_an_infill_stands_behind_the_end_of_the_prompt(
-    before: str, left: str
-) -> None:
+def test_the_rest_of_an_infill_follows_the_end_of_the_prompt(before: str, left: str) -> None:
     kept = RecentAnswers()
     kept.note(request(ABOVE), PROMPT, draft("return width * height"))
     assert source(kept, request(before)) == [[*PROMPT.tokens[-12:], *ids(left)]]

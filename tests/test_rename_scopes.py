@@ -84,9 +84,7 @@ func show() {
     ("text", "path", "other"),
     [(AREA, "p3.py", "p2.py"), (TYPESCRIPT, "p3.ts", "p2.ts"), (GO, "b/p3.go", "a/p2.go")],
 )
-def test_a_function_renamed_in_another_file_is_not_this_file_s_own(
-    text: str, path: str, other: str
-) -> None:
+def test_a_function_renamed_elsewhere_is_not_this_files(text: str, path: str, other: str) -> None:
     elsewhere = history(text, text.replace("area", "surface"), other)
     after = text.replace("size = area", "total = area").replace("size := area", "total := area")
     here = history(text, after, path)
@@ -107,9 +105,7 @@ def test_a_function_renamed_in_another_file_is_not_this_file_s_own(
         ("package shapes\n\nfunc show() {\n\tprintln(area(1, 2))\n}\n", "a.go", "p2.go", True),
     ],
 )
-def test_a_rename_follows_an_import_of_the_file_it_was_made_in(
-    text: str, path: str, other: str, goes_on: bool
-) -> None:
+def test_a_rename_follows_an_import_of_it(text: str, path: str, other: str, goes_on: bool) -> None:
     before = {"py": AREA, "ts": TYPESCRIPT, "go": GO}[other.rpartition(".")[2]]
     edits = history(before, before.replace("area", "surface"), other)
     made = Edit(text, text.rindex("area"), text.rindex("area") + 4, "surface")
@@ -167,9 +163,7 @@ def test_a_renamed_field_goes_to_its_uses_and_to_what_is_handed_on_as_it() -> No
         ("def f():\n    size = 1\n    size = size + 1\n", "size", "total", 2, True),
     ],
 )  # fmt: skip
-def test_where_a_rename_in_one_file_goes_on(
-    before: str, old: str, new: str, line: int, goes_on: bool
-) -> None:
+def test_where_a_rename_goes_on(before: str, old: str, new: str, line: int, goes_on: bool) -> None:
     after = before.replace(old, new, 1)
     scopes = RenameScopes(history(before, after, "a.py"), after, "a.py")
     assert scopes.allows(old, new, line) is goes_on

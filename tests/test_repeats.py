@@ -166,9 +166,7 @@ LINE = st.text("ab_( ).,=1\t", max_size=12)
 
 @settings(deadline=None, max_examples=150)
 @given(st.lists(st.tuples(LINE, LINE), max_size=4), st.lists(LINE, min_size=1, max_size=12))
-def test_whatever_is_offered_changes_lines_of_the_region(
-    pairs: list[tuple[str, str]], lines: list[str]
-) -> None:
+def test_offers_change_lines_of_the_region(pairs: list[tuple[str, str]], lines: list[str]) -> None:
     edits = [changed(pair) for pair in pairs]
     first, last = len(lines) // 3, len(lines)
     offered = find_repeats(edits, lines, first, last, first)

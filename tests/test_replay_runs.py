@@ -79,9 +79,7 @@ def test_a_run_holds_a_line_for_every_moment(recordings: Path, tmp_path: Path) -
     assert (first["was"], first["suggested"], first["accepted"]) == ("old", "new", True)
 
 
-def test_a_run_that_was_broken_off_goes_on_as_if_it_had_not_been(
-    recordings: Path, tmp_path: Path
-) -> None:
+def test_a_run_broken_off_goes_on_as_if_it_had_not_been(recordings: Path, tmp_path: Path) -> None:
     whole = replayed(recordings, tmp_path / "whole.jsonl")
     lines = (tmp_path / "whole.jsonl").read_text().splitlines(keepends=True)
     broken = tmp_path / "broken.jsonl"
@@ -119,9 +117,7 @@ def test_several_processes_write_the_same_lines(recordings: Path, tmp_path: Path
 
 
 @pytest.mark.timeout(900)  # on a busy machine Ray takes minutes to start
-def test_a_ray_cluster_writes_the_same_lines(
-    recordings: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ray_cluster_writes_the_same(recordings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("raylet_start_wait_time_s", "gcs_server_request_timeout_seconds"):
         monkeypatch.setenv(f"RAY_{name}", "300")
     pytest.importorskip("ray", reason="Ray is not installed; pip install '.[ray]'")
@@ -131,9 +127,7 @@ def test_a_ray_cluster_writes_the_same_lines(
     assert fixed(run) == fixed(replayed(recordings, None))
 
 
-def test_without_ray_it_says_how_to_get_it(
-    recordings: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_ray_it_says_what_to_do(recordings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
     jobs = jobs_of(read_scripts([recordings]), RunFile({}), LspSettings())
     with pytest.raises(InstallError, match=r"\[ray\]"):

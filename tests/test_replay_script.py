@@ -126,9 +126,7 @@ def request(text: str, cursor: int, diff: str) -> EditRequest:
         (" x = 1\n+y = 2\n", ("", "")),  # whole new lines
     ],
 )
-def test_a_substitution_is_what_changed_by_whole_words(
-    diff: str, expected: tuple[str, str]
-) -> None:
+def test_a_substitution_is_of_whole_words(diff: str, expected: tuple[str, str]) -> None:
     assert substitution(edit(diff)) == expected
 
 

@@ -127,9 +127,7 @@ def test_scores_do_not_depend_on_chunks(backend: Any) -> None:
     assert np.allclose(whole.top_logprob[100:], rest.top_logprob, atol=2e-3)
 
 
-def test_judging_and_not_judging_leave_the_same_cache(
-    backend: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_judging_leaves_the_same_cache(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = fresh(backend, TOKENS)
     scored = backend.open(200)
     scored.score(TOKENS)
@@ -180,9 +178,7 @@ def test_bytes_per_token_is_what_the_buffers_take(backend: Any) -> None:
 
 
 @pytest.mark.parametrize("chunks", [[1] * 90, [2] * 45, [1, 64, 25], [89, 1]])
-def test_keys_and_values_are_the_same_bits_however_they_were_chunked(
-    backend: Any, chunks: list[int]
-) -> None:
+def test_keys_and_values_are_the_same_in_any_chunks(backend: Any, chunks: list[int]) -> None:
     whole, parts = fresh(backend, TOKENS), backend.open(200)
     for start, size in zip(np.cumsum([0, *chunks]), chunks, strict=False):
         parts.extend(TOKENS[start : start + size])

@@ -164,9 +164,7 @@ def test_a_truncated_data_file_and_a_missing_folder_are_refused(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("way", ["overwritten", "truncated", "replaced"])
-def test_weights_that_are_written_to_while_they_are_in_use_are_noticed(
-    tmp_path: Path, way: str
-) -> None:
+def test_weights_written_to_while_in_use_are_noticed(tmp_path: Path, way: str) -> None:
     store(BASE, "fp32", tmp_path)
     file = tmp_path / "weights.bin"
     backend = runtime.OnnxBackend(tmp_path, threads=1)
@@ -213,9 +211,7 @@ def test_recent_installations_are_accepted(version: str, monkeypatch: pytest.Mon
     assert check_onnxruntime() == version
 
 
-def test_the_cpu_is_chosen_with_a_notice_where_cuda_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_cuda_the_cpu_is_chosen_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "cuda_problem", lambda _: "there is no driver")
     found = choose()
     assert found.provider == "CPU" and "there is no driver" in found.notice
@@ -232,9 +228,7 @@ def test_cuda_is_chosen_where_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose("cpu").provider == "CPU"
 
 
-def test_a_cpu_that_saturates_gets_the_variant_that_does_not_care(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_cpu_that_saturates_gets_a_variant_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "cuda_problem", lambda _: "there is none")
     monkeypatch.setattr(device, "int8_is_exact", lambda _: False)
     assert choose().variant == "q8"

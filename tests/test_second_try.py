@@ -79,9 +79,7 @@ def test_passes_of_all_tries_are_counted() -> None:
     ("other", "held"),
     [("    yield n\n", MISFIT), ("    if n: pass\n", "    ")],  # no hope; tried in vain
 )
-def test_where_nothing_fits_the_likeliest_stays_and_the_cache_holds_nothing_else(
-    other: str, held: str
-) -> None:
+def test_where_nothing_fits_the_likeliest_stays_in_answer_and_cache(other: str, held: str) -> None:
     model, backend = model_of({MISFIT: 0.6, other: 0.4})
     assert text_of(predict(model, asked(), Clock())) == MISFIT
     tokens = ids(ABOVE + held)

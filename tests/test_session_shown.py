@@ -58,9 +58,7 @@ def test_repetition_that_the_file_has_already_is_shown() -> None:
         ("a, ", "b)\n", "a, "),
     ],
 )
-def test_blank_space_at_the_end_of_a_line_is_not_part_of_a_suggestion(
-    completion: str, after: str, expected: str
-) -> None:
+def test_blank_space_at_line_ends_is_left_out(completion: str, after: str, expected: str) -> None:
     desk = Workbench()
     ask = asking(desk.session.consider(desk.query(text=desk.text + after, invoked=True)))
     prediction = infill(ask.request, completion)
@@ -139,9 +137,7 @@ def taken_in_part_then_left(desk: Workbench) -> None:
         (taken_in_part_then_left, "accepted"),
     ],
 )
-def test_what_became_of_a_suggestion_is_told_once(
-    event: Callable[[Workbench], None], expected: str
-) -> None:
+def test_an_outcome_is_told_once(event: Callable[[Workbench], None], expected: str) -> None:
     desk = Workbench()
     desk.answer("return x")
     event(desk)

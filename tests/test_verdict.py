@@ -452,9 +452,7 @@ def test_a_rule_is_told_before_the_threshold_and_the_best_candidates_reason_befo
         (0.876, 0.88, "87.6 % likely to be kept (shown from 88 %)"),
     ],
 )
-def test_a_hidden_suggestion_is_told_in_percent_with_the_users_eagerness(
-    sure: float, threshold: float, said: str
-) -> None:
+def test_what_is_hidden_is_told_in_percent(sure: float, threshold: float, said: str) -> None:
     assert too_unsure(sure, threshold) == Abstain("below_threshold", said)
 
 

@@ -380,9 +380,7 @@ def test_a_build_that_brings_no_server_installs_no_strangers(project: Open) -> N
         w.await_toast("this build of the extension comes without the server")
 
 
-def test_the_server_is_installed_with_a_tool_of_the_users(
-    project: Open, request: pytest.FixtureRequest
-) -> None:
+def test_the_server_is_installed_with_a_tool(project: Open, request: pytest.FixtureRequest) -> None:
     settings = {"redraft.server.path": "", "redraft.server.package": "/somewhere/my redraft"}
     with project("math.pi", settings=settings, ready=False) as w:
         installed = w.studio.tools.parent / "home" / ".local" / "bin" / "redraft"

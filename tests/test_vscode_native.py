@@ -26,9 +26,7 @@ def native(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator
 MARK = "(document.querySelector('.inline-edits-view-gutter-indicator')?.textContent.trim() ?? '')"
 
 
-def test_an_edit_away_from_the_cursor_is_shown_by_vscode_itself(
-    native: Studio, tmp_path: Path
-) -> None:
+def test_a_distant_edit_is_shown_by_vscode_itself(native: Studio, tmp_path: Path) -> None:
     script = {"answers": [{"ghost": "", "edits": [CALL, BODY]}]}
     with window(native, tmp_path, "native", {"a.py": CODE}, script) as w:
         change_signature(w)
