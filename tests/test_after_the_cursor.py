@@ -103,9 +103,7 @@ def texts(before: str, after: str, written: str) -> Iterator[str]:
         ("print(a", "rea(7, 8))\n", "rea(5, 6))", ""),
     ],
 )
-def test_over_http_what_comes_fits_before_the_suffix(
-    before: str, after: str, written: str, fits: str
-) -> None:
+def test_http_answers_fit_before_a_suffix(before: str, after: str, written: str, fits: str) -> None:
     assert set(texts(before, after, written)) == {fits}
 
 

@@ -73,9 +73,7 @@ def test_the_prompt_is_spelled_with_its_marks_by_name() -> None:
     assert text.endswith("\n<jupyter_script>")
 
 
-def test_outside_a_repository_it_is_the_folder_at_hand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outside_git_it_is_this_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "deep" / "er" / "a.py"
     file.parent.mkdir(parents=True)
     monkeypatch.chdir(tmp_path)

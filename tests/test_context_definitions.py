@@ -66,9 +66,7 @@ def test_languages_without_a_grammar_go_by_keywords() -> None:
         ("css", "m.css", '@import "base/reset.css";', "base/reset.css", "base/grid.css"),
     ],
 )  # fmt: skip
-def test_imports_tell_which_file_is_meant(
-    language: str, path: str, text: str, meant: str, others: str
-) -> None:
+def test_imports_tell_files(language: str, path: str, text: str, meant: str, others: str) -> None:
     modules = imported(text, language, path)
     assert is_meant(meant, modules)
     assert not is_meant(others, modules)

@@ -178,9 +178,7 @@ TEXTS = st.lists(st.sampled_from(["", "a", "bb", "ccc"]), min_size=1, max_size=8
 
 @PATIENT
 @given(TEXTS, TEXTS, st.data())
-def test_a_page_that_follows_a_change_equals_a_fresh_one(
-    before: str, after: str, data: st.DataObject
-) -> None:
+def test_a_page_after_a_change_equals_a_fresh(before: str, after: str, data: st.DataObject) -> None:
     cursor = data.draw(st.integers(0, len(after)))
     page = Page.of(before, data.draw(st.integers(0, len(before))))
     found, change = page.followed(after, cursor)

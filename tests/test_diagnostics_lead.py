@@ -191,9 +191,7 @@ print(area(2, 3))
     ("is_reported", "sure", "shown"),
     [(True, 0.12, True), (False, 0.12, False), (True, 0.05, False)],
 )
-def test_an_edit_where_the_edit_caused_an_error_may_be_less_likely(
-    is_reported: bool, sure: float, shown: bool
-) -> None:
+def test_an_edit_of_an_error_may_be_unlikely(is_reported: bool, sure: float, shown: bool) -> None:
     desk = Workbench(SMALL)
     desk.swap("area(width, height):", "area(width, height, depth):")
     if is_reported:

@@ -198,9 +198,7 @@ def test_drafts_change_no_token(seed: int, prices: PassPrices | None, temperatur
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("prices", [None, INT8, WIDE])
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_masks_change_no_token_of_an_answer_and_save_passes(
-    seed: int, prices: PassPrices | None, temperature: float
-) -> None:
+def test_masks_save_passes_alone(seed: int, prices: PassPrices | None, temperature: float) -> None:
     plan = Plan(threshold=0.9, copies=False)
     alone, passes, _ = written(seed, AUTOREGRESSIVE, prices, temperature=temperature)
     drafted, log, counts = written(seed, plan, prices, temperature=temperature, masks=3)
@@ -291,9 +289,7 @@ def test_masks_are_read_where_their_guesses_will_save_more_than_they_cost(
         (replace(WIDE, positions=(1, 2), ms=(5.0, 50.0)), 0.95, 0),
     ],
 )
-def test_the_sampler_is_asked_for_as_many_guesses_as_may_pay(
-    prices: PassPrices | None, sure: float, wanted: int
-) -> None:
+def test_samplers_guess_while_it_pays(prices: PassPrices | None, sure: float, wanted: int) -> None:
     asked: list[int] = []
 
     def follows(mask: FloatArray, before: int, candidates: IntArray) -> FloatArray:

@@ -84,9 +84,7 @@ def at(text: str, language: str) -> EditRequest:
 
 
 @pytest.mark.parametrize(("language", "text", "written", "left"), CASES)
-def test_a_line_that_opens_a_block_is_dropped_where_no_body_follows(
-    language: str, text: str, written: str, left: str
-) -> None:
+def test_a_head_without_body_is_dropped(language: str, text: str, written: str, left: str) -> None:
     made = fit(written, at(text, language), replaces=True)
     if left:
         assert isinstance(made, Edit)

@@ -303,9 +303,7 @@ def test_a_folder_that_is_none_stops_no_other(
 
 
 @pytest.mark.usefixtures("spawn")
-def test_a_folder_that_may_not_be_read_stops_no_other(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_without_access_is_passed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     locked = project.parent / "locked"
     locked.mkdir()
     real = os.scandir

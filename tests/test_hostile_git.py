@@ -244,9 +244,7 @@ def test_git_itself_is_never_taken_from_the_folder_that_is_read(
     assert not trap.mark.exists()
 
 
-def test_what_hooks_and_traces_leave_in_the_environment_reaches_no_git(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_reaches_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trap = Trap(tmp_path)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("GIT_TRACE", str(trap.mark))

@@ -234,9 +234,7 @@ def test_two_packages_of_one_name_are_a_choice(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_nothing_is_asked_of_a_folder_that_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_gone_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)

@@ -83,9 +83,7 @@ def test_ignore_files_hold_without_git(tmp_path: Path, monkeypatch: pytest.Monke
     assert paths(tmp_path) == ["a.py", "src/b.py", "src/keep.py"]
 
 
-def test_files_whose_names_no_model_can_be_told_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_with_odd_names_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))  # without git
     write(tmp_path, a_py="")
     try:

@@ -105,9 +105,7 @@ async def is_served(port: int) -> None:
     ],
     ids=["in initialize", "in the header", "in a header as odd as is allowed"],
 )
-async def test_a_client_with_the_token_is_served(
-    params: Any, head: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_token_is_served(params: Any, head: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with served() as port:
         client = await Client.to(port)

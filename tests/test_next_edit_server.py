@@ -169,9 +169,7 @@ def test_a_document_closed_while_its_edit_is_computed_ahead_is_no_trouble() -> N
     [(CODE, [600], 1), (FAR, [0, 600, 0], 2)],
     ids=["at the cursor", "elsewhere"],
 )
-def test_a_question_for_ghost_text_stops_the_search_for_an_edit(
-    text: str, delays_s: list[float], asked: int
-) -> None:
+def test_ghost_text_stops_a_search_for_edits(text: str, delays_s: list[float], asked: int) -> None:
     with edited(EDIT, delays_s=delays_s, text=text) as client:
         id_ = client.ask_edit(0, 14, 1)
         client.await_event("asked", times=asked)

@@ -133,9 +133,7 @@ def test_the_outcome_counts_for_the_candidate_that_was_shown(work: Work) -> None
 
 
 @pytest.mark.parametrize(("text", "kept", "weight"), [(CIRCLE, True, 0.3), ("0", False, 0.1)])
-def test_what_was_hidden_counts_by_what_was_written_instead(
-    work: Work, text: str, kept: bool, weight: float
-) -> None:
+def test_what_was_hidden_is_labelled_too(work: Work, text: str, kept: bool, weight: float) -> None:
     work.suggest(text, sure=0.1)
     work.type_at(1, 11, CIRCLE)
     assert told(work.rest()) == [(text, kept, weight)]

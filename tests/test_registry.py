@@ -192,9 +192,7 @@ def test_a_config_that_contradicts_the_base_is_refused(world: World) -> None:
         provide.ensure("tiny")
 
 
-def test_two_at_once_make_it_once_and_the_second_says_it_waits(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_at_once_make_it_once_one_waits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     inside, waiting = threading.Event(), threading.Event()
 

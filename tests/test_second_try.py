@@ -170,9 +170,7 @@ def test_a_half_written_word_is_written_again() -> None:
         ({}, replace(AUTOREGRESSIVE, second_tries=0)),
     ],
 )
-def test_the_likeliest_stays_where_there_is_no_second_try(
-    fields: dict[str, object], plan: Plan | None
-) -> None:
+def test_there_is_not_always_a_second_try(fields: dict[str, object], plan: Plan | None) -> None:
     model, _ = model_of({MISFIT: 0.6, LOOP: 0.4})
     assert text_of(predict(model, asked(**fields), Clock(), plan=plan)) == MISFIT
 

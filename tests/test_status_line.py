@@ -39,9 +39,7 @@ def line() -> tuple[StatusLine, list[dict[str, Any]]]:
         ),
     ],
 )
-def test_a_reason_is_one_sentence_that_names_its_task(
-    task: Task, abstained: Abstain, expected: str
-) -> None:
+def test_a_reason_is_one_sentence_with_task(task: Task, abstained: Abstain, expected: str) -> None:
     assert sentence(task, abstained) == expected
 
 
