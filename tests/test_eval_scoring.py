@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from redraft.evals.benchmarks import infill
 from redraft.evals.figures.compare import compare
-from redraft.evals.figures.intervals import LEAST, mcnemar, ratio, share
+from redraft.evals.figures.intervals import LEAST, Cell, Resampling, figures, mcnemar, ratio, share
 from redraft.evals.figures.metrics import exact, first_line_exact
-from redraft.evals.figures.runs import RunFile
+from redraft.evals.figures.runs import RunFile, open_run, read_run
 from redraft.evals.figures.tables import Metric, overall, parted
 from redraft.model.errors import SettingsError
 
@@ -133,3 +136,118 @@ def test_runs_that_cannot_be_compared_are_refused() -> None:
         compare(run_of([True]), run_of([True], sample="t"))
     with pytest.raises(SettingsError, match="no episode in common"):
         compare(run_of([True]), run_of([]))
+
+
+RIGHT = Metric("right", "share", "right")
+
+
+def episode(number: int) -> dict[str, Any]:
+    """Return one of three gaps of a problem, of which two are right."""
+    return {"id": str(number), "group": str(number // 3), "passed": number % 3 > 0}
+
+
+def test_no_interval_of_a_share_is_a_point() -> None:
+    """Two of three in each group: every draw of groups says the same."""
+    some = [episode(i) for i in range(36)]
+    (row,) = overall("infill", infill.METRICS, some, seed=0).rows
+    found = row.figures["pass@1"]
+    assert found.value == pytest.approx(2 / 3)
+    assert found.low is not None and found.high is not None
+    assert found.low < 0.6 and found.high > 0.75
+
+
+def test_intervals_are_those_of_a_bootstrap_by_group() -> None:
+    values = [bool(i // 10 % 2) for i in range(400)]
+    episodes = [{"right": value} for value in values]
+    everything = np.ones(400, np.bool_)
+    for groups in (range(400), [i // 10 for i in range(400)]):
+        (found,) = figures(episodes, [Cell(RIGHT, everything)], Resampling(list(groups)))
+        wanted = ratio([float(v) for v in values], groups=list(groups))
+        assert found.value == wanted.value and found.n == 400
+        assert found.low == pytest.approx(wanted.low, abs=0.03)
+        assert found.high == pytest.approx(wanted.high, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("groups", "right", "low", "high"),
+    [
+        (["the only session"] * 100, 2, (0.35, 0.45), (0.55, 0.65)),  # by episode
+        (range(100), 101, (-0.001, 0.001), (0.036, 0.038)),  # a share of none
+    ],
+)
+def test_shares_of_few_groups_and_of_none_have_intervals(
+    groups: Any, right: int, low: tuple[float, float], high: tuple[float, float]
+) -> None:
+    episodes = [{"right": i % right == right - 1} for i in range(100)]
+    draws = Resampling(groups)
+    (found,) = figures(episodes, [Cell(RIGHT, np.ones(100, np.bool_))], draws)
+    assert draws.by_episode == (len(set(groups)) == 1)
+    assert found.low is not None and low[0] <= found.low <= low[1]
+    assert found.high is not None and high[0] <= found.high <= high[1]
+
+
+MADE = {"plan": "medium", "seed": 0}
+
+
+def begin(path: Path, *ids: str) -> Path:
+    with open_run(path, MADE, {"system": "here"}, resume=False) as run:
+        for one in ids:
+            run.add({"id": one, "group": one, "text": "é\n\u2028"})
+    return path
+
+
+def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
+    run = read_run(begin(tmp_path / "new" / "run.jsonl", "a", "b"))
+    assert (run.settings, run.machine) == (MADE, {"system": "here"})
+    assert list(run.episodes) == ["a", "b"]
+    assert run.episodes["a"]["text"] == "é\n\u2028"
+
+
+def test_a_run_is_taken_up_where_a_kill_left_it(tmp_path: Path) -> None:
+    path = begin(tmp_path / "run.jsonl", "a", "b")
+    with path.open("a") as file:
+        file.write('{"id": "c", "gro')
+    assert list(read_run(path).episodes) == ["a", "b"]
+    with open_run(path, MADE, {}, resume=True) as run:
+        assert list(run.episodes) == ["a", "b"]
+        run.add({"id": "c", "group": "c"})
+    assert list(read_run(path).episodes) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("torn", ["", '{"run": {"pl'])
+def test_resume_begins_a_run_that_is_missing_or_torn(tmp_path: Path, torn: str) -> None:
+    path = tmp_path / "run.jsonl"
+    if torn:
+        path.write_text(torn)
+    with open_run(path, MADE, {}, resume=True) as run:
+        assert run.episodes == {}
+        run.add({"id": "a", "group": "a"})
+    assert list(read_run(path).episodes) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "resume", "said"),
+    [
+        (MADE | {"plan": "low"}, True, "made with plan = 'medium', not 'low'"),
+        (MADE | {"threshold": 0.5}, True, r"made with threshold = None, not 0\.5"),
+        (MADE, False, "is there already"),
+    ],
+)
+def test_a_run_made_otherwise_is_neither_mixed_in_nor_overwritten(
+    tmp_path: Path, settings: dict[str, object], resume: bool, said: str
+) -> None:
+    path = begin(tmp_path / "run.jsonl", "a")
+    before = path.read_bytes()
+    with pytest.raises(SettingsError, match=said):
+        open_run(path, settings, {}, resume=resume)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}\n", "[]\n", "no json\n", '{"run": 1, "machine": {}}\n']
+)
+def test_another_file_is_not_taken_for_a_run(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "other.jsonl"
+    path.write_text(content)
+    with pytest.raises(SettingsError, match="is not the file of an evaluation"):
+        read_run(path)

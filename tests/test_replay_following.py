@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from redraft.evals.benchmarks.baselines import copy_last_edit, substitution
+from redraft.evals.figures.intervals import combined, quantile, unmeasured
 from redraft.evals.replay.matchers import (
     Comparison,
     DocumentChange,
@@ -18,6 +22,10 @@ from redraft.evals.replay.matchers import (
     needed,
     until_rest,
 )
+from redraft.evals.replay.script import sample
+from redraft.evals.replay.timed_predictor import run
+from redraft.model.records import EditRequest, RecentEdit
+from support.typist import Typist
 
 YES, NO, UNKNOWN = Match(True, True, True), Match(False, False, False), Match(None, None, None)
 
@@ -147,3 +155,144 @@ def test_text_from_elsewhere_is_left_out_or_makes_no_truth(
     text: str, at: int, new: str, steps: list[DocumentChange], expected: Comparison | None
 ) -> None:
     assert compare(text, at, at, new, steps) == expected
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+def test_the_steps_of_a_document_lead_from_moment_to_moment(seed: int) -> None:
+    rng, typist = random.Random(seed), Typist()
+    typist.opens("".join(rng.choice(["a", "\r\n", "\n", "é", "𝄞"]) for _ in range(20)))
+    for _ in range(12):
+        units = len(typist.texts[0].encode("utf-16-le")) // 2
+        starts = [len(typist.texts[0][:i].encode("utf-16-le")) // 2 for i in range(20)]
+        low = rng.choice([at for at in starts if at <= units])
+        high = rng.choice([at for at in starts if low <= at <= units])
+        typist.puts(rng.choice(["", "x", "\r\n", "\r", "\n𝄞"]), low, high - low)
+        typist.pauses(rng.choice([0.1, 0.1, 3.0]))
+    script = typist.script()
+    steps = script.steps[0]
+    for before, after in zip(script.moments, script.moments[1:], strict=False):
+        text = before.text
+        for step in steps[before.done : after.done]:
+            text = step.apply(text)
+        assert text == after.text
+    assert script.moments[-1].text == typist.texts[0].replace("\r\n", "\n").replace("\r", "\n")
+
+
+def test_keys_in_quick_succession_are_one_moment() -> None:
+    typist = Typist()
+    typist.opens("\n")
+    typist.types("abc", 0)
+    typist.pauses(2)
+    typist.types("de", 3)
+    first, second = typist.script().moments
+    assert (first.before, first.text, first.typed) == ("\n", "abc\n", 3)
+    assert (second.before, second.text, second.typed) == ("abc\n", "abcde\n", 2)
+
+
+def test_a_document_told_anew_is_a_step_that_nobody_typed() -> None:
+    typist = Typist()
+    typist.opens("old\n")
+    typist.types("a", 0)
+    typist.pauses(2)
+    typist.opens("new\n")
+    typist.types("b", 0)
+    script = typist.script()
+    text = script.moments[0].text
+    for step in script.following(0, script.moments[0].done):
+        text = step.apply(text)
+    assert text == "bnew\n"
+    assert not script.following(0, script.moments[0].done)[0].typed
+
+
+def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
+    typist = Typist()
+    typist.opens("\n")
+    for _ in range(30):
+        typist.types("a", 0)
+        typist.pauses(2)
+    script = typist.script()
+    small, large = sample([script], 5, 0), sample([script], 12, 0)
+    assert len(small) == 5 and small < large
+    assert sample([script], 12, 1) != large
+    assert len(sample([script], None, 0)) == 30
+
+
+def test_hours_pass_in_no_time() -> None:
+    async def wait() -> float:
+        await asyncio.sleep(3_600)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.sleep(100), 10)
+        return asyncio.get_running_loop().time()
+
+    began = time.monotonic()
+    assert run(wait()) == pytest.approx(3_610)
+    assert time.monotonic() - began < 60
+
+
+def test_timers_come_in_their_order_after_years_as_well() -> None:
+    order: list[str] = []
+
+    async def after(seconds: float, name: str) -> None:
+        await asyncio.sleep(seconds)
+        order.append(name)
+
+    async def wait() -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.gather(after(2, "late"), after(0.5, "soon"), after(0, "now"))
+        await asyncio.sleep(1e9)
+        due = loop.create_future()
+        loop.call_at(loop.time(), due.set_result, None)
+        await due
+        await asyncio.sleep(0.02)
+
+    run(wait())
+    assert order == ["now", "soon", "late"]
+
+
+def edit(diff: str) -> RecentEdit:
+    return RecentEdit("a.py", 0, diff)
+
+
+def request(text: str, cursor: int, diff: str) -> EditRequest:
+    return EditRequest("next_edit", "a.py", text, cursor, edits=(edit(diff),))
+
+
+@pytest.mark.parametrize(
+    ("diff", "expected"),
+    [
+        ("-  foo = bar_old(1)\n+  foo = bar_new(1)\n", ("bar_old", "bar_new")),
+        (" x\n-f(a)\n+f(a, b)\n", ("a", "a, b")),
+        (" x = 1\n+y = 2\n", ("", "")),  # whole new lines
+    ],
+)
+def test_a_substitution_is_of_whole_words(diff: str, expected: tuple[str, str]) -> None:
+    assert substitution(edit(diff)) == expected
+
+
+def test_the_last_substitution_is_made_at_the_next_place_or_from_the_top() -> None:
+    text = "new(1)\nold(2)\nolder(3)\nold(4)\n"
+    (found,) = copy_last_edit(request(text, 15, "-old(1)\n+new(1)\n")).candidates
+    assert (found.start, found.end, found.text) == (text.index("old(4)"), 26, "new")
+    text = "old(0)\nnew(1)\n"
+    (found,) = copy_last_edit(request(text, len(text), "-old(1)\n+new(1)\n")).candidates
+    assert found.start == 0
+    assert not copy_last_edit(request("f(a, b)\n", 3, "-f(a)\n+f(a, b)\n")).candidates
+
+
+def test_a_quantile_lies_within_its_interval_and_resamples_groups() -> None:
+    figure = quantile(list(range(100)), 0.95, groups=[i // 10 for i in range(100)])
+    assert figure.value == pytest.approx(94.05)
+    assert figure.low is not None and figure.high is not None
+    assert figure.low <= figure.value <= figure.high <= 99
+    alone = quantile([1.0, 2.0, 3.0], 0.5, groups=["a", "a", "a"])
+    assert (alone.low, alone.value, alone.high) == (2.0, 2.0, 2.0)
+    assert quantile([], 0.5) == unmeasured(0)
+
+
+def test_a_combined_figure_is_of_the_sums() -> None:
+    terms = [(1.0, 2.0), (3.0, 2.0), (5.0, 4.0)]
+    figure = combined(terms, lambda sums: float(sums[0] / sums[1]), groups=["a", "a", "b"])
+    assert figure.value == pytest.approx(9 / 8)
+    assert (figure.low, figure.high) == (pytest.approx(1.0), pytest.approx(1.25))
+    assert combined(terms, lambda sums: None, groups=["a", "a", "b"]) == unmeasured(3)
