@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from redraft.lsp.session.decisions import Show
-from redraft.model.gate.reasons import Abstain
 from support.lsp import lsp_client
 from support.neovim import NeovimDesk, ghost, needs_neovim
 from support.predictor import ScriptedPredictor
@@ -55,13 +54,6 @@ def test_what_the_editor_closes_while_typing_turns_nothing_down() -> None:
     here.accept(kept)
     assert here.text == "x = sum(items)\n"
     assert here.outcomes == ["accepted"]
-
-
-def test_what_would_break_the_line_is_held_back_and_says_so() -> None:
-    refused = at("print(area(7, 8))\n", len("print(a")).answer("rea(5, 6))")
-    assert isinstance(refused, Abstain)
-    assert refused.kind == "does_not_fit"
-    assert "before 'rea(7, 8))'" in refused.reason
 
 
 def test_the_range_covers_what_is_replaced_behind_the_cursor() -> None:

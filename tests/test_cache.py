@@ -188,15 +188,6 @@ def test_typing_computes_only_the_new_tokens() -> None:
         assert use(cache, text) >= 450
 
 
-def test_two_files_in_turn_keep_their_own_sequences() -> None:
-    backend = BookBackend()
-    cache = PrefixCache(backend, 100_000)
-    one, two = [1, *range(500)], [1, *range(1_000, 1_600)]
-    use(cache, one)
-    use(cache, two)
-    assert [use(cache, one), use(cache, two), use(cache, one)] == [501, 601, 501]
-
-
 def test_a_detour_does_not_destroy_a_long_tail() -> None:
     backend = BookBackend()
     cache = PrefixCache(backend, 100_000)

@@ -28,11 +28,6 @@ def test_the_window_is_the_last_token_and_one_position_less_than_the_canvas() ->
     assert script.windows[0] == [PROMPT[-1], *[MASK] * 7]
 
 
-def test_an_unsure_model_places_one_position_a_step() -> None:
-    draft, _, _ = write(Script(ids("pass"), sure=always(0.5)))
-    assert (draft.text, draft.steps) == ("pass", 5)
-
-
 def test_the_surest_position_goes_first_where_none_passes() -> None:
     script = Script(ids("abcd"), sure=lambda position, window: 0.8 if position == 2 else 0.4)
     _, _, states = write(script)
@@ -162,16 +157,6 @@ def test_max_lines_cuts_before_the_newline_that_is_too_many() -> None:
     assert states[-1].show() == "a\nbc"
 
 
-def test_max_lines_needs_no_further_step_once_the_lines_are_there() -> None:
-    sure = 0.5
-    draft, _, _ = write(
-        Script(ids("ab\ncd"), always(sure)),
-        AUTOREGRESSIVE,
-        limits=AnswerLimits(max_tokens=64, max_lines=1),
-    )
-    assert (draft.text, draft.steps) == ("ab", 3)
-
-
 def test_what_a_placed_line_end_cuts_off_costs_no_step() -> None:
     script = Script(ids("ab\ncdef"), lambda p, w: 0.95 if p == 2 else 0.5)
     draft, _, states = write(script, limits=AnswerLimits(max_tokens=64, max_lines=1))
@@ -260,10 +245,6 @@ def sampled(seed: int, temperature: float = 1.5, top_p: float = 1.0) -> str:
     plan = Plan(threshold=0.9, temperature=temperature, top_p=top_p)
     script = Script(ids("abcdef"), always(0.5), rivals={i: ids("Q")[0] for i in range(6)})
     return write(script, plan, seed=seed)[0].text
-
-
-def test_the_same_seed_gives_the_same_sample() -> None:
-    assert sampled(3) == sampled(3)
 
 
 def test_seeds_differ() -> None:

@@ -146,15 +146,6 @@ def test_the_answer_is_limited_as_asked() -> None:
     assert (candidate.text, candidate.finish) == ("wide ", "stop")
 
 
-def test_several_candidates_come_surest_first_and_none_twice() -> None:
-    request = dataclasses.replace(REQUEST, candidates=4, max_tokens=10)
-    prediction = predicted(Noise(5, scale=3.0), request)
-    texts = [candidate.text for candidate in prediction.candidates]
-    means = [candidate.confidence.mean for candidate in prediction.candidates]
-    assert len(texts) == len(set(texts)) > 1
-    assert means == sorted(means, reverse=True)
-
-
 def test_a_seed_makes_sampling_repeatable() -> None:
     request = dataclasses.replace(REQUEST, temperature=1.0, seed=7, max_tokens=12)
     noise = Noise(2, scale=2.0)

@@ -7,7 +7,6 @@ import dataclasses
 import threading
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from redraft.model.engine import RETRY_AFTER_S, Engine
 from redraft.model.errors import (
@@ -341,12 +340,6 @@ def test_a_caller_whose_loop_is_gone_does_not_stop_the_engine() -> None:
     held.gate.set()
     assert run(engine.predict(REQUEST)).candidates
     run(engine.close())
-
-
-def test_vocabulary_of_the_fake_tokenizer_is_the_fakes() -> None:
-    tokenizer = fake_tokenizer()
-    assert tokenizer.encode("return é") == ids("return é")
-    assert np.all([tokenizer.vocab_bytes[i] == b"" for i in range(17)])
 
 
 def test_under_overload_the_newest_is_answered_and_the_oldest_told_to_come_back() -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from redraft.model.errors import WeightsError
-from redraft.model.silence import import_silenced
 from redraft.model.weights import hub as hub_module
 from redraft.model.weights import packages
 from redraft.model.weights.fetch import Base, Progress, fetch_base, no_progress, part_of, take_base
@@ -112,26 +111,6 @@ def test_the_hub_is_asked_first(world: World, downloaded: list[str]) -> None:
 
 class Stop(Exception):
     """Somebody ends the pull."""
-
-
-def stop_after(count: int) -> Any:
-    def progress(seen: Progress) -> None:
-        if seen.done > count:
-            raise Stop
-
-    return progress
-
-
-def test_an_interrupted_download_resumes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    constants = import_silenced("huggingface_hub.constants")
-
-    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 10_000)
-    with pytest.raises(Stop):
-        world.fetch(stop_after(50_000))
-    have = world.part.stat().st_size
-    assert 50_000 < have < 100_000
-    world.fetch_whole()
-    assert world.hub.asked[-1] == ("GET", f"bytes={have}-")
 
 
 KILLED = """

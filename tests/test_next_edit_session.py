@@ -50,13 +50,6 @@ def test_moving_to_another_file_after_an_edit_asks_there() -> None:
     assert [edit.path for edit in ask.request.edits] == ["a.py"]
 
 
-def test_nothing_is_offered_while_undoing() -> None:
-    desk = edited()
-    desk.swap("area(r, pi)", "area(r)")
-    assert reason(desk.consider_edit()) == "you just undid or redid a change"
-    assert isinstance(desk.consider_edit(invoked=True), Ask)
-
-
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
@@ -84,13 +77,6 @@ def test_next_edits_can_be_switched_off_alone() -> None:
     desk = edited(next_edits=False)
     assert "next_edits" in reason(desk.consider_edit())
     assert isinstance(desk.consider(), Ask)
-
-
-def test_ghost_text_that_is_shown_comes_first() -> None:
-    desk = edited()
-    desk.answer(" -> float")
-    assert reason(desk.consider_edit()) == "ghost text is shown at the cursor"
-    assert reason(desk.consider_edit(invoked=True)) == "ghost text is shown at the cursor"
 
 
 def test_a_next_edit_that_is_shown_stays_while_it_agrees_with_the_document() -> None:

@@ -171,16 +171,6 @@ def test_a_paste_is_no_moment_to_suggest_unless_asked_to() -> None:
     assert isinstance(desk.consider(), Ask)
 
 
-def test_nothing_is_asked_while_undoing_unless_asked_to() -> None:
-    desk = Workbench()
-    desk.type("abc")
-    desk.erase(3)
-    assert reason(desk.consider()) == "you just undid or redid a change"
-    assert isinstance(desk.consider(invoked=True), Ask)
-    desk.type("x")
-    assert isinstance(desk.consider(), Ask)
-
-
 def test_taking_a_long_suggestion_is_no_bulk_change() -> None:
     desk = Workbench()
     long = "\n    ".join(f"y{number} = {number**3}" for number in range(60))
