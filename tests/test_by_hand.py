@@ -22,7 +22,7 @@ def doubt(decision: Decision) -> str:
 def answered(desk: Workbench, text: str, confidence: float, invoked: bool) -> Show | Abstain:
     ask = desk.ask(invoked=invoked)
     prediction = infill(ask.request, text, confidence=confidence)
-    return desk.session.settle(ask, prediction, desk.revision, 0.0)
+    return desk.settle(ask, prediction)
 
 
 def test_ghost_text_that_is_unsure_is_shown_to_who_asks_for_it() -> None:
@@ -116,7 +116,7 @@ def test_a_hidden_ghost_text_is_revealable_only_if_a_gesture_would_show_it() -> 
 def test_ghost_text_that_the_model_gave_up_is_revealable() -> None:
     desk = Workbench("x = ")
     given_up = replace(predicted(reason="not sure enough"), is_given_up=True)
-    told = desk.session.settle(desk.ask(), given_up, desk.revision, 0.0)
+    told = desk.settle(desk.ask(), given_up)
     assert isinstance(told, Abstain) and told.is_revealable
     assert isinstance(desk.consider(invoked=True), Ask), "the model finishes it"
 

@@ -55,14 +55,7 @@ def test_the_place_of_an_error_from_the_edit_comes_first(message: str, where: st
     ask = desk.ask_edit()
     assert ask.origin is not None
     assert ask.query.line == desk.text[: desk.text.index(where)].count("\n")
-    shown = desk.session.settle(
-        ask,
-        rewrite(ask.request, where, "area(1, 1, 1)"),
-        desk.revision,
-        0.0,
-        lambda: desk.text,
-        target=desk.revision,
-    )
+    shown = desk.settle(ask, rewrite(ask.request, where, "area(1, 1, 1)"), target=desk.revision)
     assert isinstance(shown, Show)
 
 
@@ -72,14 +65,7 @@ def test_an_import_that_nothing_uses_any_longer_is_asked_about_first() -> None:
     reporting(desk, '"math" imported but unused', "import math", 2)
     ask = desk.ask_edit()
     assert ask.query.line == 0
-    shown = desk.session.settle(
-        ask,
-        rewrite(ask.request, "import math\n", ""),
-        desk.revision,
-        0.0,
-        lambda: desk.text,
-        target=desk.revision,
-    )
+    shown = desk.settle(ask, rewrite(ask.request, "import math\n", ""), target=desk.revision)
     assert isinstance(shown, Show)
 
 
@@ -93,9 +79,7 @@ def test_where_nothing_is_found_at_the_error_the_region_is_asked_about() -> None
     desk = with_a_parameter()
     reporting(desk, 'Argument missing for parameter "depth"', "area(1, 1)")
     ask = desk.ask_edit()
-    nothing = desk.session.settle(
-        ask, predicted(), desk.revision, 0.0, lambda: desk.text, target=desk.revision
-    )
+    nothing = desk.settle(ask, predicted(), target=desk.revision)
     following = desk.session.go_on(ask, nothing)
     assert isinstance(following, Ask) and following.origin is None
 
@@ -103,7 +87,7 @@ def test_where_nothing_is_found_at_the_error_the_region_is_asked_about() -> None
 def test_without_reports_the_callers_are_asked_about_by_name() -> None:
     desk = with_a_parameter()
     ask = desk.ask_edit()
-    nothing = desk.session.settle(ask, predicted(), desk.revision, 0.0, lambda: desk.text)
+    nothing = desk.settle(ask, predicted())
     following = desk.session.go_on(ask, nothing)
     assert isinstance(following, Ask)
     assert following.query.line == desk.text[: desk.text.index("area(2, 3)")].count("\n")
@@ -113,7 +97,7 @@ def test_a_class_that_got_a_field_leads_to_where_it_is_made() -> None:
     desk = Workbench(f"class Item:\n    name: str\n    price: float\n\n{FILLER}\nItem('a', 1)\n")
     desk.swap("    price: float\n", "    price: float\n    quantity: int\n")
     ask = desk.ask_edit()
-    nothing = desk.session.settle(ask, predicted(), desk.revision, 0.0, lambda: desk.text)
+    nothing = desk.settle(ask, predicted())
     following = desk.session.go_on(ask, nothing)
     assert isinstance(following, Ask)
     assert following.query.line == desk.text[: desk.text.index("Item('a'")].count("\n")
@@ -210,6 +194,6 @@ def test_of_several_edits_the_one_that_repairs_an_error_comes_first() -> None:
     likelier = rewrite(ask.request, "describe(width, height)", "describe(width, height, depth)")
     repair = rewrite(ask.request, "area(2, 3)", "area(2, 3, 4)", confidence=0.5)
     both = predicted(*likelier.candidates, *repair.candidates)
-    decision = desk.session.settle(ask, both, desk.revision, 0.0, lambda: desk.text)
+    decision = desk.settle(ask, both)
     assert isinstance(decision, Show)
     assert "area(2, 3, 4)" in decision.suggestion.result

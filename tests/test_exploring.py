@@ -60,7 +60,7 @@ def answered_at(move: float, confidence: float, **fields: object) -> tuple[Workb
             ask = desk.session.consider(desk.query(**fields))
             assert isinstance(ask, Ask)
             made = infill(ask.request, "x", confidence=confidence)
-            return desk, desk.session.settle(ask, made, desk.revision, 0.0)
+            return desk, desk.settle(ask, made)
     raise AssertionError("no seed draws this move")
 
 

@@ -27,14 +27,14 @@ def test_on_the_empty_line_of_a_body_ghost_text_comes_before_an_edit_that_is_sho
     desk = with_an_import_shown()
     ask = desk.ask()
     body = infill(ask.request, "return list(csv.reader(path))")
-    assert isinstance(desk.session.settle(ask, body, desk.revision, 0.0), Show)
+    assert isinstance(desk.settle(ask, body), Show)
     assert reason(desk.consider_edit()) == "ghost text is shown at the cursor"
 
 
 def test_where_the_body_gets_no_ghost_text_the_edit_stays() -> None:
     desk = with_an_import_shown()
     ask = desk.ask()
-    assert isinstance(desk.session.settle(ask, predicted(), desk.revision, 0.0), Abstain)
+    assert isinstance(desk.settle(ask, predicted()), Abstain)
     assert isinstance(desk.consider_edit(), Show)
 
 
@@ -49,7 +49,7 @@ def test_an_edit_that_is_ready_after_ghost_text_is_shown_is_not_shown_beside_it(
     ask = desk.ask_edit()
     assert isinstance(desk.answer("logging.getLogger(__name__)"), Show)
     made = rewrite(ask.request, "logger = ", "logger = logging.getLogger()")
-    late = desk.session.settle(ask, made, desk.revision, 0.0, lambda: desk.text)
+    late = desk.settle(ask, made)
     assert reason(late) == "ghost text is shown at the cursor"
 
 
@@ -57,7 +57,7 @@ def test_ghost_text_that_is_ready_after_an_edit_is_shown_is_not_shown_beside_it(
     desk = typed_up_to_the_value()
     ask = desk.ask()
     assert isinstance(desk.edit("logger = ", "logger = logging.getLogger()"), Show)
-    late = desk.session.settle(ask, infill(ask.request, "None"), desk.revision, 0.0)
+    late = desk.settle(ask, infill(ask.request, "None"))
     assert reason(late) == "a next edit is shown"
 
 
@@ -67,13 +67,11 @@ def test_a_gesture_gets_a_sure_edit_in_place_of_unsure_ghost_text_and_no_unsure_
     ask = desk.ask_edit(invoked=True)
     unsure = rewrite(ask.request, "logger = ", "logger = None", confidence=0.1)
     assert isinstance(
-        desk.session.go_on(
-            ask, desk.session.settle(ask, unsure, desk.revision, 0.0, lambda: desk.text)
-        ),
+        desk.session.go_on(ask, desk.settle(ask, unsure)),
         Abstain,
     )
     sure = rewrite(ask.request, "logger = ", "logger = logging.getLogger()")
-    shown = desk.session.settle(ask, sure, desk.revision, 0.0, lambda: desk.text)
+    shown = desk.settle(ask, sure)
     assert isinstance(shown, Show)
     assert desk.outcomes == ["replaced"], "the client shows one of the two"
 

@@ -24,9 +24,7 @@ def settle(desk: Workbench, ask: Ask, prediction: Prediction) -> Show | Abstain:
     """The answer to a question, the documents being as they are now."""
     target = desk.shelf.opened.get(ask.query.uri)
     revision = desk.revision if ask.query.uri == URI else target.revision if target else None
-    return desk.session.settle(
-        ask, prediction, desk.revision, 0.0, lambda: desk.text, target=revision
-    )
+    return desk.settle(ask, prediction, target=revision)
 
 
 def go_on(desk: Workbench, ask: Ask, prediction: Prediction) -> Decision:
@@ -134,7 +132,7 @@ def test_a_slow_model_is_asked_about_one_place_only() -> None:
     calls = "".join(f"{FILLER}print(area({i}))\n" for i in range(8))
     desk = renamed(f"def area(r):\n    return r\n\n{calls}", eagerness="high")
     ask = desk.ask_edit()
-    near = desk.session.settle(ask, NOTHING, desk.revision, 5_000.0, lambda: desk.text)
+    near = desk.settle(ask, NOTHING, 5_000.0)
     first = asking(desk.session.go_on(ask, near))
     there = desk.session.settle(first, NOTHING, desk.revision, 5_000.0, target=desk.revision)
     assert isinstance(desk.session.go_on(first, there), Abstain)

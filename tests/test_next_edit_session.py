@@ -172,7 +172,7 @@ def test_an_answer_overtaken_by_a_change_elsewhere_is_shown_next_time() -> None:
     ask = desk.ask_edit()
     desk.swap("3.14", "pi")
     prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
-    late = desk.session.settle(ask, prediction, desk.revision, 50, lambda: desk.text)
+    late = desk.settle(ask, prediction, 50)
     assert isinstance(late, Abstain)
     assert late.is_stale
     again = showing(desk.consider_edit())
@@ -185,7 +185,7 @@ def test_an_answer_overtaken_by_a_change_in_its_place_is_dropped() -> None:
     ask = desk.ask_edit()
     desk.swap("print(area(r))", "log(area(r))")
     prediction = rewrite(ask.request, "print(area(r))", "print(area(r, 3))")
-    desk.session.settle(ask, prediction, desk.revision, 50, lambda: desk.text)
+    desk.settle(ask, prediction, 50)
     assert isinstance(desk.consider_edit(), Ask)
 
 

@@ -46,7 +46,7 @@ class Typing(Workbench):
         said = rewrite(self.asked.request, old, new, confidence=confidence)
         if not old:
             said = replace(said, candidates=())
-        return self.session.settle(self.asked, said, self.revision, 0.0, lambda: self.text)
+        return self.settle(self.asked, said)
 
 
 def diffs(ask: Ask) -> list[str]:

@@ -36,9 +36,7 @@ def rewritten(request: EditRequest, *edits: tuple[int, int, str]) -> Prediction:
 
 def answered(desk: Workbench, *edits: tuple[int, int, str]) -> Show | Abstain:
     ask = desk.ask_edit()
-    return desk.session.settle(
-        ask, rewritten(ask.request, *edits), desk.revision, 0.0, lambda: desk.text
-    )
+    return desk.settle(ask, rewritten(ask.request, *edits))
 
 
 def lines_of(shown: Decision) -> list[tuple[int, str]]:
@@ -167,15 +165,13 @@ def test_a_docstring_waits_until_the_code_is_done() -> None:
     desk.swap("def area", "def surface")
     ask = desk.ask_edit()
     prediction = rewritten(ask.request, (1, 2, '    """The surface of one side."""\n'))
-    waits = desk.session.settle(ask, prediction, desk.revision, 0.0, lambda: desk.text)
+    waits = desk.settle(ask, prediction)
     there = desk.session.go_on(ask, waits)
     assert (
         isinstance(there, Ask) and "a = area(1)" in there.query.text.split("\n")[there.query.line]
     )
     there = desk.session.complete(there)
-    nothing = desk.session.settle(
-        there, predicted(), desk.revision, 0.0, lambda: desk.text, target=desk.revision
-    )
+    nothing = desk.settle(there, predicted(), target=desk.revision)
     assert lines_of(desk.session.go_on(there, nothing)) == [(1, '"""The surface of one side."""')]
 
 
@@ -184,6 +180,6 @@ def test_the_file_that_a_name_was_renamed_in_comes_before_the_file_that_defines_
     desk.open("def price(count):\n    return count\n", "b.py")
     desk.swap("price(1)", "total(1)")
     ask = desk.ask_edit(other_documents=True)
-    nothing = desk.session.settle(ask, predicted(), desk.revision, 0.0, lambda: desk.text)
+    nothing = desk.settle(ask, predicted())
     there = desk.session.go_on(ask, nothing)
     assert isinstance(there, Ask) and there.query.uri == desk.query().uri

@@ -31,12 +31,12 @@ def test_only_who_asks_by_hand_gets_what_is_too_unlikely_to_be_shown() -> None:
 def test_a_gesture_asks_again_only_where_the_answer_may_have_been_given_up() -> None:
     desk = Workbench()
     asked = desk.ask()
-    desk.session.settle(asked, infill(asked.request), desk.revision, 0.0)
+    desk.settle(asked, infill(asked.request))
     assert isinstance(desk.consider(), Abstain)
     assert isinstance(desk.consider(invoked=True), Ask)
     desk.type("r")
     asked = desk.ask()
-    desk.session.settle(asked, infill(asked.request, "eturn x", confidence=0.0), desk.revision, 0.0)
+    desk.settle(asked, infill(asked.request, "eturn x", confidence=0.0))
     assert shown(desk.consider(invoked=True)) == "eturn x"
 
 
@@ -139,7 +139,7 @@ def test_an_answer_overtaken_by_a_keystroke_serves_if_the_keystroke_confirms_it(
     desk = Workbench()
     ask = desk.ask()
     desk.type("r")
-    late = desk.session.settle(ask, infill(ask.request, "return x"), desk.revision, 50)
+    late = desk.settle(ask, infill(ask.request, "return x"), 50)
     assert isinstance(late, Abstain)
     assert late.is_stale
     assert shown(desk.consider()) == "eturn x"

@@ -30,7 +30,7 @@ def test_useless_answers_are_never_shown(completion: str, after: str, expected: 
     desk = Workbench()
     ask = asking(desk.session.consider(desk.query(text=desk.text + after, invoked=True)))
     prediction = infill(ask.request, completion)
-    assert expected in reason(desk.session.settle(ask, prediction, desk.revision, 0))
+    assert expected in reason(desk.settle(ask, prediction))
 
 
 def test_a_special_token_that_the_file_itself_speaks_of_is_no_leak() -> None:
@@ -64,7 +64,7 @@ def test_blank_space_at_line_ends_is_left_out(completion: str, after: str, expec
     desk = Workbench()
     ask = asking(desk.session.consider(desk.query(text=desk.text + after, invoked=True)))
     prediction = infill(ask.request, completion)
-    assert shown(desk.session.settle(ask, prediction, desk.revision, 0)) == expected
+    assert shown(desk.settle(ask, prediction)) == expected
 
 
 def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> None:
@@ -159,7 +159,7 @@ def test_an_answer_that_came_too_late_was_cancelled() -> None:
     desk = Workbench()
     ask = desk.ask()
     desk.type("x")
-    desk.session.settle(ask, infill(ask.request, "return"), desk.revision, 0)
+    desk.settle(ask, infill(ask.request, "return"))
     assert desk.outcomes == ["cancelled"]
 
 
@@ -281,7 +281,7 @@ def test_after_a_rejection_the_next_candidate_is_offered_at_once() -> None:
     first = ask.request.text[: ask.request.text.index("    print(area")].count("\n") + 1
     lines = [(first, first, [f"    print(area(r, {number}))"]) for number in (3, 4)]
     prediction = rewrite_lines(ask.request, *lines)
-    shown = desk.session.settle(ask, prediction, desk.revision, 0.0, lambda: desk.text)
+    shown = desk.settle(ask, prediction)
     assert isinstance(shown, Show) and "3" in shown.text
     desk.session.rejected(shown.suggestion.id)
     following = desk.consider_edit()
@@ -303,7 +303,7 @@ def test_after_a_rejection_other_ghost_text_is_offered_at_once() -> None:
     desk = Workbench()
     ask = desk.ask()
     prediction = infill(ask.request, "return 1", "return 2")
-    shown = desk.session.settle(ask, prediction, desk.revision, 0.0)
+    shown = desk.settle(ask, prediction)
     assert isinstance(shown, Show) and shown.text == "return 1"
     desk.session.rejected(shown.suggestion.id)
     following = desk.consider()

@@ -57,7 +57,7 @@ class Renaming(Workbench):
     def answered(self, *edit: str) -> Show | Abstain:
         assert self.asked is not None
         said = rewrite(self.asked.request, *edit)
-        return self.session.settle(self.asked, said, self.revision, 0.0, lambda: self.text)
+        return self.settle(self.asked, said)
 
 
 def test_an_edit_that_takes_back_the_name_and_does_something_else_is_not_shown() -> None:
@@ -91,7 +91,7 @@ def test_what_carries_the_name_on_is_shown_though_the_better_one_takes_it_back()
     ask = desk.ask_edit()
     both = (*rewrite(ask.request, *BACK).candidates, *rewrite(ask.request, *CALL).candidates)
     assert len(both) == 2
-    made = desk.session.settle(ask, predicted(*both), desk.revision, 0.0, lambda: desk.text)
+    made = desk.settle(ask, predicted(*both))
     assert isinstance(made, Show) and made.suggestion.result == desk.text.replace(*CALL)
 
 
@@ -112,7 +112,7 @@ def test_such_an_edit_that_comes_too_late_is_not_kept_for_the_next_question() ->
     assert asked is not None
     desk.type("a_of")
     half = rewrite(asked.request, "print(area(1, 2))", "print(are(1, 2))")
-    late = desk.session.settle(asked, half, desk.revision, 0.0, lambda: desk.text)
+    late = desk.settle(asked, half)
     assert revision != desk.revision
     assert isinstance(late, Abstain) and late.kind == "document_changed"
     assert isinstance(desk.consider_edit(), Ask)
@@ -124,7 +124,7 @@ def test_a_late_edit_that_does_not_write_the_name_is_kept() -> None:
     asked = desk.keys("_o")
     desk.type("f")
     said = rewrite(asked.request, "width * height", "height * width")
-    desk.session.settle(asked, said, desk.revision, 0.0, lambda: desk.text)
+    desk.settle(asked, said)
     assert isinstance(desk.consider_edit(), Show)
 
 

@@ -196,9 +196,7 @@ def about_another_document_that_changed() -> Decision:
     other = desk.open("print(area(2))\n", "b.py")
     desk.swap("area(r)", "area(r, pi)")
     first = desk.ask_edit(other_documents=True)
-    nothing = desk.session.settle(
-        first, Prediction("", "", (), "no"), desk.revision, 0.0, lambda: desk.text
-    )
+    nothing = desk.settle(first, Prediction("", "", (), "no"))
     there = desk.session.go_on(first, nothing)
     assert isinstance(there, Ask) and there.origin is not None
     said = rewrite(there.request, "area(2)", "area(2, 3)")

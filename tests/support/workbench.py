@@ -19,6 +19,7 @@ from redraft.lsp.session.questions import PlainContext, Query
 from redraft.lsp.settings import LspSettings
 from redraft.model.gate.explore import draw
 from redraft.model.gate.reasons import Abstain
+from redraft.model.records import Prediction
 
 from support.predictor import infill, rewrite
 
@@ -166,7 +167,14 @@ class Workbench:
     def answer(self, *texts: str, confidence: float = 0.9, took_ms: float = 0.0) -> Show | Abstain:
         ask = self.ask(invoked=True)
         prediction = infill(ask.request, *texts, confidence=confidence)
-        return self.session.settle(ask, prediction, self.revision, took_ms)
+        return self.settle(ask, prediction, took_ms)
+
+    def settle(
+        self, ask: Ask, prediction: Prediction, took_ms: float = 0.0, target: int | None = None
+    ) -> Show | Abstain:
+        """Tell the session the model's answer while the document is as it is now."""
+        now = self.revision
+        return self.session.settle(ask, prediction, now, took_ms, lambda: self.text, target)
 
     # --- next edits ------------------------------------------------------------------------
 
@@ -180,7 +188,7 @@ class Workbench:
         """Answer a question asked now: the first ``old`` becomes ``new``."""
         ask = self.ask_edit(**fields)
         prediction = rewrite(ask.request, old, new, confidence=confidence)
-        return self.session.settle(ask, prediction, self.revision, 0.0, lambda: self.text)
+        return self.settle(ask, prediction)
 
     def swap(self, old: str, new: str) -> None:
         """Change the first ``old`` into ``new`` and stay there."""
