@@ -35,8 +35,6 @@ class World:
         self.late: list[Ask] = []
         self.shown: Show | None = None
 
-    # --- what may happen -------------------------------------------------------------------
-
     def edit(self) -> None:
         old, new = SWAPS[self.draw(len(SWAPS))]
         old, new = (old, new) if self.draw(2) else (new, old)
@@ -114,8 +112,6 @@ class World:
         if self.shown is not None:
             self.desk.session.rejected(self.shown.suggestion.id)
             self.shown = None
-
-    # --- the world -------------------------------------------------------------------------
 
     def here(self) -> Query:
         return self.desk.query(other_documents=True, invoked=bool(self.draw(2)))

@@ -36,8 +36,6 @@ class LspClient:
         self._ids = 0
         self._looked_at = 0  # the number of messages that until() has examined
 
-    # --- the connection --------------------------------------------------------------------
-
     def raw(self, data: bytes) -> None:
         """Send bytes as they are."""
         raise NotImplementedError
@@ -72,8 +70,6 @@ class LspClient:
         if self._received[:8] not in (b"", b"Content-"[: len(self._received)]):
             self._incoming.put(None)  # no message: what follows cannot be read
 
-    # --- sending ---------------------------------------------------------------------------
-
     def body(self, body: bytes) -> None:
         self.raw(b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
@@ -87,8 +83,6 @@ class LspClient:
         self._ids += 1
         self.send(id=self._ids, method=method, params=params)
         return self._ids
-
-    # --- receiving -------------------------------------------------------------------------
 
     def next_message(self) -> dict[str, Any]:
         """Wait for the next message of the server."""
@@ -143,8 +137,6 @@ class LspClient:
 
     def popups(self) -> list[dict[str, Any]]:
         return [m for m in self.messages if m.get("method", "").startswith("window/showMessage")]
-
-    # --- the usual steps -------------------------------------------------------------------
 
     def initialize(self, **params: Any) -> dict[str, Any]:
         fields = {"processId": None, "rootUri": "file:///w/project", "capabilities": {}, **params}
@@ -255,15 +247,11 @@ class LspHere(LspClient):
             await self._predictor.close()
             self._note({"event": "closed", "cursor": 0})
 
-    # --- the server's way to the client -----------------------------------------------------
-
     def write(self, data: bytes) -> None:
         self._receive(data)
 
     def close(self) -> None:
         pass  # the end of the thread is the end of the connection
-
-    # --- the client's way to the server -----------------------------------------------------
 
     def raw(self, data: bytes) -> None:
         self._loop.call_soon_threadsafe(self._sent.feed_data, data)

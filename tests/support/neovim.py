@@ -181,8 +181,6 @@ class Neovim:
                 elif message[0] == 2 and message[1] == "redraw":
                     self.screen.redraw(message[2])
 
-    # --- talking to it ---------------------------------------------------------------------
-
     def request(self, method: str, *arguments: Any) -> Any:
         self._ids += 1
         id_ = self._ids
@@ -205,8 +203,6 @@ class Neovim:
         """What an Ex command prints."""
         printed: str = self.request("nvim_exec2", command, {"output": True})["output"]
         return printed
-
-    # --- looking at it ---------------------------------------------------------------------
 
     def lines(self) -> list[str]:
         found: list[str] = self.request("nvim_buf_get_lines", 0, 0, -1, False)

@@ -26,8 +26,6 @@ class Screen:
         self._colours = (0xFFFFFF, 0x000000)
         self._highlights: dict[int, dict[str, Any]] = {0: {}}
 
-    # --- what Neovim sends -----------------------------------------------------------------
-
     def redraw(self, events: list[Any]) -> None:
         for name, *calls in events:
             handler = getattr(self, f"_{name}", None)
@@ -81,8 +79,6 @@ class Screen:
         self._awaited = (part, seen)
         return seen
 
-    # --- looking at it ---------------------------------------------------------------------
-
     def lines(self) -> list[str]:
         return ["".join(text for text, _ in list(row)).rstrip() for row in list(self.rows)]
 
@@ -96,8 +92,6 @@ class Screen:
             if at >= 0:
                 return self._highlights.get(row[at][1], {})
         raise AssertionError(f"{part!r} is not on the screen:\n{self.text()}")
-
-    # --- a picture -------------------------------------------------------------------------
 
     def svg(self) -> str:
         """The screen as it stands, in its own colours."""

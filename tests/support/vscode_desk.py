@@ -60,8 +60,6 @@ class Window:
     outcomes_log: Path
     name: str  # of the test
 
-    # --- doing ---------------------------------------------------------------------------------
-
     def press(self, *keys: str) -> None:
         self.studio.browser.do("press", keys=keys)
 
@@ -119,8 +117,6 @@ class Window:
         newest = max(logs, key=lambda log: log.stat().st_mtime, default=None)
         if newest is not None:
             shutil.copy(newest, self.studio.pictures / f"{self.name}-failed.log")
-
-    # --- looking -------------------------------------------------------------------------------
 
     def until(self, expression: str, timeout_s: float = PATIENCE_S) -> Any:
         return self.studio.browser.do("until", expression=expression, timeout=1000 * timeout_s)

@@ -104,8 +104,6 @@ class Workbench:
     def _note(self, settled: Settled) -> None:
         self.outcomes.append(settled.outcome)
 
-    # --- documents -------------------------------------------------------------------------
-
     def open(self, text: str, name: str = "a.py") -> Document:
         """Open a document without typing in it."""
         uri = name if ":" in name else FOLDER + name
@@ -148,8 +146,6 @@ class Workbench:
         """Return the recordings that are kept."""
         return [kept.path for kept in self.recordings.kept()]
 
-    # --- questions -------------------------------------------------------------------------
-
     def becomes_elsewhere(self, document: Document, text: str) -> None:
         splices = document.apply([ContentChange(text)], None)
         self.session.changed(document.uri, splices, lambda: document.text)
@@ -176,8 +172,6 @@ class Workbench:
         now = self.revision
         return self.session.settle(ask, prediction, now, took_ms, lambda: self.text, target)
 
-    # --- next edits ------------------------------------------------------------------------
-
     def consider_edit(self, **fields: object) -> Decision:
         return self.session.consider_edit(self.query(**fields))
 
@@ -198,8 +192,6 @@ class Workbench:
     def accept(self, decision: Decision) -> None:
         made = showing(decision).suggestion
         self.becomes(made.result, made.landing)
-
-    # --- typing ----------------------------------------------------------------------------
 
     def becomes(self, text: str, cursor: int | None = None) -> None:
         self.text, self.cursor = text, len(text) if cursor is None else cursor
