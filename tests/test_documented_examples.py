@@ -44,15 +44,9 @@ def asked(example: str) -> tuple[str, dict[str, Any]]:
 
 def test_the_pages_show_every_route() -> None:
     assert {asked(example)[0] for example in EXAMPLES} == {
-        "/v1/fim/completions",
-        "/v1/completions",
-        "/v1/edit/completions",
-        "/feedback",
-        "/infill",
-        "/api/generate",
-        "/v1/chat/completions",
-        "/v1/decisions",
-        "/api/chat",
+        *INFILL,
+        *("/v1/edit/completions", "/feedback"),
+        *("/v1/chat/completions", "/v1/decisions", "/api/chat"),
     }
 
 

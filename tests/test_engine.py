@@ -219,38 +219,27 @@ def test_warming_up_runs_every_kind_of_pass_that_answers_need_and_keeps_no_seque
     assert backend.sequences == []
 
 
+#: Values that no request may have, by field.
+UNUSABLE: dict[str, list[object]] = {
+    "task": ["guess"],
+    "quality": ["best"],
+    "text": [None, "a\0b"],
+    "path": ["a\0", "a\ud800.py"],
+    "cursor": [-1, len(TEXT) + 1, 1.0, True],
+    "max_tokens": [0, 10**9],
+    "max_lines": [0],
+    "context_tokens": [3, 10**6],
+    "temperature": [math.nan, math.inf, -0.1, "hot"],
+    "top_p": [1.5],
+    "seed": [-1],
+    "candidates": [0, 1_000],
+    "stop": [("",), ("x",) * 100],
+    "region": [(2, 1), (0, 99), (2, 4)],
+}
+
+
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("task", "guess"),
-        ("quality", "best"),
-        ("text", None),
-        ("text", "a\0b"),
-        ("path", "a\0"),
-        ("cursor", -1),
-        ("cursor", len(TEXT) + 1),
-        ("cursor", 1.0),
-        ("cursor", True),
-        ("max_tokens", 0),
-        ("max_tokens", 10**9),
-        ("max_lines", 0),
-        ("context_tokens", 3),
-        ("context_tokens", 10**6),
-        ("temperature", math.nan),
-        ("temperature", math.inf),
-        ("temperature", -0.1),
-        ("temperature", "hot"),
-        ("top_p", 1.5),
-        ("seed", -1),
-        ("candidates", 0),
-        ("candidates", 1_000),
-        ("path", "a\ud800.py"),
-        ("stop", ("",)),
-        ("stop", ("x",) * 100),
-        ("region", (2, 1)),
-        ("region", (0, 99)),
-        ("region", (2, 4)),
-    ],
+    ("field", "value"), [(field, value) for field in UNUSABLE for value in UNUSABLE[field]]
 )
 def test_an_unusable_value_is_refused_with_the_name_of_its_field(field: str, value: object) -> None:
     unusable = dataclasses.replace(REQUEST, **{field: value})

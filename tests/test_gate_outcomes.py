@@ -245,17 +245,14 @@ def test_the_shipped_gate_can_be_read_and_is_the_same_after_writing(tmp_path: Pa
     "change",
     [
         {"format": 99},
-        {"heads": {}},
-        {"heads": 7},
+        *({"heads": wrong} for wrong in ({}, 7)),
         {"card": None},
-        {"centre": [float("nan")]},
-        {"centre": ["x"]},
+        *({"centre": [wrong]} for wrong in (float("nan"), "x")),
         {"scale": [0.0]},
         {"chance": [1.0]},
         {"policy": [1e300, 0.0]},
         {"variance": [-1.0, 0.0]},
-        {"features": ["made up"]},
-        {"features": 3},
+        *({"features": wrong} for wrong in (["made up"], 3)),
     ],
 )
 def test_a_damaged_gate_is_refused_with_what_to_do(tmp_path: Path, change: dict[str, Any]) -> None:

@@ -241,16 +241,9 @@ def test_the_number_of_patterns_is_bounded(
 
 #: Modules that look at the disk because a folder was opened, and how they may.
 READERS = (
-    "context/workspace.py",
-    "context/indexer.py",
-    "context/symbol_index.py",
-    "recording/git_moves.py",
-    "session/client_context.py",
-    "context/gather.py",
-    "context/imports.py",
-    "context/excerpts.py",
-    "context/git.py",
-    "context/secret_texts.py",
+    *("context/workspace.py", "context/indexer.py", "context/symbol_index.py"),
+    *("context/gather.py", "context/imports.py", "context/excerpts.py", "context/git.py"),
+    *("context/secret_texts.py", "recording/git_moves.py", "session/client_context.py"),
 )
 
 

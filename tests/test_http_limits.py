@@ -9,16 +9,17 @@ import threading
 from typing import Any
 
 import pytest
-from redraft.model.errors import ModelNotReady, SettingsError
+from redraft.model.errors import EngineGone, ModelNotReady, SettingsError
 from redraft.model.prompts.excerpt import MAX_RELATED
 from redraft.model.prompts.registry import Middle, Unknown, recognise
+from redraft.model.records import CanvasState
 from redraft.server.app import create_app
 from redraft.server.http.bodies import LARGE_BODY
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
 from redraft.server.wires import openai
 from support.edit_prompts import mercury_as_cursortab, mercury_body, zeta2_as_zed
-from support.predictor import ScriptedPredictor
+from support.predictor import CHATTY, ScriptedPredictor
 from support.served import eventually, send, served
 
 INFILL = {"prompt": "a", "suffix": "b"}
@@ -225,3 +226,38 @@ async def test_a_dropped_request_stops_computing(path: str, body: dict[str, Any]
         asking.cancel()
         await eventually(lambda: predictor.running == 0)
     assert len(predictor.cancelled) == 1
+
+
+TURN = {"messages": [{"role": "user", "content": "hello"}], "stream": True}
+GAP = {"prompt": "def f():\n    ", "suffix": "\n", "stream": True, "diffusing": True}
+ASKED: list[tuple[str, dict[str, Any]]] = [
+    ("/v1/completions", GAP),
+    ("/v1/fim/completions", GAP),
+    ("/v1/chat/completions", TURN),
+    ("/api/chat", TURN),
+]
+
+
+async def _pieces(path: str, body: dict[str, Any], error: Exception) -> list[str]:
+    states = [CanvasState(1, ("return", " a"), 2)]
+    predictor = ScriptedPredictor([error], states=states, statuses=[CHATTY])
+    async with (
+        served(predictor) as (_, client),
+        asyncio.timeout(20),
+        client.post(path, json=body) as answer,
+    ):
+        assert answer.status == 200
+        lines = (await answer.text()).splitlines()
+    return [line.removeprefix("data: ") for line in lines if line]
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), EngineGone("it is gone")])
+@pytest.mark.parametrize(("path", "body"), ASKED)
+def test_an_error_ends_the_stream(path: str, body: dict[str, Any], error: Exception) -> None:
+    first, *_, last = asyncio.run(_pieces(path, body, error))
+    assert "error" not in json.loads(first)
+    told = json.loads(last)["error"]
+    message = told if path.startswith("/api/") else told["message"]
+    assert isinstance(message, str)
+    assert ("gone" in message) == isinstance(error, EngineGone)
+    assert "a bug" not in message
