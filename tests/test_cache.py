@@ -69,9 +69,7 @@ def test_a_second_oversized_sequence_displaces_the_first_and_nothing_else() -> N
     st.lists(st.integers(1, 300), max_size=3),
     st.integers(0, 400),
 )
-def test_what_is_left_after_the_victims_fits_and_no_victim_was_needless(
-    idle: list[int], others: list[int], budget: int
-) -> None:
+def test_victims_are_enough_and_needed(idle: list[int], others: list[int], budget: int) -> None:
     gone = victims(idle, others, budget)
     left = [size for i, size in enumerate(idle) if i not in gone]
     if excess(others, budget) is None:

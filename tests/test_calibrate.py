@@ -261,9 +261,7 @@ def test_a_damaged_or_odd_file_means_measuring_again(start: Starts, content: str
     assert start.backend.prefills == 4
 
 
-def test_a_folder_that_cannot_be_written_to_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_closed_folder_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     start = Starts(tmp_path / "file" / "calibration.json", monkeypatch)
     assert start(30).widths == {1: 30}

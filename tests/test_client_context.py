@@ -87,9 +87,7 @@ def test_cells_of_a_notebook_are_not_taken_for_one_file(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("which", ["home", "disk"])
-def test_neither_the_home_folder_nor_a_whole_disk_is_read(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, which: str
-) -> None:
+def test_home_and_disk_are_skipped(desk: Desk, monkeypatch: pytest.MonkeyPatch, which: str) -> None:
     (desk.folder / "cart.py").write_text(CART)
     watched: list[list[Path]] = []
     monkeypatch.setattr(desk.context._indexer, "watch", watched.append)

@@ -149,9 +149,7 @@ def test_what_has_no_room_is_named_with_the_reason() -> None:
     st.lists(st.integers(0, 120), max_size=5),
     st.booleans(),
 )
-def test_the_region_holds_the_cursor_and_the_budget_is_never_exceeded(
-    budget: int, cursor: int, errors: list[int], edited: bool
-) -> None:
+def test_the_region_keeps_budget(budget: int, cursor: int, errors: list[int], edited: bool) -> None:
     edits = (RecentEdit("shop/cart.py", 3, "-a\n" + "+total_price Cart add_item\n" * 30),)
     seen = view(
         budget=budget,

@@ -97,9 +97,7 @@ def test_it_prints_pieces_reasons_costs(workspace: Path, monkeypatch: pytest.Mon
     assert "3 files indexed" in out
 
 
-def test_neither_a_secret_nor_a_prompt_without_a_model_is_shown(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_are_not_shown(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "ready_variants", lambda model: [])
     place = FilePlace(workspace / "shop" / "main.py", LINE, 1)
     with pytest.raises(WeightsError, match="redraft model pull"):

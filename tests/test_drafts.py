@@ -70,9 +70,7 @@ def test_prices_lie_on_the_line_between_two_widths_and_go_on_beyond_the_last() -
         (WIDE, [0.5, 0.1, 0.01], 3),
     ],
 )
-def test_drafts_are_judged_while_they_save_more_than_they_cost(
-    prices: PassPrices, chances: list[float], count: int
-) -> None:
+def test_drafts_that_pay_are_judged(prices: PassPrices, chances: list[float], count: int) -> None:
     assert worth(chances, prices) == count
 
 

@@ -196,9 +196,7 @@ def _after(count: int) -> Callable[[], bool]:
         (replace(small_config(), verifier="ar", draft_after=MAX_ANSWER_TOKENS), []),
     ],
 )
-def test_warming_up_runs_every_kind_of_pass_that_answers_need_and_keeps_no_sequence(
-    config: ModelConfig, denoised: list[bool]
-) -> None:
+def test_warming_up_runs_every_kind_of_pass(config: ModelConfig, denoised: list[bool]) -> None:
     seen: list[bool] = []
 
     class Watching(FakeSequence):

@@ -196,9 +196,7 @@ async def test_an_engine_of_a_newer_release_is_joined(settings: Settings) -> Non
         assert await pid_of(new) == await pid_of(old)
 
 
-def test_a_client_of_other_records_never_meets_this_engine(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_records_start_another(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     meeting = Rendezvous.of(settings)
     assert Rendezvous.of(settings).folder == meeting.folder
     monkeypatch.setattr(rendezvous, "SCHEMA", "of another release")
@@ -317,9 +315,7 @@ async def test_an_engine_that_hangs_is_no_obstacle_to_the_next_editor(settings: 
     assert first != second
 
 
-async def test_a_request_lost_with_its_engine_is_answered_once_the_next_one_is_ready(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_lost_requests_repeat(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_ENGINE_LOADS_S", "0.7")
     async with client(settings, engine="support.engines:loading_engine") as joined:
         with pytest.raises(ModelNotReady):  # nothing ever answered: the status says it loads

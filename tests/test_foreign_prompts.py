@@ -229,9 +229,7 @@ def test_v2_is_given_the_beginning_of_its_answer(text: str, expected: str) -> No
         ("a = 1\n\nb = 2\n", 6, "a = 1\nnew = 0\n\nb = 2\n", "a = 1\nnew = 0\n\nb = 2\n"),
     ],
 )
-def test_v2_goes_on_from_what_it_was_given_and_not_only_above_the_cursor(
-    text: str, cursor: int, answer: str, expected: str | None
-) -> None:
+def test_v2_continues_its_text(text: str, cursor: int, answer: str, expected: str | None) -> None:
     request = EditRequest("next_edit", "a.py", text, cursor)
     found = read("sweep-v2", request, answer)
     assert (None if found is None else made(request, found)) == expected
@@ -299,9 +297,7 @@ def zeta_region(lines: list[str], at: int, path: str = "a.py") -> tuple[int, int
         ((46, 32, 50), "a.unknown", (42, 77)),
     ],
 )
-def test_a_region_is_widened_to_whole_syntax_nodes(
-    lengths: tuple[int, ...], path: str, expected: tuple[int, int]
-) -> None:
+def test_whole_nodes_fit(lengths: tuple[int, ...], path: str, expected: tuple[int, int]) -> None:
     assert {len(line) for line in functions(*lengths)} == {30}
     assert zeta_region(functions(*lengths), 59, path) == expected
 

@@ -106,9 +106,7 @@ def test_a_tied_matrix_is_taken_from_the_copy_of_more_bits(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("quant", ["Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K", "Q5_1"])
-def test_what_nobody_writes_in_python_is_read_as_the_package_reads_it(
-    quant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_formats_equal(quant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The package only reads these: a file of made-up blocks, whose scales are small numbers."""
     kind = gguf.GGMLQuantizationType[quant]
     _, size = gguf.GGML_QUANT_SIZES[kind]

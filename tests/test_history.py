@@ -300,9 +300,7 @@ happenings = st.one_of(
 @given(
     st.sampled_from(["", "a\nb\n", CODE[:300], "p\r\nq\r\n\r\n"]), st.lists(happenings, max_size=25)
 )
-def test_the_snapshot_with_the_history_and_the_edit_in_progress_is_the_text(
-    text: str, steps: list[tuple[object, ...]]
-) -> None:
+def test_snapshot_and_history_give_the_text(text: str, steps: list[tuple[object, ...]]) -> None:
     desk = Workbench(text)
     desk.open(text, "b.py")
     for number, (kind, *rest) in enumerate(steps):

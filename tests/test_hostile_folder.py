@@ -150,9 +150,7 @@ def test_as_source_or_gitignore_it_is_neither_indexed_nor_heeded(
 
 @hostile
 @pytest.mark.parametrize("name", [".git", ".git/HEAD", ".git/logs/HEAD"])
-def test_as_a_file_of_git_it_tells_of_no_checkout(
-    make: Callable[[Path], None], name: str, project: Path
-) -> None:
+def test_as_a_git_file_it_is_left(make: Callable[[Path], None], name: str, project: Path) -> None:
     file = project / name
     if name != ".git":
         (project / ".git" / "logs").mkdir(parents=True)
@@ -164,9 +162,7 @@ def test_as_a_file_of_git_it_tells_of_no_checkout(
 
 
 @pytest.mark.parametrize("share", ["//host/share", r"\\host\share"])
-def test_a_pointer_to_another_machine_is_not_followed(
-    share: str, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_pointer_is_followed(share: str, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / ".git").write_text(f"gitdir: {share}\n")
     asked: list[str] = []
     real = os.lstat

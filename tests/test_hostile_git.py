@@ -228,9 +228,7 @@ def _on_a_terminal(trap: Trap, command: tuple[str, ...]) -> None:
         os.close(ours)
 
 
-def test_git_itself_is_never_taken_from_the_folder_that_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_comes_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trap = Trap(tmp_path)
     shutil.copy(trap.lure, trap.folder / "git")
     monkeypatch.chdir(trap.folder)

@@ -195,9 +195,7 @@ async def test_the_budget_is_the_models_once_it_told(workspace: Path) -> None:
     await client.leave()
 
 
-async def test_nothing_is_read_before_the_client_told_what_is_secret(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_reading_before_settings(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     client = create_server(ScriptedPredictor()).client
     client.folders, client.pulls_settings = [workspace.as_uri()], True
     told = asyncio.get_running_loop().create_future()

@@ -98,9 +98,7 @@ DELETED = LineChange(2, ("    scale = factor * rate",), ())
         (DELETED, "\n\n\nprint", "\n    scale = 1\n\n\nprint", False),
     ],
 )
-def test_an_edit_that_takes_back_what_the_user_did(
-    done: LineChange, old: str, new: str, expected: bool
-) -> None:
+def test_edits_that_take_back(done: LineChange, old: str, new: str, expected: bool) -> None:
     assert undoes(edit(CODE, old, new).edit, [done]) is expected
 
 
@@ -123,9 +121,7 @@ def test_a_line_just_typed_is_not_deleted_where_its_neighbour_begins_alike() -> 
         ("a()\nb()", LineChange(9, (), ("a()",)), "a()\n", "", False),  # of a text that was longer
     ],
 )
-def test_the_last_line_needs_no_newline_to_be_what_was_just_done(
-    text: str, done: LineChange, old: str, new: str, expected: bool
-) -> None:
+def test_at_the_last_line(text: str, done: LineChange, old: str, new: str, expected: bool) -> None:
     assert undoes(edit(text, old, new).edit, [done]) is expected
 
 

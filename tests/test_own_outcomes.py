@@ -266,9 +266,7 @@ def test_it_is_fitted_after_so_many_outcomes_while_recording_is_on(tmp_path: Pat
     assert fit.begun == 1
 
 
-def test_a_personal_gate_of_other_features_is_fitted_again_and_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gate_of_other_features_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path))
     recordings, fit = Recordings(tmp_path), Fit()
     other = Head(("minimum",), (0.0,), (1.0,), (0.0, 1.0), (0.0, 1.0), (0.01, 0.01))

@@ -110,9 +110,7 @@ def test_known_names_pull(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.Monk
     assert (row["from"], row["revision"]) == ("sweepai/x", COMMIT)
 
 
-def test_a_file_whose_sum_is_known_beforehand_is_held_to_it(
-    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_known_sum_counts(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = Known("x", "some/x", "w.gguf", "MIT", 1e6, "infill", sha256="0" * 64)
     monkeypatch.setattr(known, "KNOWN", (entry,))
     hub.repos["some/x"] = {"w.gguf": gguf(tmp_path)}

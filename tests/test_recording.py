@@ -363,9 +363,7 @@ def no_room(*_: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_after_a_full_disk_every_editor_and_the_command_say_why_it_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_full_disk_all_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene, other = Workbench(None, tmp_path), Workbench(None, tmp_path)
     scene.recordings.turn_on(FolderLimits(total_bytes=77_000_000))
     scene.document, other.document = scene.open("x\n"), other.open("y\n")

@@ -90,9 +90,7 @@ def test_the_base_alone_can_be_had(world: World) -> None:
     assert sha(path) == world.description["base"]["gguf_sha256"]
 
 
-def test_a_change_of_how_folders_are_made_makes_them_anew(
-    world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_code_remakes(world: World, made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     provide.ensure("tiny")
     real = provide.sha256_of
     monkeypatch.setattr(
@@ -283,9 +281,7 @@ def test_where_a_folder_cannot_be_made_anew_the_earlier_one_is_used(
 
 
 @pytest.mark.parametrize("older", [0, 1])
-def test_folders_of_an_older_layout_are_removed_once_the_model_is_made_anew(
-    world: World, monkeypatch: pytest.MonkeyPatch, older: int
-) -> None:
+def test_old_layouts_are_removed(world: World, monkeypatch: pytest.MonkeyPatch, older: int) -> None:
     old = provide.ensure("tiny")
     monkeypatch.setattr(provide, "LAYOUT", LAYOUT + older)
     monkeypatch.setattr("support.models_on_disk.LAYOUT", LAYOUT + older)
@@ -313,9 +309,7 @@ def test_the_built_in_model_is_described_truly(monkeypatch: pytest.MonkeyPatch) 
     combine.check_adapter(load_adapter(model.adapter), model.config, model.base.gguf_sha256)
 
 
-def test_the_model_for_conversations_is_the_default_ones_base_and_costs_no_further_download(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_chat_model_is_the_base_of_the_default_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
     best, chat = registry.info(registry.DEFAULT_MODEL), registry.info(registry.CHAT_MODEL)
     assert best.chat == chat.name
@@ -390,9 +384,7 @@ def test_a_description_that_is_no_object_is_named(world: World, content: str) ->
 # ------------------------------------------------------------------------------ export
 
 
-def test_an_export_runs_elsewhere_without_base_or_network(
-    world: World, monkeypatch: pytest.MonkeyPatch, made: list[str]
-) -> None:
+def test_exports_run_alone(world: World, monkeypatch: pytest.MonkeyPatch, made: list[str]) -> None:
     out = world.root / "usb" / "stick"
     assert provide.export("tiny", "fp32", out) == out
     provide.export("tiny", "int8", out)

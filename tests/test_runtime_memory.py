@@ -76,9 +76,7 @@ def test_a_smaller_budget_gives_up_the_oldest_free_buffers() -> None:
     assert pool.free == [newer]
 
 
-def test_a_context_there_is_no_memory_for_is_refused_with_what_to_set(
-    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_limits_contexts(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     backend = runtime.OnnxBackend(folders["fp32"], threads=1)
     free = SimpleNamespace(available=RESERVE + 1_280 * backend.bytes_per_token)
     monkeypatch.setattr(memory_module.psutil, "virtual_memory", lambda: free)

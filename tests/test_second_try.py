@@ -129,9 +129,7 @@ def test_ending_before_what_does_not_fit_is_a_way_too() -> None:
         ("    m = n\n    return m\n", "    k = n\n    for i in k:\n", BELOW),
     ],
 )
-def test_only_the_line_that_does_not_fit_or_the_one_above_it_speaks_against_a_beginning(
-    first: str, fits: str, below: str
-) -> None:
+def test_only_the_misfit_or_the_line_above_it_counts(first: str, fits: str, below: str) -> None:
     model, _ = model_of({first: 0.6, fits: 0.4})
     assert text_of(predict(model, asked(below=below), Clock())) == fits
 

@@ -51,9 +51,7 @@ def test_a_list_does_not_grow_but_an_entry_moves_with_its_file() -> None:
         ('"""Return the text."""\nx = "whoever"\n', ([], [])),
     ],
 )
-def test_refused_words_are_found_in_texts_for_readers(
-    tmp_path: Path, text: str, found: tuple[list[str], list[str]]
-) -> None:
+def test_refused_words(tmp_path: Path, text: str, found: tuple[list[str], list[str]]) -> None:
     file = tmp_path / "a.py"
     file.write_text(text, encoding="utf-8")
     assert (style.first_words(file), style.refused_words(file)) == found

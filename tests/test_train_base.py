@@ -17,9 +17,7 @@ from support.training_sources import commit, write_lines, write_sources
 from typer.testing import CliRunner
 
 
-def test_a_base_of_ones_own_is_packed_for_trained_over_and_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_own_base_trains_and_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("REDRAFT_DATA_DIR", str(tmp_path / "data"))
     base = tmp_path / "hf"
