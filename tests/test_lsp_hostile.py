@@ -226,6 +226,7 @@ def test_messages_arrive_whole(bodies: list[bytes]) -> None:
         b"Content-Length: -5\r\n\r\n",
         b"Content-Type: x; charset=utf-8\r\n",
         b"\0\xff\n",
+        b"x" * 200_000 + b"\n",
     ],
 )
 def test_lines_that_are_no_header_are_passed_over(junk: bytes) -> None:

@@ -16,19 +16,26 @@ _CHUNK = 64 * 1024
 
 # Searched for, not matched at a line's start: after a message cut short, the next header follows
 # whatever was left of it.
-_LENGTH = re.compile(rb"content-length:[ \t]*(\d{1,9})\s*$", re.IGNORECASE)
+_LENGTH = re.compile(rb"content-length:[ \t]*(\d{1,8})\s*$", re.IGNORECASE)
 
 
 async def read_message(reader: asyncio.StreamReader) -> bytes | None:
     """Return the body of the next message that has one, or None at the end of the stream."""
     length = 0
     with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-        while line := await reader.readline():
+        while line := await _read_line(reader):
             if found := _LENGTH.search(line):
                 length = int(found[1])
             elif length and not line.strip():
                 return await reader.readexactly(length)
     return None
+
+
+async def _read_line(reader: asyncio.StreamReader) -> bytes:
+    """Return the next line, or nothing at the end of the stream."""
+    while True:
+        with contextlib.suppress(ValueError):  # a line above the reader's limit, which is dropped
+            return await reader.readline()
 
 
 class FileSink:
