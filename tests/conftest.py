@@ -84,9 +84,7 @@ class _ProcessStarted(RuntimeError):
 
 
 @pytest.fixture(autouse=True)
-def _no_processes(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def _no_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a ``fast`` test fail when it starts a process, even if the error is caught."""
     if request.node.get_closest_marker("fast") is None:
         yield

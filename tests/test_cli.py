@@ -113,9 +113,7 @@ def test_wrong_usage_exits_with_2(
         (("model", "import", __file__), {}, "is not a GGUF file: it does not begin with 'GGUF'"),
     ],
 )
-def test_failures_exit_1(
-    arguments: tuple[str, ...], environment: dict[str, str], says: str
-) -> None:
+def test_errors_exit_1(arguments: tuple[str, ...], environment: dict[str, str], says: str) -> None:
     code, out, err = call(*arguments, environment=environment)
     assert code == 1
     assert out == ""

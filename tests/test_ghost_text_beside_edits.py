@@ -66,10 +66,7 @@ def test_a_gesture_gets_a_sure_edit_in_place_of_unsure_ghost_text_and_no_unsure_
     assert isinstance(desk.answer("logging.getLogger(__name__)", confidence=0.1), Show)
     ask = desk.ask_edit(invoked=True)
     unsure = rewrite(ask.request, "logger = ", "logger = None", confidence=0.1)
-    assert isinstance(
-        desk.session.go_on(ask, desk.settle(ask, unsure)),
-        Abstain,
-    )
+    assert isinstance(desk.session.go_on(ask, desk.settle(ask, unsure)), Abstain)
     sure = rewrite(ask.request, "logger = ", "logger = logging.getLogger()")
     shown = desk.settle(ask, sure)
     assert isinstance(shown, Show)

@@ -239,11 +239,13 @@ def asked_of(predictor: ScriptedPredictor, times: int = 1) -> Decision:
 CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     "nothing_to_do": (lambda: ghost(""), "the model would write nothing here"),
     "wrong_place": (
-        lambda: ghost("x", at=3), "the model answered for another place than the cursor"
+        lambda: ghost("x", at=3),
+        "the model answered for another place than the cursor",
     ),
     "no_change": (lambda: edit("return r", "return r"), "the edit would change nothing"),
     "whitespace_only": (
-        lambda: edit("    return", "  return"), "the model would change only spaces or line breaks"
+        lambda: edit("    return", "  return"),
+        "the model would change only spaces or line breaks",
     ),
     "repeats_what_follows": (
         lambda: Workbench("x = f\nprint(x)\n").session.settle(
@@ -251,23 +253,15 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         ),
         "the same text already follows the cursor",
     ),
-    "does_not_fit": (
-        lambda: ghost("elif r:\n        g()"), "the text would add 1 syntax error"
-    ),
-    "half_block": (
-        lambda: ghost("while r:"), "the text would open a block without its body"
-    ),
+    "does_not_fit": (lambda: ghost("elif r:\n        g()"), "the text would add 1 syntax error"),
+    "half_block": (lambda: ghost("while r:"), "the text would open a block without its body"),
     "special_token": (
         lambda: edit("return r", "return <|endoftext|>"),
         "the model wrote its control token <|endoftext|>",
     ),
-    "half_character": (
-        lambda: ghost("x = '\ufffd'"), "the model wrote a broken character"
-    ),
+    "half_character": (lambda: ghost("x = '\ufffd'"), "the model wrote a broken character"),
     "in_circles": (lambda: ghost("x = 1" + "0" * 24), "the model repeats itself"),
-    "reversal": (
-        lambda: edit("area(r)", "area()"), "the edit would undo what you just typed"
-    ),
+    "reversal": (lambda: edit("area(r)", "area()"), "the edit would undo what you just typed"),
     "far_away": (
         lambda: edit("y = f(2)", "y = g(2)", LONG),
         "the edit is 101 lines away from the cursor and from your last edits",
@@ -278,41 +272,33 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     ),
     "below_threshold": (
         lambda: edit("return r", "return 2 * r", sure=0.31),
-        "31 % likely to be kept (shown from 88 %)"
+        "31 % likely to be kept (shown from 88 %)",
     ),
     "rejected_before": (
         lambda: edit("return r", "return 2 * r", rejected=lambda made: True),
         "you rejected this edit before",
     ),
-    "syntax_errors": (
-        lambda: edit("return r", "return (r"), "the edit would add 1 syntax error"
-    ),
+    "syntax_errors": (lambda: edit("return r", "return (r"), "the edit would add 1 syntax error"),
     "unrelated": (
         lambda: edit("return r", "return 2 * r", filters=[lambda made: UNRELATED]),
         "the edit has nothing to do with your last edit",
     ),
     "leaves_undefined": (
-        take_away_a_parameter, "the edit would take away 'r', which is still used"
+        take_away_a_parameter,
+        "the edit would take away 'r', which is still used",
     ),
     "bound_again": (
-        lambda: of_another_class(), "'C' is another class here than the one that was changed"
+        lambda: of_another_class(),
+        "'C' is another class here than the one that was changed",
     ),
-    "just_changed": (
-        on_an_accepted_line, "a suggestion has just changed this line"
-    ),
-    "comment_last": (
-        in_a_comment, "the next edit is in a comment, and code comes first"
-    ),
-    "body_first": (
-        beside_an_empty_body, "the body at the cursor is still empty and comes first"
-    ),
-    "disabled": (
-        lambda: with_settings(enabled=False), "Redraft is switched off (setting enabled)"
-    ),
+    "just_changed": (on_an_accepted_line, "a suggestion has just changed this line"),
+    "comment_last": (in_a_comment, "the next edit is in a comment, and code comes first"),
+    "body_first": (beside_an_empty_body, "the body at the cursor is still empty and comes first"),
+    "disabled": (lambda: with_settings(enabled=False), "Redraft is switched off (setting enabled)"),
     "snoozed": (snoozed, "paused for another 1 min"),
     "language_disabled": (
         lambda: with_settings(disabled_languages=("python",)),
-        "Redraft is switched off for python files"
+        "Redraft is switched off for python files",
     ),
     "next_edits_disabled": (
         lambda: with_settings(edits=True, next_edits=False),
@@ -324,17 +310,19 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     ),
     "secret": (
         lambda: considered(path=".env"),
-        ".env may hold secrets (setting secret_globs, pattern .env)"
+        ".env may hold secrets (setting secret_globs, pattern .env)",
     ),
     "too_large": (
-        lambda: with_settings(max_file_chars=10), "the file is too large: 26 characters, at most 10"
+        lambda: with_settings(max_file_chars=10),
+        "the file is too large: 26 characters, at most 10",
     ),
     "binary": (
         lambda: considered("x\n\0"),
         "this looks like a binary file: line 2 contains a NUL character",
     ),
     "long_line": (
-        lambda: considered("x" * 6_000), "the line is too long: 6,000 characters, at most 5,000"
+        lambda: considered("x" * 6_000),
+        "the line is too long: 6,000 characters, at most 5,000",
     ),
     "minified": (
         lambda: considered("x" * 4_000 + "\n" + "y" * 4_000),
@@ -342,9 +330,7 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     ),
     "selection": (lambda: considered(selected=3), "text is selected"),
     "several_cursors": (lambda: considered(cursors=2), "there are 2 cursors"),
-    "snippet": (
-        lambda: considered(in_snippet=True), "you are filling in a snippet"
-    ),
+    "snippet": (lambda: considered(in_snippet=True), "you are filling in a snippet"),
     "unfocused": (unfocused, "the editor window is not active"),
     "bulk_change": (after_a_paste, "a large change was just made, such as a paste"),
     "undoing": (while_undoing, "you just undid or redid a change"),
@@ -354,29 +340,24 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         "you hid a suggestion here; it may come back in another line or after an edit",
     ),
     "renaming": (while_renaming, "you are replacing a name here"),
-    "half_typed": (
-        where_a_name_is_gone, "you have not typed yet what replaces 'area'"
-    ),
+    "half_typed": (where_a_name_is_gone, "you have not typed yet what replaces 'area'"),
     "ghost_text_shown": (beside_ghost_text, "ghost text is shown at the cursor"),
     "next_edit_shown": (beside_a_next_edit, "a next edit is shown"),
     "nothing_edited": (lambda: Workbench(CODE).consider_edit(), "you have not edited anything yet"),
     "no_recent_edit": (long_after_an_edit, "your last edit is more than 10 s ago"),
     "superseded": (
         lambda: asked_of(ScriptedPredictor(["x"], delay_s=1), 2),
-        "a newer request replaced this one"
+        "a newer request replaced this one",
     ),
-    "document_changed": (
-        lambda: settled(7), "the text changed while the model was working"
-    ),
+    "document_changed": (lambda: settled(7), "the text changed while the model was working"),
     "document_closed": (lambda: settled(None), "the file was closed"),
     "target_changed": (
-        about_another_document_that_changed, "b.py changed while the model was working"
+        about_another_document_that_changed,
+        "b.py changed while the model was working",
     ),
-    "failed": (
-        lambda: asked_of(ScriptedPredictor([EngineGone("it is gone")])), "it is gone"
-    ),
+    "failed": (lambda: asked_of(ScriptedPredictor([EngineGone("it is gone")])), "it is gone"),
     "prefetched": (lambda: PREFETCHED, "computed ahead of time"),
-}  # fmt: skip
+}
 
 
 def _answered(desk: Workbench, cursor: int, text: str) -> tuple[Ask, Prediction, int, float]:
