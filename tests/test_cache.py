@@ -177,15 +177,6 @@ def test_a_cached_prompt_equals_computing_it_afresh(history: list[list[int]], bu
     assert backend.live == []
 
 
-def test_typing_computes_only_the_new_tokens() -> None:
-    cache = PrefixCache(BookBackend(), 100_000)
-    text = list(range(500))
-    use(cache, text)
-    for n in range(501, 520):
-        text = text[:450] + list(range(1_000, 1_000 + n - 450))
-        assert use(cache, text) >= 450
-
-
 def test_a_detour_does_not_destroy_a_long_tail() -> None:
     backend = BookBackend()
     cache = PrefixCache(backend, 100_000)

@@ -59,13 +59,6 @@ def test_neighbours_are_taken_whole_while_they_fit() -> None:
     assert found.last >= 6 * 12 + 10  # the one below comes first
 
 
-def test_what_does_not_fit_is_shown_around_the_cursor() -> None:
-    long = "def f(x):\n" + "    x = other(x, 1)\n" * 400
-    found = region_at(200, long)
-    assert found.first < 200 < found.last
-    assert sum(map(cost, long.split("\n")[found.first : found.last])) <= regions.TOKENS
-
-
 @PATIENT
 @given(
     st.lists(

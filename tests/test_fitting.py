@@ -52,13 +52,7 @@ CASES: list[tuple[str, ...]] = [
     ("java none", "List<▏> v = cart;", "Map<A, B>>", "List<Map<A, B>> v = cart;"),
     # More behind the bracket than stood before it.
     ("python none", "if total(▏)", "it):", "if total(it):", "if total(it)"),
-    (
-        "typescript java none",
-        "if (total(▏))",
-        "it)) {",
-        "if (total(it)) {",
-        "if (total(it))",
-    ),
+    ("typescript java none", "if (total(▏))", "it)) {", "if (total(it)) {", "if (total(it))"),
     ("python", "def g(▏)", "a):\n        pass", "def g(a):\n        pass", "def g(a)"),
     ("python", "x = sorted(▏)", "it)[0]", "x = sorted(it)[0]", "x = sorted(it)"),
     # Half words.
@@ -105,7 +99,7 @@ CASES: list[tuple[str, ...]] = [
     ("python typescript", "x = ▏", "total(it))", "x = total(it)"),
     ("python", "▏", "elif it:\n        g()", HELD),
     ("python", "▏", "it = 1\n    elif it:", "it = 1"),
-]  # fmt: skip
+]
 
 
 def at(text: str, path: str = "", language: str = "") -> EditRequest:

@@ -177,10 +177,9 @@ def test_a_grammar_that_cannot_be_read_is_refused(grammar: Grammar) -> None:
         GrammarConstraint(grammar, TOKENIZER, END)
 
 
-@pytest.mark.parametrize("grammar", [
-    Grammar("regex", "[0-9]{3}"),
-    Grammar("lark", 'start: NUMBER\nNUMBER: /[0-9]{3}/'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "grammar", [Grammar("regex", "[0-9]{3}"), Grammar("lark", "start: NUMBER\nNUMBER: /[0-9]{3}/")]
+)
 def test_what_must_be_written_first_stands_before_the_grammar(grammar: Grammar) -> None:
     whole = GrammarConstraint(grammar, TOKENIZER, END, forced='re"t')
     assert whole.legal([], ids('re"t123')) == 7

@@ -208,22 +208,6 @@ def test_deleting_what_an_edit_replaces_is_typing_it() -> None:
     assert followed(made, CODE.replace("area(2)", "volarea(2)")) == ("typed", "ume")
 
 
-def test_changes_in_other_lines_move_an_edit() -> None:
-    made = edit(CODE, "3.14", "pi")
-    above = made.followed("# circles\n" + CODE)
-    assert above is not None
-    assert above[1] == "moved"
-    assert above[0].result == "# circles\n" + made.result
-    below = made.followed(CODE + "done()\n")
-    assert below is not None
-    assert below[0].result == made.result + "done()\n"
-
-
-def test_a_change_in_its_line_ends_an_edit() -> None:
-    made = edit(CODE, "area(2)", "area(2, 3.14)")
-    assert made.followed(CODE.replace("print(", "log(")) is None
-
-
 texts = st.lists(st.sampled_from(["a", "b", "ab", "", "x y"]), max_size=6).map("\n".join)
 
 

@@ -161,19 +161,19 @@ def test_every_error_is_known_where_nothing_else_is_imported() -> None:
 def test_a_prediction_comes_back_as_it_was() -> None:
     predictor = ScriptedPredictor()
     here = asyncio.run(ScriptedPredictor().predict(REQUEST))
-    there: Prediction = through(predictor, lambda remote: remote.predict(REQUEST))
+    there: Prediction = through(predictor, lambda r: r.predict(REQUEST))
     assert there == here
     assert predictor.requests == [REQUEST]
 
 
 def test_an_abstention_comes_back_with_its_reason() -> None:
-    there = through(ScriptedPredictor([()]), lambda remote: remote.predict(REQUEST))
+    there = through(ScriptedPredictor([()]), lambda r: r.predict(REQUEST))
     assert (there.candidates, there.reason) == ((), "nothing to add")
 
 
 def test_canvas_states_come_in_order_before_the_prediction() -> None:
     states: list[CanvasState] = []
-    there = through(ScriptedPredictor(), lambda remote: remote.predict(REQUEST, states.append))
+    there = through(ScriptedPredictor(), lambda r: r.predict(REQUEST, states.append))
     assert [state.show() for state in states] == ["░░░ b", "░░ + b", "░ a + b"]
     assert there.candidates[0].text == "return a + b"
 
@@ -181,15 +181,13 @@ def test_canvas_states_come_in_order_before_the_prediction() -> None:
 def test_a_long_canvas_state_is_not_cut() -> None:
     states: list[CanvasState] = []
     pieces = ("x" * 300_000, "y" * 300_000, "z")
-    through(
-        ScriptedPredictor([tuple(pieces)]), lambda remote: remote.predict(REQUEST, states.append)
-    )
+    through(ScriptedPredictor([tuple(pieces)]), lambda r: r.predict(REQUEST, states.append))
     assert states[-1].pieces == (None, *pieces[1:])
 
 
 def test_status_comes_back_as_it_was() -> None:
     for state in (READY, ModelStatus("downloading", "m int8", progress=0.25, message="6 of 24 MB")):
-        assert through(ScriptedPredictor(statuses=[state]), lambda remote: remote.status()) == state
+        assert through(ScriptedPredictor(statuses=[state]), lambda r: r.status()) == state
 
 
 @pytest.mark.parametrize(
@@ -206,7 +204,7 @@ def test_status_comes_back_as_it_was() -> None:
 def test_an_error_of_the_engine_is_raised_here(error: errors.RedraftError, steps: bool) -> None:
     on_step = (lambda state: None) if steps else None
     with pytest.raises(type(error)) as caught:
-        through(ScriptedPredictor([error]), lambda remote: remote.predict(REQUEST, on_step))
+        through(ScriptedPredictor([error]), lambda r: r.predict(REQUEST, on_step))
     assert str(caught.value) == str(error)
     assert getattr(caught.value, "retry_after_s", None) == getattr(error, "retry_after_s", None)
 
@@ -216,7 +214,7 @@ def test_an_error_after_the_first_state_is_raised_here() -> None:
     failing = ScriptedPredictor([error], states=[(None,)] * 3)
     states: list[CanvasState] = []
     with pytest.raises(errors.WeightsError, match="on the way"):
-        through(failing, lambda remote: remote.predict(REQUEST, states.append))
+        through(failing, lambda r: r.predict(REQUEST, states.append))
     assert len(states) == 3
 
 
@@ -314,8 +312,8 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 def test_the_servers_limits_hold_for_our_own_wire() -> None:
     predictor = ScriptedPredictor()
     greedy = dataclasses.replace(REQUEST, max_tokens=10**6)
-    through(predictor, lambda remote: remote.predict(greedy))
+    through(predictor, lambda r: r.predict(greedy))
     assert predictor.requests[0].max_tokens == 1024
     many = dataclasses.replace(REQUEST, candidates=9)
     with pytest.raises(errors.InvalidRequest, match="at most 8"):
-        through(predictor, lambda remote: remote.predict(many))
+        through(predictor, lambda r: r.predict(many))

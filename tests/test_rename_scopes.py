@@ -224,19 +224,6 @@ def test_a_rename_is_repeated_where_the_name_stands_nearest_below_first() -> Non
     )
 
 
-def test_a_rename_goes_on_until_no_line_is_left() -> None:
-    lines = ["def surface(w):", "x = area(1)", "", "y = area(2)", "", "z = area(area(3))"]
-    edits, cursor, made = [RENAME], 0, []
-    while offered := find_repeats(edits, lines, 0, len(lines), cursor):
-        first = offered[0]
-        edits.append(changed((lines[first.first], first.lines[0])))
-        lines[first.first : first.last] = first.lines
-        cursor = first.first
-        made.append(first.first)
-    assert made == [1, 3, 5]
-    assert "area" not in "\n".join(lines)
-
-
 def test_only_whole_names_are_renamed() -> None:
     assert found([RENAME], "areas = my_area + area2") == []
 

@@ -219,14 +219,3 @@ def test_the_same_suggestion_shown_again_is_one_episode() -> None:
     assert [line["repeat"] for line in found] == [False, True, True]
     assert {line["episode"] for line in found} == {"made-up:0"}
     assert "accepted" not in found[1] and found[1]["utility"] == 0.0
-
-
-def test_a_replay_without_measured_times_is_the_same_every_time() -> None:
-    script = a_function().script()
-    stages = ("context_ms", "gate_ms", "answers")
-
-    def run() -> list[Episode]:
-        found = lines(script, says(WANTED[3:]))
-        return [{k: v for k, v in line.items() if k not in stages} for line in found]
-
-    assert run() == run()
