@@ -17,7 +17,7 @@ from itertools import accumulate
 from ..records import STANDARD, Importable
 from ..text.code_queries import IMPORT_LANGUAGES, Form, Import, imports_of
 from ..text.scopes import Bindings
-from ..text.syntax import SCRIPTS, Syntax, parsed
+from ..text.syntax import SCRIPTS, Syntax, parsed, reparsed
 from .example import NAME, RuleEdit, readable
 from .import_places import NODE, head_of, kind_of, place_of, plain
 
@@ -86,7 +86,7 @@ def names_to_look_up(text: str, language: str, written: Collection[str]) -> list
     Args:
         written: lines just written, without the spaces around them.
     """
-    syntax = parsed(text, language) if language in IMPORT_LANGUAGES else None
+    syntax = reparsed(text, language) if language in IMPORT_LANGUAGES else None
     if syntax is None:
         return []
     undefined = _undefined(syntax, written)

@@ -197,13 +197,15 @@ class Bindings:
 
     def _is_declared_outside(self, scope: Node) -> bool:
         """Return whether ``global`` or ``nonlocal`` takes the name from an outer scope."""
+        return any(self._scope_of(leaf) == scope for leaf in self._outer_names)
+
+    @cached_property
+    def _outer_names(self) -> list[Node]:
+        """The leaves in Python's ``global`` and ``nonlocal`` statements."""
+        if self._family != "python":
+            return []
         outside = ("global_statement", "nonlocal_statement")
-        return self._family == "python" and any(
-            leaf.parent is not None
-            and leaf.parent.type in outside
-            and self._scope_of(leaf) == scope
-            for leaf in self._leaves
-        )
+        return [each for each in self._leaves if each.parent and each.parent.type in outside]
 
     def _import_around(self, leaf: Node) -> Node | None:
         """Return the import, or the export of another module's names, that a name stands in."""

@@ -132,6 +132,20 @@ def parsed(text: str, language: str) -> Syntax | None:
     return _TREES.get((text, language), lambda asked: parse(*asked))
 
 
+def reparsed(text: str, language: str) -> Syntax | None:
+    """Return the syntax tree of a text that changes with each key; see :func:`parse`.
+
+    Only what differs from the last text of the language is parsed. Where the text is broken, the
+    tree may differ from a fresh one.
+    """
+    tree = parse(text, language, _LATEST.get(language))
+    if tree is not None:
+        _LATEST[language] = tree
+    return tree
+
+
+_LATEST: dict[str, Syntax] = {}  # by language
+
 _TREES: Memo[tuple[str, str], Syntax | None] = Memo(
     8 << 20, lambda tree: 0 if tree is None else 16 * len(tree.text)
 )
