@@ -205,7 +205,7 @@ class Client:
             self.waking.cancel()
         for uri in self.documents.uris():
             self.close_document(uri)
-        self.recorder.stop()
+        self.recorder.close()
         for sending in self._requests:
             sending.cancel()
         await self.watch.stop()

@@ -167,6 +167,11 @@ class Recorder:
             self._file.close()
             self._file = None
 
+    def close(self) -> None:
+        """End the recording for good, when the client has left; late answers begin no other."""
+        self.stop()
+        self._recordings = None
+
     def _begin(self) -> bool:
         """A new file, with the text of every open document."""
         assert self._recordings is not None
