@@ -96,7 +96,7 @@ def predict(
     """
     # 1. Render the prompt, unless these weights decline the request.
     begin, config, id_ = clock(), model.backend.config, f"cmpl-{secrets.token_hex(12)}"
-    prompt = _prompt(model, request)
+    prompt = prompt_for(model, request)
     if isinstance(prompt, Declined):
         spent = Stats(total_ms=(clock() - begin) * 1e3)
         return Prediction(id_, model.label, (), prompt.reason, spent, model.version)
@@ -141,7 +141,8 @@ def predict(
     return Prediction(id_, model.label, candidates, reason, stats, model.version, is_given_up)
 
 
-def _prompt(model: Model, request: EditRequest) -> Prompt | Declined:
+def prompt_for(model: Model, request: EditRequest) -> Prompt | Declined:
+    """Return the prompt that ``request`` becomes, or why this model declines it."""
     config, budget = model.backend.config, request.context_tokens or model.context_tokens
     if config.prompt_format == REDRAFT_3 and request.task == "next_edit":
         request = at_likely_rule(request, model.tokenizer, budget)
@@ -152,7 +153,7 @@ def _prompt(model: Model, request: EditRequest) -> Prompt | Declined:
 
 
 def room_for(request: EditRequest, config: ModelConfig) -> int:
-    """Return how many tokens fit behind the prompt.
+    """Return how many tokens are needed behind the prompt.
 
     That is the answer, its last canvas while a causal pass verifies it, and one more window; or all
     branches of next edits.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 from redraft.model.decode.regions import region_text
-from redraft.model.predict import Model, prefill, room_for
+from redraft.model.predict import Model, prefill, prompt_for, room_for
 from redraft.model.prompts.format import Prompt
-from redraft.model.prompts.registry import REDRAFT_3, format_of
+from redraft.model.prompts.registry import REDRAFT_3
 from redraft.model.records import EditRequest
 
 
@@ -21,13 +21,12 @@ def has_likelihood(model: Model) -> bool:
 
 
 def prompt_of(model: Model, request: EditRequest) -> Prompt:
-    """Return the prompt that ``request`` becomes.
+    """Return the prompt of ``request`` as it is served, with the region where it is served.
 
     Args:
         model: weights for which :func:`has_likelihood` holds.
     """
-    config, budget = model.backend.config, request.context_tokens or model.context_tokens
-    prompt = format_of(config.prompt_format).render(request, model.tokenizer, config, budget)
+    prompt = prompt_for(model, request)
     assert isinstance(prompt, Prompt), "our own formats decline nothing that these weights write"
     return prompt
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 from redraft.model.edits.hunks import recent_edit
-from redraft.model.predict import Model, predict
+from redraft.model.predict import Model, predict, prompt_for
 from redraft.model.prompts.format import Prompt
-from redraft.model.prompts.registry import format_of
 from redraft.model.records import EditRequest, Prediction, RecentEdit
 from redraft.model.runtime.backend import FloatArray
 from redraft.model.runtime.prefix_cache import PrefixCache
@@ -43,7 +42,7 @@ def model_of(weights: dict[str, float], request: EditRequest) -> Model:
     causal = Answers(weights)
     backend = FakeBackend(Noise(), CONFIG, causal)
     model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 24), 1_024)
-    prompt = format_of("redraft-3").render(request, model.tokenizer, CONFIG, 1_024)
+    prompt = prompt_for(model, request)
     assert isinstance(prompt, Prompt)
     causal.prompt = len(prompt.tokens)
     return model
