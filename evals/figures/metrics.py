@@ -27,7 +27,7 @@ def exact(found: str, wanted: str) -> bool:
 
 
 def first_line_exact(found: str, wanted: str) -> bool:
-    """Whether the first line is right, wherever the answer should have ended."""
+    """Return whether the first lines are equal; where the answer ends does not matter."""
     return exact(found.partition("\n")[0], wanted.partition("\n")[0])
 
 

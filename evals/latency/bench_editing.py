@@ -78,7 +78,7 @@ def _keys(code: list[str], count: int) -> str:
 
 
 class Typist:
-    """Somebody at a document and the server they type for, in one process and without a model.
+    """A user who types in a document and the language server, in one process and without a model.
 
     Args:
         lines: of the document.

@@ -32,7 +32,7 @@ class PlacedEdit:
 
 @dataclass(frozen=True, slots=True)
 class DocumentChange:
-    """One change of a document: edits that apply together, by place, none overlapping."""
+    """A change of a document: edits that apply together, sorted by place, without overlaps."""
 
     at_s: float
     edits: tuple[PlacedEdit, ...]
@@ -84,7 +84,7 @@ class Followed:
         return self.now[region.start : region.end]
 
     def watched_with(self, start: int, end: int, text: str) -> str:
-        """What the watched region would be with ``text`` in place of old[start:end]."""
+        """Return the watched region with ``text`` in place of old[start:end]."""
         region = self.watched
         assert region is not None
         return self.old[region.old_start : start] + text + self.old[end : region.old_end]
@@ -152,14 +152,17 @@ class Followed:
         return "".join(parts)
 
     def new_parts(self, lines: Sequence[tuple[int, int]]) -> str:
-        """What became of those lines."""
+        """Return the text of those lines now."""
         return "".join(self.now[self._start(low) : self._end(high)] for low, high in lines)
 
     def _start(self, at: int) -> int:
         return at + sum(r.growth for r in self.regions if r.old_start < at)
 
     def _end(self, at: int) -> int:
-        """What the user put at the very end of the text belongs to its last line."""
+        """Return where a line that ended at ``at`` ends now.
+
+        Text that the user adds at the end of the document is part of its last line.
+        """
         return at + sum(
             r.growth
             for r in self.regions

@@ -19,7 +19,7 @@ from tree_sitter import Node
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """Where two states of a text differ."""
+    """The lines in which two states of a text differ."""
 
     first: int  # 0-based line in which the difference begins
     last: int  # in which it ends, in the earlier text

@@ -97,7 +97,7 @@ def changed(
 
 
 def change_reason(document: int, version: int | None, reason: str, time_ms: int) -> Entry:
-    """Why the change to this version came about, as editors say it."""
+    """Return the entry with the editor's reason for the change to this version."""
     data = {"sourceId": CHANGE_REASON, "source": reason, "v": version}
     return document_event(document, data, time_ms)
 

@@ -68,7 +68,7 @@ class RecordingFile:
             raise OSError(f"only {written} of {len(data)} bytes could be written: disk full?")
 
     def is_there(self) -> bool:
-        """Has nobody deleted it?"""
+        """Return whether the file still exists."""
         return self.path.exists()
 
     def close(self) -> None:

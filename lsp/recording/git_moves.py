@@ -83,7 +83,7 @@ def _put_in(splices: Sequence[Splice]) -> int:
 
 
 def _inserted(splice: Splice) -> tuple[str, str]:
-    """What went and what came, without what stays at either end."""
+    """Return the removed and the inserted text, without the ends that both share."""
     old, new = "\n".join(splice.removed), "\n".join(splice.added)
     head, tail = common_ends(old, new)
     return old[head : len(old) - tail], new[head : len(new) - tail]

@@ -33,7 +33,7 @@ REST_S = 0.5
 
 @dataclass(slots=True)
 class Rhythm:
-    """How the questions about a document follow its keys."""
+    """When next edits are requested for a document, relative to the keys typed in it."""
 
     by_key: bool = False  # a key came soon after a question, and each since then was asked about
     has_moved: bool = False  # the cursor did, since the last key and by itself
@@ -75,7 +75,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What happened in one line."""
+    """A change within one line."""
 
     line: int  # 0-based, in the document as it is now
     column: int  # where the new text begins
@@ -89,7 +89,7 @@ class _Change:
 
 
 class TakenLines:
-    """Of one document."""
+    """The lines of one document that accepted suggestions have changed."""
 
     def __init__(self) -> None:
         self._kept: deque[_Change] = deque(maxlen=_MOST)
@@ -112,7 +112,7 @@ class TakenLines:
         self._kept.extend(_written(suggestion.edit))
 
     def refuse(self, edit: Edit) -> Abstain | None:
-        """Why an edit may not change a line again; None where it changes no such line.
+        """Return why an edit may not change a line again, or None where it may.
 
         The same may be done once more at another place of the line. After an edit by hand, other
         things may be done to it as well.

@@ -26,7 +26,7 @@ _TOLD: dict[Outcome, float] = {"accepted": 1.0, "ignored": 0.0, "rejected": -1.0
 
 
 class Pace:
-    """What was typed lately, and what became of the last suggestions."""
+    """The rate of recent changes and the last outcomes of suggestions."""
 
     def __init__(self) -> None:
         self._changes: deque[float] = deque(maxlen=_CHANGES)  # at s
@@ -37,7 +37,7 @@ class Pace:
         self._changes.append(now_s)
 
     def settled(self, outcome: Outcome) -> None:
-        """What is replaced or cancelled says nothing of the user."""
+        """Count an outcome that the user decided, so neither replaced nor cancelled ones."""
         if outcome in _TOLD:
             self._outcomes.append(_TOLD[outcome])
 

@@ -38,7 +38,7 @@ from ..settings import Settings
 
 #: Seconds between two looks at a model that is loading.
 LOOK_S = 0.1
-#: Names the replica that answered, for tests and for whoever reads logs.
+#: The header with the name of the replica that answered.
 REPLICA_HEADER = "x-redraft-replica"
 #: Of one connection alone, not of what it carries (RFC 9110, 7.6.1).
 _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "content-length", "te"))
@@ -93,8 +93,10 @@ class Replica:
             raise ModelNotReady(status.message or f"The model {status.model} is {status.state}.")
 
     async def answer(self, request: Any) -> Any:
-        """What the application answers to ``request``, both as Starlette has them. Cancelling this,
-        or giving the answer up, stops the computation."""
+        """Return the application's response to ``request``; both are objects of Starlette.
+
+        The computation stops when this is cancelled or the response is dropped.
+        """
         assert self._inside is not None
         responses = importlib.import_module("starlette.responses")
         path = request.url.path
@@ -134,7 +136,7 @@ async def _pieces(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
 
 
 def process_name() -> str:
-    """Of a replica that nobody named."""
+    """Return the name of a replica that was given none."""
     return f"process-{os.getpid()}"
 
 
