@@ -318,14 +318,6 @@ def spellings(parts: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _replacements(before: Sequence[str], after: Sequence[str]) -> dict[str, str]:
-    """Return the replacement of each spelling of some parts; the first way to spell them counts."""
-    table: dict[str, str] = {}
-    for old, new in zip(spellings(before), spellings(after), strict=True):
-        table.setdefault(old, new)
-    return table
-
-
 def _changed_names(pair: Pair) -> Iterator[Rename]:
     """Yield the names that changed in a line, each with the new one."""
     one, two = words(pair.old), words(pair.new)
