@@ -16,7 +16,7 @@ from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Qualit
 #: Endings of settings that are secret by the name before them, and code is not.
 _DATA = ("json", "yml", "yaml", "toml")
 
-#: Comes with the settings of a client over TCP, and is none: :mod:`redraft.lsp.connection.access`
+#: Comes with the settings of a client over TCP, and is none: :mod:`redraft.lsp.protocol.tcp`
 #: has looked at it.
 TOKEN = "token"
 

@@ -17,12 +17,12 @@ from struct import pack
 
 import pytest
 from redraft.lsp.context import reading, workspace
+from redraft.lsp.context.client_context import ClientContext
 from redraft.lsp.context.indexer import Indexer, fill
 from redraft.lsp.context.reading import Unreadable, read_file
 from redraft.lsp.context.symbol_index import Index
 from redraft.lsp.context.workspace import MOST_BYTES, find_files, read_code
 from redraft.lsp.recording.git_moves import has_moved
-from redraft.lsp.session.client_context import ClientContext
 from redraft.lsp.settings import LspSettings
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="such files are made on POSIX alone")

@@ -37,7 +37,12 @@ LEVELS = {
         "runtime", "decode", "calibrate", "conversation predict",
         "load engine training",
     ),
-    "lsp": ("settings", "editor", "context", "session", "recording", "connection"),
+    "lsp": (
+        "settings schedule", "editor", "context", "suggestion session.touched_names",
+        "memory outcomes places", "session.questions", "refusals", "session context.client_context",
+        "recording", "protocol.messages protocol.status", "client", "asking", "protocol", "server",
+        "protocol.stdio", "protocol.tcp",
+    ),
     "server": (
         "settings", "http", "wires", "app", "engine_process", "scaling", "commands",
     ),
@@ -124,7 +129,7 @@ def test_torch_is_imported_by_training_and_the_reference_alone() -> None:
         "redraft.server.commands.main",
         "redraft.server.app",
         "redraft.server.engine_process.host",
-        "redraft.lsp.connection.server",
+        "redraft.lsp.server",
         "redraft.model.load",
         "redraft.model.runtime.onnx_backend",
     ],

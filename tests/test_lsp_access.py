@@ -17,16 +17,16 @@ import aiohttp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.lsp.connection import access
-from redraft.lsp.connection.access import (
+from redraft.lsp.protocol import tcp
+from redraft.lsp.protocol.tcp import (
     FIRST_BODY,
     HEADER_BYTES,
     Refused,
     checked_token,
     first_message,
     new_token,
+    serve_tcp,
 )
-from redraft.lsp.connection.server import serve_tcp
 from redraft.lsp.recording.folder import Recordings
 from redraft.model.errors import SettingsError
 from redraft.server.commands.lsp_token import given_token
@@ -174,7 +174,7 @@ async def test_a_wrong_token_is_sent_away(method: str, params: Any, head: str, s
 
 
 async def test_who_connects_and_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "FIRST_MESSAGE_S", 0.2)
+    monkeypatch.setattr(tcp, "FIRST_MESSAGE_S", 0.2)
     async with served() as port:
         silent, slow = await Client.to(port), await Client.to(port)
         slow.writer.write(b"Content-Length: 10")

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.lsp.connection import documents_sync
-from redraft.lsp.connection.server import create_server
+from redraft.lsp import server
 from redraft.lsp.context.gather import BUDGET, Context
 from redraft.lsp.context.indexer import Indexer, fill
+from redraft.lsp.server import create_server
 from redraft.server.commands import show_context as command
 from redraft.server.commands.complete import FilePlace
 from support.lsp import LspClient, lsp_client
@@ -207,7 +207,7 @@ async def test_no_reading_before_settings(workspace: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(client, "ask", ask)
     before = set(threads())
-    starting = asyncio.ensure_future(documents_sync.HANDLERS["initialized"](client, {}))
+    starting = asyncio.ensure_future(server.HANDLERS["initialized"](client, {}))
     await asked.wait()
     assert set(threads()) == before
     told.set_result([{"secretGlobs": ["cart.*"]}])

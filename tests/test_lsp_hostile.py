@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.connection.stdio import read_message
+from redraft.lsp.protocol.stdio import read_message
 from support.lsp import CODE, URI, LspClient, insert_texts, lsp_client, opened
 
 

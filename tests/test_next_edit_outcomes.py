@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from redraft.lsp.session.answers_and_rejections import COOL_DOWN_S
+from redraft.lsp.memory import COOL_DOWN_S
 from redraft.lsp.session.decisions import Ask, Show
 from support.next_edits import edited, shown_edit
 from support.predictor import rewrite

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.lsp.editor.documents import ContentChange, Document
-from redraft.lsp.session.answers_and_rejections import Rejections
-from redraft.lsp.session.suggestions import Suggestion
+from redraft.lsp.memory import Rejections
+from redraft.lsp.suggestion import Suggestion
 from redraft.model.edits.edit import LineChange
 from redraft.model.gate.filters import (
     CHEAP,

@@ -10,7 +10,7 @@ import pytest
 from redraft.evals.recordings.format import Changed, Encountered, SetContent, TextEdit
 from redraft.evals.replay.editor import Editor, unconnected
 from redraft.evals.replay.timed_predictor import ReplayPredictor, run
-from redraft.lsp.connection.documents_sync import HANDLERS
+from redraft.lsp.server import HANDLERS
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.edit_state import REST_S
 from redraft.lsp.settings import LspSettings

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from redraft.evals.recordings.shown_and_outcome import Shown, read_outcomes
+from redraft.lsp.outcomes import Outcome, Settled
 from redraft.lsp.recording import events as answers
 from redraft.lsp.recording import events as entries
 from redraft.lsp.recording.recorder import PREFETCHED
 from redraft.lsp.session.decisions import Ask, Show
-from redraft.lsp.session.outcomes import Outcome, Settled
 from redraft.lsp.session.questions import Query
-from redraft.lsp.session.suggestions import Suggestion
 from redraft.lsp.settings import LspSettings
+from redraft.lsp.suggestion import Suggestion
 from redraft.model.errors import InvalidRequest
 from redraft.model.gate.explore import draw
 from redraft.model.gate.reasons import Abstain

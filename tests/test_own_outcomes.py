@@ -10,12 +10,12 @@ import pytest
 from redraft.evals.gate.own_outcomes import RecordedMoments, label_shown, read_own
 from redraft.lsp.editor.documents import ContentChange
 from redraft.lsp.editor.positions import Position, Range
+from redraft.lsp.outcomes import Outcome, Settled
 from redraft.lsp.recording.folder import Recordings
 from redraft.lsp.recording.learning import EVERY, OUTDATED, Learning
 from redraft.lsp.session.decisions import Ask, Show
-from redraft.lsp.session.outcomes import Outcome, Settled
 from redraft.lsp.session.questions import Query
-from redraft.lsp.session.suggestions import Suggestion
+from redraft.lsp.suggestion import Suggestion
 from redraft.model.gate.gate import Gate, Head, shipped, write_gate
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from redraft.lsp.context.client_context import ClientContext
 from redraft.lsp.context.indexer import fill
 from redraft.lsp.context.secret_texts import secret_in
 from redraft.lsp.context.symbol_index import Index
 from redraft.lsp.editor.documents import Document
-from redraft.lsp.session.client_context import ClientContext
+from redraft.lsp.refusals import refuse_file
 from redraft.lsp.session.decisions import Ask
-from redraft.lsp.session.exclusions import refuse_file
 from redraft.lsp.settings import LspSettings, updated
 from redraft.model.gate.reasons import Abstain
 from support.workbench import URI, Workbench

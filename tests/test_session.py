@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
+from redraft.lsp.outcomes import Debounce, Outcome
 from redraft.lsp.session.decisions import Ask
-from redraft.lsp.session.outcomes import Debounce, Outcome
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import LEAST_LOG
 from support.predictor import infill

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from redraft.lsp.session.answers_and_rejections import COOL_DOWN_S
+from redraft.lsp.memory import COOL_DOWN_S
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.settings import LspSettings, updated
 from redraft.model.gate.reasons import Abstain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from redraft.lsp.connection.status import StatusLine, sentence
+from redraft.lsp.protocol.status import StatusLine, sentence
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Task
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from redraft.lsp.connection.client import Client
-from redraft.lsp.connection.documents_sync import HANDLERS
+from redraft.lsp.client import Client
 from redraft.lsp.editor.documents import ContentChange
 from redraft.lsp.editor.history import PAUSE_S
 from redraft.lsp.editor.positions import Position, Range
+from redraft.lsp.server import HANDLERS
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.hunks import joined
 from redraft.model.prompts.diffs import unified_diffs

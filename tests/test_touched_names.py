@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.session.mentions import OpenText, find_places
+from redraft.lsp.places import OpenText, find_places
 from redraft.lsp.session.touched_names import Touched, touched, written
 from redraft.model.records import RecentEdit
 from redraft.model.text.lines import defines

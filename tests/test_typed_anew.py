@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from redraft.evals.replay.editor import unconnected
 from redraft.evals.replay.timed_predictor import ReplayPredictor, run
-from redraft.lsp.connection.documents_sync import HANDLERS as DOCUMENTS
-from redraft.lsp.connection.suggesting import HANDLERS as SUGGESTING
+from redraft.lsp.protocol.results import HANDLERS as SUGGESTING
+from redraft.lsp.server import HANDLERS as DOCUMENTS
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import StaleDocument

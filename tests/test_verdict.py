@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redraft.evals.replay.editor import unconnected
 from redraft.evals.replay.timed_predictor import run
-from redraft.lsp.connection.asking import ask
+from redraft.lsp.asking import ask
 from redraft.lsp.recording.recorder import PREFETCHED
 from redraft.lsp.session.decisions import Ask, Decision
 from redraft.lsp.session.next_edits import UNRELATED

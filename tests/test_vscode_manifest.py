@@ -56,7 +56,7 @@ def test_limits_and_choices_are_those_of_the_server() -> None:
 
 
 def test_every_command_of_the_manifest_is_there_and_none_is_the_servers() -> None:
-    from redraft.lsp.connection import reports
+    from redraft.lsp.protocol import reports
 
     source = (CLIENT / "src" / "extension.ts").read_text(encoding="utf-8")
     table = source[source.index("const all:") : source.index("return Object.entries(all)")]

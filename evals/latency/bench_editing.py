@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from redraft.lsp.connection.messages import changed
+from redraft.lsp.context.client_context import ClientContext
 from redraft.lsp.context.gather import BUDGET
 from redraft.lsp.editor.documents import Documents
 from redraft.lsp.editor.positions import Position
-from redraft.lsp.session.client_context import ClientContext
+from redraft.lsp.protocol.messages import changed
 from redraft.lsp.session.decisions import Ask
 from redraft.lsp.session.door import Session
 from redraft.lsp.session.questions import Query

@@ -18,7 +18,7 @@ from redraft.lsp.context import git
 from redraft.lsp.context.secret_texts import secret_in
 from redraft.lsp.context.workspace import MOST_BYTES, is_made
 from redraft.lsp.recording.events import header, line_of
-from redraft.lsp.session.exclusions import refuse_file
+from redraft.lsp.refusals import refuse_file
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import SettingsError
 from redraft.model.text.syntax import language_of

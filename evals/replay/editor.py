@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-from redraft.lsp.connection.client import Client
-from redraft.lsp.connection.documents_sync import HANDLERS
-from redraft.lsp.connection.messages import Asked
+from redraft.lsp.client import Client
 from redraft.lsp.editor.documents import ContentChange
 from redraft.lsp.editor.positions import Range, units
+from redraft.lsp.protocol.messages import Asked
+from redraft.lsp.server import HANDLERS
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Predictor

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from redraft.lsp.connection import suggesting
-from redraft.lsp.connection.client import Client
-from redraft.lsp.connection.messages import Asked
+from redraft.lsp.client import Client
+from redraft.lsp.protocol import results
+from redraft.lsp.protocol.messages import Asked
 from redraft.lsp.session.decisions import Show
 from redraft.lsp.session.questions import Query
 from redraft.lsp.settings import LspSettings
@@ -193,10 +193,10 @@ class _Play:
 
     async def _one(self, asking: PlayedQuestion, asked: Asked) -> None:
         TRACE.set(asking.trace)
-        ask = suggesting.ghost if asking.task == "infill" else suggesting.next_edit
+        ask = results.ghost if asking.task == "infill" else results.next_edit
         try:
             document, decision = await ask(self.client, asked)
-            query = suggesting.query_for(self.client, document, asked)
+            query = results.query_for(self.client, document, asked)
             if isinstance(decision, Abstain) and decision.is_stale:
                 decision = self._again(asking, document.uri) or decision
             elif isinstance(decision, Show):
@@ -216,7 +216,7 @@ class _Play:
             document = self.client.documents.get(uri)
             if document is None:
                 return None
-            query = suggesting.query_for(self.client, document, asked)
+            query = results.query_for(self.client, document, asked)
             session = self.client.session
             consider = session.consider if asking.task == "infill" else session.consider_edit
             decision = consider(query)

@@ -23,10 +23,10 @@ from redraft.model.records import Candidate, Prediction, Task
 from redraft.model.text.cursor import line_after
 
 from ..editor.positions import units
+from ..outcomes import Settled
 from ..session.decisions import Ask, Show
-from ..session.outcomes import Settled
-from ..session.suggestions import Suggestion
 from ..settings import LspSettings
+from ..suggestion import Suggestion
 
 FORMAT = "workspaceRecording@1.0"
 

@@ -17,7 +17,7 @@ from redraft.model.gate.eagerness import Eagerness
 from redraft.model.gate.gate import Gate, is_outdated, read_gate, shipped
 from redraft.model.records import Prediction
 
-from ..session.outcomes import Outcome
+from ..outcomes import Outcome
 from .folder import Recordings
 
 logger = logging.getLogger(__name__)

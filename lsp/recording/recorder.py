@@ -32,9 +32,9 @@ from ..context.workspace import folder_of
 from ..editor.documents import ContentChange, Document, Splice
 from ..editor.history import Happening
 from ..editor.positions import Range
+from ..outcomes import Settled
+from ..refusals import refuse_file
 from ..session.decisions import Ask, Show
-from ..session.exclusions import refuse_file
-from ..session.outcomes import Settled
 from ..session.questions import Query
 from ..settings import LspSettings
 from . import events as entries

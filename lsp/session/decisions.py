@@ -18,14 +18,14 @@ from redraft.model.gate.gate import Gate, shipped
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest, Prediction, Task
 
+from .. import refusals
 from ..editor.history import History
+from ..memory import Rejections, Results
+from ..outcomes import Debounce, Outcomes, Pace
+from ..places import Mention
 from ..settings import LspSettings
-from . import exclusions
-from .answers_and_rejections import Rejections, Results
-from .mentions import Mention
-from .outcomes import Debounce, Outcomes, Pace
+from ..suggestion import Suggestion
 from .questions import Context, Query
-from .suggestions import Suggestion
 from .touched_names import Touched
 
 _LATENCY_WEIGHT = 0.3  # of the newest answer in the running mean
@@ -53,9 +53,7 @@ class Ask:
     reason: str
     #: Where the user is, if the question is about another place.
     origin: Query | None = None
-    others: int = (
-        0  # tells apart the states of the other documents; see ``answers_and_rejections.Results``
-    )
+    others: int = 0  # tells apart the states of the other documents; see ``memory.Results``
     unfinished: bool = False  # the edit in progress goes on and stays out; see ``unfinished``
     not_before_s: float = -math.inf  # by the clock: the keys have rested by then
     earlier: int = 0  # questions asked before it for the same query
@@ -116,10 +114,10 @@ class SharedState:
             )
         if query.out_of_step:
             return Abstain("lost_track", f"Redraft lost track of this file: {query.out_of_step}")
-        excluded = exclusions.refuse_file(query.path, settings, query.uri)
+        excluded = refusals.refuse_file(query.path, settings, query.uri)
         if excluded:
             return Abstain("secret", excluded)
-        unfit = exclusions.refuse_text(query.text, query.cursor, settings, query.path)
+        unfit = refusals.refuse_text(query.text, query.cursor, settings, query.path)
         if unfit is not None:
             return unfit
         if query.selected:

@@ -17,18 +17,18 @@ from redraft.model.gate.gate import Gate, shipped
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Prediction
 
+from .. import refusals
 from ..context.secret_texts import secret_in
 from ..editor.documents import Splice
 from ..editor.history import History
+from ..outcomes import Outcomes, Settled
 from ..settings import LspSettings
-from . import exclusions
+from ..suggestion import Suggestion
 from .decisions import Ask, Decision, SharedState, Show
 from .ghost_text import GhostText
 from .next_edits import NextEdits
 from .other_places import MOST_PLACES
-from .outcomes import Outcomes, Settled
 from .questions import Context, PlainContext, Query
-from .suggestions import Suggestion
 
 #: Questions about the next edit for one query: without the line that is being typed, with it, and
 #: about other places.
@@ -65,7 +65,7 @@ class Session:
         self._edits = NextEdits(self._shared)
 
     def _refuse(self, path: str, uri: str) -> str:
-        return exclusions.refuse_file(path, self.settings, uri)
+        return refusals.refuse_file(path, self.settings, uri)
 
     @property
     def settings(self) -> LspSettings:

@@ -22,9 +22,9 @@ from redraft.model.text.common import common_ends
 
 from ..editor.documents import Splice
 from ..editor.history import PAUSE_S, Happening, History
-from .answers_and_rejections import Key
+from ..memory import Key
+from ..suggestion import Suggestion
 from .questions import Query
-from .suggestions import Suggestion
 
 #: Seconds without a key that end what is being typed, for a client that asks at every key: more
 #: than there mostly are between two keys, and little beside the time that the model takes.

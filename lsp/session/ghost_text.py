@@ -18,11 +18,11 @@ from redraft.model.records import EditRequest, Prediction
 from redraft.model.rules.renames import renames_of
 from redraft.model.text.cursor import is_free, line_after, line_before
 
+from ..suggestion import Suggestion
 from . import questions
 from .decisions import Ask, Decision, SharedState, Show
 from .empty_lines import is_empty_body_line
 from .questions import Query
-from .suggestions import Suggestion
 
 #: Suggestions of a document that typing may still confirm, shown or overtaken by a keystroke.
 _RECENT = 4

@@ -26,16 +26,16 @@ from redraft.model.text.syntax import language_of
 
 from ..editor.documents import Splice
 from ..editor.history import Happening
+from ..memory import Key, key_of, knows_length
+from ..places import follows, is_astray
+from ..refusals import missing_word
+from ..suggestion import Suggestion
 from . import other_places, questions
-from .answers_and_rejections import Key, key_of, knows_length
 from .decisions import Ask, Decision, SharedState, Show
 from .edit_state import EditState, TextKey, rests_at_s, which_text
 from .empty_lines import is_empty_body, is_empty_body_line, writes_body
-from .exclusions import missing_word
-from .mentions import follows, is_astray
 from .other_places import Situation
 from .questions import Query
-from .suggestions import Suggestion
 from .touched_names import REPORTED, Touched, caused, grown, names_of
 
 #: Seconds after the user's last edit, in any document, in which the next one is asked for.

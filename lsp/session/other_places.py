@@ -15,11 +15,11 @@ from redraft.model.records import Diagnostic, RecentEdit
 
 from ..editor.history import SHOWN_EDITS
 from ..editor.history_hunks import if_accepted
+from ..places import Mention, OpenText, find_places
+from ..suggestion import Suggestion
 from . import questions as requests
 from .decisions import Ask, SharedState
-from .mentions import Mention, OpenText, find_places
 from .questions import Query
-from .suggestions import Suggestion
 from .touched_names import Touched, caused, names_of, written
 
 #: Places asked about after the cursor's own, at most.

@@ -27,8 +27,8 @@ from redraft.model.text.cursor import is_free, line_after
 from redraft.model.text.estimates import narrow
 
 from ..context import region
+from ..places import OpenText
 from ..settings import LspSettings
-from .mentions import OpenText
 
 #: Lines below a line that is being typed that an edit may replace meanwhile: those further down are
 #: read with what does not change, not once more for every key. Once the keys rest, all may change.

@@ -14,7 +14,7 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 import typer
-from redraft.lsp.connection.access import checked_token
+from redraft.lsp.protocol.tcp import checked_token
 from redraft.model.errors import SettingsError
 
 VARIABLE = "REDRAFT_LSP_TOKEN"

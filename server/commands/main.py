@@ -342,8 +342,8 @@ def lsp(
     Over TCP, a client sends the token in the header Redraft-Token of its first message, or as
     initializationOptions.token of initialize.
     """
-    from redraft.lsp.connection.access import new_token
-    from redraft.lsp.connection.server import run_stdio, run_tcp
+    from redraft.lsp.protocol.stdio import run_stdio
+    from redraft.lsp.protocol.tcp import new_token, run_tcp
 
     from ..engine_process.client import EngineClient
     from ..settings import log_to_stderr

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from redraft.lsp.context.gather import Context, Gathered, View
 from redraft.lsp.context.indexer import Indexer, fill
-from redraft.lsp.session.exclusions import refuse_file, refuse_text
+from redraft.lsp.refusals import refuse_file, refuse_text
 from redraft.lsp.settings import LspSettings
 from redraft.model.config import ModelConfig
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError

@@ -14,8 +14,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from redraft.lsp.connection.server import converse, create_server
+from redraft.lsp.protocol.stdio import converse
 from redraft.lsp.recording.folder import Recordings
+from redraft.lsp.server import create_server
 from redraft.lsp.settings import LspSettings
 
 from support.scripted_server import LoggedPredictor

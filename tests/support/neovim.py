@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.lsp.connection.access import new_token
-from redraft.lsp.connection.server import serve_tcp
+from redraft.lsp.protocol.tcp import new_token, serve_tcp
 from redraft.lsp.settings import LspSettings
 from redraft.model.records import EditRequest, Prediction
 

@@ -19,7 +19,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from redraft.evals.benchmarks.baselines import repeat_edits
-from redraft.lsp.connection.server import run_stdio
+from redraft.lsp.protocol.stdio import run_stdio
 from redraft.lsp.settings import LspSettings
 from redraft.model import errors
 from redraft.model.gate import gate
@@ -101,7 +101,7 @@ def main() -> int:
     script = json.loads(sys.argv[1])
     if "outcomes" in script:
         logging.basicConfig(filename=script["outcomes"], format="%(message)s")
-        logging.getLogger("redraft.lsp.connection.client").setLevel(logging.DEBUG)
+        logging.getLogger("redraft.lsp.client").setLevel(logging.DEBUG)
     log = Path(script["log"])
 
     def note(entry: dict[str, Any]) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 from redraft.lsp.editor.documents import ContentChange, Document
 from redraft.lsp.editor.history import PAUSE_S, Happening
 from redraft.lsp.editor.positions import Position, Range
+from redraft.lsp.outcomes import Settled
+from redraft.lsp.places import OpenText
 from redraft.lsp.recording.folder import Recordings
 from redraft.lsp.recording.recorder import Recorder, Workplace
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.door import Session
-from redraft.lsp.session.mentions import OpenText
-from redraft.lsp.session.outcomes import Settled
 from redraft.lsp.session.questions import PlainContext, Query
 from redraft.lsp.settings import LspSettings
 from redraft.model.gate.explore import draw

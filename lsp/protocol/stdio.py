@@ -10,7 +10,18 @@ import asyncio
 import contextlib
 import os
 import re
+import sys
 import threading
+from typing import TYPE_CHECKING
+
+from redraft.model.records import Predictor
+
+from ..recording.folder import Recordings
+from ..server import RedraftServer, create_server
+from ..settings import LspSettings
+
+if TYPE_CHECKING:
+    from pygls.io_ import Writer
 
 _CHUNK = 64 * 1024
 
@@ -103,3 +114,52 @@ def open_reader(descriptor: int) -> asyncio.StreamReader:
 
     threading.Thread(target=pump, name="redraft-lsp-stdin", daemon=True).start()
     return reader
+
+
+# --- running --------------------------------------------------------------------------
+
+
+async def converse(
+    server: RedraftServer, reader: asyncio.StreamReader, writer: Writer, first: bytes | None = None
+) -> int:
+    """Serve one connection until it ends; return the exit code that the protocol asks for.
+
+    Args:
+        first: body of a message that was read already.
+    """
+    protocol = server.protocol
+    protocol.set_writer(writer)
+    try:
+        while protocol.exit_code is None:
+            body = first or await read_message(reader)
+            if body is None:
+                return 1
+            first = None
+            protocol.receive(body)
+            # A request's task must see the document as it was before the next message.
+            await asyncio.sleep(0)
+        return protocol.exit_code
+    finally:
+        await server.client.leave()
+
+
+async def serve_stdio(predictor: Predictor, settings: LspSettings | None = None) -> int:
+    """Serve one client over stdin and stdout, then close the predictor.
+
+    Whatever else writes to stdout from now on, native libraries included, goes to stderr: one
+    stray line would break the protocol.
+    """
+    sys.stdout.flush()
+    source, out = claim_stdio()
+    sink = FileSink(out)
+    try:
+        server = create_server(predictor, settings=settings, recordings=Recordings())
+        return await converse(server, open_reader(source), sink)
+    finally:
+        await predictor.close()
+        sink.close()
+
+
+def run_stdio(predictor: Predictor, settings: LspSettings | None = None) -> int:
+    """:func:`serve_stdio` in an event loop of its own; returns the process's exit code."""
+    return asyncio.run(serve_stdio(predictor, settings))

@@ -14,16 +14,16 @@ from redraft.model.errors import InvalidRequest, StaleDocument
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Task
 
+from ..asking import ask, ghost_text_first, prefetch
+from ..client import Client
 from ..editor.documents import Document
 from ..editor.paths import shown_path
 from ..editor.positions import Position, Range, units
 from ..session.decisions import Ask, Show
 from ..session.empty_lines import is_empty_body_line
 from ..session.questions import Query
-from ..session.suggestions import Suggestion
+from ..suggestion import Suggestion
 from . import messages
-from .asking import ask, ghost_text_first, prefetch
-from .client import Client
 from .messages import Asked
 from .reports import ACCEPT_COMMAND
 from .status import sentence

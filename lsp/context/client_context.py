@@ -16,18 +16,18 @@ from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFil
 from redraft.model.rules.example import written_lines
 from redraft.model.rules.imports import names_to_look_up
 
-from ..context.excerpts import PieceKind
-from ..context.gather import BUDGET, KINDS, Context, Gathered, OpenFile, View
-from ..context.importable import Asker
-from ..context.indexer import Indexer
-from ..context.secret_texts import secret_in
-from ..context.workspace import OTHERS_CODE, folder_of
+from .. import refusals
 from ..editor.documents import Document
 from ..editor.paths import code_language, lies_within, shown_path
+from ..places import OpenText
+from ..session.questions import Query
 from ..settings import LspSettings
-from . import exclusions
-from .mentions import OpenText
-from .questions import Query
+from .excerpts import PieceKind
+from .gather import BUDGET, KINDS, Context, Gathered, OpenFile, View
+from .importable import Asker
+from .indexer import Indexer
+from .secret_texts import secret_in
+from .workspace import OTHERS_CODE, folder_of
 
 logger = logging.getLogger(__name__)
 
@@ -213,7 +213,7 @@ class ClientContext:
     def _is_secret(self, document: Document) -> bool:
         """By its whole path, of which what the model is shown may be the last part, or its text."""
         path = self._path(document)
-        if exclusions.refuse_file(path, self._settings(), document.uri):
+        if refusals.refuse_file(path, self._settings(), document.uri):
             return True
         known = self._secrets.get(document.uri)
         if known is None or known[0] != document.revision:
@@ -235,7 +235,7 @@ class ClientContext:
         return path
 
     def _refuse(self, path: str) -> str:
-        return exclusions.refuse_file(path, self._settings())
+        return refusals.refuse_file(path, self._settings())
 
 
 def clean(message: str) -> str:

@@ -17,19 +17,19 @@ from lsprotocol import types
 from redraft.model.records import Prediction, Predictor, Task
 from redraft.model.release import RELEASE
 
-from ..context.workspace import saved_text
-from ..editor.documents import Documents
-from ..editor.paths import shown_path
-from ..recording.folder import Recordings
-from ..recording.learning import Learning
-from ..recording.recorder import Recorder, Workplace
-from ..session.client_context import ClientContext
-from ..session.decisions import Ask
-from ..session.door import Session
-from ..session.outcomes import Settled
-from ..settings import LspSettings, updated
-from .status import ModelWatch, Notify, StatusLine
-from .turns import Lane
+from .context.client_context import ClientContext
+from .context.workspace import saved_text
+from .editor.documents import Documents
+from .editor.paths import shown_path
+from .outcomes import Settled
+from .protocol.status import ModelWatch, Notify, StatusLine
+from .recording.folder import Recordings
+from .recording.learning import Learning
+from .recording.recorder import Recorder, Workplace
+from .schedule import Lane
+from .session.decisions import Ask
+from .session.door import Session
+from .settings import LspSettings, updated
 
 logger = logging.getLogger(__name__)
 

@@ -1,28 +1,36 @@
 """What the server does on each message: the connection, settings, documents.
 
 One function per message, and a table of all of them at the end: suggestions are in
-:mod:`.suggesting`, what clients report about them in :mod:`.reports`. Keeping documents in step is
-synchronous and quick; everything that waits is ``async``, a task of its own that the client can
-cancel.
+:mod:`.protocol.results`, what clients report about them in :mod:`.protocol.reports`. Keeping
+documents in step is synchronous and quick; everything that waits is ``async``, a task of its own
+that the client can cancel.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import default_converter
 from redraft.model.errors import InvalidRequest
+from redraft.model.records import Predictor
 from redraft.model.release import RELEASE
 
-from ..editor.documents import Document
-from ..editor.paths import shown_path
-from . import messages, reports, suggesting
 from .client import NAME, Client
-from .messages import at
+from .editor.documents import Document
+from .editor.paths import shown_path
+from .protocol import messages, reports, results
+from .protocol.jsonrpc import RedraftProtocol
+from .protocol.messages import at
+from .recording.folder import Recordings
+from .settings import LspSettings
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +80,7 @@ def _capabilities(notebooks: bool, completion_items: bool) -> types.ServerCapabi
         ),
         notebook_document_sync=all_notebooks if notebooks else None,
         inline_completion_provider=types.InlineCompletionOptions(),
-        code_action_provider=types.CodeActionOptions(code_action_kinds=[suggesting.ACTION_KIND]),
+        code_action_provider=types.CodeActionOptions(code_action_kinds=[results.ACTION_KIND]),
         completion_provider=types.CompletionOptions() if completion_items else None,
         execute_command_provider=types.ExecuteCommandOptions(commands=list(reports.COMMANDS)),
         workspace=types.WorkspaceOptions(
@@ -235,6 +243,46 @@ HANDLERS: dict[str, Callable[..., Any]] = {
     types.NOTEBOOK_DOCUMENT_DID_OPEN: _notebook_opened,
     types.NOTEBOOK_DOCUMENT_DID_CHANGE: _notebook_changed,
     types.NOTEBOOK_DOCUMENT_DID_CLOSE: _notebook_closed,
-    **suggesting.HANDLERS,
+    **results.HANDLERS,
     **reports.HANDLERS,
 }
+
+
+class RedraftServer(LanguageServer):
+    """One client's end of a connection: pygls, and the :class:`.Client` that its handlers get."""
+
+    protocol: RedraftProtocol
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        settings: LspSettings,
+        clock: Callable[[], float],
+        recordings: Recordings | None = None,
+    ) -> None:
+        super().__init__(
+            NAME, RELEASE, protocol_cls=RedraftProtocol, converter_factory=default_converter
+        )
+        notify, ask = self.protocol.notify, self.protocol.send_request_async
+        self.client = Client(predictor, settings, clock, notify, ask, recordings=recordings)
+        for method, handler in HANDLERS.items():
+            self.feature(method)(partial(handler, self.client))
+
+    def report_server_error(self, error: Exception, *_: Any) -> None:
+        """To the log: pygls would open a popup in the editor."""
+        logger.error("%s: %s", type(error).__name__, error)
+
+
+def create_server(
+    predictor: Predictor,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    settings: LspSettings | None = None,
+    recordings: Recordings | None = None,
+) -> RedraftServer:
+    """A server for one client. The predictor may be shared and is not closed by it.
+
+    Args:
+        recordings: where to record while the user has that turned on; None: never.
+    """
+    return RedraftServer(predictor, settings or LspSettings(), clock, recordings)

@@ -14,9 +14,9 @@ from lsprotocol import types
 from redraft.model.errors import InvalidRequest
 from redraft.model.release import RELEASE
 
+from ..client import Client
 from ..session.decisions import snoozing
 from . import messages
-from .client import Client
 
 SNOOZE_COMMAND = "redraft.snooze"
 STATUS_COMMAND = "redraft.status"

@@ -14,13 +14,13 @@ from redraft.model.errors import EngineGone, ModelNotReady, Overloaded, RedraftE
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Prediction
 
-from ..recording.recorder import RecordedQuestion
-from ..session.decisions import Ask, Decision, Show
-from ..session.questions import Query
-from ..session.suggestions import Suggestion
 from .client import Client, Prefetch
-from .status import StatusKind
-from .turns import Lane, Superseded, ended
+from .protocol.status import StatusKind
+from .recording.recorder import RecordedQuestion
+from .schedule import Lane, Superseded, ended
+from .session.decisions import Ask, Decision, Show
+from .session.questions import Query
+from .suggestion import Suggestion
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from typing import Literal
 from redraft.model.gate.features import Features
 from redraft.model.text.common import common_head
 
-from .suggestions import Suggestion, Way
+from .suggestion import Suggestion, Way
 
 #: Seconds of typing that tell its speed, and changes kept of them.
 _SPAN_S = 5.0

@@ -37,7 +37,7 @@ from pygls.protocol import (
 from redraft.model.errors import InvalidRequest, RedraftError, StaleDocument
 from redraft.model.validation import parse_float
 
-from .client import Client
+from ..client import Client
 from .messages import at
 
 logger = logging.getLogger(__name__)

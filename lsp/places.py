@@ -21,8 +21,8 @@ from redraft.model.text.lines import defines, defines_function
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
-from ..context.imports import family_of
-from .touched_names import REPORTED, Grown, Touched
+from .context.imports import family_of
+from .session.touched_names import REPORTED, Grown, Touched
 
 #: What a place counts in another file, next to one in the same; and where that file has a
 #: definition of the name for itself and most likely means that one.

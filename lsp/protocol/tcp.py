@@ -15,16 +15,25 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import ipaddress
 import json
+import logging
 import re
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 from redraft.model.errors import SettingsError, Unauthorized
+from redraft.model.records import Predictor
 from redraft.model.validation import object_of
 
-from ..settings import TOKEN
+from ..recording.folder import Recordings
+from ..server import create_server
+from ..settings import TOKEN, LspSettings
 from .messages import at
+from .stdio import converse
+
+logger = logging.getLogger(__name__)
 
 #: The first message comes right after connecting; whoever is silent for so long is no editor.
 FIRST_MESSAGE_S = 10.0
@@ -196,3 +205,79 @@ def _refused(problem: str, code: int = _PARSE_ERROR, id_: Any = None) -> Refused
     told = {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": problem}}
     body = json.dumps(told).encode("ascii")
     return Refused(problem, b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
+
+# --- running --------------------------------------------------------------------------
+
+
+async def serve_tcp(
+    predictor: Predictor,
+    host: str,
+    port: int,
+    token: str,
+    settings: LspSettings | None = None,
+    listening: Callable[[str, int], None] = lambda _host, _port: None,
+) -> None:
+    """Serve clients over TCP, each with a session of its own, until cancelled.
+
+    Args:
+        token: what each client has to know.
+        listening: is told the address once it is open; port 0 takes a free one.
+
+    Raises:
+        SettingsError: the address cannot be used.
+    """
+    _check_loopback(host)
+
+    connections: set[asyncio.Task[Any]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        connections.add(task)
+        task.add_done_callback(connections.discard)
+        try:
+            first = await first_message(reader, token)
+            server = create_server(predictor, settings=settings, recordings=Recordings())
+            await converse(server, reader, writer, first)
+        except Refused as refused:
+            logger.warning("a connection was ended: %s", refused)
+            await send_away(reader, writer, refused.answer)
+        finally:
+            writer.close()
+
+    try:
+        listener = await asyncio.start_server(connected, host, port, limit=HEADER_BYTES)
+    except (OSError, OverflowError) as error:
+        raise SettingsError(
+            f"cannot listen on {host}:{port} ({error}); choose another port with --tcp HOST:PORT"
+        ) from error
+    try:
+        listening(host, listener.sockets[0].getsockname()[1])
+        await asyncio.Event().wait()  # serve_forever() would wait for every client to leave first
+    finally:
+        listener.close()
+        for task in connections:
+            task.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+        await predictor.close()
+
+
+def run_tcp(
+    predictor: Predictor, host: str, port: int, token: str, listening: Callable[[str, int], None]
+) -> None:
+    """:func:`serve_tcp` in an event loop of its own."""
+    asyncio.run(serve_tcp(predictor, host, port, token, listening=listening))
+
+
+def _check_loopback(host: str) -> None:
+    """The token and every open document cross the connection in the clear."""
+    try:
+        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if not local:
+        raise SettingsError(
+            f"the language server listens on this machine only, not on {host}; use 127.0.0.1 and "
+            "tunnel to it, or share a model with 'redraft serve' and its API key"
+        )

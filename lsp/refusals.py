@@ -18,10 +18,10 @@ from redraft.model.memo import Memo
 from redraft.model.text.common import common_ends
 from redraft.model.text.cursor import line_after, line_before
 
-from ..context.secret_texts import secret_in
-from ..editor.paths import end_of
-from ..settings import LspSettings
-from .questions import Query
+from .context.secret_texts import secret_in
+from .editor.paths import end_of
+from .session.questions import Query
+from .settings import LspSettings
 
 _WORD = re.compile(r"\w+")
 
