@@ -11,7 +11,7 @@ import pytest
 from redraft.model.conversation import ChatEngine
 from redraft.model.errors import WeightsError
 from redraft.model.records import Conversation, EditRequest, Grammar, Message, ModelStatus, ToolCall
-from redraft.model.weights.registry import CHAT_MODEL, DEFAULT_MODEL
+from redraft.model.weights.registry import DEFAULT_MODEL, info
 from redraft.model.wire import request_from_json, request_to_json
 from redraft.server.engine_process.open import open_engine
 from redraft.server.settings import Settings
@@ -95,11 +95,12 @@ async def test_the_default_model_has_a_chat_companion(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("redraft.model.load.onnx_loader", no_weights)
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
+    chat = info(DEFAULT_MODEL).chat
     engine = open_engine(Settings(model=DEFAULT_MODEL))
     status = await engine.status()
-    assert (status.chat_model, status.longest_tokens) == (CHAT_MODEL, 32_768)
+    assert (status.chat_model, status.longest_tokens) == (chat, 32_768)
     assert status.chat_abilities == ("grammar", "decide", "tools")
-    with pytest.raises(WeightsError, match=CHAT_MODEL):
+    with pytest.raises(WeightsError, match=chat):
         await engine.predict(TALK)
     await engine.close()
-    assert set(loaded) == {DEFAULT_MODEL, CHAT_MODEL}
+    assert set(loaded) == {DEFAULT_MODEL, chat}

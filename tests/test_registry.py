@@ -301,20 +301,27 @@ def test_the_raw_file_can_be_dropped_and_is_fetched_again(world: World, made: li
 # ------------------------------------------------------------------------------ the registry
 
 
-def test_the_built_in_model_is_described_truly(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", registry.OWN_MODELS)
+def test_built_in_models_are_described_truly(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-    model = registry.info(registry.DEFAULT_MODEL)
+    model = registry.info(name)
     assert model.folder is None and model.adapter is not None
     assert sha(model.adapter) == model.adapter_sha256
-    combine.check_adapter(load_adapter(model.adapter), model.config, model.base.gguf_sha256)
+    assert model.adapter.stat().st_size < 36_000_000
+    adapter = load_adapter(model.adapter)
+    assert adapter.metadata["prompt_format"] == "redraft-3"
+    combine.check_adapter(adapter, model.config, model.base.gguf_sha256)
 
 
-def test_the_chat_model_is_the_base_of_the_default_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", registry.OWN_MODELS)
+def test_the_base_of_a_model_holds_its_conversations(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-    best, chat = registry.info(registry.DEFAULT_MODEL), registry.info(registry.CHAT_MODEL)
-    assert best.chat == chat.name
-    assert (chat.origin, chat.adapter, chat.chat) == (best.origin, None, "")
-    assert chat.config.vocab == best.config.vocab and chat.config.verifier == "ar"
+    model = registry.info(name)
+    chat = registry.info(model.chat)
+    assert (chat.origin, chat.adapter, chat.chat) == (model.origin, None, "")
+    assert chat.config.vocab == model.config.vocab and chat.config.verifier == "ar"
 
 
 def test_an_unknown_model_is_refused_with_the_known_ones(world: World) -> None:
@@ -361,6 +368,8 @@ def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyP
         {"config": {"wings": 2}},
         {"config": None},
         {"base": {}},
+        {"base": "../tiny"},
+        {"base": "nobody"},
         {"base": {"gguf_sha256": "0" * 64, "gguf_size": 9, "hub": None, "wheels": []}},
         {"base": {"gguf_sha256": "0" * 64, "gguf_size": -1, "hub": None, "wheels": []}},
         {"base": None},
@@ -368,7 +377,8 @@ def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyP
 )
 def test_a_broken_description_hides_no_other_model(world: World, changes: dict[str, Any]) -> None:
     world.describe(**changes)
-    built_in = {registry.DEFAULT_MODEL, registry.CHAT_MODEL}
+    own = {*registry.OWN_MODELS}
+    built_in = own | {registry.info(name).chat for name in own}
     assert {m.name for m in provide.list_models()} == built_in
     with pytest.raises(WeightsError, match=r"model\.json"):
         provide.info("tiny")

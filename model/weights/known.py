@@ -73,7 +73,6 @@ KNOWN: tuple[Known, ...] = (
     Known("sweep-next-edit-7b", f"{_SWEEP}v2-7B", "", "", 7.6e9, "next edit"),
     Known("zeta-2", "zed-industries/zeta-2", "", "Apache-2.0", 8.3e9, "next edit"),
     Known("zeta-2.1", "zed-industries/zeta-2.1", "", "Apache-2.0", 8.3e9, "next edit"),
-    Known("qwen2.5-coder-1.5b", f"{_QWEN}1.5B", "", "Apache-2.0", 1.5e9, "infill"),
     Known("qwen2.5-coder-7b", f"{_QWEN}7B", "", "Apache-2.0", 7.6e9, "infill"),
     Known("mellum-4b", "JetBrains/Mellum-4b-base", "", "Apache-2.0", 4.0e9, "infill"),
     Known("seed-coder-8b", "ByteDance-Seed/Seed-Coder-8B-Base", "", "MIT", 8.3e9, "infill"),

@@ -23,10 +23,10 @@ from .fetch import Base
 from .hub import HubFile
 from .packages import Wheel
 
-#: The model that runs where none is named.
-DEFAULT_MODEL = "redraft-0.5b"
-#: Its base as published, for conversations.
-CHAT_MODEL = "qwen2.5-coder-0.5b"
+#: Redraft's own models, the largest first.
+OWN_MODELS = ("redraft-1.5b", "redraft-0.5b")
+#: The model that runs where none is named, unless a larger one suits the machine.
+DEFAULT_MODEL = OWN_MODELS[-1]
 #: Models of earlier releases, with the model to use instead.
 REMOVED = {"redraft-135m": DEFAULT_MODEL}
 #: Name of the file that makes a folder a model.
@@ -208,7 +208,7 @@ def _model(path: Path, data: Mapping[str, Any]) -> ModelInfo:
         version=_matching(_NAME, "version", data["version"]),
         summary=str(data.get("summary", "")),
         license=str(data.get("license", "")),
-        origin=None if data["base"] is None else _base(data["base"]),
+        origin=_base_of(path, data["base"]),
         adapter=folder / _matching(_NAME, "adapter.file", adapter["file"]) if adapter else None,
         adapter_sha256=_matching(_SHA256, "adapter.sha256", adapter["sha256"]) if adapter else "",
         config=ModelConfig.from_dict({**data["config"], "name": data["name"]}),
@@ -217,6 +217,17 @@ def _model(path: Path, data: Mapping[str, Any]) -> ModelInfo:
         prebuilt=variants,
         chat=_matching(_NAME, "chat", data["chat"]) if data.get("chat") else "",
     )
+
+
+def _base_of(path: Path, data: Any) -> Base | None:
+    """Return the base that a description at ``path`` names; None: it was imported.
+
+    A name stands for the base of the model that is described beside it under that name.
+    """
+    if isinstance(data, str):
+        named = path.with_name(f"{_matching(_NAME, 'base', data)}.json")
+        data = json.loads(named.read_text(encoding="utf-8"))["base"]
+    return None if data is None else _base(data)
 
 
 def _base(data: Mapping[str, Any]) -> Base:
