@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -17,15 +18,9 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from .errors import EngineGone, InvalidRequest, SettingsError
-from .records import EditRequest, ModelStatus, Prediction, StepCallback
+from .records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
 from .validation import parse_json
-from .wire import (
-    error_from_json,
-    prediction_from_json,
-    request_to_json,
-    state_from_json,
-    status_from_json,
-)
+from .wire import error_from_json, from_json, request_to_json
 
 T = TypeVar("T")
 
@@ -42,6 +37,7 @@ SESSION_HEADER = "x-session-id"
 
 #: Seconds a status may take; it never waits for a computation.
 STATUS_TIMEOUT_S = 10.0
+_QUICK = aiohttp.ClientTimeout(total=STATUS_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S)
 
 
 class RemotePredictor:
@@ -71,30 +67,18 @@ class RemotePredictor:
     async def predict(
         self, request: EditRequest, on_step: StepCallback | None = None
     ) -> Prediction:
-        body = request_to_json(request, steps=on_step is not None)
+        body = json.dumps(request_to_json(request, steps=on_step is not None)).encode()
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=SILENCE_TIMEOUT_S
         )
-        try:
-            async with self._open().post(
-                f"{self._base}/redraft/v1/predict",
-                data=json.dumps(body).encode(),
-                headers={"Content-Type": "application/json"},
-                timeout=timeout,
-                allow_redirects=False,
-            ) as response:
-                if on_step is None or response.status != 200:
-                    return _read(prediction_from_json, await self._answer(response))
-                return await self._follow(response, on_step)
-        except (aiohttp.ClientError, TimeoutError, OSError, _UnreadableError) as error:
-            raise self._gone(error) from error
+        async with self._response("POST", "/redraft/v1/predict", timeout, body) as response:
+            if on_step is not None and response.status == 200:
+                return await _follow(response, on_step)
+            return _read(await _answer(response), Prediction)
 
     async def status(self) -> ModelStatus:
-        data = await self.call("GET", "/redraft/v1/status")
-        try:
-            return _read(status_from_json, data)
-        except _UnreadableError as error:
-            raise self._gone(error) from error
+        async with self._response("GET", "/redraft/v1/status", _QUICK) as response:
+            return _read(await _answer(response), ModelStatus)
 
     async def call(self, method: str, path: str) -> Any:
         """Return the JSON with which a small, quick route answers.
@@ -102,14 +86,8 @@ class RemotePredictor:
         Raises:
             EngineGone: no answer within :data:`STATUS_TIMEOUT_S`.
         """
-        timeout = aiohttp.ClientTimeout(total=STATUS_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S)
-        try:
-            async with self._open().request(
-                method, f"{self._base}{path}", timeout=timeout, allow_redirects=False
-            ) as response:
-                return await self._answer(response)
-        except (aiohttp.ClientError, TimeoutError, OSError, _UnreadableError) as error:
-            raise self._gone(error) from error
+        async with self._response(method, path, _QUICK) as response:
+            return await _answer(response)
 
     async def close(self) -> None:
         self._closed = True
@@ -117,30 +95,29 @@ class RemotePredictor:
             session, self._session = self._session, None
             await session.close()
 
-    def _open(self) -> aiohttp.ClientSession:
+    @asynccontextmanager
+    async def _response(
+        self, method: str, path: str, timeout: aiohttp.ClientTimeout, body: bytes | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request; whatever fails until its answer is read means that the engine is gone."""
         if self._closed:
             raise EngineGone("This connection to the engine was closed. Open a new one.")
         if self._session is None:  # made late: a session belongs to the loop that uses it
             connector = aiohttp.UnixConnector(str(self._socket)) if self._socket else None
             self._session = aiohttp.ClientSession(connector=connector, headers=self._headers)
-        return self._session
-
-    async def _answer(self, response: aiohttp.ClientResponse) -> Any:
-        data = _read_json(await response.read(), response.status)
-        if response.status != 200:
-            raise error_from_json(data)
-        return data
-
-    async def _follow(self, response: aiohttp.ClientResponse, on_step: StepCallback) -> Prediction:
-        async for line in _lines(response.content):
-            data = _read_json(line, response.status)
-            if "state" in data:
-                on_step(_read(state_from_json, data))
-            elif "error" in data:
-                raise error_from_json(data)
-            else:
-                return _read(prediction_from_json, data)
-        raise _UnreadableError("the stream ended before the prediction")
+        headers = {"Content-Type": "application/json"} if body else None
+        try:
+            async with self._session.request(
+                method,
+                f"{self._base}{path}",
+                data=body,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+            ) as response:
+                yield response
+        except (aiohttp.ClientError, TimeoutError, OSError, _UnreadableError) as error:
+            raise self._gone(error) from error
 
     def _gone(self, error: Exception) -> EngineGone:
         if isinstance(error, aiohttp.ClientConnectorError) and self._socket is None:
@@ -176,11 +153,29 @@ def _read_json(body: bytes, status: int) -> Any:
         ) from None
 
 
-def _read(reader: Callable[[object], T], data: object) -> T:
+def _read(data: object, kind: type[T]) -> T:
     try:
-        return reader(data)
+        return from_json(data, kind)
     except InvalidRequest as error:
         raise _UnreadableError(str(error)) from None
+
+
+async def _answer(response: aiohttp.ClientResponse) -> Any:
+    data = _read_json(await response.read(), response.status)
+    if response.status != 200:
+        raise error_from_json(data)
+    return data
+
+
+async def _follow(response: aiohttp.ClientResponse, on_step: StepCallback) -> Prediction:
+    async for line in _lines(response.content):
+        data = _read_json(line, response.status)
+        if "error" in data:
+            raise error_from_json(data)
+        if "state" not in data:
+            return _read(data, Prediction)
+        on_step(_read(data, CanvasState))
+    raise _UnreadableError("the stream ended before the prediction")
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

@@ -25,7 +25,7 @@ from .records import (
     Prediction,
 )
 from .release import HOW_TO_UPGRADE
-from .validation import AnyText, Flag, Json, Number, Whole, between, brief, read
+from .validation import AnyText, Flag, Json, Number, Whole, between, read
 
 T = TypeVar("T")
 
@@ -46,6 +46,11 @@ def _schema() -> str:
 
 #: Identifies the records of this release. A client never joins an engine of another schema.
 SCHEMA = _schema()
+
+#: The name of each record in its body.
+_NAMES: dict[type, str] = {
+    Prediction: "prediction", CanvasState: "state", ModelStatus: "status",
+}  # fmt: skip
 
 #: Every error class by its code, whichever modules are imported.
 _ERRORS = {
@@ -88,25 +93,19 @@ def _check_version(data: object) -> None:
         )
 
 
-def _record_in(data: object, name: str, kind: type[T]) -> T:
-    _check_version(data)
-    return read(kind, cast(Json, data).get(name), name)
-
-
 def request_to_json(request: EditRequest, steps: bool = False) -> Json:
     """Return the body of ``POST /redraft/v1/predict``; ``steps`` asks for canvas states too."""
     return {"version": WIRE_VERSION, "steps": steps, "request": dataclasses.asdict(request)}
 
 
 def request_from_json(data: object) -> tuple[EditRequest, bool]:
-    """Return the request, and whether its canvas states are wanted.
+    """Return the request, and whether its canvas states are wanted; see :func:`check_request`.
 
     Raises:
         InvalidRequest: names the field and what it must be.
     """
     _check_version(data)
     body = read(_RequestBody, data)
-    check_places(body.request, "request.")
     return body.request, body.steps
 
 
@@ -116,11 +115,11 @@ def check_request(request: EditRequest) -> None:
     Raises:
         InvalidRequest: names the first unusable field, its value and what it must be.
     """
-    check_places(request)
     if (request.task == "chat") != (request.conversation is not None):
         raise InvalidRequest("'conversation' belongs to the task 'chat', and to no other.")
     if request.grammar is not None and request.task == "next_edit":
         raise InvalidRequest("'grammar' cannot bind a next edit. Ask for an infill.")
+    between("cursor", request.cursor, 0, len(request.text))
     between("max_tokens", request.max_tokens, 1, MAX_ANSWER_TOKENS)
     between("min_tokens", request.min_tokens, 0, request.max_tokens)
     between("candidates", request.candidates, 1, MAX_CANDIDATES)
@@ -128,81 +127,41 @@ def check_request(request: EditRequest) -> None:
         between("context_tokens", request.context_tokens, MIN_CONTEXT_TOKENS, MAX_CONTEXT_TOKENS)
     if len(request.stop) > MAX_STOPS:
         raise InvalidRequest(f"'stop' has {len(request.stop)} entries. Send at most {MAX_STOPS}.")
-    for index, stop in enumerate(request.stop):
-        if not stop:
-            raise InvalidRequest(f"'stop[{index}]' is empty. Leave it out.")
-    line = request.text.count("\n", 0, request.cursor)
-    if request.region is not None and not request.region[0] <= line < request.region[1]:
-        first, last = request.region
+    if "" in request.stop:
+        raise InvalidRequest(f"'stop[{request.stop.index('')}]' is empty. Leave it out.")
+    if request.region is None:
+        return
+    for index, line in enumerate(request.region):
+        between(f"region[{index}]", line, 0, request.text.count("\n") + 1)
+    (first, last), at = request.region, request.text.count("\n", 0, request.cursor)
+    if not first <= at < last:
         raise InvalidRequest(
-            f"'region' is lines [{first}, {last}) (0-based), but the cursor is in line {line}. "
+            f"'region' is lines [{first}, {last}) (0-based), but the cursor is in line {at}. "
             "Send a region that holds the cursor, or none."
         )
 
 
-def check_places(request: EditRequest, where: str = "") -> None:
-    """Check that cursor and region lie within the text.
-
-    Raises:
-        InvalidRequest: names the one that does not.
-    """
-    between(f"{where}cursor", request.cursor, 0, len(request.text))
-    if request.region is None:
-        return
-    lines = request.text.count("\n") + 1
-    for index, line in enumerate(request.region):
-        between(f"{where}region[{index}]", line, 0, lines)
-    if request.region[0] > request.region[1]:
-        raise InvalidRequest(
-            f"'{where}region' must be [first, last) with first <= last, "
-            f"not {brief(list(request.region))}."
-        )
+def to_json(record: Prediction | CanvasState | ModelStatus) -> Json:
+    """Return the body that carries ``record``; :func:`from_json` reads it."""
+    return {"version": WIRE_VERSION, _NAMES[type(record)]: dataclasses.asdict(record)}
 
 
-def prediction_to_json(prediction: Prediction) -> Json:
-    return {"version": WIRE_VERSION, "prediction": dataclasses.asdict(prediction)}
-
-
-def prediction_from_json(data: object) -> Prediction:
-    """Return the prediction in a body.
+def from_json(data: object, kind: type[T]) -> T:
+    """Return the ``kind`` of record in a body.
 
     Raises:
         InvalidRequest: names the field and what it must be.
     """
-    prediction = _record_in(data, "prediction", Prediction)
-    for index, candidate in enumerate(prediction.candidates):
-        if candidate.end < candidate.start:
-            raise InvalidRequest(
-                f"'prediction.candidates[{index}].end' must be at least {candidate.start}, "
-                f"not {candidate.end}."
-            )
-    return prediction
-
-
-def state_to_json(state: CanvasState) -> Json:
-    return {"version": WIRE_VERSION, "state": dataclasses.asdict(state)}
-
-
-def state_from_json(data: object) -> CanvasState:
-    """Return the canvas state in a body.
-
-    Raises:
-        InvalidRequest: names the field and what it must be.
-    """
-    return _record_in(data, "state", CanvasState)
-
-
-def status_to_json(status: ModelStatus) -> Json:
-    return {"version": WIRE_VERSION, "status": dataclasses.asdict(status)}
-
-
-def status_from_json(data: object) -> ModelStatus:
-    """Return the status in a body.
-
-    Raises:
-        InvalidRequest: names the field and what it must be.
-    """
-    return _record_in(data, "status", ModelStatus)
+    _check_version(data)
+    record = read(kind, cast(Json, data).get(_NAMES[kind]), _NAMES[kind])
+    if isinstance(record, Prediction):
+        for index, candidate in enumerate(record.candidates):
+            if candidate.end < candidate.start:
+                raise InvalidRequest(
+                    f"'prediction.candidates[{index}].end' must be at least {candidate.start}, "
+                    f"not {candidate.end}."
+                )
+    return record
 
 
 def error_to_json(error: RedraftError) -> Json:

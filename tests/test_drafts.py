@@ -23,7 +23,7 @@ from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
 from redraft.model.runtime.backend import FloatArray, Follows, IntArray, MaskGuesses
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.validation import parse_json
-from redraft.model.wire import prediction_from_json, prediction_to_json
+from redraft.model.wire import from_json, to_json
 from support.fake_backend import (
     END,
     MASK,
@@ -397,10 +397,10 @@ def test_a_model_knows_prices_learns_from_drafts_and_tells_of_them() -> None:
 
 def test_drafts_that_were_counted_survive_the_wire() -> None:
     stats = Stats(drafts=(DraftCount("canvas", (4, 2), (4, 1), (2, 1)),))
-    sent = parse_json(json.dumps(prediction_to_json(Prediction("1", "fake", stats=stats))).encode())
-    assert prediction_from_json(sent).stats == stats
+    sent = parse_json(json.dumps(to_json(Prediction("1", "fake", stats=stats))).encode())
+    assert from_json(sent, Prediction).stats == stats
     del sent["prediction"]["stats"]["drafts"]  # from an engine that does not count them
-    assert prediction_from_json(sent).stats == Stats()
+    assert from_json(sent, Prediction).stats == Stats()
 
 
 def test_a_row_without_masks_is_causal() -> None:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from redraft.model.errors import InvalidRequest, RedraftError
 from redraft.model.records import EditRequest, ModelStatus, Prediction, Predictor, StepCallback
-from redraft.model.wire import prediction_from_json, prediction_to_json, request_to_json
+from redraft.model.wire import from_json, request_to_json, to_json
 
 Result = TypeVar("Result")
 
@@ -83,7 +83,7 @@ class TimedAnswer:
         """As it is on disk: lists, no tuples."""
         given = None
         if self.prediction is not None:
-            given = json.loads(json.dumps(prediction_to_json(self.prediction)))
+            given = json.loads(json.dumps(to_json(self.prediction)))
         return {
             "key": key_of(self.request),
             "latency_ms": self.latency_ms,
@@ -159,7 +159,7 @@ class ReplayPredictor:
             earlier = known.popleft()
             answer.latency_ms, answer.error = earlier["latency_ms"], earlier["error"]
             if earlier["prediction"] is not None:
-                answer.prediction = prediction_from_json(earlier["prediction"])
+                answer.prediction = from_json(earlier["prediction"], Prediction)
             return
         began = time.perf_counter()
         try:

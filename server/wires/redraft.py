@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aiohttp import web
 from redraft.model.records import CanvasState, Prediction
-from redraft.model.wire import prediction_to_json, request_from_json, state_to_json, status_to_json
+from redraft.model.wire import request_from_json, to_json
 
 from ..http.bodies import LINES, SERVICE, Stream, json_response, read_question
 
@@ -19,18 +19,18 @@ async def predict(http: web.Request) -> web.StreamResponse:
     service = http.app[SERVICE]
     request, steps = await read_question(http, request_from_json)
     if not steps:
-        return json_response(prediction_to_json(await service.predict(request)))
+        return json_response(to_json(await service.predict(request)))
     stream = Stream(http, LINES)
 
     async def finish(prediction: Prediction) -> None:
-        await stream.send(prediction_to_json(prediction))
+        await stream.send(to_json(prediction))
 
     async def on_state(state: CanvasState) -> None:
-        await stream.send(state_to_json(state))
+        await stream.send(to_json(state))
 
     return await stream.follow(service, request, finish, on_state)
 
 
 @routes.get("/redraft/v1/status")
 async def status(http: web.Request) -> web.Response:
-    return json_response(status_to_json(await http.app[SERVICE].status()))
+    return json_response(to_json(await http.app[SERVICE].status()))
