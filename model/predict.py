@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from .config import ModelConfig
 from .conversation import chat_prompt, price_labels
 from .decode.answers import Reader
+from .decode.canvas import grow
 from .decode.completion import Brief, Plan, plan_for
 from .decode.drafts import Odds
 from .decode.endings import AnswerLimits
 from .decode.grammar import Constraint, ForcedText, GrammarConstraint
-from .decode.growing_canvas import grow
 from .decode.next_edit import SEARCH, WIDEST, rewrite
 from .decode.pass_costs import PassPrices
 from .decode.passes import Completions, Passes
 from .decode.recent import RecentAnswers
 from .decode.regions import at_likely_rule, region_text, rule_texts
-from .decode.retry import Around, write_fitting
+from .decode.retry import FittingSearch
 from .decode.speculative import write
 from .errors import InvalidRequest
 from .gate.blocks import openers
@@ -277,8 +277,9 @@ def _write(
         rules = rule_texts(model.tokenizer, prompt, request, search.rules)
         return rewrite(passes, [last, *region], rules, brief, search, late)
     if _may_be_replaced(request, prompt, brief, passes):
-        around = Around(format_of(model.backend.config.prompt_format), prompt, request)
-        return write_fitting(passes, last, brief, rng, around)
+        written_in = format_of(model.backend.config.prompt_format)
+        fitting = FittingSearch(passes, brief, written_in, prompt, request)
+        return passes.completions([fitting.write()])
     return write(passes, last, brief, rng, request.candidates)
 
 

@@ -19,11 +19,9 @@ from redraft.model.runtime.prefix_cache import (
     LONG_TAIL,
     MOST_SEQUENCES,
     SHORT_PREFIX,
-    Continue,
-    Fork,
-    Fresh,
     Held,
     PrefixCache,
+    Reuse,
     common_prefix,
     decide,
     excess,
@@ -37,20 +35,20 @@ LARGE = Held(900, 1_000, 16_896, stretch=2.0)
 @pytest.mark.parametrize(
     ("held", "length", "stretch", "expected"),
     [
-        ([], 100, 1.0, Fresh()),
-        ([Held(common=0, length=50, capacity=2_048)], 100, 1.0, Fresh()),
+        ([], 100, 1.0, None),
+        ([Held(common=0, length=50, capacity=2_048)], 100, 1.0, None),
         # The longest common prefix; of equal ones the sequence that loses least.
-        ([Held(10, 20, 2_048), Held(90, 100, 2_048), Held(40, 41, 2_048)], 200, 1.0, Continue(1)),
-        ([Held(80, 300, 2_048), Held(80, 90, 2_048)], 200, 1.0, Continue(1)),
+        ([Held(10, 20, 2_048), Held(90, 100, 2_048), Held(40, 41, 2_048)], 200, 1.0, Reuse(1)),
+        ([Held(80, 300, 2_048), Held(80, 90, 2_048)], 200, 1.0, Reuse(1)),
         # A long tail is kept, and its prefix copied. A short prefix is not worth a copy.
-        ([Held(500, 500 + LONG_TAIL + 1, 2_048)], 600, 1.0, Fork(0, replace=False)),
-        ([Held(500, 500 + LONG_TAIL, 2_048)], 600, 1.0, Continue(0)),
-        ([Held(SHORT_PREFIX - 1, 1_000, 2_048)], 600, 1.0, Fresh()),
-        ([Held(2_000, 2_010, 2_048)], 2_100, 1.0, Fork(0, replace=True)),  # outgrows its buffer
+        ([Held(500, 500 + LONG_TAIL + 1, 2_048)], 600, 1.0, Reuse(0, "beside")),
+        ([Held(500, 500 + LONG_TAIL, 2_048)], 600, 1.0, Reuse(0)),
+        ([Held(SHORT_PREFIX - 1, 1_000, 2_048)], 600, 1.0, None),
+        ([Held(2_000, 2_010, 2_048)], 2_100, 1.0, Reuse(0, "instead")),  # outgrows its buffer
         # A sequence with other rotations than a fresh one is not continued.
-        ([LARGE], 1_100, 1.0, Fresh()),
-        ([LARGE, Held(100, 120, 2_304, stretch=1.0)], 1_100, 1.0, Continue(1)),
-        ([LARGE], 16_000, 2.0, Continue(0)),
+        ([LARGE], 1_100, 1.0, None),
+        ([LARGE, Held(100, 120, 2_304, stretch=1.0)], 1_100, 1.0, Reuse(1)),
+        ([LARGE], 16_000, 2.0, Reuse(0)),
     ],
 )
 def test_the_decision(held: list[Held], length: int, stretch: float, expected: object) -> None:

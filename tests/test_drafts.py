@@ -114,7 +114,7 @@ def test_what_was_learnt_is_forgotten_again() -> None:
 
 def test_a_canvas_that_says_how_sure_it_is_is_believed_until_it_is_known_better() -> None:
     odds = Odds()
-    sure, unsure = odds.of_canvas(ids("ab"), [0.95, 0.35])
+    sure, unsure = odds.of_guesses("canvas", ids("ab"), [0.95, 0.35])
     assert (sure.chance, unsure.chance) == (0.95, 0.35)
     odds.note((sure, unsure), right=0)
     assert odds.chance("canvas", 9) < 0.95
@@ -308,7 +308,9 @@ def test_how_often_masks_are_right_is_learnt_by_place_too() -> None:
     before = odds.of_groups(3)
     assert before == sorted(before, reverse=True)
     for _ in range(40):
-        odds.note(odds.of_masks([1, 2, 3], [0.55, 0.55, 0.55]), 1)  # the second is always wrong
+        odds.note(
+            odds.of_guesses("mask", [1, 2, 3], [0.55, 0.55, 0.55]), 1
+        )  # the second is always wrong
     first, second, third = odds.of_groups(3)
     assert first > 0.9 and second < 0.1 and third == before[2]
     assert odds.chance("mask", 5) == pytest.approx(0.5, abs=0.1)  # half of those so sure
@@ -345,7 +347,7 @@ def test_drafts_are_counted_by_source_and_place() -> None:
     copy = odds.of_copy(Copy(tuple(ids("abc")), 2))
     tally.note(copy, right=1)
     tally.note(copy[:2], right=2)
-    tally.note(odds.of_canvas(ids("x"), [0.5]), right=0)
+    tally.note(odds.of_guesses("canvas", ids("x"), [0.5]), right=0)
     assert tally.counts() == (
         DraftCount("canvas", (1,), (1,), (0,)),
         DraftCount("copy", (2, 2, 1), (2, 2, 0), (2, 1, 0)),

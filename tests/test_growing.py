@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from redraft.model.decode.canvas import BEGIN, grow
 from redraft.model.decode.completion import Brief, Plan
 from redraft.model.decode.endings import AnswerLimits
-from redraft.model.decode.growing_canvas import BEGIN, grow
 from redraft.model.decode.passes import Passes
 from redraft.model.records import CanvasState
 from redraft.model.runtime.backend import Cancelled, IntArray, Scores

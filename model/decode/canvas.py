@@ -10,22 +10,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from ..records import CanvasState
 from ..runtime.backend import IntArray, Scores
-from .completion import Completion, placed
+from .completion import Brief, Completion, Draft, pieces, placed, to_text
+from .endings import cut_of
 from .passes import Passes
-from .sampling import sample
+from .sampling import confidence, sample, softmax
 
 #: END is placed ahead of masked positions only when it is at least this sure: a wrong one squeezes
 #: the rest of the answer into the positions before it.
 END_AHEAD = 0.9
+#: Masks that a growing canvas begins with; the published sampler begins with 4 and reaches 64.
+BEGIN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Guess:
+class Guess(NamedTuple):
     """The likeliest token of a position."""
 
     token: int
@@ -72,7 +76,7 @@ def fill_rows(
         for token, probability in choices:
             if probability >= alternative_above:
                 canvases.append(Canvas(Completion(brief, first.prompt_end, first.rng)))
-                canvases[-1].begin_with(token, probability)
+                canvases[-1].advance(scores, (token, probability))
     _show(passes, canvases[0])
     for canvas in canvases:
         fill(passes, canvas.out, canvas)
@@ -91,7 +95,7 @@ def guess(passes: Passes, out: Completion) -> tuple[list[int], list[float]]:
         if each.probability < out.brief.plan.draft_above:
             break
         found.append(each)
-        if each.token == out.brief.config.end_token or canvas.is_cut([g.token for g in found]):
+        if each.token == out.brief.config.end_token or out.is_cut([g.token for g in found]):
             break
     return [each.token for each in found], [each.probability for each in found]
 
@@ -105,13 +109,11 @@ class Canvas:
     """The canvas behind a completion: a token at each position, None where it is masked."""
 
     def __init__(self, out: Completion) -> None:
-        config = out.brief.config
-        self.out = out
+        config = self._config = out.brief.config
+        self.out, self._plan, self._end = out, out.brief.plan, config.end_token
         self.tokens: list[int | None] = [None] * config.canvas_width
-        self.closed = False  # it needs no further step
         self._p = [0.0] * config.canvas_width
-        self._plan, self._config = out.brief.plan, config
-        self._end = config.end_token
+        self.closed = False  # it needs no further step
         self._bound = out.allowed() is not None  # the constraint may bind the next token
         self._steps = 0
 
@@ -133,17 +135,19 @@ class Canvas:
         """Return whether the next step has to return whole distributions."""
         return self._plan.temperature > 0 or self._bound or self.out.too_short()
 
-    def advance(self, scores: Scores) -> None:
-        """Place what one step predicts [B], and see whether the canvas is finished."""
-        self._count()
-        self._place(self.guesses(scores), scores)
-        self._conclude()
+    def advance(self, scores: Scores, first: tuple[int, float] | None = None) -> None:
+        """Place what one step predicts [B], and see whether the canvas is finished.
 
-    def begin_with(self, token: int, probability: float) -> None:
-        """Place another first token, in the step whose distribution it was taken from."""
-        self._count()
-        self._put(0, token, probability)
-        self._conclude()
+        Args:
+            first: another first token and its probability; then nothing else is placed.
+        """
+        self.out.steps += 1
+        self._steps += 1
+        if first is None:
+            self._place(self.guesses(scores), scores)
+        else:
+            self._put(0, *first)
+        self.closed = self.out.is_cut(self._prefix()) or not self._masked()
 
     def settle(self) -> None:
         """Append the tokens to the completion, as far as it goes on."""
@@ -171,15 +175,7 @@ class Canvas:
         end = self._first_end()
         return next((i + 1 for i in self._cutting(self.tokens[:end])), end)
 
-    def is_cut(self, tokens: Seq[int]) -> bool:
-        """Return whether ``tokens`` of the canvas reach a stop string or a limit of lines."""
-        return self.out.cut(tokens)[0] is not None
-
     # -- placing ---------------------------------------------------------------------------------
-
-    def _count(self) -> None:
-        self.out.steps += 1
-        self._steps += 1
 
     def _put(self, position: int, token: int, probability: float) -> None:
         self.tokens[position], self._p[position] = token, probability
@@ -241,17 +237,17 @@ class Canvas:
     def _choose(self, guesses: list[Guess], count: int) -> list[int]:
         """Return masked positions to place in this step, ascending; ``count`` were placed already.
 
-        Every position at or above the threshold, and as many of the best of the rest as the plan
-        demands. END is placed ahead of masked positions only when it is very sure; otherwise it
-        waits until nothing masked is left before it, so it neither truncates what is still open
-        nor takes the place of a position that brings the answer further.
+        Every position at or above the threshold, and so many of the best of the rest that the
+        canvas is full after ``Plan.max_steps``. END is placed ahead of masked positions only when
+        it is very sure. Otherwise it waits until nothing masked is left before it.
         """
-        threshold, end = self._plan.threshold, self._end
-        masked = self._masked()
+        plan, end, masked = self._plan, self._end, self._masked()
+        threshold, steps = plan.threshold, plan.max_steps
         ahead = self._end_ahead(masked, guesses)
         if ahead is not None:
             masked = [i for i in masked if i < ahead]
-        quota = self._quota(len(masked)) - count
+        left = (self._config.canvas_width if steps is None else steps) - self._steps + 1
+        quota = max(1, math.ceil(len(masked) / max(1, left))) - count
         chosen = {
             i for i in masked if guesses[i].token != end and guesses[i].probability >= threshold
         }
@@ -267,12 +263,10 @@ class Canvas:
     def _end_ahead(self, masked: list[int], guesses: list[Guess]) -> int | None:
         """Return the first masked position that is so sure to be END that it need not wait."""
         sure = max(END_AHEAD, self._plan.threshold)
-        before = range(self._first_end())
-        last_text = max((i for i in before if self.tokens[i] is not None), default=-1)
-        for i in masked:
-            if guesses[i].token == self._end and guesses[i].probability >= sure:
-                return i if i > last_text else None
-        return None
+        text = [i for i in range(self._first_end()) if self.tokens[i] is not None]
+        ends = [i for i in masked if guesses[i].token == self._end]
+        first = next((i for i in ends if guesses[i].probability >= sure), None)
+        return None if first is None or (text and first < text[-1]) else first
 
     def _reach(self, guesses: list[Guess]) -> int:
         """Return where the answer would end if every guess were right.
@@ -286,16 +280,6 @@ class Canvas:
         ends = [i for i, token in enumerate(tokens) if token == self._end]
         return min([*ends[:1], *self._cutting(tokens)], default=len(tokens))
 
-    def _quota(self, masked: int) -> int:
-        """Return how many to place in this step so that the canvas is full after ``max_steps``."""
-        plan = self._plan
-        steps = self._config.canvas_width if plan.max_steps is None else plan.max_steps
-        left = max(1, steps - self._steps + 1)
-        return max(1, math.ceil(masked / left))
-
-    def _conclude(self) -> None:
-        self.closed = self.is_cut(self._prefix()) or not self._masked()
-
     def _first_end(self) -> int:
         """Return the position of the first END, or the room."""
         room = self.out.room()
@@ -304,28 +288,111 @@ class Canvas:
     def _cutting(self, tokens: Seq[int | None]) -> list[int]:
         """Return positions at which these tokens reach the line limit or lie beyond it."""
         brief = self.out.brief
-        limit = brief.limits.max_lines
-        if limit is None:
-            return []
-        lines = sum(brief.vocab_bytes[token].count(b"\n") for token in self.out.tokens)
+        limit, lines = brief.limits.max_lines, brief.bytes_of(self.out.tokens).count(b"\n")
         found = []
         for i, token in enumerate(tokens):
             lines += 0 if token is None else brief.vocab_bytes[token].count(b"\n")
-            if lines >= limit:
+            if limit is not None and lines >= limit:
                 found.append(i)
         return found
 
 
 def _best_open(masked: list[int], chosen: set[int], guesses: list[Guess], end: int) -> int | None:
     """Return the surest masked position not chosen yet; END only once all before it are chosen."""
-    best: int | None = None
-    gap = False
-    for i in masked:
-        if i in chosen:
+    rest = [i for i in masked if i not in chosen]
+    open_ = [i for i in rest if guesses[i].token != end or i == rest[0]]
+    return max(open_, key=lambda i: guesses[i].probability, default=None)
+
+
+# --- between prefix and suffix --------------------------------------------------------------------
+
+
+def grow(
+    passes: Passes, between: tuple[int, Seq[int]], brief: Brief, rng: np.random.Generator
+) -> Draft:
+    """Write one answer on a canvas that finds its length, between the tokens held and others.
+
+    It begins with a few masks. A position that predicts *expand* becomes two masks, one that
+    predicts END is taken out, and what lies masked behind it too; any other token is placed. The
+    published sampler settles one position a step; here every position that is sure enough is
+    settled, the surest in any case.
+
+    Args:
+        between: the prompt's last token before the answer, which the sequence does not hold, and
+            the tokens behind the answer.
+
+    Raises:
+        Cancelled: the caller has cancelled.
+    """
+    (before, behind), mask = between, brief.config.mask_token
+    most = max(brief.limits.max_tokens, 1)
+    canvas: list[Guess | None] = [None] * min(BEGIN, most)
+    expansions = steps = 0
+    while None in canvas:
+        *window, last = [before, *(mask if each is None else each.token for each in canvas)]
+        scores = passes.denoise(np.asarray(window, np.int64), [last, *behind], logits=True)
+        may_expand = len(canvas) < most and expansions < 2 * most  # so that it comes to an end
+        canvas, expanded = _settle(canvas, scores, brief, rng, may_expand)
+        expansions, steps, canvas = expansions + expanded, steps + 1, canvas[:most]
+        data = [None if each is None else brief.vocab_bytes[each.token] for each in canvas]
+        passes.show(partial(CanvasState, steps, tuple(pieces(data, 0, None))))
+    placed_ = [each for each in canvas if each is not None]
+    written = brief.bytes_of([each.token for each in placed_])
+    cut, why = cut_of(written, 0, brief.limits, None)
+    return Draft(
+        text=to_text(written if cut is None else written[:cut]),
+        token_ids=tuple(each.token for each in placed_),
+        confidence=confidence([each.probability for each in placed_]),
+        steps=steps,
+        repaired=0,
+        finish=why or ("length" if len(placed_) >= most else "end"),
+    )
+
+
+def _settle(
+    canvas: Seq[Guess | None],
+    scores: Scores,
+    brief: Brief,
+    rng: np.random.Generator,
+    may_expand: bool,
+) -> tuple[list[Guess | None], int]:
+    """Return the canvas after one step, and how many of its positions became two masks."""
+    config, found, expanded = brief.config, list[Guess | None](), 0
+    masked = [i for i, each in enumerate(canvas) if each is None]
+    guesses = {i: _guess(i, scores, brief, rng, may_expand) for i in masked}
+    surest = max(masked, key=lambda i: guesses[i].probability)
+    for i, each in enumerate(canvas):
+        if each is not None:
+            found.append(each)
             continue
-        if (guesses[i].token != end or not gap) and (
-            best is None or guesses[i].probability > guesses[best].probability
-        ):
-            best = i
-        gap = True
-    return best
+        guess = guesses.get(i)  # None behind a position that was taken out
+        if guess is None:
+            continue
+        if guess.probability < brief.plan.threshold and i != surest:
+            found.append(None)
+        elif guess.token == config.end_token:
+            guesses.clear()
+        elif guess.token == config.expand_token:
+            found += [None, None]
+            expanded += 1
+        else:
+            found.append(guess)
+    return found, expanded
+
+
+def _guess(
+    position: int, scores: Scores, brief: Brief, rng: np.random.Generator, may_expand: bool
+) -> Guess:
+    """Return the token to settle at a position."""
+    config, plan = brief.config, brief.plan
+    assert scores.logits is not None, "a growing canvas is read with logits"
+    logits = scores.logits[position].astype(np.float64)  # [vocab]
+    if not may_expand:
+        logits[config.expand_token] = -np.inf
+    if position < brief.limits.min_tokens:
+        logits[config.end_token] = -np.inf
+    probabilities = softmax(logits)
+    if plan.temperature > 0:
+        return Guess(*sample(probabilities, plan.temperature, plan.top_p, rng))
+    best = int(np.argmax(probabilities))
+    return Guess(best, float(probabilities[best]))

@@ -76,6 +76,10 @@ class Brief:
         """Return whether the causal pass verifies and corrects drafts."""
         return self.config.verifier == "ar"
 
+    def bytes_of(self, tokens: Seq[int]) -> bytes:
+        """Return the bytes of ``tokens``."""
+        return b"".join(self.vocab_bytes[token] for token in tokens)
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -298,7 +302,7 @@ class Completion:
     def draft(self) -> Draft:
         """Return the finished answer."""
         assert self.finish is not None, "an unfinished answer has no draft"
-        written = self._bytes(self.tokens)
+        written = self.brief.bytes_of(self.tokens)
         cut, why = self.cut()
         # The break before an unlikely line is not held against the lines above it; the one behind
         # the last line asked for says that it ends there.
@@ -319,8 +323,12 @@ class Completion:
 
     def cut(self, ahead: Seq[int] = ()) -> tuple[int | None, Finish | None]:
         """Return where the answer is cut with the tokens ``ahead``, in bytes, and why."""
-        written = self._bytes([*self.tokens, *ahead])
+        written = self.brief.bytes_of([*self.tokens, *ahead])
         return cut_of(written, len(self._forced), self.brief.limits, self._sure)
+
+    def is_cut(self, ahead: Seq[int]) -> bool:
+        """Return whether something cuts the answer with the tokens ``ahead``."""
+        return self.cut(ahead)[0] is not None
 
     def _reason(self) -> Finish | None:
         limits, vocab = self.brief.limits, self.brief.vocab_bytes
@@ -334,9 +342,6 @@ class Completion:
         if goes_round(self.tokens, vocab):
             return "length"
         return "length" if len(self.tokens) >= limits.max_tokens else None
-
-    def _bytes(self, tokens: Seq[int]) -> bytes:
-        return b"".join(self.brief.vocab_bytes[token] for token in tokens)
 
     def _tokens_up_to(self, cut: int | None) -> int:
         """Return how many tokens it takes to reach byte ``cut``; None: all."""

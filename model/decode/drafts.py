@@ -140,25 +140,20 @@ class Odds:
             for token, alike in zip(copy.tokens, steps, strict=True)
         )
 
-    def of_canvas(self, tokens: Seq[int], probabilities: Seq[float]) -> Drafts:
-        """Return a canvas's guesses with the probabilities it gave them."""
-        return self._guessed("canvas", tokens, probabilities)
-
-    def of_masks(self, tokens: Seq[int], probabilities: Seq[float]) -> Drafts:
-        """Return the guesses of a group of masks with the probabilities it gave them."""
-        return self._guessed("mask", tokens, probabilities)
-
-    def of_forced(self, tokens: Seq[int]) -> Drafts:
-        """Return tokens that a grammar leaves no choice about."""
-        chance = self.chance("forced", 0)
-        return tuple(Drafted(token, "forced", 0, chance) for token in tokens)
-
-    def _guessed(self, source: DraftSource, tokens: Seq[int], probabilities: Seq[float]) -> Drafts:
+    def of_guesses(
+        self, source: DraftSource, tokens: Seq[int], probabilities: Seq[float]
+    ) -> Drafts:
+        """Return the guesses of a canvas or of masks with the probabilities it gave them."""
         return tuple(
             Drafted(int(token), source, tenths, self.chance(source, tenths))
             for token, p in zip(tokens, probabilities, strict=True)
             for tenths in (min(int(p * 10), 9),)
         )
+
+    def of_forced(self, tokens: Seq[int]) -> Drafts:
+        """Return tokens that a grammar leaves no choice about."""
+        chance = self.chance("forced", 0)
+        return tuple(Drafted(token, "forced", 0, chance) for token in tokens)
 
     def of_groups(self, masks: int) -> list[float]:
         """Return how often guesses of a group are right, by place, where those before them are."""

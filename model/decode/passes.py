@@ -10,7 +10,6 @@ import numpy as np
 
 from ..records import CanvasState, DraftCount, StepCallback
 from ..runtime.backend import Cancelled, Denoises, IntArray, Rows, Scores, Sequence
-from ..runtime.prefix_cache import common_prefix
 from .completion import Draft
 from .drafts import DraftTally
 
@@ -73,14 +72,6 @@ class Passes:
         """Append ``tokens`` to the cache."""
         self._begin(0, len(tokens))
         self.sequence.extend(np.asarray(tokens, np.int64))
-
-    def hold(self, base: int, tokens: Seq[int]) -> None:
-        """Have the sequence hold ``tokens`` behind its first ``base``, as cheaply as possible."""
-        there = self.sequence.tokens[base : base + len(tokens)]
-        common = common_prefix(there, tokens)
-        self.sequence.truncate(base + common)
-        if common < len(tokens):
-            self.extend(tokens[common:])
 
     def show(self, state: Callable[[], CanvasState]) -> None:
         """Report the answer so far."""

@@ -7,7 +7,6 @@ The answer is what the causal pass alone would write, in fewer passes, as in spe
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -68,71 +67,55 @@ def decode(passes: Passes, out: Completion) -> Completion:
     """
     drafter = Drafter(out.brief)
     while out.finish is None:
-        _take(passes, out, drafter, _read(passes, out, drafter))
+        _step(passes, out, drafter)
     return out
 
 
 def _several(passes: Passes, first: Completion, count: int) -> list[Completion]:
     """Write at most ``count`` answers, one after another, out of one first pass."""
-    brief, drafter = first.brief, Drafter(first.brief)
     after = len(passes.sequence.tokens) + 1
-    read = _read(passes, first, drafter, logits=True)
-    choices = first.first_choices(read.scores, count)[1:]
-    _take(passes, first, drafter, read)
+
+    def another(rng: np.random.Generator = first.rng) -> Completion:
+        return Completion(first.brief, first.prompt_end, rng)
+
+    scores = _step(passes, first, Drafter(first.brief), logits=True)
     decode(passes, first)
     passes.on_step = None
     rows = [first]
-    if brief.plan.temperature > 0:
+    if first.brief.plan.temperature > 0:
         for child in first.rng.spawn(count - 1):
-            row = Completion(brief, first.prompt_end, child)
-            row.verify((), read.scores)
-            rows.append(row)
+            rows.append(another(child))
+            rows[-1].verify((), scores)
     else:
-        for token, probability in choices:
+        for token, probability in another().first_choices(scores, count)[1:]:
             if probability >= ALTERNATIVE_ABOVE:
-                row = Completion(brief, first.prompt_end, first.rng)
-                row.open_with([token], [probability])
-                rows.append(row)
+                rows.append(another())
+                rows[-1].open_with([token], [probability])
     for row in rows[1:]:
         passes.sequence.truncate(after)
         decode(passes, row)
     return rows
 
 
-# --- one pass -------------------------------------------------------------------------------------
+def _step(passes: Passes, out: Completion, drafter: Drafter, logits: bool = False) -> Scores:
+    """Read the last token, a draft, and masks behind some of them; append what the pass says.
 
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A pass over a draft."""
-
-    drafts: Drafts
-    groups: Groups
-    scores: Scores
-
-
-def _read(passes: Passes, out: Completion, drafter: Drafter, logits: bool = False) -> _Read:
-    """Draft, and read the last token, the draft and masks behind some of them."""
+    The rows of rejected drafts are forgotten.
+    """
     drafts = drafter.draft(out, passes)
     groups = drafter.groups(out, drafts)
     held, tokens = len(passes.sequence.tokens), [each.token for each in drafts]
     rows = lay_out(out.last, tokens, held, groups, out.brief.config.mask_token)
-    wanted = logits or out.needs_logits()
+    wanted, before = logits or out.needs_logits(), len(out.tokens)
     # Without masks the plain causal kernel reads the rows.
     scores = passes.read(rows, wanted) if rows.masks else passes.score(rows.tokens, wanted)
-    return _Read(drafts, groups, scores)
-
-
-def _take(passes: Passes, out: Completion, drafter: Drafter, read: _Read) -> None:
-    """Append what the pass says, and forget the rows of rejected drafts."""
-    held = len(passes.sequence.tokens) - 1 - len(read.drafts)
-    before = len(out.tokens)
-    right = out.verify([each.token for each in read.drafts], read.scores)
+    right = out.verify(tokens, scores)
     passes.sequence.truncate(held + len(out.tokens) - before)
-    passes.tally.note(read.drafts, right)
-    out.brief.odds.note(read.drafts, right)
-    drafter.keep_guesses(out, right, read.groups, read.scores.masks)
+    passes.tally.note(drafts, right)
+    out.brief.odds.note(drafts, right)
+    drafter.keep_guesses(out, right, groups, scores.masks)
     passes.show(out.state)
+    return scores
 
 
 def lay_out(
@@ -156,22 +139,16 @@ def lay_out(
         groups: masks behind which tokens.
     """
     tokens: IntArray = np.asarray([last_token, *draft], np.int64)
-    count, group = len(tokens), groups.masks if groups.behind else 0
-    owner = np.repeat(np.asarray(groups.behind if group else (), np.int64), group)  # of each mask
+    count, behind = len(tokens), np.asarray(groups.behind, np.int64)
+    owner = np.repeat(behind, groups.masks)  # of each mask
+    within = np.tile(np.arange(1, groups.masks + 1), len(behind))
     place = np.concatenate([np.arange(count), owner])  # [n] a token stands behind itself
-    is_mask = np.arange(len(place)) >= count
-    sees = (place[None, :] <= place[:, None]) & ~is_mask[None, :]
     order = np.arange(len(place))
+    sees = (place[None, :] <= place[:, None]) & (order < count)[None, :]
     sees |= (place[None, :] == place[:, None]) & (order[None, :] <= order[:, None])
-    within = np.tile(np.arange(1, group + 1), len(groups.behind) if group else 0)
     read = np.concatenate([tokens, np.full(len(owner), mask_token, np.int64)])
-    return Rows(
-        tokens=read,
-        positions=held + np.concatenate([np.arange(count), owner + within]),
-        sees=sees,
-        targets=np.append(read[1:], read[-1:]),
-        masks=len(owner),
-    )
+    positions = held + np.concatenate([np.arange(count), owner + within])
+    return Rows(read, positions, sees, np.append(read[1:], read[-1:]), len(owner))
 
 
 # --- drafting -------------------------------------------------------------------------------------
@@ -191,7 +168,7 @@ class Drafter:
         drafts_on_canvas = self._brief.config.has_canvases and self._brief.plan.drafts
         if len(drafts) > FREE or not drafts_on_canvas or out.allowed() is not None:
             return drafts
-        return self._worth(self._brief.odds.of_canvas(*canvas.guess(passes, out)))
+        return self._worth(self._brief.odds.of_guesses("canvas", *canvas.guess(passes, out)))
 
     def copies(self, out: Completion) -> Drafts:
         """Return the tokens that followed the same ones elsewhere, as far as they pay."""
@@ -263,14 +240,12 @@ class Drafter:
         Each takes the sampler's time.
         """
         odds = self._brief.odds
-        drafts, usual = odds.of_masks([], []), odds.of_groups(len(part))
-        tokens: list[int] = []
-        sure: list[float] = []
+        usual = odds.of_groups(len(part))
+        drafts: Drafts = ()
         for mask in part:
             chances = [*(each.chance for each in drafts), *usual[len(drafts) :]]
             if self._prices is not None and worth(chances, self._prices) <= len(drafts):
                 break
             before, p = masks.guess(mask, before)
-            tokens, sure = [*tokens, before], [*sure, p]
-            drafts = odds.of_masks(tokens, sure)
+            drafts = (*drafts, *odds.of_guesses("mask", [before], [p]))
         return drafts

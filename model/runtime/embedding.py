@@ -1,14 +1,19 @@
-"""The embedding of a model folder, looked up in the file on disk.
+"""The embedding of a model folder, looked up in the mapped file on disk.
 
 The tied head lies in memory packed for products, in a layout that cannot be read by rows. The table
 it was packed from stays on disk, mapped, so only the pages of tokens that occur are ever read: some
 megabytes instead of 140 for 151,936 tokens in 8 bits.
+
+A program that writes into a mapped file changes what the model computes, and one that shortens it
+ends our process. Our own programs never do: they put a whole new file in its place, which leaves
+the mapped one as it was.
 """
 
 from __future__ import annotations
 
 import math
 import mmap
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -45,8 +50,9 @@ class Embedding:
     ) -> None:
         self._config, self._dtype = config, dtype
         try:
-            with file.open("rb") as opened:
-                self._file = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+            self._opened = file.open("rb", buffering=0)
+            self._stamp = self._stamp_now()
+            self._file = mmap.mmap(self._opened.fileno(), 0, access=mmap.ACCESS_READ)
             mapped = {name: _read(self._file, table) for name, table in tables.items()}
             self._values = mapped["embed"] if "embed" in mapped else mapped["embed.blocks"]
             self._scales = mapped.get("embed.block_scales")
@@ -74,6 +80,18 @@ class Embedding:
             masks = (tokens == self._config.mask_token)[:, None]
             found = np.where(masks, self._mask, found)
         return np.ascontiguousarray(found, self._dtype)[None]
+
+    def is_changed(self) -> bool:
+        """Return whether the file was written to since it was opened; it costs microseconds."""
+        return self._stamp_now() != self._stamp
+
+    def close(self) -> None:
+        """Close the file; its rows stay mapped."""
+        self._opened.close()
+
+    def _stamp_now(self) -> tuple[int, int]:
+        status = os.fstat(self._opened.fileno())
+        return status.st_size, status.st_mtime_ns
 
     def _forget(self) -> None:
         """Give the pages just read back to the system.

@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import psutil
@@ -74,65 +74,58 @@ class Buffer:
             yield f"value.{layer}", value
 
 
-class Memory(Protocol):
-    def allocate(self, capacity: int) -> Buffer:
-        """Return a new buffer.
+class Memory:
+    """Buffers in the memory of the machine."""
 
-        Raises:
-            InvalidRequest: there is not so much memory; says what to set.
-        """
-
-    def touch(self, buffer: Buffer) -> None:
-        """Have the system back the whole buffer with memory now."""
-
-    def copy(self, source: Buffer, target: Buffer, length: int) -> None:
-        """Copy the first ``length`` tokens."""
-
-    def hold(self, array: NDArray[Any]) -> Any:
-        """Return an OrtValue of ``array`` on the device."""
-
-
-class CpuMemory:
     def __init__(self, runtime: Any, config: ModelConfig, dtype: np.dtype[Any]) -> None:
         self._runtime, self._config, self._dtype = runtime, config, dtype
 
     def allocate(self, capacity: int) -> Buffer:
+        """Return a new buffer; what is never written to takes no memory.
+
+        More than is free is refused: a system lends more, and ends the process that uses it.
+
+        Raises:
+            InvalidRequest: there is not so much memory; says what to set.
+        """
         c = self._config
         shape = (c.layers, 2, 1, c.kv_heads, capacity, c.head_dim)
-        self._check_free(int(np.prod(shape)) * self._dtype.itemsize, capacity)
-        block = small_zeros(shape, self._dtype)  # what is never written to takes no memory
-        return Buffer(capacity, [(self.hold(kv[0]), self.hold(kv[1])) for kv in block], block)
-
-    def _check_free(self, size: int, capacity: int) -> None:
-        """Refuse more than is free: a system lends more, and ends the process that uses it."""
-        free = psutil.virtual_memory().available
+        size, free = self._size(capacity), psutil.virtual_memory().available
         if size + RESERVE > free:
             raise _no_memory(capacity, size, f"{free / 2**20:,.0f} MB are free")
+        block = small_zeros(shape, self._dtype)
+        return Buffer(capacity, [(self.hold(kv[0]), self.hold(kv[1])) for kv in block], block)
 
     def touch(self, buffer: Buffer) -> None:
+        """Have the system back the whole buffer with memory now."""
         assert buffer.block is not None
         buffer.block.fill(0)
 
     def copy(self, source: Buffer, target: Buffer, length: int) -> None:
+        """Copy the first ``length`` tokens."""
         assert source.block is not None and target.block is not None
         target.block[..., :length, :] = source.block[..., :length, :]
 
     def hold(self, array: NDArray[Any]) -> Any:
-        return self._runtime.OrtValue.ortvalue_from_numpy(array)  # shares the array's memory
+        """Return an OrtValue that shares the memory of ``array``."""
+        return self._runtime.OrtValue.ortvalue_from_numpy(array)
+
+    def _size(self, capacity: int) -> int:
+        c = self._config
+        return 2 * c.layers * c.kv_heads * c.head_dim * capacity * self._dtype.itemsize
 
 
-class DeviceMemory:
-    """Buffers on a device."""
+class DeviceMemory(Memory):
+    """Buffers on a device, which backs its memory when it allocates."""
 
     def __init__(
         self, runtime: Any, config: ModelConfig, dtype: np.dtype[Any], device: str
     ) -> None:
-        self._runtime, self._config, self._dtype = runtime, config, dtype
+        super().__init__(runtime, config, dtype)
         self._device = device
 
     def allocate(self, capacity: int) -> Buffer:
-        c = self._config
-        shape = [1, c.kv_heads, capacity, c.head_dim]
+        shape = [1, self._config.kv_heads, capacity, self._config.head_dim]
 
         def fresh() -> Any:
             return self._runtime.OrtValue.ortvalue_from_shape_and_type(
@@ -140,13 +133,13 @@ class DeviceMemory:
             )
 
         try:
-            return Buffer(capacity, [(fresh(), fresh()) for _ in range(c.layers)])
+            return Buffer(capacity, [(fresh(), fresh()) for _ in range(self._config.layers)])
         except Exception as error:  # onnxruntime raises many kinds, none of them documented
-            size = 2 * c.layers * c.kv_heads * c.head_dim * capacity * self._dtype.itemsize
-            raise _no_memory(capacity, size, str(error).strip().splitlines()[0]) from error
+            why = str(error).strip().splitlines()[0]
+            raise _no_memory(capacity, self._size(capacity), why) from error
 
     def touch(self, buffer: Buffer) -> None:
-        """Return at once: a device backs its memory when it allocates."""
+        pass
 
     def copy(self, source: Buffer, target: Buffer, length: int) -> None:
         """Copy the first ``length`` tokens through the memory of the machine."""
@@ -156,13 +149,8 @@ class DeviceMemory:
             new.update_inplace(whole)
 
     def hold(self, array: NDArray[Any]) -> Any:
+        """Return an OrtValue of ``array`` on the device."""
         return self._runtime.OrtValue.ortvalue_from_numpy(array, self._device, 0)
-
-
-def memory_on(runtime: Any, provider: str, config: ModelConfig, dtype: np.dtype[Any]) -> Memory:
-    if provider == "CUDA":
-        return DeviceMemory(runtime, config, dtype, "cuda")
-    return CpuMemory(runtime, config, dtype)
 
 
 @dataclass

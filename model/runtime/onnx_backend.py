@@ -8,14 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..config import ModelConfig
-from ..errors import InvalidRequest, WeightsError
+from ..errors import InvalidRequest
 from ..network.layout import DATA_FILE
 from ..network.quantize import HALF
 from .backend import Sequence
 from .canvas_sequence import CanvasSequence, DiffusionSequence
 from .kv_memory import MOST_TOKENS, Pool, size_class
 from .machine import default_threads, import_onnxruntime
-from .mapped_files import MappedFiles
 from .onnx_sequence import OnnxSequence
 from .onnx_session import Graphs, check_runs, described
 from .rope import stretch
@@ -49,7 +48,6 @@ class OnnxBackend:
     ) -> None:
         runtime = import_onnxruntime()
         config, about = described(folder)
-        self._mapped = _mapped(folder)
         variant = str(about.get("variant"))
         chosen = (provider or ("CUDA" if variant in HALF else "CPU")).upper()
         if chosen != "CPU":  # whose graphs of half precision are compared with CUDA's
@@ -120,8 +118,8 @@ class OnnxBackend:
 
     def changed(self) -> str:
         """Return why the weights are no longer those that were loaded, or ""."""
-        file = self._mapped.changed()
-        return "" if file is None else f"{file.name} was written to while it was in use"
+        is_changed = self.graphs.embedding.is_changed()
+        return f"{DATA_FILE} was written to while it was in use" if is_changed else ""
 
     def interrupt(self, now: bool) -> None:
         """Interrupt passes between two operators, after some milliseconds, or let them run."""
@@ -130,14 +128,3 @@ class OnnxBackend:
     def close(self) -> None:
         self.graphs.close()
         self._pool.clear()
-        self._mapped.close()
-
-
-def _mapped(folder: Path) -> MappedFiles:
-    try:
-        return MappedFiles([folder / DATA_FILE])
-    except OSError as error:
-        raise WeightsError(
-            f"{folder / DATA_FILE} cannot be read: {error.strerror}. Run 'redraft model pull' "
-            "again."
-        ) from error

@@ -20,24 +20,12 @@ from .onnx_session import Graphs, Purpose
 Outputs = dict[str, NDArray[Any]]
 
 
-def room_for_masks(masks: int, hidden: int) -> Outputs:
-    """Return memory for what a sampler needs of ``masks``.
-
-    That is mask_token int64 and mask_logit float32 [masks, CANDIDATES], mask_hidden float32
-    [masks, hidden].
-    """
-    return {
-        "mask_token": np.empty((masks, CANDIDATES), np.int64),
-        "mask_logit": np.empty((masks, CANDIDATES), np.float32),
-        "mask_hidden": np.empty((masks, hidden), np.float32),
-    }
-
-
-def room_for(rows: int, vocab: int = 0) -> Outputs:
+def room_for(rows: int, vocab: int = 0, masks: int = 0, hidden: int = 0) -> Outputs:
     """Return memory for the scores of ``rows``.
 
-    That is top int64 and top_logprob float32 [rows, TOP], target_logprob float32 [rows, 1], and
-    with a ``vocab`` logits float32 [rows, vocab].
+    That is top int64 and top_logprob float32 [rows, TOP], target_logprob float32 [rows, 1]; with a
+    ``vocab`` logits float32 [rows, vocab]; and for the sampler of ``masks`` mask_token int64 and
+    mask_logit float32 [masks, CANDIDATES], mask_hidden float32 [masks, hidden].
     """
     outputs: Outputs = {
         "top": np.empty((rows, TOP), np.int64),
@@ -46,6 +34,10 @@ def room_for(rows: int, vocab: int = 0) -> Outputs:
     }
     if vocab:
         outputs["logits"] = np.empty((rows, vocab), np.float32)
+    if masks:
+        outputs["mask_token"] = np.empty((masks, CANDIDATES), np.int64)
+        outputs["mask_logit"] = np.empty((masks, CANDIDATES), np.float32)
+        outputs["mask_hidden"] = np.empty((masks, hidden), np.float32)
     return outputs
 
 

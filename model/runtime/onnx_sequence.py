@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import InvalidRequest
 from .backend import CHUNK, IntArray, MaskGuesses, Rows, Scores
 from .kv_memory import Buffer
-from .onnx_pass import Outputs, Pass, room_for, room_for_masks
+from .onnx_pass import Outputs, Pass, room_for
 from .onnx_session import Graphs, Purpose
 
 #: ``CHUNK`` where every row is scored: of 32 rows of 151,936 the logits take 19 MB and all that
@@ -126,7 +126,7 @@ class OnnxSequence:
         self._check_room(len(tokens))
         if len(tokens) + self._waiting > SCORED_CHUNK:
             self.settle()
-        outputs = self._room_for(len(tokens), logits)
+        outputs = room_for(len(tokens), self._graphs.config.vocab if logits else 0)
         following = np.append(tokens[1:], tokens[-1:]) if targets is None else targets
         for start in range(0, len(tokens), SCORED_CHUNK):
             part = slice(start, start + SCORED_CHUNK)
@@ -160,10 +160,9 @@ class OnnxSequence:
         unseen[:, np.concatenate([before, cached + scored])] = ~rows.sees
         bias = np.zeros((1, 1, width, cached + width), self._graphs.dtype)
         bias[0, 0, scored] = np.where(unseen, self._graphs.unseen, 0.0)
-        outputs = self._room_for(n, logits)
-        sampler = self._graphs.sampler if rows.masks else None
-        if sampler is not None:
-            outputs |= room_for_masks(rows.masks, self._graphs.config.hidden)
+        config, sampler = self._graphs.config, self._graphs.sampler if rows.masks else None
+        vocab, guessed = config.vocab if logits else 0, rows.masks if sampler else 0
+        outputs = room_for(n, vocab, guessed, config.hidden)
         one = self._pass("placed", outputs)
         one.place(placed, bias)
         one.run(read, cached, scored, rows.targets, outputs, rows.masks)
@@ -203,9 +202,6 @@ class OnnxSequence:
         config = self._graphs.config  # in a conversation each special token has its meaning
         one.ends_at_specials = config.specials_end and self._permitted == config.ends
         return one
-
-    def _room_for(self, rows: int, logits: bool) -> Outputs:
-        return room_for(rows, self._graphs.config.vocab if logits else 0)
 
     def _check_room(self, count: int) -> None:
         if len(self._tokens) + count > self.capacity:

@@ -20,7 +20,7 @@ from ..network.quantize import HALF, check_variant, float_type
 from ..weights.manifest import MANIFEST, problem_of, read_json
 from .backend import SUPPRESSED, Cancelled
 from .embedding import Embedding
-from .kv_memory import Memory, memory_on
+from .kv_memory import DeviceMemory, Memory
 from .machine import offered
 from .mask_sampler import MaskSampler
 from .rope import rope_tables
@@ -88,7 +88,9 @@ class Graphs:
         self.provider = provider
         self.variant = str(about.get("variant"))
         self.dtype = float_type(self.variant)
-        self.memory: Memory = memory_on(runtime, provider, config, self.dtype)
+        self.memory = Memory(runtime, config, self.dtype)
+        if provider == "CUDA":
+            self.memory = DeviceMemory(runtime, config, self.dtype, "cuda")
         self._run_options = runtime.RunOptions()
         self._run_options.log_severity_level = 4  # an interrupted pass is no error
         self._tables: dict[int, tuple[Any, Any]] = {}
@@ -96,14 +98,14 @@ class Graphs:
         forms: tuple[Form, ...] = tuple(about.get("forms", ()))
         if not forms:
             raise WeightsError(f"{folder} names no graph. {_AGAIN}")
-        self.sessions = {
-            form: open_session(runtime, folder / f"{form}.onnx", provider, threads)
-            for form in forms
-        }
         tables = about.get("tables", {})
         self.embedding = Embedding(folder / DATA_FILE, tables, config, self.dtype)
         held = self.embedding.sampler
         self.sampler = MaskSampler(held, self.embedding) if held else None
+        self.sessions = {
+            form: open_session(runtime, folder / f"{form}.onnx", provider, threads)
+            for form in forms
+        }
 
     @property
     def idle_rows(self) -> int:
@@ -199,6 +201,7 @@ class Graphs:
 
     def close(self) -> None:
         """Free the sessions."""
+        self.embedding.close()
         self.sessions.clear()
         self._tables.clear()
         self._suppressed.clear()

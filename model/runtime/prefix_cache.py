@@ -44,42 +44,29 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Continue:
-    """Cut the sequence to its common prefix and go on in place."""
+class Reuse:
+    """The cached sequence that a prompt continues, cut to their common prefix."""
 
     index: int
+    copied: Literal["", "beside", "instead"] = ""  # a copy beside it, or instead of it
 
 
-@dataclass(frozen=True, slots=True)
-class Fork:
-    """Copy the common prefix to a new sequence; ``replace`` the old one or keep it."""
-
-    index: int
-    replace: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Fresh:
-    """Start an empty sequence."""
-
-
-def decide(held: Seq[Held], needed: int, stretch: float = 1.0) -> Continue | Fork | Fresh:
-    """Return which sequence a prompt that needs a capacity of ``needed`` tokens continues.
+def decide(held: Seq[Held], needed: int, stretch: float = 1.0) -> Reuse | None:
+    """Return what a prompt that needs a capacity of ``needed`` tokens continues; None: nothing.
 
     Args:
         stretch: of a fresh sequence for it. Keys that were rotated otherwise would give another
             answer than a fresh run, so a sequence that outgrew a rotation, or a large one that a
             short prompt comes back to, is of no use however much it shares.
     """
-    alike = [i for i, each in enumerate(held) if each.stretch == stretch]
-    best = max(alike, key=lambda i: (held[i].common, -held[i].length), default=None)
-    if best is None or held[best].common == 0:
-        return Fresh()
+    alike = [i for i, each in enumerate(held) if each.stretch == stretch and each.common]
+    if not alike:
+        return None
+    best = max(alike, key=lambda i: (held[i].common, -held[i].length))
     chosen = held[best]
-    lost = chosen.length - chosen.common
-    if lost > LONG_TAIL:
-        return Fork(best, replace=False) if chosen.common >= SHORT_PREFIX else Fresh()
-    return Continue(best) if needed <= chosen.capacity else Fork(best, replace=True)
+    if chosen.length - chosen.common > LONG_TAIL:
+        return Reuse(best, "beside") if chosen.common >= SHORT_PREFIX else None
+    return Reuse(best) if needed <= chosen.capacity else Reuse(best, "instead")
 
 
 def excess(sizes: Seq[int], budget: int) -> Literal["oversized", "bytes", "count"] | None:
@@ -177,11 +164,10 @@ class PrefixCache:
             )
             for each in self._idle
         ]
-        decision = decide(held, needed, stretch(config, size_class(needed)))
-        sequence = self._provide(decision, held, needed)
-        reused = len(sequence.tokens)
+        chosen = decide(held, needed, stretch(config, size_class(needed)))
+        sequence = self._fresh(needed) if chosen is None else self._reuse(chosen, held, needed)
         self._lent.append(sequence)
-        return Lease(self, sequence, reused)
+        return Lease(self, sequence, len(sequence.tokens))
 
     def take_back(self, sequence: Sequence) -> None:
         """Take a lent sequence back; a second time does nothing."""
@@ -200,31 +186,20 @@ class PrefixCache:
         while self._idle:
             self._backend.release(self._idle.pop())
 
-    def _provide(self, decision: Continue | Fork | Fresh, held: Seq[Held], needed: int) -> Sequence:
-        if isinstance(decision, Fresh):
-            return self._fresh(needed)
-        source = self._idle[decision.index]
-        common = held[decision.index].common
-        if isinstance(decision, Continue):
-            self._drop(source)
-            source.truncate(common)
-            return source
-        self._evict(needed, source)
-        keep_both = not decision.replace and self._fits(needed)
-        if not keep_both:
-            self._drop(source)
-            if needed <= source.capacity:  # no memory for both: the tail is lost after all
-                source.truncate(common)
-                return source
-        try:
-            fork = self._backend.fork(source, common, needed)
-        except InvalidRequest:  # no memory for the copy
-            if not keep_both:
-                self._idle.append(source)
-            raise
-        if not keep_both:
-            self._backend.release(source)
-        return fork
+    def _reuse(self, chosen: Reuse, held: Seq[Held], needed: int) -> Sequence:
+        source, common = self._idle[chosen.index], held[chosen.index].common
+        if chosen.copied:
+            self._evict(needed, source)
+            if chosen.copied == "beside" and self._fits(needed):
+                return self._backend.fork(source, common, needed)
+            if needed > source.capacity:
+                fork = self._backend.fork(source, common, needed)
+                self._drop(source)
+                self._backend.release(source)
+                return fork
+        self._drop(source)  # without memory for both, the tail is lost after all
+        source.truncate(common)
+        return source
 
     def _fresh(self, needed: int) -> Sequence:
         self._evict(needed, None)
