@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -72,19 +73,12 @@ class PrefillSpeed:
 
 
 @dataclass(frozen=True, slots=True)
-class MaskCosts:
-    """Milliseconds that masks behind verified tokens add to a pass over as many positions."""
-
-    any_ms: Ms = 0.0  # that there are any
-    each_ms: Ms = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class PassTimes:
     """Milliseconds of passes that verify drafts."""
 
     widths: Mapping[int, PassMs]  # by number of positions, 1 among them
-    masks: MaskCosts = MaskCosts()
+    masks_ms: Ms  # more, where any of the positions are masks behind verified tokens
+    mask_ms: Ms  # more, for each that is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +128,8 @@ def calibrate(
     if backend.config.attention != "bidirectional":  # there each step reads the whole prompt
         found = replace(found, prefill=fastest_prefill(backend, noted.prefill, clock))
     if backend.config.verifier == "ar" and len(noted.starts) < ENOUGH:
-        times = PassTimes(measure_passes(backend), measure_masks(backend))
-        same = bool(noted.starts) and noted.starts[0].widths.keys() == times.widths.keys()
-        earlier = noted.starts if same else ()
+        times = PassTimes(measure_passes(backend), *measure_masks(backend))
+        earlier = [each for each in noted.starts if each.widths.keys() == times.widths.keys()]
         found = replace(found, starts=(*earlier, times))
     if found != noted:
         others = [(name, note) for name, note in _read(file).items() if name != key]
@@ -146,17 +139,17 @@ def calibrate(
 
 
 def _read(file: Path) -> dict[str, Calibration]:
+    """Return the notes in ``file`` whose starts all measured the same widths, 1 among them."""
     try:
         notes = read(dict[str, Calibration], object_of(file.read_bytes()))
     except (OSError, InvalidRequest):
         return {}
-    return {key: note for key, note in notes.items() if _is_usable(note)}
 
+    def is_usable(starts: Sequence[PassTimes]) -> bool:
+        alike = all(each.widths.keys() == starts[0].widths.keys() for each in starts)
+        return alike and (not starts or min(starts[0].widths, default=0) == 1)
 
-def _is_usable(note: Calibration) -> bool:
-    """Return whether all starts measured the same widths, 1 among them."""
-    widths = {frozenset(times.widths) for times in note.starts}
-    return not widths or (len(widths) == 1 and min(next(iter(widths)), default=0) == 1)
+    return {key: note for key, note in notes.items() if is_usable(note.starts)}
 
 
 def median_times(starts: Sequence[PassTimes]) -> PassTimes:
@@ -171,9 +164,11 @@ def median_times(starts: Sequence[PassTimes]) -> PassTimes:
         shares = [each / own for each, own in zip(ms, pace, strict=True)]
         return float(min(pace) * statistics.median(shares))
 
-    widths = {width: middle(times.widths[width] for times in starts) for width in starts[0].widths}
-    any_ms = middle(times.masks.any_ms for times in starts)
-    return PassTimes(widths, MaskCosts(any_ms, middle(times.masks.each_ms for times in starts)))
+    return PassTimes(
+        {width: middle(times.widths[width] for times in starts) for width in starts[0].widths},
+        middle(times.masks_ms for times in starts),
+        middle(times.mask_ms for times in starts),
+    )
 
 
 def fastest_prefill(backend: Backend, noted: PrefillSpeed | None, clock: Clock) -> PrefillSpeed:
@@ -235,27 +230,27 @@ def measure_passes(
         SettingsError: these weights do not verify drafts.
         InvalidRequest: there is no memory for such a sequence.
     """
-    token = backend.config.text_ids.start
-
-    def score(width: int) -> Pass:
-        return lambda sequence: sequence.score(np.full(width, token, np.int64))
-
-    passes = {width: score(width) for width in widths}
+    passes = {width: partial(_score, width) for width in widths}
     times = _time_passes(backend, passes, cached, rounds, patience_s, clock)
     return {width: min(runs) for width, runs in times.items()}
 
 
-def measure_masks(backend: OnnxBackend, clock: Clock = time.perf_counter) -> MaskCosts:
-    """Return what masks add behind :data:`CACHED` tokens; nothing if no mask drafts.
+def measure_masks(backend: OnnxBackend, clock: Clock = time.perf_counter) -> tuple[float, float]:
+    """Return the milliseconds that masks behind :data:`CACHED` tokens add, and that each adds.
 
-    Each pass with masks is compared with the one without that ran just before it, because the pace
-    of a machine changes, and the median pair counts. Raises what :func:`measure_passes` does.
+    Both are 0 if no mask drafts. Each pass with masks is compared with the one without that ran
+    just before it, because the pace of a machine changes, and the median pair counts. Raises what
+    :func:`measure_passes` does.
     """
     if backend.config.adapter != "masks":
-        return MaskCosts()
+        return 0.0, 0.0
     few, many = (_added_ms(backend, verified, masks, clock) for verified, masks in _MASKED)
     each = max((many - few) / (_MASKED[1][1] - _MASKED[0][1]), 0.0)
-    return MaskCosts(max(few - each * _MASKED[0][1], 0.0), each)
+    return max(few - each * _MASKED[0][1], 0.0), each
+
+
+def _score(width: int, sequence: OnnxSequence) -> None:
+    sequence.score(np.full(width, sequence.tokens[0], np.int64))
 
 
 def _added_ms(backend: OnnxBackend, verified: int, masks: int, clock: Clock) -> float:
@@ -266,16 +261,13 @@ def _added_ms(backend: OnnxBackend, verified: int, masks: int, clock: Clock) -> 
     sees = np.tril(np.ones((width, width), np.bool_))
     rows = Rows(tokens, CACHED + np.arange(width), sees, tokens, masks)
 
-    def without(sequence: OnnxSequence) -> None:
-        sequence.score(np.full(width, token, np.int64))
-
-    def within(sequence: OnnxSequence) -> None:
+    def with_masks(sequence: OnnxSequence) -> None:
         guesses = sequence.read(rows).masks
         assert guesses is not None, "something is cached"
         for mask in range(_GUESSED):
             guesses.guess(mask, token)
 
-    passes: dict[int, Pass] = {0: without, 1: within}
+    passes: dict[int, Pass] = {0: partial(_score, width), 1: with_masks}
     times = _time_passes(backend, passes, CACHED, PAIRS, PATIENCE_S, clock)
     added = [after - before for before, after in zip(times[0], times[1], strict=True)]
     return float(statistics.median(added))

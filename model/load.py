@@ -133,7 +133,7 @@ def _calibrated(
     passes = found.passes
     if passes is None:
         return budget, None
-    return budget, PassPrices.measured(passes.widths, passes.masks.any_ms, passes.masks.each_ms)
+    return budget, PassPrices.measured(passes.widths, passes.masks_ms, passes.mask_ms)
 
 
 def kept_bytes(backend: Backend, budget: int) -> int:

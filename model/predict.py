@@ -103,7 +103,7 @@ def predict(
     if prompt.room:  # the format decides how many tokens its answers take
         request = replace(request, max_tokens=prompt.room)
     plan = plan or plan_for(request.quality, request.temperature, request.top_p)
-    brief = _brief(model, prompt, _constraint(model, prompt, request), request, plan)
+    brief = _brief(model, prompt, request, plan)
     rendered = clock()
 
     # 2. Read what the prefix cache lacks, then write the answer.
@@ -116,7 +116,7 @@ def predict(
         passes = Passes(lease.sequence, cancelled, on_step)
         written = _write(model, passes, prompt, request, brief, clock)
     end = clock()
-    if _drafts_from_the_last(request, prompt) and written.drafts:
+    if _is_free(request, prompt) and written.drafts:
         model.recent.note(request, prompt, written.drafts[0])
 
     # 3. Parse the answer into edits.
@@ -189,13 +189,6 @@ def prefill(
         sequence.extend(np.asarray(tokens[start : start + step], dtype=np.int64))
 
 
-def _late_after(clock: Clock, usual_ms: float, plan: Plan) -> Callable[[], bool]:
-    """Return a check whether the plan's deadline, or the usual one, has passed since now."""
-    ms = usual_ms if plan.deadline_ms is None else plan.deadline_ms
-    until_s = clock() + ms / 1e3
-    return lambda: clock() >= until_s
-
-
 def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constraint | None:
     """Return the constraint that the answer must keep.
 
@@ -218,16 +211,15 @@ def _constraint(model: Model, prompt: Prompt, request: EditRequest) -> Constrain
     return whole
 
 
-def _brief(
-    model: Model, prompt: Prompt, constraint: Constraint | None, request: EditRequest, plan: Plan
-) -> Brief:
+def _brief(model: Model, prompt: Prompt, request: EditRequest, plan: Plan) -> Brief:
     """Return what stays the same while the answer is written."""
-    infill = request.task == "infill" and not prompt.room  # the answer goes in at the cursor
     config = model.backend.config
     if prompt.permitted:
         config = replace(config, end_token=prompt.permitted[0])
-    surest = infill and plan.temperature == 0 and request.grammar is None
+    rewrites = request.task == "next_edit" or prompt.room > 0
+    surest = _is_free(request, prompt) and plan.temperature == 0  # else every line is unlikely
     verifies = config.verifier == "ar"  # the first guesses of a canvas are no likelihood
+    above = openers(request.text, request.cursor, request.path, request.language) if surest else ()
     return Brief(
         config=config,
         vocab_bytes=prompt.vocab_bytes or model.tokenizer.vocab_bytes,
@@ -235,18 +227,15 @@ def _brief(
         limits=AnswerLimits(
             max_tokens=request.max_tokens,
             min_tokens=request.min_tokens,
-            max_lines=request.max_lines if infill else None,
-            # Every line of a random draw is unlikely.
+            max_lines=None if rewrites else request.max_lines,
             line_above=plan.line_above if surest else 0.0,
-            openers=openers(request.text, request.cursor, request.path, request.language)
-            if infill
-            else (),
+            openers=above,
             total_above=request.least_total if surest and verifies else LEAST_LOG,
             whole_lines=prompt.above_a_line,
-            stop=prompt.stop if prompt.room or request.task == "next_edit" else request.stop,
+            stop=prompt.stop if rewrites else request.stop,
             forced=prompt.forced,
         ),
-        constraint=constraint,
+        constraint=_constraint(model, prompt, request),
         source=_source(model, prompt, request),
         prices=model.prices,
         odds=model.odds,
@@ -270,33 +259,25 @@ def _write(
     if prompt.in_place:
         return passes.completions([grow(passes, (last, prompt.behind), brief, rng)])
     if prompt.rewrites and plan.temperature == 0:  # a random draw is drawn whole
-        search = SEARCH[request.quality]
-        late = _late_after(clock, search.deadline_ms, plan)
-        top = prompt.region[0]
+        search, top = SEARCH[request.quality], prompt.region[0]
+        deadline_ms = search.deadline_ms if plan.deadline_ms is None else plan.deadline_ms
+        until_s = clock() + deadline_ms / 1e3
         region = model.tokenizer.encode(region_text(prompt, top, top, ()))
         rules = rule_texts(model.tokenizer, prompt, request, search.rules)
-        return rewrite(passes, [last, *region], rules, brief, search, late)
-    if _may_be_replaced(request, prompt, brief, passes):
+        return rewrite(passes, [last, *region], rules, brief, search, lambda: clock() >= until_s)
+    # An infill may give way to one that fits its surroundings if it is the likeliest, the only one
+    # requested, and not yet shown in part.
+    gives_way = _is_free(request, prompt) and request.candidates == 1 and passes.on_step is None
+    if gives_way and brief.verifies and plan.temperature == 0 and plan.second_tries:
         written_in = format_of(model.backend.config.prompt_format)
         fitting = FittingSearch(passes, brief, written_in, prompt, request)
         return passes.completions([fitting.write()])
     return write(passes, last, brief, rng, request.candidates)
 
 
-def _may_be_replaced(request: EditRequest, prompt: Prompt, brief: Brief, passes: Passes) -> bool:
-    """Return whether the likeliest infill may be replaced by one that fits its surroundings.
-
-    It must be the only one requested, with likelihoods, and not yet shown in part.
-    """
-    one = request.task == "infill" and not prompt.room and request.candidates == 1
-    likeliest = brief.verifies and brief.plan.temperature == 0 and request.grammar is None
-    return one and likeliest and brief.plan.second_tries > 0 and passes.on_step is None
-
-
-def _drafts_from_the_last(request: EditRequest, prompt: Prompt) -> bool:
-    """Return whether the last answers are worth drafting from: for text at the cursor."""
-    at_the_cursor = request.task == "infill" and not prompt.room and not prompt.in_place
-    return at_the_cursor and request.grammar is None
+def _is_free(request: EditRequest, prompt: Prompt) -> bool:
+    """Return whether any text may go in at the cursor, so that the last answers are good drafts."""
+    return request.task == "infill" and not prompt.room and request.grammar is None
 
 
 def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.int64]:
@@ -309,7 +290,7 @@ def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.in
     lines = prompt.lines[first:last] if request.task == "next_edit" else []
     region = model.tokenizer.encode("\n".join(lines)) if lines else []
     recent: list[int] = []
-    if _drafts_from_the_last(request, prompt):
+    if _is_free(request, prompt):
         end_token = model.backend.config.end_token
         recent = model.recent.source(request, prompt, model.tokenizer, end_token)
     return np.asarray([*recent, *region, *prompt.tokens], dtype=np.int64)

@@ -22,7 +22,6 @@ from redraft.model.runtime.prefix_cache import (
     Held,
     PrefixCache,
     Reuse,
-    common_prefix,
     decide,
     excess,
     victims,
@@ -74,14 +73,6 @@ def test_victims_are_enough_and_needed(idle: list[int], others: list[int], budge
         assert excess([*left, *others], budget) is None
     if gone:
         assert excess([*left, idle[gone[-1]], *others], budget) is not None or len(gone) > 1
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(0, 2), max_size=30), st.lists(st.integers(0, 2), max_size=30))
-def test_common_prefix_counts_equal_leading_tokens(left: list[int], right: list[int]) -> None:
-    count = common_prefix(left, right)
-    assert left[:count] == right[:count]
-    assert count == min(len(left), len(right)) or left[count] != right[count]
 
 
 @dataclass(eq=True)

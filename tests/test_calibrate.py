@@ -17,7 +17,6 @@ from redraft.model.calibrate import (
     ENOUGH,
     LASTS_S,
     Calibration,
-    MaskCosts,
     PassTimes,
     PrefillSpeed,
     calibrate,
@@ -174,7 +173,7 @@ class Starts:
             return dict(enumerate(ms, 1))
 
         self.monkeypatch.setattr(calibration, "measure_passes", measure)
-        self.monkeypatch.setattr(calibration, "measure_masks", lambda backend: MaskCosts(*masks))
+        self.monkeypatch.setattr(calibration, "measure_masks", lambda backend: masks)
         clock = (lambda: self.backend.now), (lambda: self.now)
         found = calibrate(self.backend, key, self.file, *clock).passes
         assert found is not None
@@ -187,7 +186,7 @@ def start(file: Path, monkeypatch: pytest.MonkeyPatch) -> Starts:
 
 
 def test_a_single_start_counts_as_it_is(start: Starts) -> None:
-    assert start(30, 50, masks=(4, 1)) == PassTimes({1: 30, 2: 50}, MaskCosts(4, 1))
+    assert start(30, 50, masks=(4, 1)) == PassTimes({1: 30, 2: 50}, 4, 1)
 
 
 def test_one_disturbed_start_of_three_changes_nothing(start: Starts) -> None:
@@ -195,15 +194,15 @@ def test_one_disturbed_start_of_three_changes_nothing(start: Starts) -> None:
     start(30, 50, masks=(92, 0.5))
     found = start(90, 35, masks=(4, 9))
     assert found.widths == pytest.approx({1: 30, 2: 50})
-    assert found.masks.any_ms == pytest.approx(4)
-    assert found.masks.each_ms == pytest.approx(0.5)
+    assert found.masks_ms == pytest.approx(4)
+    assert found.mask_ms == pytest.approx(0.5)
 
 
 def test_a_machine_at_another_pace_says_the_same(start: Starts) -> None:
     start(30, 50, masks=(4, 1))
     assert start(15, 25, masks=(2, 0.5)).widths == {1: 15, 2: 25}, "the fastest pace counts"
     found = start(60, 100, masks=(8, 2))
-    assert found == PassTimes({1: 15, 2: 25}, MaskCosts(2, 0.5))
+    assert found == PassTimes({1: 15, 2: 25}, 2, 0.5)
 
 
 def test_after_a_few_starts_no_passes_are_measured(start: Starts) -> None:
@@ -233,7 +232,7 @@ def test_other_widths_begin_anew(start: Starts) -> None:
 
 def started(widths: str) -> str:
     """Return the text of a file with one start that measured ``widths``."""
-    start = f'{{"widths": {widths}, "masks": {{"any_ms": 0, "each_ms": 0}}}}'
+    start = f'{{"widths": {widths}, "masks_ms": 0, "mask_ms": 0}}'
     prefill = '{"token_s": 1, "growth_s": 0}'
     return f'{{"m": {{"since_s": 1e9, "prefill": {prefill}, "starts": [{start}]}}}}'
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from redraft.model.decode.completion import AUTOREGRESSIVE, Plan, plan_for
 from redraft.model.decode.endings import AnswerLimits
-from redraft.model.decode.grammar import Beginning
+from redraft.model.decode.grammar import Constraint
 from support.denoising import PROMPT, Begins, write
 from support.fake_backend import END, MASK, SPECIAL, VOCAB, Noise, Script, always, ids, word
 
@@ -222,7 +222,7 @@ def test_a_constraint_the_model_agrees_with_costs_no_step() -> None:
 
 
 def test_an_unsure_model_under_a_constraint_places_one_token_a_step() -> None:
-    class TwoDigits(Beginning):
+    class TwoDigits(Constraint):
         def allowed(self, written: Sequence[int]) -> NDArray[np.bool_] | None:
             return None if len(written) > 1 else np.asarray([b.isdigit() for b in VOCAB])
 
@@ -233,7 +233,7 @@ def test_an_unsure_model_under_a_constraint_places_one_token_a_step() -> None:
 
 
 def test_a_constraint_that_allows_nothing_ends_the_answer() -> None:
-    class Nothing(Beginning):
+    class Nothing(Constraint):
         def allowed(self, written: Sequence[int]) -> NDArray[np.bool_] | None:
             return np.zeros(len(VOCAB), dtype=np.bool_)
 

@@ -11,7 +11,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Sequence as Seq
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import llguidance
 import numpy as np
@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from ..errors import InvalidRequest
 from ..prompts.tokenizer import Tokenizer
 from ..records import Grammar
+from ..text.common import common_head
 
 if TYPE_CHECKING:  # the library has this name for type checkers alone
     from llguidance._lib import JsonCompileOptions
-
-Json = dict[str, Any]
 
 #: Longest grammar, characters: one of 5,000 properties (150,000) takes three seconds to read.
 MAX_GRAMMAR = 1 << 16
@@ -50,92 +49,62 @@ _BEAM, _BRANCHES = 4, 4
 _BEAM_TOKENS = 128
 
 
-class Constraint(Protocol):
-    """A condition on an answer or its beginning. ``written`` are the answer's tokens so far."""
+class Constraint:
+    """A condition on an answer, or on its beginning alone, which is not drafted."""
 
     def allowed(self, written: Seq[int], /) -> NDArray[np.bool_] | None:
-        """Return a mask [vocab] over the next token; None: every token may follow from here on."""
+        """Return a mask [vocab] over the token behind ``written``, the answer's tokens so far.
 
-    def legal(self, written: Seq[int], draft: Seq[int], /) -> int:
-        """Return how many tokens of ``draft`` may follow ``written``."""
+        None: every token may follow from here on.
+        """
+        raise NotImplementedError
 
-    def forced(self, written: Seq[int], /) -> tuple[int, ...]:
-        """Return the tokens that must follow; they are drafts like others."""
+    def legal(self, _written: Seq[int], _draft: Seq[int], /) -> int:
+        """Return how many tokens of a draft may follow those written."""
+        return 0
 
-    def closing(self, written: Seq[int], most: int, /) -> tuple[int, ...] | None:
-        """Return the fewest tokens found, at most ``most``, that make a whole answer.
+    def forced(self, _written: Seq[int], /) -> tuple[int, ...]:
+        """Return the tokens that must follow those written; they are drafts like others."""
+        return ()
+
+    def closing(self, _written: Seq[int], _most: int, /) -> tuple[int, ...] | None:
+        """Return the fewest tokens found, of so many at most, that make a whole answer.
 
         These are none where the answer may end anywhere; None: no such tokens were found.
         """
-
-
-class Beginning:
-    """Base of constraints on the beginning alone, which is not drafted."""
-
-    def legal(self, _written: Seq[int], _draft: Seq[int]) -> int:
-        """Return 0: drafts wait until the beginning is written."""
-        return 0
-
-    def forced(self, _written: Seq[int]) -> tuple[int, ...]:
-        """Return no tokens."""
-        return ()
-
-    def closing(self, _written: Seq[int], _most: int) -> tuple[int, ...] | None:
-        """Return no tokens."""
         return ()
 
 
-class ForcedText(Beginning):
+class ForcedText(Constraint):
     """The answer begins with ``text``, cut into tokens in any way."""
 
     def __init__(self, text: str, tokenizer: Tokenizer) -> None:
         self._bytes = text.encode("utf-8", "replace")
-        self._index = vocab_index(tokenizer)
-        self._vocab = tokenizer.vocab_bytes
+        self._vocab, (self._sorted, self._ids) = tokenizer.vocab_bytes, _sorted_vocab(tokenizer)
 
-    def allowed(self, written: Seq[int]) -> NDArray[np.bool_] | None:
+    def allowed(self, written: Seq[int], /) -> NDArray[np.bool_] | None:
         """Return a mask over tokens that the text begins with, or that begin with its rest."""
         done = sum(len(self._vocab[token]) for token in written)
         if done >= len(self._bytes):
             return None
-        rest = self._bytes[done:]
+        rest, tokens = self._bytes[done:], self._sorted
         mask = np.zeros(len(self._vocab), dtype=np.bool_)
-        for ids in self._index.beginning_with(rest), self._index.beginnings_of(rest):
-            mask[ids] = True
+        low, high = (bisect_left(tokens, edge) for edge in (rest, rest + b"\xff" * 40))
+        mask[self._ids[low:high]] = True
+        for end in range(1, len(rest)):
+            at = min(bisect_left(tokens, rest[:end]), len(tokens) - 1)
+            mask[self._ids[at]] |= tokens[at] == rest[:end]
         return mask
 
 
-class VocabIndex:
-    """The tokens of a vocabulary by their bytes."""
-
-    def __init__(self, vocab: list[bytes]) -> None:
-        pairs = sorted((b, i) for i, b in enumerate(vocab) if b)
-        self._bytes = [b for b, _ in pairs]
-        self._ids = [i for _, i in pairs]
-
-    def beginning_with(self, prefix: bytes) -> list[int]:
-        """Return the tokens that begin with ``prefix``."""
-        low = bisect_left(self._bytes, prefix)
-        high = bisect_left(self._bytes, prefix + b"\xff" * 40)
-        return self._ids[low:high]
-
-    def beginnings_of(self, text: bytes) -> list[int]:
-        """Return the tokens that ``text`` begins with, itself left out."""
-        return [i for end in range(1, len(text)) for i in self.exactly(text[:end])]
-
-    def exactly(self, token: bytes) -> list[int]:
-        """Return the token of these bytes, if there is one."""
-        at = bisect_left(self._bytes, token)
-        return [self._ids[at]] if at < len(self._bytes) and self._bytes[at] == token else []
-
-
 @lru_cache(maxsize=4)
-def vocab_index(tokenizer: Tokenizer) -> VocabIndex:
-    """Return the index of a tokenizer's vocabulary."""
-    return VocabIndex(tokenizer.vocab_bytes)
+def _sorted_vocab(tokenizer: Tokenizer) -> tuple[list[bytes], list[int]]:
+    """Return the bytes of all tokens, sorted, and the token of each."""
+    pairs = sorted((data, token) for token, data in enumerate(tokenizer.vocab_bytes) if data)
+    return [data for data, _ in pairs], [token for _, token in pairs]
 
 
-class GrammarConstraint:
+class GrammarConstraint(Constraint):
     """Constraint on every token of an answer.
 
     Args:
@@ -159,18 +128,15 @@ class GrammarConstraint:
         self._closers, self._letter, self._ascii = vocab.closers, vocab.letter, vocab.ascii
         self._stop = vocab.end
 
-    def allowed(self, written: Seq[int]) -> NDArray[np.bool_] | None:
-        """Return a mask [vocab] over the next token."""
+    def allowed(self, written: Seq[int], /) -> NDArray[np.bool_]:
         self._follow(written)
         return self._mask(self._matcher)
 
-    def legal(self, written: Seq[int], draft: Seq[int]) -> int:
-        """Return how many tokens of ``draft`` may follow ``written``."""
+    def legal(self, written: Seq[int], draft: Seq[int], /) -> int:
         self._follow(written)
         return int(self._matcher.validate_tokens(list(draft)))
 
-    def forced(self, written: Seq[int]) -> tuple[int, ...]:
-        """Return the tokens that must follow ``written``."""
+    def forced(self, written: Seq[int], /) -> tuple[int, ...]:
         self._follow(written)
         return tuple(self._matcher.compute_ff_tokens())
 
@@ -194,11 +160,8 @@ class GrammarConstraint:
             f"has {len(shortest)} tokens. Ask for more."
         )
 
-    def closing(self, written: Seq[int], most: int) -> tuple[int, ...] | None:
-        """Return tokens, at most ``most``, that complete the answer, if a search finds some.
-
-        It looks along brackets and quotes first, then follows a few beginnings side by side.
-        """
+    def closing(self, written: Seq[int], most: int, /) -> tuple[int, ...] | None:
+        """Look along brackets and quotes first, then follow a few beginnings side by side."""
         self._follow(written)
         return self._search(most, 1) or self._search(min(most, _BEAM_TOKENS), _BEAM)
 
@@ -260,11 +223,7 @@ class GrammarConstraint:
     def _follow(self, written: Seq[int]) -> None:
         """Bring the matcher to the state behind ``written``, of which it does not see the end."""
         written = [token for token in written if token != self._end]
-        common = 0
-        for one, other in zip(self._followed, written, strict=False):
-            if one != other:
-                break
-            common += 1
+        common = common_head(self._followed, written)
         if common < len(self._followed):
             self._matcher.rollback(len(self._followed) - common)
         self._followed = written
@@ -343,19 +302,13 @@ def _source(grammar: Grammar, forced: str) -> str:
         raise InvalidRequest(f"{_name(grammar)} cannot be read: {error}. Fix it.") from None
     if not forced:
         return str(source)
-    grammars = _grammars(source)
-    grammars[0]["name"] = "answer"
-    begin = {"lark_grammar": f"start: {json.dumps(forced, ensure_ascii=False)} @answer"}
-    return json.dumps({"grammars": [begin, *grammars]})
-
-
-def _grammars(source: str) -> list[Json]:
-    """Return the parts of a grammar; one in Lark's notation is its only part."""
     try:
-        found: list[Json] = json.loads(source)["grammars"]
-    except ValueError:
-        return [{"lark_grammar": source}]
-    return found
+        parts = json.loads(source)["grammars"]
+    except ValueError:  # in Lark's notation it is the only part
+        parts = [{"lark_grammar": source}]
+    parts[0]["name"] = "answer"
+    begin = {"lark_grammar": f"start: {json.dumps(forced, ensure_ascii=False)} @answer"}
+    return json.dumps({"grammars": [begin, *parts]})
 
 
 def _name(grammar: Grammar) -> str:

@@ -17,7 +17,6 @@ from ..errors import InvalidAnswer
 from ..gate.blocks import whole_blocks
 from ..prompts.format import ParsedEdit, Prompt, PromptFormat
 from ..records import EditRequest
-from ..runtime.prefix_cache import common_prefix
 from ..text.common import common_head
 from ..text.indentation import Misfit, misfit
 from ..text.syntax import language_of
@@ -217,6 +216,6 @@ class FittingSearch:
 
     def _hold(self, tokens: Seq[int]) -> int:
         """Forget what the sequence holds besides ``tokens``; return how many of these it holds."""
-        held = common_prefix(self.passes.sequence.tokens[self._base :], tokens)
+        held = common_head(list(self.passes.sequence.tokens[self._base :]), list(tokens))
         self.passes.sequence.truncate(self._base + held)
         return held

@@ -13,9 +13,8 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from ..errors import InvalidRequest
+from ..text.common import common_head
 from .backend import Backend, Sequence
 from .kv_memory import size_class
 from .rope import stretch
@@ -98,15 +97,6 @@ def victims(idle: Seq[int], others: Seq[int], budget: int) -> list[int]:
     return [i for i in range(len(idle)) if i not in left]
 
 
-def common_prefix(left: Seq[int], right: Seq[int]) -> int:
-    """Return how many tokens at the start are the same."""
-    count = min(len(left), len(right))
-    a = np.fromiter(left[:count], np.int64, count)
-    b = np.fromiter(right[:count], np.int64, count)
-    different = np.flatnonzero(a != b)
-    return int(different[0]) if len(different) else count
-
-
 class Lease:
     """A sequence lent to one request. Extend it by ``tokens[reused:]``.
 
@@ -157,7 +147,7 @@ class PrefixCache:
         config = self._backend.config
         held = [
             Held(
-                common_prefix(each.tokens, tokens),
+                common_head(list(each.tokens), list(tokens)),
                 len(each.tokens),
                 each.capacity,
                 stretch(config, each.capacity),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from redraft.model.decode import speculative
 from redraft.model.decode.completion import Brief, Draft, Plan
 from redraft.model.decode.endings import AnswerLimits
-from redraft.model.decode.grammar import Beginning, Constraint
+from redraft.model.decode.grammar import Constraint
 from redraft.model.decode.passes import Passes
 from redraft.model.records import CanvasState
 
@@ -22,7 +22,7 @@ PROMPT = ids("def f(x):\n    ")
 PLAIN = Plan(threshold=0.9)
 
 
-class Begins(Beginning):
+class Begins(Constraint):
     """The answer begins with ``text``, one token a byte or a word of the vocabulary."""
 
     def __init__(self, text: bytes) -> None:
