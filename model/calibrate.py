@@ -21,8 +21,10 @@ import numpy as np
 from .errors import InvalidRequest
 from .runtime.backend import CHUNK, Backend, Rows
 from .runtime.kv_memory import SIZE_CLASSES, size_class
+from .runtime.machine import import_onnxruntime, processor
 from .validation import Exactly, Number, object_of, read
 from .weights.files import write_notes
+from .weights.registry import ModelInfo, cache_dir
 
 if TYPE_CHECKING:
     from .runtime.onnx_backend import OnnxBackend
@@ -94,6 +96,10 @@ class Calibration:
         """The cost of passes by the starts so far; None: none measured it."""
         return median_times(self.starts) if self.starts else None
 
+    def is_fresh(self, now_s: float) -> bool:
+        """Return whether the first start was within the last week, and not in the future."""
+        return 0 <= now_s - self.since_s < LASTS_S
+
     def context_tokens(self, memory_tokens: int = SIZE_CLASSES[-1]) -> int:
         """Return the largest budget that is read in time and fits into ``memory_tokens``."""
         assert self.prefill is not None, "measured"
@@ -104,6 +110,19 @@ class Calibration:
             and self.prefill.cold_seconds(choice) <= COLD_PREFILL_S
         )
         return max(fitting, default=CHOICES[0])
+
+
+def calibration_file() -> Path:
+    """Return the file with the measurements of earlier starts."""
+    return cache_dir() / "calibration.json"
+
+
+def calibration_key(model: ModelInfo, variant: str, provider: str, threads: int | None) -> str:
+    """Return the name of a model's measurements: its weights, how they run, and the machine."""
+    return (
+        f"{model.name} {model.version} {variant} {provider} {threads or 0} {processor()} "
+        f"onnxruntime {import_onnxruntime().__version__}"
+    )
 
 
 def calibrate(
@@ -118,11 +137,11 @@ def calibrate(
     The backend must have run before, so that nothing is cold.
 
     Args:
-        key: names the weights, how they run and the machine.
+        key: see :func:`calibration_key`.
         now: seconds since 1970.
     """
-    noted = _read(file).get(key)
-    if noted is None or not 0 <= now() - noted.since_s < LASTS_S:  # nor of the future
+    noted = read_notes(file).get(key)
+    if noted is None or not noted.is_fresh(now()):
         noted = Calibration(now())
     found = noted
     if backend.config.attention != "bidirectional":  # there each step reads the whole prompt
@@ -132,13 +151,13 @@ def calibrate(
         earlier = [each for each in noted.starts if each.widths.keys() == times.widths.keys()]
         found = replace(found, starts=(*earlier, times))
     if found != noted:
-        others = [(name, note) for name, note in _read(file).items() if name != key]
+        others = [(name, note) for name, note in read_notes(file).items() if name != key]
         kept = dict([*others[1 - _MOST_NOTES :], (key, found)])
         write_notes(file, {name: asdict(note) for name, note in kept.items()})
     return found
 
 
-def _read(file: Path) -> dict[str, Calibration]:
+def read_notes(file: Path) -> dict[str, Calibration]:
     """Return the notes in ``file`` whose starts all measured the same widths, 1 among them."""
     try:
         notes = read(dict[str, Calibration], object_of(file.read_bytes()))

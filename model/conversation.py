@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -131,6 +132,15 @@ def price_labels(
     return passes.completions(drafts)
 
 
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """The model that holds conversations in the place of another."""
+
+    name: str
+    longest_tokens: int  # of a conversation and its answer
+    abilities: tuple[Ability, ...]
+
+
 class ChatEngine:
     """A ``Predictor`` with two models: one for edits, and one for conversations, loaded on demand.
 
@@ -138,25 +148,22 @@ class ChatEngine:
     conversations. It is unloaded after a while without any.
 
     Args:
-        edits: answers everything but conversations.
-        name: of the model for conversations.
-        longest_tokens: that it reads.
-        abilities: of that model.
-        open_chat: makes its predictor, which begins to load at once.
+        edits: answers everything but conversations; its model may change while it runs.
+        companion_of: returns the companion of a model by name; None: it converses itself.
+        open_chat: makes the predictor of a model by name, which begins to load at once.
     """
 
     def __init__(
         self,
         edits: Predictor,
-        name: str,
-        longest_tokens: int,
-        abilities: tuple[Ability, ...],
-        open_chat: Callable[[], Predictor],
+        companion_of: Callable[[str], Companion | None],
+        open_chat: Callable[[str], Predictor],
         idle_s: float = IDLE_S,
     ) -> None:
         self._edits, self._open, self._idle_s = edits, open_chat, idle_s
-        self._name, self._longest, self._abilities = name, longest_tokens, abilities
+        self._companion_of = companion_of
         self._chat: Predictor | None = None
+        self._chat_name = ""  # of ``_chat``
         self._talking = 0  # conversations being answered
         self._unloading: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -166,14 +173,16 @@ class ChatEngine:
     ) -> Prediction:
         if request.conversation is None:
             return await self._edits.predict(request, on_step)
+        companion = self._companion(await self._edits.status())
+        if companion is None:
+            return await self._edits.predict(request, on_step)
+        chat = self._opened(companion.name)
         self._talking += 1
         if self._unloading is not None:
             self._unloading.cancel()
-        if self._chat is None:
-            self._chat = self._open()
         try:
-            await self._ready(self._chat)
-            return await self._chat.predict(request, on_step)
+            await self._ready(chat, companion.name)
+            return await chat.predict(request, on_step)
         finally:
             self._talking -= 1
             if not self._talking:
@@ -182,11 +191,14 @@ class ChatEngine:
 
     async def status(self) -> ModelStatus:
         status = await self._edits.status()
+        companion = self._companion(status)
+        if companion is None:
+            return status
         return dataclasses.replace(
             status,
-            chat_model=self._name,
-            longest_tokens=self._longest,
-            chat_abilities=self._abilities,
+            chat_model=companion.name,
+            longest_tokens=companion.longest_tokens,
+            chat_abilities=companion.abilities,
         )
 
     async def close(self) -> None:
@@ -197,7 +209,18 @@ class ChatEngine:
         await self._edits.close()
         await asyncio.gather(*self._closing, return_exceptions=True)
 
-    async def _ready(self, chat: Predictor) -> None:
+    def _companion(self, status: ModelStatus) -> Companion | None:
+        return self._companion_of(status.model.partition(" ")[0])
+
+    def _opened(self, name: str) -> Predictor:
+        """Return the predictor for conversations; one for another model is closed if it is idle."""
+        if self._chat is not None and self._chat_name != name and not self._talking:
+            self._unload()
+        if self._chat is None:
+            self._chat, self._chat_name = self._open(name), name
+        return self._chat
+
+    async def _ready(self, chat: Predictor, name: str) -> None:
         """Wait until the model answers.
 
         Raises:
@@ -208,7 +231,7 @@ class ChatEngine:
         if status.state == "failed":
             if self._chat is chat:
                 self._unload()
-            raise WeightsError(f"The model {self._name} could not be loaded: {status.message}")
+            raise WeightsError(f"The model {name} could not be loaded: {status.message}")
 
     def _unload(self) -> None:
         chat, self._chat = self._chat, None

@@ -263,12 +263,13 @@ class Engine:
         self._report("failed", None, message)
 
     def _serve(self, model: Model) -> None:
-        """Answer until the engine is closed, or the files of the model have changed."""
+        """Answer until the engine is closed, the files have changed or another model is to run."""
         while (job := self._next()) is not None:
-            if (problem := model.backend.changed()) or (problem := self._compute(model, job)):
-                log.error("%s; loading it again.", problem)
+            problem = model.backend.changed() or model.why_outdated()
+            if problem or (problem := self._compute(model, job)):
+                log.warning("%s; loading the model.", problem)
                 self._report("loading", None, problem)
-                error = ModelNotReady(f"{problem}; it is being loaded again. Try in a moment.")
+                error = ModelNotReady(f"{problem}; the model is loaded again. Try in a moment.")
                 job.resolve(error)
                 self._resolve_waiting(error)
                 return

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .calibrate import CHOICES, calibrate
+from .calibrate import CHOICES, calibrate, calibration_file, calibration_key
+from .choice import ModelChoice, Placement, check_here, choose_model, fit, usual_model, watch_choice
 from .decode.pass_costs import PassPrices
-from .errors import InvalidRequest
+from .errors import InvalidRequest, RedraftError
 from .network.quantize import HALF
 from .predict import Loader, LoadProgress, Model, warm_up
 from .prompts.chat import ChatTemplate
@@ -22,12 +24,11 @@ from .runtime.backend import Backend
 from .runtime.device import Device, Served, choose
 from .runtime.huge_pages import collapse
 from .runtime.kv_memory import return_freed, size_class
-from .runtime.machine import import_onnxruntime, processor
 from .runtime.prefix_cache import PrefixCache
 from .weights.combine import CHAT_TEMPLATE
 from .weights.fetch import Progress
 from .weights.provide import ensure
-from .weights.registry import ModelInfo, cache_dir, info
+from .weights.registry import AUTO, DEFAULT_MODEL, ModelInfo, info
 
 if TYPE_CHECKING:
     from .runtime.onnx_backend import OnnxBackend
@@ -49,6 +50,8 @@ def onnx_loader(
     """Return a loader over onnxruntime for an engine; it fetches missing weights first.
 
     Args:
+        model: a name, or :data:`AUTO` for what suits this machine. A first load measures the
+            machine, and may show that another model suits it, which is then loaded instead.
         variant: precision of the weights; None: the best one for the provider.
         provider: of the installed onnxruntime, in any case; None: CUDA if it works, else CPU.
         threads: for the CPU; None: one per physical core.
@@ -58,16 +61,67 @@ def onnx_loader(
     """
 
     def load(report: LoadProgress) -> Model:
-        def fetching(progress: Progress) -> None:
-            fetches = progress.stage in ("wait", "download")
-            report("downloading" if fetches else "loading", progress.fraction, progress.label)
-
-        device = choose_device(info(model), variant, provider)
-        folder = ensure(model, device.variant, fetching)
-        report("loading", None, "")
-        return _open(model, folder, device, threads)
+        if model != AUTO:
+            return _load(model, choose_device(info(model), variant, provider), threads, report)
+        device = choose_device(info(DEFAULT_MODEL), variant, provider)
+        return _load_chosen(device, Placement(device.provider, device.variant, threads), report)
 
     return load
+
+
+def which_model(
+    named: str, variant: str | None, provider: str | None, threads: int | None
+) -> ModelChoice:
+    """Return the model that :func:`onnx_loader` loads with these settings, and why."""
+    if named != AUTO:
+        return ModelChoice(named, "named by the settings")
+    try:
+        device = choose_device(info(DEFAULT_MODEL), variant, provider)
+    except RedraftError as error:  # no onnxruntime: nothing runs here
+        return ModelChoice(usual_model(AUTO), str(error))
+    return choose_model(Placement(device.provider, device.variant, threads))
+
+
+def _load_chosen(device: Device, placement: Placement, report: LoadProgress) -> Model:
+    """Load the model that suits this machine, or that 'redraft model use' stored.
+
+    A larger one that cannot be loaded, or is measured to be slow, gives way to the next.
+    """
+    failed: dict[str, str] = {}
+    while True:
+        choice = choose_model(placement, failed)
+        if choice.is_stored:
+            check_here(info(choice.model), placement.variant)
+            device = choose_device(info(choice.model), placement.variant, placement.provider)
+        try:
+            loaded = _load(choice.model, device, placement.threads, report)
+        except (RedraftError, MemoryError) as error:
+            if choice.is_stored or choice.model == DEFAULT_MODEL:
+                raise
+            failed[choice.model] = f"it cannot be loaded: {error}"
+            _log.warning("%s cannot be loaded; a smaller model runs. %s", choice.model, error)
+            continue
+        again = choose_model(placement, failed)  # the load has measured this machine
+        if again.model == choice.model:
+            notice = again.reason if failed else loaded.notice
+            why_outdated = watch_choice(again, placement, failed)
+            return replace(loaded, notice=notice, why_outdated=why_outdated)
+        loaded.backend.close()
+        if choice.model != DEFAULT_MODEL and not choice.is_stored and not again.is_stored:
+            _, failed[choice.model] = fit(info(choice.model), placement)  # slower than predicted
+            _log.warning("%s runs from now on. %s", again.model, again.reason)
+
+
+def _load(name: str, device: Device, threads: int | None, report: LoadProgress) -> Model:
+    """Return a model in memory, fetched first where it is missing."""
+
+    def fetching(progress: Progress) -> None:
+        fetches = progress.stage in ("wait", "download")
+        report("downloading" if fetches else "loading", progress.fraction, progress.label)
+
+    folder = ensure(name, device.variant, fetching)
+    report("loading", None, "")
+    return _open(name, folder, device, threads)
 
 
 def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model:
@@ -77,7 +131,7 @@ def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model
     backend = OnnxBackend(folder, device.provider, threads, KV_BYTES)
     try:
         warm_up(backend)
-        budget, prices = _calibrated(backend, f"{name} {info(name).version}", threads)
+        budget, prices = _calibrated(backend, info(name), threads)
         kept = kept_bytes(backend, budget)
         backend.keep(kept)
         backend.prepare(budget + 1)
@@ -114,17 +168,10 @@ def template_in(folder: Path, tokenizer: Tokenizer) -> ChatTemplate | None:
 
 
 def _calibrated(
-    backend: OnnxBackend, weights: str, threads: int | None
+    backend: OnnxBackend, model: ModelInfo, threads: int | None
 ) -> tuple[int, PassPrices | None]:
-    """Return the context budget in tokens, and the prices of passes if drafts are verified.
-
-    Args:
-        weights: name and version.
-    """
-    key = (
-        f"{weights} {backend.variant} {backend.provider} {threads or 0} {processor()} "
-        f"onnxruntime {import_onnxruntime().__version__}"
-    )
+    """Return the context budget in tokens, and the prices of passes if drafts are verified."""
+    key = calibration_key(model, backend.variant, backend.provider, threads)
     found = calibrate(backend, key, calibration_file())
     if found.prefill is None:  # each step reads the whole prompt
         budget = CHOICES[2] if backend.provider == "CUDA" else CHOICES[0]
@@ -165,8 +212,3 @@ def served_by(found: ModelInfo) -> Served:
         return wanted if wanted in fitting else next(iter(fitting), "")
 
     return served
-
-
-def calibration_file() -> Path:
-    """Return the file with the measurements of earlier starts."""
-    return cache_dir() / "calibration.json"

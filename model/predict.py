@@ -58,6 +58,7 @@ class Model:
     odds: Odds = field(default_factory=Odds)  # of drafts; learnt over all answers
     recent: RecentAnswers = field(default_factory=RecentAnswers)  # drafts for the next answers
     template: ChatTemplate | None = None  # of conversations; None: these weights have none
+    why_outdated: Callable[[], str] = lambda: ""  # why another model is to run; "" this one
 
     @property
     def label(self) -> str:

@@ -11,12 +11,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from redraft.model.choice import ModelChoice
 from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
 from redraft.model.records import ModelStatus, Predictor
 from redraft.model.runtime import machine
+from redraft.model.weights.registry import info
 from redraft.server.commands.complete import FilePlace, ask_once, cursor_at, read_text, shown_path
 from redraft.server.commands.console import ShownFile, canvas_text
-from redraft.server.commands.doctor import cache_findings, examine, runtime_findings
+from redraft.server.commands.doctor import (
+    cache_findings,
+    choice_findings,
+    examine,
+    memory_problem,
+    runtime_findings,
+)
 from redraft.server.commands.main import app, main
 from redraft.server.engine_process import client
 from redraft.server.engine_process import open as engines
@@ -334,7 +342,16 @@ def test_doctor_finds_this_installation_and_changes_nothing(tmp_path: Path) -> N
     }
     code, out, err = call("doctor", environment=environment)
     assert code == 0, out + err
-    for subject in ("redraft", "onnxruntime", "runs on", "machine", "model", "cache", "engine"):
+    for subject in (
+        "redraft",
+        "onnxruntime",
+        "runs on",
+        "machine",
+        "model",
+        "cache",
+        "engine",
+        "choice",
+    ):
         assert subject in out
     assert "redraft model pull" in out
     assert not (tmp_path / "cache").exists()
@@ -367,11 +384,28 @@ def test_doctor_explains_a_missing_doubled_or_old_onnxruntime(
 def test_doctor_says_where_models_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime", reason="the cpu or gpu extra installs it")
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
-    (tmp_path / "calibration.json").write_text("{}")
-    for _ in range(2):
-        found = {f.subject: f for f in runtime_findings(Settings())}
-        assert found["runs on"].verdict == "ok" and "CPU" in found["onnxruntime"].what
-        assert not (tmp_path / "calibration.json").exists(), "all is measured again"
+    found = {f.subject: f for f in runtime_findings(Settings())}
+    assert found["runs on"].verdict == "ok" and "CPU" in found["onnxruntime"].what
+
+
+@pytest.mark.parametrize(("memory", "is_small"), [(3_400_000_000, False), (2_000_000_000, True)])
+def test_doctor_names_a_machine_that_is_too_small(
+    memory: int, is_small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "memory_of", lambda provider: memory)
+    problem = memory_problem(info("redraft-0.5b"), "int8")
+    assert ("it takes 1.0 GB of memory, more than half of the 2.0 GB" in problem) == is_small
+
+
+def test_doctor_says_which_model_runs_and_how_to_get_a_larger_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    [named] = choice_findings(Settings(model="mine"))
+    assert (named.verdict, named.what) == ("ok", "mine: named by the settings")
+    found = ModelChoice("redraft-0.5b", "it is not here", "redraft model pull redraft-1.5b")
+    monkeypatch.setattr("redraft.model.load.which_model", lambda *_: found)
+    [finding] = choice_findings(Settings())
+    assert finding.verdict == "note" and "redraft model pull redraft-1.5b" in finding.advice
 
 
 @pytest.mark.skipif(

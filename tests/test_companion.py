@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 import pytest
-from redraft.model.conversation import ChatEngine
+from redraft.model.conversation import ChatEngine, Companion
 from redraft.model.errors import WeightsError
 from redraft.model.records import Conversation, EditRequest, Grammar, Message, ModelStatus, ToolCall
 from redraft.model.weights.registry import DEFAULT_MODEL, info
@@ -19,20 +19,21 @@ from support.predictor import CHATTY, ScriptedPredictor, chatting
 from support.served import eventually
 
 EDIT = EditRequest("infill", "a.py", "x = ", 4)
+TALKER = Companion("talker", 9000, ("tools",))
 TALK = EditRequest("chat", "", "", 0, conversation=Conversation((Message("user", "hello"),)))
 
 
 async def test_conversations_go_to_their_own_model_which_is_loaded_when_somebody_talks() -> None:
     opened: list[ScriptedPredictor] = []
 
-    def open_chat() -> ScriptedPredictor:
+    def open_chat(name: str) -> ScriptedPredictor:
         opened.append(chatting("hi"))
         loading = ModelStatus("loading", "talker")
         opened[-1].statuses = [loading, loading, CHATTY]
         return opened[-1]
 
     edits = ScriptedPredictor()
-    both = ChatEngine(edits, "talker", 9000, ("tools",), open_chat)
+    both = ChatEngine(edits, lambda name: TALKER, open_chat)
     status = await both.status()
     assert (status.chat_model, status.longest_tokens) == ("talker", 9000)
     assert status.chat_abilities == ("tools",) and "next_edit" in status.abilities
@@ -48,11 +49,11 @@ async def test_conversations_go_to_their_own_model_which_is_loaded_when_somebody
 async def test_the_model_for_conversations_is_given_back_when_nobody_talks() -> None:
     opened: list[ScriptedPredictor] = []
 
-    def open_chat() -> ScriptedPredictor:
+    def open_chat(name: str) -> ScriptedPredictor:
         opened.append(chatting("hi"))
         return opened[-1]
 
-    both = ChatEngine(ScriptedPredictor(), "talker", 9000, (), open_chat, idle_s=0.01)
+    both = ChatEngine(ScriptedPredictor(), lambda name: TALKER, open_chat, idle_s=0.01)
     await both.predict(TALK)
     await eventually(lambda: opened[0].closed)
     await both.predict(TALK)
@@ -63,12 +64,32 @@ async def test_the_model_for_conversations_is_given_back_when_nobody_talks() -> 
 async def test_a_model_for_conversations_that_cannot_be_loaded_leaves_edits_alone() -> None:
     failed = chatting("hi")
     failed.statuses = [replace(CHATTY, state="failed", message="no space")]
-    both = ChatEngine(ScriptedPredictor(), "talker", 9000, (), lambda: failed)
+    both = ChatEngine(ScriptedPredictor(), lambda name: TALKER, lambda name: failed)
     with pytest.raises(WeightsError, match="no space"):
         await both.predict(TALK)
     assert (await both.predict(EDIT)).candidates
     await both.close()
     assert failed.closed
+
+
+async def test_conversations_follow_the_model_that_answers_edits() -> None:
+    opened: dict[str, ScriptedPredictor] = {}
+
+    def open_chat(name: str) -> ScriptedPredictor:
+        opened[name] = chatting(f"hi from {name}")
+        return opened[name]
+
+    def companion_of(name: str) -> Companion | None:
+        return None if name == "own" else Companion(f"{name}-base", 9000, ())
+
+    edits = chatting("hi from edits")
+    both = ChatEngine(edits, companion_of, open_chat)
+    for name, says in (("a", "a-base"), ("b", "b-base"), ("own", "edits")):
+        edits.statuses = [replace(CHATTY, model=f"{name} int8")]
+        assert (await both.predict(TALK)).candidates[0].text == f"hi from {says}"
+    assert opened["a-base"].closed and list(opened) == ["a-base", "b-base"]
+    assert (await both.status()).chat_model == CHATTY.chat_model
+    await both.close()
 
 
 def test_a_conversation_crosses_the_wire_whole() -> None:

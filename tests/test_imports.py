@@ -34,7 +34,7 @@ LEVELS = {
     "model": (
         "__init__ errors config silence memo validation release", "records", "wire remote queue",
         "text", "edits network", "rules", "gate prompts", "weights",
-        "runtime", "decode", "calibrate", "conversation predict",
+        "runtime", "decode", "calibrate", "choice conversation predict",
         "load engine training",
     ),
     "lsp": (

@@ -21,6 +21,7 @@ from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.runtime.kv_memory import size_class
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.prefix_cache import PrefixCache
+from redraft.model.weights.registry import info
 from support.command import python
 
 TEXT = "def area(w, h):\n    size = \n    return size\n\n\nprint(area(2, 3))\n" * 4
@@ -130,15 +131,16 @@ def test_four_prompts_of_the_budget_are_kept(model: Model) -> None:
 
 
 def test_passes_are_priced(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "cache_dir", lambda: tmp_path)
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
+    described = info("redraft-0.5b")
     filler = FixedConfig(model.backend, replace(model.backend.config, verifier="none"))
-    assert load._calibrated(filler, "a 0", None)[1] is None
-    budget, prices = load._calibrated(model.backend, "a 1", None)
+    assert load._calibrated(filler, replace(described, version="0"), None)[1] is None
+    budget, prices = load._calibrated(model.backend, replace(described, version="1"), None)
     assert budget >= 1_024
     assert prices is not None and prices.positions[0] == 1
     assert all(ms > 0 for ms in prices.ms) and list(prices.ms) == sorted(prices.ms)
     noted = json.loads((tmp_path / "calibration.json").read_text())
-    key = f"a 1 {model.backend.variant} CPU 0 "
+    key = f"redraft-0.5b 1 {model.backend.variant} CPU 0 "
     assert sum(each.startswith(key) for each in noted) == 1
 
 

@@ -16,10 +16,8 @@ from redraft.model.load import onnx_loader
 from redraft.model.predict import Model, predict
 from redraft.model.records import EditRequest
 from redraft.model.runtime.backend import Cancelled
-from redraft.model.weights.default_model import AUTO, memory_problem, resolve
 from redraft.model.weights.provide import ready_variants
 from redraft.model.weights.registry import info
-from redraft.server.settings import Settings
 
 NAME = "redraft-0.5b"
 SAMPLE = Path(__file__).parent / "samples" / "notes.py"
@@ -114,24 +112,3 @@ def test_drafts_change_no_token_of_what_the_causal_pass_writes_alone(model: Mode
         for way, each in enumerate(found):
             passes[way] += each.stats.denoise_steps
     assert max(passes[1:]) < passes[0]
-
-
-GB = 1_000_000_000
-
-
-def test_without_a_name_the_default_model_runs_and_a_name_is_kept() -> None:
-    assert Settings().model == AUTO
-    assert (resolve(AUTO), resolve("mine")) == ("redraft-0.5b", "mine")
-
-
-@pytest.mark.parametrize(
-    ("model", "memory", "problem"),
-    [
-        ("redraft-0.5b", int(3.4 * GB), ""),  # sold with 4 GB
-        ("redraft-0.5b", 2 * GB, "needs a machine with 3 GB of memory, this one has 2.0 GB"),
-        ("mine", 2 * GB, ""),
-    ],
-)
-def test_a_machine_that_is_too_small_is_named(model: str, memory: int, problem: str) -> None:
-    assert memory_problem(model, memory).endswith(problem)
-    assert bool(memory_problem(model, memory)) == bool(problem)

@@ -15,19 +15,18 @@ from typing import Any, get_args, get_type_hints
 from redraft.model.config import ModelConfig
 from redraft.model.decode.completion import AUTOREGRESSIVE, Plan, plan_for
 from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.load import KV_BYTES, choose_device, template_in
+from redraft.model.load import KV_BYTES, choose_device, template_in, which_model
 from redraft.model.predict import Model, warm_up
 from redraft.model.prompts.tokenizer import Tokenizer
 from redraft.model.runtime.device import choose
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.weights.adapter import load_adapter
 from redraft.model.weights.combine import combine
-from redraft.model.weights.default_model import AUTO, resolve
 from redraft.model.weights.fetch import Progress
 from redraft.model.weights.files import sha256_of
 from redraft.model.weights.manifest import MANIFEST, problem_of, read_json
 from redraft.model.weights.provide import base_path, ensure, recipe_of
-from redraft.model.weights.registry import ModelInfo, cache_dir, info
+from redraft.model.weights.registry import AUTO, ModelInfo, cache_dir, info
 
 PLANS: dict[str, Plan] = {
     "low": plan_for("low"),
@@ -129,7 +128,7 @@ def find_model(
     """
     if weights is not None:
         return _ready_folder(weights, provider)
-    model = resolve(model)
+    model = which_model(model, variant, provider, None).model
     described = info(model)
     if adapter == SHIPPED:
         device = choose_device(described, variant, provider)

@@ -15,7 +15,7 @@ from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.predict import Model, predict
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.remote import RemotePredictor
-from redraft.model.weights.default_model import AUTO
+from redraft.model.weights.registry import AUTO
 from redraft.model.wire import check_request
 
 from ..benchmarks.baselines import POLICIES, Policy

@@ -106,14 +106,29 @@ def memory_of(provider: str) -> int:
     """Return the bytes of memory for weights on a provider.
 
     On CUDA that is the memory of the largest GPU, as the driver's tool reports it, else the
-    machine's.
+    machine's, or what its container may use.
     """
     if provider == "CUDA":
         asked = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
         with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
             said = subprocess.run(asked, capture_output=True, text=True, timeout=5, check=True)
             return max(int(line) << 20 for line in said.stdout.split())
-    return psutil.virtual_memory().total
+    limits = [_control_group_limit(path) for path in CONTROL_GROUP_LIMITS]
+    return min(psutil.virtual_memory().total, *limits)
+
+
+#: Files with the memory that a container may use, of the second and the first version of cgroups.
+CONTROL_GROUP_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)  # fmt: skip
+
+
+def _control_group_limit(file: Path) -> int:
+    """Return the bytes that ``file`` allows, or a number above every memory."""
+    try:
+        return int(file.read_text("ascii"))
+    except (OSError, ValueError):  # "max"
+        return 1 << 62
 
 
 def processor() -> str:

@@ -193,6 +193,13 @@ def check_adapter(adapter: Adapter, config: ModelConfig, base_sha256: str) -> No
     }
     for key, value in expected.items():
         found = adapter.metadata.get(key, value)
+        if found != value and key == "prompt_format":
+            raise WeightsError(
+                f"the adapter was trained with prompt_format = {found!r}; {config.name} needs "
+                f"{value!r}. The adapters of Redraft's own models come with this release: leave "
+                f"--adapter out, or run 'redraft model pull {config.name}'. Train one of your own "
+                "again with 'redraft train run'."
+            )
         if found != value:
             raise WeightsError(
                 f"the adapter was trained with {key} = {found!r}, the model's description says "

@@ -35,7 +35,7 @@ from .vocabularies import gguf_tokenizer
 #: In a ready folder whose base knows conversations: how they are written, in Jinja.
 CHAT_TEMPLATE = "chat_template.jinja"
 
-_BYTES_PER_WEIGHT = {"fp32": 4.0, "fp16": 2.0, "q8": 1.2, "int8": 1.5, "q4": 0.8, "q4f16": 1.0}
+_BYTES_PER_WEIGHT = {"fp32": 4.0, "fp16": 2.0, "q8": 1.2, "int8": 1.05, "q4": 0.8, "q4f16": 1.0}
 
 
 def combine(
@@ -150,5 +150,7 @@ def expected_bytes(config: ModelConfig, variant: str) -> int:
         for layers in (0, 1)
     )
     weights = without + (with_one - without) * config.layers
+    if variant == "int8":
+        weights += config.vocab * config.hidden  # the head is stored apart from the embedding
     passes = 2 if config.adapter == "canvas" else 1
     return int(weights * passes * _BYTES_PER_WEIGHT[variant])

@@ -92,6 +92,13 @@ def ready_variants(model: ModelInfo) -> list[str]:
     return [v for v in VARIANTS if not problem_of(*_place(model, v), thorough=None)]
 
 
+def is_here(model: ModelInfo, variant: str) -> bool:
+    """Return whether a variant can be loaded without a download, as far as names and sizes tell."""
+    if not problem_of(*_place(model, variant), thorough=None):
+        return True
+    return model.origin is not None and _raw_path(model.origin).exists()
+
+
 def names_with_template() -> list[str]:
     """Models that lie ready here and know conversations."""
     return [

@@ -29,6 +29,8 @@ OWN_MODELS = ("redraft-1.5b", "redraft-0.5b")
 DEFAULT_MODEL = OWN_MODELS[-1]
 #: Models of earlier releases, with the model to use instead.
 REMOVED = {"redraft-135m": DEFAULT_MODEL}
+#: The name that stands for the choice among them in settings.
+AUTO = "auto"
 #: Name of the file that makes a folder a model.
 DESCRIPTION = "model.json"
 

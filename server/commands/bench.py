@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import typer
 from redraft.model.records import Quality
-from redraft.model.weights.default_model import resolve
 from rich.text import Text
 
 from ..settings import Settings
 from .console import bar, out
-from .options import check_writable, write_json
+from .options import check_writable, model_for, write_json
 
 if TYPE_CHECKING:
     from redraft.evals.figures.intervals import Spread
@@ -54,7 +53,7 @@ def measure(
     shown = Shown(lambda line: out.print(Text(line), soft_wrap=True))
     with bar() as show:
         report = run(
-            resolve(settings.model),
+            model_for(settings),
             settings.variant,
             settings.provider,
             settings.threads,
@@ -95,7 +94,7 @@ def measure_beside(
     check_writable(json_file)
     with bar() as show:
         show("loading the model", None)
-        model = resolve(settings.model)
+        model = model_for(settings)
         loaded = onnx_loader(model, settings.variant, settings.provider, settings.threads)(
             lambda *_: None
         )

@@ -1,7 +1,7 @@
 """``redraft doctor``: what is installed, what would run, and what to do about each problem.
 
 Every check returns findings and raises nothing. It downloads nothing, and changes nothing but the
-kept costs of passes, which are measured again at the next start.
+kept measurements of this machine, which the warm-up makes anew.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from ..engine_process.client import join_running
 from ..engine_process.open import open_engine
 from ..engine_process.rendezvous import Rendezvous
 from ..settings import Settings, config_file, load_settings
+from .options import model_for
 
 if TYPE_CHECKING:
     from redraft.model.runtime.device import Device
+    from redraft.model.weights.registry import ModelInfo
 
 Severity = Literal["ok", "note", "problem"]
 
@@ -68,7 +70,7 @@ async def examine(warm_up: bool) -> list[Finding]:
     findings += await _engine_process(settings)
     if warm_up and ready and not any(f.verdict == "problem" for f in findings):
         findings += await _warm_up(settings)
-    return findings
+    return [*findings, *choice_findings(settings)]  # by what the warm-up measured
 
 
 def _versions() -> Iterator[Finding]:
@@ -79,7 +81,6 @@ def _versions() -> Iterator[Finding]:
 
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
     """Whether exactly one recent onnxruntime is there, and where it would run what."""
-    from redraft.model.load import calibration_file
     from redraft.model.runtime.machine import (
         check_onnxruntime,
         import_onnxruntime,
@@ -88,8 +89,6 @@ def runtime_findings(settings: Settings) -> Iterator[Finding]:
 
     try:
         version = check_onnxruntime()
-        with suppress(OSError):
-            calibration_file().unlink(missing_ok=True)
         providers = ", ".join(offered(import_onnxruntime()))
         device = _device_of(settings)
     except RedraftError as error:
@@ -106,15 +105,28 @@ def _device_of(settings: Settings) -> Device:
     """Return the device for the model, or for any model if its name is unknown."""
     from redraft.model.load import choose_device
     from redraft.model.runtime.device import choose
-    from redraft.model.weights.default_model import resolve
     from redraft.model.weights.registry import info
 
     variant, provider = settings.variant, settings.provider
     try:
-        found = info(resolve(settings.model))
+        found = info(model_for(settings))
     except RedraftError:
         return choose(provider or "auto", variant or "auto")
     return choose_device(found, variant, provider)
+
+
+def choice_findings(settings: Settings) -> Iterator[Finding]:
+    """Which model runs, why, and how to get a larger one that suits this machine."""
+    from redraft.model.load import which_model
+
+    how = (settings.variant, settings.provider, settings.threads)
+    choice = which_model(settings.model, *how)
+    if choice.advice:
+        yield Finding(
+            "note", "choice", f"{choice.model}: {choice.reason}", f"Run '{choice.advice}'."
+        )
+    else:
+        yield Finding("ok", "choice", f"{choice.model}: {choice.reason}")
 
 
 def _machine() -> Iterator[Finding]:
@@ -134,20 +146,19 @@ def _settings_found() -> Iterator[Finding]:
 
 def _model(settings: Settings) -> tuple[list[Finding], bool]:
     """Findings on weights and cache, and whether the model can be loaded at once."""
-    from redraft.model.weights.default_model import memory_problem, resolve
     from redraft.model.weights.provide import bytes_to_pull, ready_variants
     from redraft.model.weights.registry import cache_dir, info
 
     findings, ready, variant, needed = [], False, settings.variant, 0
     try:
-        model = info(resolve(settings.model))
+        model = info(model_for(settings))
         variants = ready_variants(model)
-        variant = settings.variant or model.default_variant
+        variant = _variant(settings, model)
         ready = variant in variants
         needed = 0 if ready else bytes_to_pull(model, variant)
         shown = ", ".join(variants) or "none"
         what = f"{model.name} {variant} (ready: {shown})"
-        if small := memory_problem(model.name, psutil.virtual_memory().total):
+        if small := memory_problem(model, variant):
             advice = "Use a machine with more memory, or another machine's server."
             findings.append(Finding("note", "model", f"{what}: {small}", advice))
         elif ready:
@@ -159,6 +170,27 @@ def _model(settings: Settings) -> tuple[list[Finding], bool]:
         advice = "Choose one that 'redraft model list' shows."
         findings.append(Finding("problem", "model", str(error), advice))
     return [*findings, *cache_findings(cache_dir(), ready, needed)], ready
+
+
+def _variant(settings: Settings, model: ModelInfo) -> str:
+    """Return the variant that is run here, or the usual one where none can run."""
+    with suppress(RedraftError):
+        return _device_of(settings).variant
+    return settings.variant or model.default_variant
+
+
+def memory_problem(model: ModelInfo, variant: str) -> str:
+    """Return why this machine is too small for a model, or ""."""
+    from redraft.model.choice import memory_needed
+    from redraft.model.runtime.machine import memory_of
+
+    needed, there = memory_needed(model, variant), memory_of("CPU")
+    if 2 * needed <= there:
+        return ""
+    return (
+        f"it takes {needed / 1e9:.1f} GB of memory, more than half of the {there / 1e9:.1f} GB of "
+        "this machine"
+    )
 
 
 def cache_findings(folder: Path, ready: bool, needed: int) -> Iterator[Finding]:
@@ -233,9 +265,16 @@ async def _engine_process(settings: Settings) -> list[Finding]:
 
 
 async def _warm_up(settings: Settings) -> list[Finding]:
-    """Times what a person would wait for: loading, a first infill, and one after a keystroke."""
+    """Times what a person would wait for: loading, a first infill, and one after a keystroke.
+
+    The kept measurements of this machine are deleted before, so the load measures it again.
+    """
+    from redraft.model.calibrate import calibration_file
+
     from .console import until_ready
 
+    with suppress(OSError):
+        calibration_file().unlink(missing_ok=True)
     begun = time.perf_counter()
     predictor = open_engine(settings)
     try:

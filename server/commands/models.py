@@ -1,4 +1,4 @@
-"""``redraft model``: which weights there are, fetched, imported, described and copied."""
+"""``redraft model``: which weights there are, which run, fetched, imported, described, copied."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .options import Model, Variant, load
+from .options import Model, Variant, load, model_for
 
 if TYPE_CHECKING:
     from redraft.model.config import ModelConfig
+
+    from ..settings import Settings
 
 _SERVES = {
     "canvas": "It writes from left to right, in the prompt {format}; what it repeats comes many "
@@ -232,7 +234,6 @@ def model_pull(
     variant: Variant = None,
 ) -> None:
     """Download weights, check their SHA-256 and convert them for this machine."""
-    from redraft.model.weights.default_model import resolve
     from redraft.model.weights.provide import pull
     from redraft.model.weights.pull_open import is_open
     from redraft.model.weights.registry import list_models
@@ -244,16 +245,54 @@ def model_pull(
         return
 
     settings = load(model=model, variant=variant)
-    chosen = resolve(settings.model)
+    chosen = model_for(settings)
     with bar() as show:
         folder = pull(
             chosen,
             source,
-            settings.variant,
+            _variant_here(chosen, settings),
             lambda p: show(f"{chosen}: {p.label}", p.fraction),
             drop_raw,
         )
     out.print(str(folder), markup=False)
+
+
+def _variant_here(name: str, settings: Settings) -> str | None:
+    """Return the variant that an engine on this machine runs; None where none can run."""
+    from redraft.model.errors import InstallError
+    from redraft.model.load import choose_device
+    from redraft.model.weights.registry import info
+
+    try:
+        return choose_device(info(name), settings.variant, settings.provider).variant
+    except InstallError:  # weights for another machine
+        return settings.variant
+
+
+@app.command("use")
+def model_use(
+    model: Annotated[
+        str, typer.Argument(help="One of 'redraft model list', or auto: what suits this machine.")
+    ],
+) -> None:
+    """Choose the model that runs where no setting names one; running engines change to it."""
+    from redraft.model.choice import store_model
+    from redraft.model.load import which_model
+    from redraft.model.weights.registry import AUTO, DEFAULT_MODEL
+
+    from .console import err, out
+
+    settings = load()
+    variant = _variant_here(DEFAULT_MODEL if model == AUTO else model, settings)
+    store_model(model, variant)
+    choice = which_model(AUTO, settings.variant, settings.provider, settings.threads)
+    out.print(f"{choice.model} runs from the next request on: {choice.reason}", markup=False)
+    if settings.model != AUTO:
+        err.print(
+            f"But your configuration names {settings.model}, which goes first: remove 'model' from "
+            "config.toml, or the variable REDRAFT_MODEL.",
+            markup=False,
+        )
 
 
 def _pull_open(asked: str, name: str | None, variant: str | None, drop_raw: bool) -> None:
@@ -289,11 +328,10 @@ def model_info(
     """Print everything about one model as JSON."""
     import json
 
-    from redraft.model.weights.default_model import resolve
     from redraft.model.weights.provide import ready_variants
     from redraft.model.weights.registry import info
 
-    found = info(resolve(load(model=model).model))
+    found = info(model_for(load(model=model)))
     typer.echo(json.dumps({**found.describe(), "ready": ready_variants(found)}, indent=1))
 
 
@@ -306,13 +344,12 @@ def model_export(
     variant: Variant = None,
 ) -> None:
     """Copy a ready model to a folder, for a machine without a network (REDRAFT_MODELS)."""
-    from redraft.model.weights.default_model import resolve
     from redraft.model.weights.provide import export
 
     from .console import bar, out
 
     settings = load(model=model, variant=variant)
-    name = resolve(settings.model)
+    name = model_for(settings)
     with bar() as show:
         folder = export(name, settings.variant, out_dir, lambda p: show(p.label, p.fraction))
     out.print(str(folder), markup=False)

@@ -109,6 +109,14 @@ def load(**options: Any) -> Settings:
     return load_settings().with_options(**options)
 
 
+def model_for(settings: Settings) -> str:
+    """Return the name of the model that runs with these settings."""
+    from redraft.model.load import which_model
+
+    how = (settings.variant, settings.provider, settings.threads)
+    return which_model(settings.model, *how).model
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """A command each of whose parameters that is a :class:`Group` by default stands for all options
     of it."""

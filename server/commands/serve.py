@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 
+from redraft.model.choice import usual_model
 from redraft.model.records import Predictor
-from redraft.model.weights.default_model import resolve
 from redraft.model.weights.provide import check_known
 
 from ..app import create_app
@@ -29,7 +29,7 @@ async def run_server(settings: Settings) -> None:
         UnknownModel: there is no such model.
     """
     settings.check_exposure()
-    check_known(resolve(settings.model), settings.variant)
+    check_known(usual_model(settings.model), settings.variant)
     check_free(settings.host, settings.port)
     predictor = open_engine(settings)
     try:
@@ -62,7 +62,7 @@ async def run_cluster(settings: Settings, address: str, replicas: int, most: int
     from ..scaling.cluster import Fleet, deployed
 
     settings.check_exposure()
-    check_known(resolve(settings.model), settings.variant)
+    check_known(usual_model(settings.model), settings.variant)
     check_free(settings.host, settings.port)
     err.print(f"starting {replicas} on Ray, {address}", markup=False)
     with deployed(settings, Fleet(address, replicas, most)) as url:

@@ -31,7 +31,6 @@ from redraft.model.prompts.tokenizer import (
     Tokenizer,
 )
 from redraft.model.records import EditRequest, Task
-from redraft.model.weights.default_model import resolve
 from redraft.model.weights.provide import ensure, ready_variants
 from redraft.model.weights.registry import info
 from rich.table import Table
@@ -40,7 +39,7 @@ from rich.text import Text
 from ..settings import Settings
 from .complete import FilePlace, cursor_at, read_text
 from .console import bar, out
-from .options import write_json
+from .options import model_for, write_json
 
 _SHOWN_LEFT_OUT = 8
 _TEXT_BYTES = 1 << 30  # everything: the process ends at once
@@ -309,7 +308,7 @@ def _refuse(path: str) -> str:
 
 def _kit(settings: Settings, must: bool) -> _Kit | None:
     """Tokenizer and configuration of the configured model, where it is here already."""
-    name = resolve(settings.model)
+    name = model_for(settings)
     ready = ready_variants(info(name))
     if not ready:
         if must:

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TYPE_CHECKING
+
 from redraft.model.errors import RedraftError
 from redraft.model.records import Predictor
 
 from ..settings import Settings
 
+if TYPE_CHECKING:
+    from redraft.model.conversation import Companion
+
 
 def open_engine(settings: Settings) -> Predictor:
-    """The engine in this process; its weights are fetched and loaded in the background.
+    """Return the engine in this process; it fetches and loads its weights in the background.
 
-    Whatever goes wrong there, an unknown model or a missing onnxruntime included, is what its
-    status says.
+    Whatever goes wrong there, an unknown model or a missing onnxruntime included, is in its status.
     """
-    from redraft.model.conversation import ChatEngine, chat_abilities_of
+    from redraft.model.choice import usual_model
+    from redraft.model.conversation import ChatEngine
     from redraft.model.engine import Engine
     from redraft.model.load import onnx_loader
-    from redraft.model.weights.default_model import resolve
-    from redraft.model.weights.registry import info
 
     def engine(model: str) -> Engine:
-        name = f"{model} {settings.variant}" if settings.variant else model
+        name = usual_model(model)
+        label = f"{name} {settings.variant}" if settings.variant else name
         loader = onnx_loader(model, settings.variant, settings.provider, settings.threads)
-        return Engine(loader, name, settings.queue_length)
+        return Engine(loader, label, settings.queue_length)
 
-    model = resolve(settings.model)
-    edits = engine(model)
+    return ChatEngine(engine(settings.model), cache(companion_of), engine)
+
+
+def companion_of(model: str) -> Companion | None:
+    """Return the model that holds conversations in the place of ``model``; None: there is none."""
+    from redraft.model.conversation import Companion, chat_abilities_of
+    from redraft.model.weights.registry import info
+
     try:
-        chat = info(model).chat
-        config = info(chat or model).config
-    except RedraftError:  # there is no such model: what the engine's status says
-        return edits
-    if not chat:
-        return edits
+        chat = info(info(model).chat)
+    except RedraftError:
+        return None
     # Only once it is loaded is its template known; each model that talks for another knows tools.
-    abilities = chat_abilities_of(config, knows_tools=True)
-    return ChatEngine(edits, chat, config.max_positions, abilities, lambda: engine(chat))
+    abilities = chat_abilities_of(chat.config, knows_tools=True)
+    return Companion(chat.name, chat.config.max_positions, abilities)

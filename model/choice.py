@@ -1,0 +1,236 @@
+"""The choice of the model that runs if the settings name none.
+
+``redraft model use`` stores a name beside the weights. Without one the largest of Redraft's own
+models runs that is on this machine, fast enough and small enough. The speed of a model is measured
+(``calibrate.py``). Until it is, it is predicted from that of the smallest one: the time of a pass
+grows as the number of weights.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from .calibrate import Calibration, calibration_file, calibration_key, read_notes
+from .decode.pass_costs import PassPrices
+from .errors import RedraftError, WeightsError
+from .runtime.machine import memory_of
+from .weights.combine import expected_bytes
+from .weights.files import explaining, make_folder, write_atomically
+from .weights.provide import is_here
+from .weights.registry import AUTO, DEFAULT_MODEL, OWN_MODELS, ModelInfo, cache_dir, info
+
+#: The longest that a line of ghost text may take when the prompt is cached, and a next edit.
+LINE_MS, EDIT_MS = 250.0, 800.0
+#: The largest share of a machine's memory that a model may take; the smallest one takes what it
+#: needs.
+MEMORY_SHARE = 0.3
+#: Bytes that an engine takes beside its weights: onnxruntime, tokenizer and cached prompts. With
+#: redraft-1.5b in int8 the whole process takes 2.15 GB, 1.79 of them weights.
+BESIDE_WEIGHTS = 360_000_000
+#: Passes and their positions in a line, and in a next edit, whose region and typed tokens are read
+#: besides. On the machines of evals/LOG.md these give 69 ms for 69 and 142 for 142 (a line), 524 ms
+#: for 472 to 676 (a next edit).
+LINE_PASSES, LINE_POSITIONS = 3.3, 4
+EDIT_PASSES, EDIT_POSITIONS, EDIT_READ = 9.0, 9, 180
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The device and the variant of models: see :func:`~redraft.model.load.choose_device`."""
+
+    provider: str
+    variant: str
+    threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """The model that runs, and why."""
+
+    model: str
+    reason: str
+    advice: str = ""  # the command that gets a larger model, where one would suit this machine
+    is_stored: bool = False  # named by 'redraft model use'
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """The time that answers take, in milliseconds."""
+
+    line_ms: float
+    edit_ms: float
+    is_measured: bool  # with the model itself
+
+    def __str__(self) -> str:
+        how = "measured" if self.is_measured else f"predicted from {DEFAULT_MODEL}"
+        return f"a line takes {self.line_ms:.0f} ms, a next edit {self.edit_ms:.0f} ms ({how})"
+
+
+def usual_model(named: str) -> str:
+    """Return the model that a setting probably means, without a look at the machine."""
+    return named if named != AUTO else stored_model() or DEFAULT_MODEL
+
+
+def choose_model(
+    placement: Placement, failed: Mapping[str, str] = MappingProxyType({})
+) -> ModelChoice:
+    """Return the model that runs where the settings name none.
+
+    Args:
+        failed: why models do not run here, by name; they are not chosen.
+    """
+    if stored := stored_model():
+        return ModelChoice(stored, "chosen by 'redraft model use'", is_stored=True)
+    why_not, advice = "", ""
+    for name in OWN_MODELS[:-1]:
+        model = info(name)
+        fits, why = fit(model, placement)
+        if name in failed:
+            fits, why = False, failed[name]
+        if fits and is_here(model, placement.variant):
+            return ModelChoice(name, f"the largest that suits this machine: {why}")
+        if fits:
+            why = f"it suits this machine ({why}), and is not on it"
+            advice = f"redraft model pull {name}"
+        why_not = f"{name} does not run: {why}"
+    return ModelChoice(DEFAULT_MODEL, why_not, advice)
+
+
+def fit(model: ModelInfo, placement: Placement) -> tuple[bool, str]:
+    """Return whether a model is fast and small enough here, and the figures that say so."""
+    needed, there = memory_needed(model, placement.variant), memory_of(placement.provider)
+    if needed > MEMORY_SHARE * there:
+        return False, (
+            f"it takes {needed / 1e9:.1f} GB of memory, and {MEMORY_SHARE:.0%} of "
+            f"{there / 1e9:.1f} GB are the limit"
+        )
+    speed = speed_of(model, placement)
+    if speed is None:
+        return False, "this machine is measured when a model is loaded for the first time"
+    if speed.line_ms >= LINE_MS or speed.edit_ms >= EDIT_MS:
+        return False, f"{speed}; the limits are {LINE_MS:.0f} and {EDIT_MS:.0f} ms"
+    return True, str(speed)
+
+
+def memory_needed(model: ModelInfo, variant: str) -> int:
+    """Return the bytes of memory that an engine with this model takes, about."""
+    return expected_bytes(model.config, variant) + BESIDE_WEIGHTS
+
+
+def speed_of(model: ModelInfo, placement: Placement) -> Speed | None:
+    """Return how fast a model is here; None: neither it nor the smallest one was measured.
+
+    Measurements of a larger model count for a week, those of the smallest one until it is measured
+    again: so a larger model that was slow once gets another try.
+    """
+    notes = read_notes(calibration_file())
+
+    def noted(each: ModelInfo) -> Calibration | None:
+        return notes.get(calibration_key(each, placement.variant, placement.provider, threads))
+
+    threads = placement.threads
+    own = noted(model)
+    if own is not None and own.is_fresh(time.time()):
+        return _speed(own, 1.0, is_measured=True)
+    smallest = info(DEFAULT_MODEL)
+    found = noted(smallest)
+    if found is None:
+        return None
+    ratio = expected_bytes(model.config, "fp32") / expected_bytes(smallest.config, "fp32")
+    return _speed(found, ratio, is_measured=False)
+
+
+def _speed(found: Calibration, ratio: float, is_measured: bool) -> Speed | None:
+    """Return the speed of a model whose passes take ``ratio`` times as long as those measured."""
+    if found.prefill is None or found.passes is None:
+        return None
+    passes = PassPrices.measured(found.passes.widths)
+    line_ms = LINE_PASSES * passes.of(LINE_POSITIONS)
+    edit_ms = EDIT_PASSES * passes.of(EDIT_POSITIONS) + 1e3 * EDIT_READ * found.prefill.token_s
+    return Speed(ratio * line_ms, ratio * edit_ms, is_measured)
+
+
+# --- the stored name ------------------------------------------------------------------------------
+
+
+def _stored_file() -> Path:
+    return cache_dir() / "model-in-use"
+
+
+def stored_model() -> str:
+    """Return the name that 'redraft model use' stored, or ""."""
+    try:
+        return _stored_file().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def store_model(name: str, variant: str | None) -> None:
+    """Have ``name`` run from now on, in running engines too; :data:`AUTO` forgets the last name.
+
+    Raises:
+        UnknownModel: there is no model of this name.
+        WeightsError: it is not on this machine, or the name cannot be stored.
+    """
+    file = _stored_file()
+    if name == AUTO:
+        with explaining("delete", file):
+            file.unlink(missing_ok=True)
+        return
+    model = info(name)
+    check_here(model, variant or model.default_variant)
+    make_folder(file.parent)
+    write_atomically(file, f"{name}\n".encode())
+
+
+def check_here(model: ModelInfo, variant: str) -> None:
+    """Refuse a model that would have to be downloaded first.
+
+    Raises:
+        WeightsError: says how to get it.
+    """
+    if not is_here(model, variant):
+        raise WeightsError(
+            f"{model.name} is not on this machine in the format {variant}. Get it with 'redraft "
+            f"model pull {model.name}', or let Redraft choose with 'redraft model use {AUTO}'."
+        )
+
+
+def watch_choice(
+    chosen: ModelChoice, placement: Placement, failed: Mapping[str, str]
+) -> Callable[[], str]:
+    """Return a check whether another model is to run than ``chosen``; it returns why, or "".
+
+    It looks at the stored name and at the folders of Redraft's models, and chooses again only when
+    one of them has changed.
+    """
+    ready = [cache_dir() / "ready" / name / info(name).version for name in OWN_MODELS[:-1]]
+    watched = (_stored_file(), *ready)
+    seen = [*map(_changed_ns, watched)]
+
+    def check() -> str:
+        nonlocal seen
+        if (now := [*map(_changed_ns, watched)]) == seen:
+            return ""
+        seen = now
+        try:
+            found = choose_model(placement, failed)
+        except RedraftError:  # a folder that is being written
+            return ""
+        if found.model == chosen.model:
+            return ""
+        return f"{found.model} runs in the place of {chosen.model}"
+
+    return check
+
+
+def _changed_ns(path: Path) -> int:
+    """Return when a file or folder changed, nanoseconds; 0 where there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

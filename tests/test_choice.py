@@ -1,0 +1,256 @@
+"""The model that runs if no setting names one, and what changes it."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redraft.model import choice, load
+from redraft.model.calibrate import LASTS_S, calibration_file, calibration_key
+from redraft.model.choice import Placement, choose_model, store_model, stored_model
+from redraft.model.engine import Engine
+from redraft.model.errors import ModelNotReady, UnknownModel, WeightsError
+from redraft.model.predict import Loader, Model
+from redraft.model.runtime import machine
+from redraft.model.runtime.device import Device
+from redraft.model.weights.registry import info
+from redraft.server.commands.main import app
+from support.engines_of import ANSWER, REQUEST, make_model, ready, run
+from support.fake_backend import Script, ids
+from typer.testing import CliRunner
+
+platform.processor()  # starts a process the first time, which no fast test may
+
+HERE = Placement("CPU", "int8")
+SMALL, LARGE = "redraft-0.5b", "redraft-1.5b"
+GB = 1_000_000_000
+#: Milliseconds of a pass of redraft-0.5b: with 3.1 times as much the larger one is fast, or slow.
+FAST_MS, SLOW_MS = 10.0, 40.0
+
+
+@dataclass
+class Machine:
+    """A machine with the models that were pulled, its memory and its measurements."""
+
+    pulled: set[str] = field(default_factory=lambda: {SMALL})
+    memory: int = 16 * GB
+
+    def measured(self, name: str, pass_ms: float, age_s: float = 0.0) -> None:
+        """Note that a pass of up to 25 positions takes ``pass_ms`` with a model."""
+        file = calibration_file()
+        notes = json.loads(file.read_text()) if file.exists() else {}
+        times = {"widths": {"1": pass_ms, "25": pass_ms}, "masks_ms": 0, "mask_ms": 0}
+        notes[calibration_key(info(name), "int8", "CPU", None)] = {
+            "since_s": time.time() - age_s,
+            "prefill": {"token_s": pass_ms / 2e4, "growth_s": 0},
+            "starts": [times],
+        }
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(notes))
+
+
+@pytest.fixture
+def here(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    found = Machine()
+    monkeypatch.setattr(choice, "is_here", lambda model, variant: model.name in found.pulled)
+    monkeypatch.setattr(choice, "memory_of", lambda provider: found.memory)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pass_ms", "own_ms", "memory_gb", "chosen", "says"),
+    [
+        (FAST_MS, None, 16, LARGE, r"a line takes 10\d ms, a next edit .*predicted from"),
+        (FAST_MS, 31.0, 16, LARGE, "a line takes 102 ms, .*measured"),
+        (SLOW_MS, None, 16, SMALL, r"a line takes 41\d ms.*predicted.*limits are 250 and 800"),
+        (SLOW_MS, 31.0, 16, LARGE, "measured"),
+        (FAST_MS, 90.0, 16, SMALL, "a line takes 297 ms, .*measured.*limits"),
+        (FAST_MS, None, 7, SMALL, r"2\.2 GB of memory, and 30% of 7\.0 GB are the limit"),
+        (FAST_MS, None, 8, LARGE, "largest that suits"),
+        (None, None, 16, SMALL, "measured when a model is loaded for the first time"),
+    ],
+)
+def test_the_largest_model_that_is_fast_and_small_enough_runs(
+    here: Machine, pass_ms: float | None, own_ms: float | None, memory_gb: int, chosen: str,
+    says: str,
+) -> None:  # fmt: skip
+    here.memory = memory_gb * GB
+    here.pulled |= {LARGE}
+    for name, ms in ((SMALL, pass_ms), (LARGE, own_ms)):
+        if ms is not None:
+            here.measured(name, ms)
+    found = choose_model(HERE)
+    assert (found.model, found.advice) == (chosen, "")
+    assert re.search(says, found.reason), found.reason
+
+
+def test_a_model_that_was_not_pulled_is_named_and_never_chosen(here: Machine) -> None:
+    here.measured(SMALL, FAST_MS)
+    found = choose_model(HERE)
+    assert (found.model, found.advice) == (SMALL, f"redraft model pull {LARGE}")
+    assert re.search("it suits this machine .*and is not on it", found.reason)
+
+
+def test_a_larger_model_that_was_slow_gets_another_try_after_a_week(here: Machine) -> None:
+    here.pulled |= {LARGE}
+    here.measured(SMALL, FAST_MS, age_s=2 * LASTS_S)
+    here.measured(LARGE, 90.0, age_s=LASTS_S - 60)
+    assert choose_model(HERE).model == SMALL
+    here.measured(LARGE, 90.0, age_s=LASTS_S + 60)
+    assert choose_model(HERE).model == LARGE
+
+
+def test_the_memory_of_a_container_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = tuple(tmp_path / name for name in ("memory.max", "memory.limit_in_bytes"))
+    monkeypatch.setattr(machine, "CONTROL_GROUP_LIMITS", files)
+    whole = machine.memory_of("CPU")
+    files[0].write_text("max\n")
+    assert machine.memory_of("CPU") == whole
+    files[1].write_text("123456789\n")
+    assert machine.memory_of("CPU") == 123_456_789
+
+
+# --- the stored name ------------------------------------------------------------------------------
+
+
+def use(name: str) -> Any:
+    return CliRunner().invoke(app, ["model", "use", name])
+
+
+def test_a_model_in_use_goes_before_the_choice_and_auto_resets_it(here: Machine) -> None:
+    here.pulled |= {LARGE}
+    here.measured(SMALL, SLOW_MS)
+    done = use(LARGE)
+    assert done.exit_code == 0 and f"{LARGE} runs from the next request on" in done.output
+    assert (choose_model(HERE).model, choose_model(HERE).is_stored) == (LARGE, True)
+    assert f"{SMALL} runs" in use("auto").output
+    assert (stored_model(), choose_model(HERE).model) == ("", SMALL)
+
+
+def test_a_model_that_is_not_here_is_not_used_and_the_command_that_gets_it_is_named(
+    here: Machine,
+) -> None:
+    with pytest.raises(WeightsError, match=f"redraft model pull {LARGE}"):
+        store_model(LARGE, "int8")
+    with pytest.raises(UnknownModel):
+        store_model("nobody", "int8")
+    assert stored_model() == ""
+
+
+def test_a_setting_goes_before_the_model_in_use(
+    here: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDRAFT_MODEL", "mine")
+    assert "your configuration names mine" in use(SMALL).output
+    assert load.which_model("mine", None, None, None).model == "mine"
+    assert load.which_model("auto", None, None, None).model == SMALL
+
+
+# --- loading --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Loads:
+    """Loads that note how fast each model is, and what was loaded."""
+
+    here: Machine
+    pass_ms: dict[str, float]
+    broken: set[str] = field(default_factory=set)
+    names: list[str] = field(default_factory=list)
+
+    def __call__(self, name: str, device: Device, threads: int | None, report: object) -> Model:
+        self.names.append(name)
+        if name in self.broken:
+            raise WeightsError("not enough memory")
+        self.here.measured(name, self.pass_ms[name])
+        return replace(make_model(Script(ids(ANSWER))), name=name)
+
+
+@pytest.fixture
+def loads(here: Machine, monkeypatch: pytest.MonkeyPatch) -> Loads:
+    here.pulled |= {LARGE}
+    found = Loads(here, {SMALL: FAST_MS, LARGE: 31.0})
+    monkeypatch.setattr(load, "_load", found)
+    monkeypatch.setattr(load, "choose_device", lambda *_: Device("CPU", "int8"))
+    return found
+
+
+def loader() -> Loader:
+    return load.onnx_loader("auto", None, None, None)
+
+
+def quietly(*_: object) -> None:
+    """Ignore a report."""
+
+
+def test_the_first_load_measures_the_machine_and_the_larger_model_follows(loads: Loads) -> None:
+    assert loader()(quietly).name == LARGE
+    assert loads.names == [SMALL, LARGE]
+    assert loader()(quietly).name == LARGE
+    assert loads.names == [SMALL, LARGE, LARGE]
+
+
+def test_a_model_slower_than_predicted_is_reported_once_and_the_last_one_stays(
+    loads: Loads, caplog: pytest.LogCaptureFixture
+) -> None:
+    loads.pass_ms[LARGE] = 90.0
+    loads.here.measured(SMALL, FAST_MS)
+    loaded = loader()(quietly)
+    assert (loaded.name, loads.names) == (SMALL, [LARGE, SMALL])
+    assert "a line takes 297 ms" in loaded.notice and len(caplog.records) == 1
+    assert loader()(quietly).notice == ""
+    assert (loads.names[2:], len(caplog.records)) == ([SMALL], 1)
+
+
+def test_a_larger_model_that_cannot_be_loaded_gives_way(
+    loads: Loads, caplog: pytest.LogCaptureFixture
+) -> None:
+    loads.here.measured(SMALL, FAST_MS)
+    loads.broken = {LARGE}
+    loaded = loader()(quietly)
+    assert loaded.name == SMALL
+    assert "not enough memory" in loaded.notice and "not enough memory" in caplog.text
+    loads.broken = {LARGE, SMALL}
+    with pytest.raises(WeightsError, match="not enough memory"):
+        loader()(quietly)
+
+
+def test_a_model_in_use_that_has_gone_is_not_downloaded(loads: Loads) -> None:
+    store_model(LARGE, "int8")
+    loads.here.pulled.discard(LARGE)
+    with pytest.raises(WeightsError, match=f"redraft model pull {LARGE}.*model use auto"):
+        loader()(quietly)
+    assert loads.names == []
+
+
+def test_a_running_engine_changes_to_the_model_in_use(loads: Loads) -> None:
+    loads.pass_ms[SMALL] = SLOW_MS
+
+    async def work() -> None:
+        engine = Engine(loader(), "auto")
+        assert (await ready(engine)).model.startswith(SMALL)
+        assert (await engine.predict(REQUEST)).candidates
+        store_model(LARGE, "int8")
+        with pytest.raises(ModelNotReady, match=f"{LARGE} runs in the place of {SMALL}"):
+            await engine.predict(REQUEST)
+        assert (await ready(engine)).model.startswith(LARGE)
+        assert (await engine.predict(REQUEST)).candidates
+        await engine.close()
+
+    run(work())
+    assert loads.names == [SMALL, LARGE]
+
+
+def test_a_running_engine_takes_a_model_that_was_pulled(loads: Loads, cache: Path) -> None:
+    loads.here.pulled.discard(LARGE)
+    loaded = loader()(quietly)
+    assert (loaded.name, loaded.why_outdated()) == (SMALL, "")
+    loads.here.pulled.add(LARGE)
+    (cache / "ready" / LARGE / info(LARGE).version).mkdir(parents=True)
+    assert LARGE in loaded.why_outdated()
