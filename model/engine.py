@@ -13,7 +13,6 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from typing import Literal
@@ -137,7 +136,10 @@ class Engine:
             if self._closing:
                 raise _gone()
             if self._status.state != "ready":
-                self._demand_retry()
+                pause_s = min(RETRY_AFTER_S * 2 ** max(self._failures - 1, 0), RETRY_AT_MOST_S)
+                if self._status.state == "failed" and self._clock() - self._failed_s >= pause_s:
+                    self._retry = True
+                    self._changed.notify_all()
                 raise ModelNotReady(_not_ready(self._status))
             if not self._queue.add(job, self._clock()):
                 raise self._overloaded(f"{len(self._queue)} requests wait already, the limit.")
@@ -172,24 +174,6 @@ class Engine:
         """End the current pass; the lock is held."""
         if self._computing is not None:
             self._computing[1].interrupt(True)
-
-    @contextlib.contextmanager
-    def _being_computed(self, job: _Job, backend: Backend) -> Iterator[None]:
-        with self._changed:
-            self._computing = (job, backend)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._computing = None
-                backend.interrupt(False)
-
-    def _demand_retry(self) -> None:
-        """Load again if loading failed long enough ago."""
-        pause_s = min(RETRY_AFTER_S * 2 ** max(self._failures - 1, 0), RETRY_AT_MOST_S)
-        if self._status.state == "failed" and self._clock() - self._failed_s >= pause_s:
-            self._retry = True
-            self._changed.notify_all()
 
     def _work(self) -> None:
         """Run the worker thread: load, answer, load again if the files changed."""
@@ -231,7 +215,8 @@ class Engine:
 
         while True:
             with self._changed:
-                self._changed.wait_for(self._may_load)
+                while self._status.state == "failed" and not (self._retry or self._closing):
+                    self._changed.wait()
                 self._retry = False
             try:
                 report("loading", None, "")
@@ -239,28 +224,14 @@ class Engine:
             except Cancelled:
                 return None
             except Exception as error:
-                self._fail(error)
+                with self._changed:
+                    self._failed_s, self._failures = self._clock(), self._failures + 1
+                self._report("failed", None, _why_not_loaded(error))
                 continue
             with self._changed:
                 self._failures = 0
                 self._status = _status_of(model)
             return model
-
-    def _may_load(self) -> bool:
-        return self._closing or self._retry or self._status.state != "failed"
-
-    def _fail(self, error: Exception) -> None:
-        message = str(error)
-        if not isinstance(error, RedraftError):
-            log.error("Loading the model failed.", exc_info=error)
-            message = (
-                f"Loading the model failed unexpectedly ({type(error).__name__}: {error}). "
-                "Run 'redraft doctor', and report it if it stays."
-            )
-        with self._changed:
-            self._failed_s = self._clock()
-            self._failures += 1
-        self._report("failed", None, message)
 
     def _serve(self, model: Model) -> None:
         """Answer until the engine is closed, the files have changed or another model is to run."""
@@ -295,36 +266,41 @@ class Engine:
                 return True
             return self._clock() - begin > self._limit_s
 
+        with self._changed:
+            self._computing = (job, model.backend)
         try:
-            with self._being_computed(job, model.backend):
-                prediction = predict(
-                    model,
-                    job.request,
-                    self._clock,
-                    cancelled=is_over,
-                    on_step=job.on_step,
-                )
+            prediction = predict(model, job.request, self._clock, is_over, job.on_step)
         except Cancelled:
-            if not problem:  # received only if the engine, not the caller, ended it
-                job.resolve(_gone() if self._closing else self._took_too_long(begin))
+            if self._closing:  # received only if the engine, not the caller, ended it
+                job.resolve(_gone())
+            elif not problem:
+                job.resolve(
+                    PredictionTimeout(
+                        f"The prediction was given up after {self._clock() - begin:.0f} s, the "
+                        f"limit being {self._limit_s:g} s. Ask for less context or fewer tokens."
+                    )
+                )
         except RedraftError as error:
             job.resolve(error)
         except Exception as error:
             log.error("A prediction failed.", exc_info=error)
-            job.resolve(_failed(error))
+            job.resolve(
+                RedraftError(
+                    f"The prediction failed inside the engine ({type(error).__name__}: {error}). "
+                    "The engine goes on; report it if it happens again."
+                )
+            )
         else:
             self._mean_s += 0.2 * (self._clock() - begin - self._mean_s)
             stats, queue_ms = prediction.stats, (begin - job.queued_s) * 1e3
             total_ms = queue_ms + stats.total_ms
             stats = dataclasses.replace(stats, queue_ms=queue_ms, total_ms=total_ms)
             job.resolve(dataclasses.replace(prediction, stats=stats))
+        finally:
+            with self._changed:
+                self._computing = None
+                model.backend.interrupt(False)
         return problem
-
-    def _took_too_long(self, begin: float) -> PredictionTimeout:
-        return PredictionTimeout(
-            f"The prediction was given up after {self._clock() - begin:.0f} s, the limit being "
-            f"{self._limit_s:g} s. Ask for less context or fewer tokens."
-        )
 
 
 def _status_of(model: Model) -> ModelStatus:
@@ -347,10 +323,13 @@ def _gone() -> EngineGone:
     return EngineGone("The engine is being closed. Start it again to go on.")
 
 
-def _failed(error: Exception) -> RedraftError:
-    return RedraftError(
-        f"The prediction failed inside the engine ({type(error).__name__}: {error}). The engine "
-        "goes on; report it if it happens again."
+def _why_not_loaded(error: Exception) -> str:
+    if isinstance(error, RedraftError):
+        return str(error)
+    log.error("Loading the model failed.", exc_info=error)
+    return (
+        f"Loading the model failed unexpectedly ({type(error).__name__}: {error}). Run "
+        "'redraft doctor', and report it if it stays."
     )
 
 
