@@ -120,23 +120,20 @@ class RemotePredictor:
             raise self._gone(error) from error
 
     def _gone(self, error: Exception) -> EngineGone:
-        if isinstance(error, aiohttp.ClientConnectorError) and self._socket is None:
-            return EngineGone(self._unreachable(error))
+        """Return what to do where nothing listens at the address, or where it does not answer."""
         why = str(error) or type(error).__name__
-        return EngineGone(
-            f"The Redraft engine at {self.address} does not answer ({why}). "
-            "Check with 'redraft doctor' that it runs."
-        )
-
-    def _unreachable(self, error: aiohttp.ClientConnectorError) -> str:
-        """Return what to do where nothing listens at the address."""
+        advice = "Check with 'redraft doctor' that it runs."
+        if self._socket is not None or not isinstance(error, aiohttp.ClientConnectorError):
+            return EngineGone(
+                f"The Redraft engine at {self.address} does not answer ({why}). {advice}"
+            )
         where, cause = urlsplit(self._base), error.os_error
         is_os = (cause.errno or 0) > 0  # else of the name server
         why = os.strerror(cause.errno or 0) if is_os else cause.strerror or str(cause)
         advice = f"Check the address, and that 'redraft serve' runs on {where.hostname}."
         if where.hostname in ("127.0.0.1", "::1", "localhost"):
             advice = f"Start it: redraft serve --port {where.port or 80}"
-        return f"The Redraft server at {self.address} does not answer ({why}). {advice}"
+        return EngineGone(f"The Redraft server at {self.address} does not answer ({why}). {advice}")
 
 
 class _UnreadableError(Exception):

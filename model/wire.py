@@ -52,6 +52,7 @@ _NAMES: dict[type, str] = {
     Prediction: "prediction", CanvasState: "state", ModelStatus: "status",
 }  # fmt: skip
 
+_ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 #: Every error class by its code, whichever modules are imported.
 _ERRORS = {
     kind.code: kind
@@ -166,25 +167,18 @@ def from_json(data: object, kind: type[T]) -> T:
 
 def error_to_json(error: RedraftError) -> Json:
     """Return the OpenAI-style error object, with which every route of the server answers."""
+    message, status = str(error), error.http_status
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    named = isinstance(error, InvalidRequest) and message.startswith("'")  # with the field's name
     body: Json = {
-        "message": str(error),
-        "type": _error_type(error.http_status),
+        "message": message,
+        "type": _ERROR_TYPES.get(status, kind),
         "code": error.code,
-        "param": _field_in(str(error)) if isinstance(error, InvalidRequest) else None,
+        "param": message[1:].partition("'")[0] if named else None,
     }
     if isinstance(error, Overloaded):
         body["retry_after_s"] = error.retry_after_s
     return {"error": body}
-
-
-def _error_type(http_status: int) -> str:
-    names = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-    return names.get(http_status, "server_error" if http_status >= 500 else "invalid_request_error")
-
-
-def _field_in(message: str) -> str | None:
-    """Return the field that a message is about: it begins with its name in quotes."""
-    return message[1:].partition("'")[0] if message.startswith("'") else None
 
 
 def error_from_json(data: object) -> RedraftError:

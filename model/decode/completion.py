@@ -9,6 +9,7 @@ import codecs
 import math
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,11 +127,6 @@ class Completion:
     def last(self) -> int:
         """The last token known to be right, the prompt included."""
         return self.tokens[-1] if self.tokens else self.prompt_end
-
-    @property
-    def total(self) -> float:
-        """The log-probability of the tokens."""
-        return sum(math.log(max(p, 1e-30)) for p in self.p)
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -345,12 +341,10 @@ class Completion:
 
     def _tokens_up_to(self, cut: int | None) -> int:
         """Return how many tokens it takes to reach byte ``cut``; None: all."""
-        length = 0
-        for count, token in enumerate(self.tokens if cut is not None else (), start=1):
-            length += len(self.brief.vocab_bytes[token])
-            if cut is not None and length > cut:
-                return count
-        return len(self.tokens)
+        if cut is None:
+            return len(self.tokens)
+        ends = accumulate(len(self.brief.vocab_bytes[token]) for token in self.tokens)
+        return next((n for n, end in enumerate(ends, start=1) if end > cut), len(self.tokens))
 
 
 def placed(canvas: Seq[int | None], end: int) -> list[int]:

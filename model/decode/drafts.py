@@ -74,35 +74,27 @@ def continuation(source: IntArray, written: IntArray, text_ids: range) -> Copy:
         )  # [n - length, length]
         found = np.flatnonzero((places == written[-length:]).all(axis=1))
         if len(found):
-            at = _most_alike(source, written, found, length) + length
+            at, alike = _most_alike(source, written, found + length, length)
             draft = source[at : at + copied]
             marks = np.flatnonzero((draft < text_ids.start) | (draft >= text_ids.stop))
             text = draft[: marks[0]] if len(marks) else draft
-            return Copy(tuple(int(token) for token in text), _alike(source[:at], written))
+            return Copy(tuple(text.tolist()), alike)
     return Copy()
 
 
-def _most_alike(source: IntArray, written: IntArray, places: IntArray, length: int) -> int:
-    """Return the last of those ``places`` [k] in ``source`` with the most tokens alike before.
+def _most_alike(source: IntArray, written: IntArray, ends: IntArray, alike: int) -> tuple[int, int]:
+    """Return the last of ``ends`` [k] with the most tokens alike before it, and their number.
 
-    At each place, ``length`` tokens stand that end ``written``.
+    Before each place in ``source`` are the last ``alike`` tokens of ``written``. At most
+    MOST_EVIDENCE are compared.
     """
-    for further in range(1, MOST_EVIDENCE - length + 1):
-        if length + further > len(written):
+    while alike < min(MOST_EVIDENCE, len(written)):
+        inside = ends[ends > alike]
+        longer = inside[source[inside - alike - 1] == written[-alike - 1]]
+        if not len(longer):
             break
-        inside = places[places >= further]
-        alike = inside[source[inside - further] == written[-length - further]]
-        if not len(alike):
-            break
-        places = alike
-    return int(places[-1])
-
-
-def _alike(one: IntArray, other: IntArray) -> int:
-    """Return how many tokens at their ends agree, at most MOST_EVIDENCE."""
-    count = min(len(one), len(other), MOST_EVIDENCE)
-    differing = np.flatnonzero(one[len(one) - count :] != other[len(other) - count :])
-    return count - int(differing[-1]) - 1 if len(differing) else count
+        ends, alike = longer, alike + 1
+    return int(ends[-1]), alike
 
 
 class Odds:

@@ -164,15 +164,13 @@ class Drafter:
 
     def draft(self, out: Completion, passes: Passes) -> Drafts:
         """Return the draft of which most tokens are likely to be right, as far as it pays."""
-        drafts = surest(self._forced(out), surest(self.copies(out), self._guessed(out)))
+        copied = self._usable(out, self._copied(out))
+        drafts = surest(self._forced(out), surest(copied, self._guessed(out)))
         drafts_on_canvas = self._brief.config.has_canvases and self._brief.plan.drafts
         if len(drafts) > FREE or not drafts_on_canvas or out.allowed() is not None:
             return drafts
-        return self._worth(self._brief.odds.of_guesses("canvas", *canvas.guess(passes, out)))
-
-    def copies(self, out: Completion) -> Drafts:
-        """Return the tokens that followed the same ones elsewhere, as far as they pay."""
-        return self._worth(self._legal(out, self._copied(out)[: out.room()]))
+        guesses = self._brief.odds.of_guesses("canvas", *canvas.guess(passes, out))
+        return self._usable(out, guesses)
 
     def groups(self, out: Completion, drafts: Drafts) -> Groups:
         """Return behind which of the last token and ``drafts`` masks pay; without prices all."""
@@ -210,7 +208,7 @@ class Drafter:
         for count in range(1, len(self._guesses) + 1):
             guessed = self._guesses[:count]
             best = surest((*guessed, *self._copied(out, guessed)), best)
-        return self._worth(self._legal(out, best[: out.room()]))
+        return self._usable(out, best)
 
     def _copied(self, out: Completion, ahead: Drafts = ()) -> Drafts:
         """Return what followed elsewhere what is written, and ``ahead`` behind it."""
@@ -221,15 +219,14 @@ class Drafter:
         whole = np.concatenate([brief.source, np.asarray(written, np.int64)])
         return brief.odds.of_copy(continuation(whole, whole, brief.config.text_ids))
 
-    def _legal(self, out: Completion, drafts: Drafts) -> Drafts:
-        """Return ``drafts`` as far as the constraint allows them."""
-        constraint = self._brief.constraint
-        if constraint is None or out.allowed() is None:
-            return drafts
-        return drafts[: constraint.legal(out.tokens, [each.token for each in drafts])]
+    def _usable(self, out: Completion, drafts: Drafts) -> Drafts:
+        """Return the first of ``drafts`` that fit, that the constraint allows, and that pay.
 
-    def _worth(self, drafts: Drafts) -> Drafts:
-        """Return the first of ``drafts`` that pay; without prices all of them."""
+        Without prices all pay.
+        """
+        drafts, constraint = drafts[: out.room()], self._brief.constraint
+        if constraint is not None and out.allowed() is not None:
+            drafts = drafts[: constraint.legal(out.tokens, [each.token for each in drafts])]
         if self._prices is None:
             return drafts
         return drafts[: worth([each.chance for each in drafts], self._prices)]

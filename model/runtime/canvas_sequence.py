@@ -28,17 +28,14 @@ class CanvasSequence(OnnxSequence):
         """Read a canvas behind the cached tokens."""
         assert not len(behind), "these weights see nothing behind a canvas"
         self.settle()
-        read = self._with_masks(window)
+        config = self._graphs.config
+        read = window if config.logit_shift else np.append(window, config.mask_token)
         self._check_room(len(read))
         rows = np.arange(len(read) - len(window), len(read), dtype=np.int64)
-        outputs = room_for(len(window), self._graphs.config.vocab if logits else 0)
+        outputs = room_for(len(window), config.vocab if logits else 0)
         one = self._pass("denoise", outputs)
         one.run(read, len(self._tokens), rows, read[rows], outputs)
         return scores_of(outputs)
-
-    def _with_masks(self, window: IntArray) -> IntArray:
-        config = self._graphs.config
-        return window if config.logit_shift else np.append(window, config.mask_token)
 
 
 class DiffusionSequence(OnnxSequence):

@@ -35,15 +35,11 @@ class Device:
 Served = Callable[[str, str], str]
 
 
-def _the_usual(_provider: str, usual: str) -> str:
-    return usual
-
-
 def choose(
     provider: str = "auto",
     variant: str = "auto",
     config: ModelConfig = PLAIN,
-    served: Served = _the_usual,
+    served: Served = lambda _, usual: usual,
 ) -> Device:
     """Return the device to run on: by default CUDA where it works, else the CPU.
 
@@ -74,7 +70,12 @@ def choose(
         usual = _usual_variant(runtime, named)
         variant = served(named, usual) or usual
     check_runs(variant, named)
-    check_provider(runtime, named, variant, config)
+    if named != "CPU" and (problem := problem_of(runtime, named, variant, config)):
+        also = ", with the variant int8, q8 or q4" if variant in HALF else ""
+        raise InstallError(
+            f"The provider {named.lower()} cannot be used: {problem}. "
+            f"Choose the provider cpu{also}."
+        )
     return Device(named, variant)
 
 
@@ -94,20 +95,6 @@ def _usual_variant(runtime: ModuleType, provider: str) -> str:
     if provider == "CUDA":
         return "fp16"
     return "int8" if provider == "CPU" and int8_is_exact(runtime) else "q8"
-
-
-def check_provider(runtime: ModuleType, provider: str, variant: str, config: ModelConfig) -> None:
-    """Check that a provider computes the results of the CPU.
-
-    Raises:
-        InstallError: it does not load, or its results differ; the message says how far.
-    """
-    if provider != "CPU" and (problem := problem_of(runtime, provider, variant, config)):
-        also = ", with the variant int8, q8 or q4" if variant in HALF else ""
-        raise InstallError(
-            f"The provider {provider.lower()} cannot be used: {problem}. "
-            f"Choose the provider cpu{also}."
-        )
 
 
 def problem_of(runtime: ModuleType, provider: str, variant: str, config: ModelConfig) -> str:

@@ -46,7 +46,9 @@ class Pass:
 
     def __init__(self, graphs: Graphs, purpose: Purpose, buffer: Buffer) -> None:
         self._graphs, self._runtime = graphs, graphs.runtime
-        self._embedding, self._canvas = graphs.embedding, graphs.reads_masks(purpose)
+        # On a canvas masks have the embedding that it has learnt. In weights that never read
+        # causally it is in the table like that of any other token.
+        self._canvas = graphs.config.attention == "canvas" and purpose != "causal"
         self._form = form = graphs.form_for(purpose)
         self.ends_at_specials = False  # any special token is read as END
         self._binding = graphs.sessions[form].io_binding()
@@ -98,7 +100,7 @@ class Pass:
         if self._takes_masks:
             self.feed("mask_rows", np.arange(len(tokens) - masks, len(tokens), dtype=np.int64))
             self.feed("scored_masks", np.flatnonzero(rows >= len(tokens) - masks))
-        self.feed("embedded", self._embedding.rows(tokens, self._canvas))
+        self.feed("embedded", self._graphs.embedding.rows(tokens, self._canvas))
         self.feed("seqlens_k", np.array([total - 1], np.int32))
         self.feed("total", np.array(total, np.int32))
         self.feed("rows", rows)

@@ -137,13 +137,6 @@ class Graphs:
             )
         return form
 
-    def reads_masks(self, purpose: Purpose) -> bool:
-        """Return whether masks have the embedding that a canvas has learnt.
-
-        In weights that never read causally it is in the table like that of any other token.
-        """
-        return self.config.attention == "canvas" and purpose != "causal"
-
     def run(self, form: Form, binding: Any) -> None:
         """Run one pass over what is bound.
 
@@ -220,8 +213,16 @@ def open_session(runtime: Any, path: Path, provider: str, threads: int) -> Any:
             f"{provider} cannot be used: the installed onnxruntime has no such provider."
         )
     used = list(dict.fromkeys((names[provider], names["CPU"])))
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    # Threads that spin take the cores from the editor, and from each other: where another
+    # program held one of two cores, a pass took 93 ms with the default and 59 ms with this, which
+    # still bridges the gaps between two parallel operators.
+    options.add_session_config_entry("session.intra_op.spin_duration_us", str(SPIN_US))
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     try:
-        session = runtime.InferenceSession(str(path), _options(runtime, threads), providers=used)
+        session = runtime.InferenceSession(str(path), options, providers=used)
     except Exception as error:  # onnxruntime raises many kinds, none of them documented
         raise WeightsError(
             f"onnxruntime cannot load {path}: {error}. Run 'redraft model pull' again; if that "
@@ -233,15 +234,3 @@ def open_session(runtime: Any, path: Path, provider: str, threads: int) -> Any:
             "full. Close programs that use it, or choose the provider cpu with the variant int8."
         )
     return session
-
-
-def _options(runtime: Any, threads: int) -> Any:
-    options = runtime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = threads
-    # Threads that spin take the cores from the editor, and from each other: where another
-    # program held one of two cores, a pass took 93 ms with the default and 59 ms with this, which
-    # still bridges the gaps between two parallel operators.
-    options.add_session_config_entry("session.intra_op.spin_duration_us", str(SPIN_US))
-    options.add_session_config_entry("session.force_spinning_stop", "1")
-    return options

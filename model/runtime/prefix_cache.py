@@ -180,7 +180,8 @@ class PrefixCache:
         source, common = self._idle[chosen.index], held[chosen.index].common
         if chosen.copied:
             self._evict(needed, source)
-            if chosen.copied == "beside" and self._fits(needed):
+            sizes = self._sizes([*self._idle, *self._lent], needed)
+            if chosen.copied == "beside" and excess(sizes, self._budget_bytes) is None:
                 return self._backend.fork(source, common, needed)
             if needed > source.capacity:
                 fork = self._backend.fork(source, common, needed)
@@ -211,10 +212,6 @@ class PrefixCache:
 
     def _drop(self, sequence: Sequence) -> None:
         self._idle = [each for each in self._idle if each is not sequence]
-
-    def _fits(self, needed: int) -> bool:
-        sizes = self._sizes([*self._idle, *self._lent], needed)
-        return excess(sizes, self._budget_bytes) is None
 
     def _sizes(self, sequences: Seq[Sequence], needed: int = 0) -> list[int]:
         """Return the bytes of each, and of a further one of ``needed`` tokens unless that is 0."""
