@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -17,8 +18,9 @@ from redraft.model.prompts.tokenizer import MASK, Tokenizer
 from redraft.model.weights import combine, manifest, provide, registry
 from redraft.model.weights.adapter import load_adapter
 from redraft.model.weights.fetch import Progress, no_progress
-from support.models_on_disk import MASK_TOKEN, World, merged, sha, store
-from support.tiny_gguf import write_llama
+from safetensors.numpy import save_file
+from support.models_on_disk import LINEAR, MASK_TOKEN, RANK, World, merged, sha, store
+from support.tiny_gguf import HIDDEN, random, write_llama
 
 pytestmark = pytest.mark.usefixtures("spawn")
 
@@ -90,14 +92,46 @@ def test_the_base_alone_can_be_had(world: World) -> None:
     assert sha(path) == world.description["base"]["gguf_sha256"]
 
 
-def test_new_code_remakes(world: World, made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_number_remakes(
+    world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     provide.ensure("tiny")
-    real = provide.sha256_of
-    monkeypatch.setattr(
-        provide, "sha256_of", lambda path: "new" if path.name == "onnx_graph.py" else real(path)
-    )
+    monkeypatch.setattr(provide, "READY_VERSION", provide.READY_VERSION + 1)
     provide.ensure("tiny")
     assert len(made) == 2
+
+
+#: The start of the SHA-256 of the files of a tiny model in each variant.
+READY_FILES = {
+    "fp32": "1929a12e2a945b5d",
+    "q8": "6bc4f5fa69aa34e6",
+    "int8": "498e725656590a76",
+    "q4": "d6fb1948b9c99bf7",
+    "fp16": "dc1fd6ac8da099d7",
+    "q4f16": "d735312b4048d6ba",
+}
+
+
+@pytest.mark.parametrize("variant", READY_FILES)
+def test_other_files_have_another_number(
+    world: World, monkeypatch: pytest.MonkeyPatch, variant: str
+) -> None:
+    onnx = pytest.importorskip("onnx")
+    monkeypatch.setattr(combine, "write_graphs", REAL_WRITE_GRAPHS)
+    steps = {  # their products are exact, in whichever order they are added
+        f"{LINEAR}.lora_{side}": np.rint(4 * random(*shape)) / 4
+        for side, shape in (("a", (RANK, HIDDEN)), ("b", (HIDDEN, RANK)))
+    }
+    save_file(steps, world.adapter, metadata={"scale": "0.5"})
+    world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
+    folder = provide.ensure("tiny", variant)
+    found = hashlib.sha256((folder / "weights.bin").read_bytes())
+    for form in forms_of(world.config()):
+        graph = onnx.load(folder / f"{form}.onnx", load_external_data=False).graph
+        found.update(graph.SerializeToString(deterministic=True))
+    assert found.hexdigest()[:16] == READY_FILES[variant], (
+        "Ready folders have other files than before: raise READY_VERSION, and note the new sums."
+    )
 
 
 def test_a_damaged_base_is_fetched_again(world: World) -> None:
