@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from redraft.model.edits.hunks import line_changes, lines_of
 from redraft.model.records import Diagnostic, RecentEdit
 from redraft.model.rules.diagnostics import undefined_name
-from redraft.model.rules.namesakes import class_around
+from redraft.model.rules.renames import class_around
 from redraft.model.text.common import common_ends
 from redraft.model.text.lines import NO_TYPES, defines, is_comment
 from redraft.model.text.syntax import language_of

@@ -1,8 +1,8 @@
-"""Cuts an edit into changes of one origin each, so that one key takes one change.
+"""Edits cut into parts of one origin each, so that one key accepts one change.
 
-The origin of a changed line is the set of recent renames that it carries on, those of one word in
-several spellings being one. Neighbouring lines of
-one origin stay together, and so does all that carries on no rename: the model wrote it as one.
+The origin of a changed line is the set of recent renames that it continues; renames of one word in
+several spellings count as one. Neighbouring lines of one origin stay together, and so do all lines
+that continue no rename.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from ..text.common import common_ends
+from ..text.names import changed_words
 from .edit import Edit
 
-_ROOT = 4  # characters that tell what a rename is about, whatever the spelling
-_PIECE = re.compile(r"\w+|\s+|[^\w\s]")
+_ROOT = 4  # leading characters by which the spellings of a word are recognised
 
-Rename = tuple[str, str]  # the name that was, and the one that is
+Rename = tuple[str, str]  # the old and the new name
 
 
 def swapped(old: str, new: str) -> tuple[Rename, ...]:
-    """Which words of a line gave way to which: what steps of one chain have in common."""
+    """Return the words of a line that changed, with those in their place.
+
+    Steps of one chain have them in common.
+    """
     one, two = (re.findall(r"\w+|[^\w\s]", text) for text in (old, new))
     matcher = SequenceMatcher(None, one, two, autojunk=False)
     return tuple(
@@ -34,12 +37,10 @@ def swapped(old: str, new: str) -> tuple[Rename, ...]:
     )
 
 
-def swaps(old: str, new: str) -> Iterator[tuple[str, str, int]]:
-    """Pieces of a line that give way to others, each with its 0-based column in the old line."""
-    a, b = _PIECE.findall(old), _PIECE.findall(new)
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        if tag == "replace":
-            yield "".join(a[i1:i2]), "".join(b[j1:j2]), len("".join(a[:i1]))
+def swaps(old: str, new: str) -> list[tuple[str, str, int]]:
+    """Return the words of a line that became others, each with its 0-based column in ``old``."""
+    changes = changed_words(old, new)
+    return [(old[at:end], word, at) for at, end, word in changes if end > at and word]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class _Part:
 
 
 def one_origin_each(edit: Edit, renames: frozenset[Rename], cursor: int) -> list[Edit]:
-    """Return the edit, or its parts by origin: what lies at and below the cursor first.
+    """Return the edit, or its parts by origin, those at and below the cursor first.
 
     Args:
         renames: that recent edits made.
@@ -87,8 +88,8 @@ def _parts(old: Sequence[str], new: Sequence[str], renames: frozenset[Rename]) -
             for at, made in enumerate(new[j1:j2], i1):
                 yield _Part(at, at + 1, (made,), _origin(old[at], made, renames))
         elif tag != "equal":
-            gone, come = "\n".join(old[i1:i2]), "\n".join(new[j1:j2])
-            yield _Part(i1, i2, tuple(new[j1:j2]), _origin(gone, come, renames))
+            old_text, new_text = "\n".join(old[i1:i2]), "\n".join(new[j1:j2])
+            yield _Part(i1, i2, tuple(new[j1:j2]), _origin(old_text, new_text, renames))
 
 
 def _origin(old: str, new: str, renames: frozenset[Rename]) -> frozenset[Rename]:
@@ -97,8 +98,10 @@ def _origin(old: str, new: str, renames: frozenset[Rename]) -> frozenset[Rename]
 
 
 def root_of(rename: Rename) -> Rename:
-    """Return the beginnings of the parts that differ, which are the same for ``entries`` and
-    ``MAX_ENTRY_AGE`` where both became records."""
+    """Return the beginnings of the parts that differ, in lower case.
+
+    They are the same for ``entries`` and ``MAX_ENTRY_AGE`` where both became records.
+    """
     old, new = rename
     head, tail = common_ends(old, new)
     return old[head : len(old) - tail].lower()[:_ROOT], new[head : len(new) - tail].lower()[:_ROOT]
@@ -112,8 +115,7 @@ def _cut(text: str, start: int, old: Sequence[str], group: Sequence[_Part]) -> E
         lines += [*old[at : part.first], *part.new]
         at = part.last
     first = start + sum(len(line) + 1 for line in old[: group[0].first])
-    gone = old[group[0].first : at]
-    end = first + sum(len(line) + 1 for line in gone)
+    end = first + sum(len(line) + 1 for line in old[group[0].first : at])
     made = "".join(f"{line}\n" for line in lines)
     if end > len(text):  # the last line has no end of its own
         end, made = len(text), made[:-1]

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from ..edits.edit import Edit, LineChange
 from ..edits.syntax_errors import added_errors, tree_of
 from ..records import RecentEdit, Task
-from ..rules.namesakes import namesake
-from ..rules.renames import RenameScopes
+from ..rules.renames import RenameScopes, namesake
 from ..text.common import common_ends
 from ..text.scopes import Bindings
 from ..text.syntax import parse
@@ -276,7 +275,7 @@ def reaches_too_far(
     """Refuse an edit that carries a recent one on to another binding or class of the same name.
 
     Args:
-        definers: paths of the files that define a name; see :mod:`..rules.namesakes`.
+        definers: paths of the files that define a name; see :func:`~..rules.renames.namesake`.
     """
     name = RenameScopes(edits, edit.text, path, language).leaked(edit)
     if name:

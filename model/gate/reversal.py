@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from difflib import SequenceMatcher
 from itertools import accumulate
 
 from ..edits.edit import Edit, LineChange
 from ..edits.hunks import hunks_of
 from ..text.common import common_ends
+from ..text.names import changed_words
 
 _SHORTEST_BACK = 4  # characters put back that are no accident, such as a bracket would be
 
-_PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 _MOST_CHARS = 2_000  # of lines that became others: comparing more takes milliseconds
 _SLIDE = 80  # characters by which one change may stand at another place: ", a" and "a, "
 
@@ -112,20 +110,10 @@ def _steps(edit: Edit) -> Iterator[Edit]:
     starts = [*accumulate((len(line) + 1 for line in lines), initial=low)]
     for hunk in hunks_of(lines, made.split("\n")):
         at = starts[hunk.first]
-        for start, end, words in _words_changed(_joined(hunk.old), _joined(hunk.new)):
+        old, new = _joined(hunk.old), _joined(hunk.new)
+        is_long = max(len(old), len(new)) > _MOST_CHARS
+        for start, end, words in [(0, len(old), new)] if is_long else changed_words(old, new):
             yield Edit(edit.text, at + start, at + end, words)
-
-
-def _words_changed(old: str, new: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the ranges [start, end) of ``old`` that change, and the text that replaces each."""
-    if max(len(old), len(new)) > _MOST_CHARS:
-        yield 0, len(old), new
-        return
-    a, b = _PIECE.findall(old), _PIECE.findall(new)
-    starts = [*accumulate(map(len, a), initial=0)]
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        if tag != "equal":
-            yield starts[i1], starts[i2], "".join(b[j1:j2])
 
 
 def _do_the_same(one: Edit, other: Edit) -> bool:

@@ -98,8 +98,8 @@ def _meant(message: str, name: str, pairs: Sequence[Pair], lines: Sequence[str])
     if meant is not None:
         yield meant[1]
         return
-    for pair in pairs:
-        one, two = words(pair.old), words(pair.new)
+    for old, new in pairs:
+        one, two = words(old), words(new)
         if len(one) == len(two) and name in one and two[one.index(name)] != name:
             yield two[one.index(name)]
             return

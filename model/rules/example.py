@@ -5,18 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import accumulate
 
-from ..edits.edit import Edit
+from ..edits.edit import Edit, LineChange
+from ..edits.hunks import line_changes, lines_of
 from ..records import RecentEdit
-from ..text.common import common_ends
-from .patterns import MOST_CHARS, changes_in, paired
 
 NAME = re.compile(r"[^\W\d]\w*")
 
 #: Edits read, the newest first; and pairs of lines of all together.
 MOST_EDITS, MOST_PAIRS = 6, 48
+#: Lines of an edit at most; a larger one is not repeated, and takes long to compare.
+MOST_LINES = 200
+MOST_CHARS = 500  # of a line
+
+Pair = tuple[str, str]  # a line, and the one that it became
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +33,6 @@ class RuleEdit:
     lines: tuple[str, ...]
     family: str  # of the rule
     chance: float  # that exactly this is the next edit
-    age: int = 0  # of the edit that it follows: 0 is the newest
-    evidence: int = 0  # 0 … 3: how much speaks for it, as the rule counts
     name: str = ""  # that it imports
 
     @property
@@ -55,60 +58,39 @@ def _line_starts(text: str) -> tuple[int, ...]:
     return (0, *accumulate(len(line) + 1 for line in text.split("\n")))
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A line that became another."""
+def changes_in(diff: str) -> Iterator[tuple[LineChange, list[str]]]:
+    """Yield each change of a hunk, and the lines of the whole hunk as they are after it."""
+    lines = lines_of(diff)[:MOST_LINES]
+    after = [text for sign, text in lines if sign != "-"]
+    return ((change, after) for change in line_changes(lines))
 
-    old: str
-    new: str
-    age: int  # of its edit: 0 is the newest
 
-    @property
-    def entry(self) -> tuple[str, str]:
-        """Return the text that changed and the text that it became.
-
-        Text put into a list begins behind a bracket, a comma or a bar if it may: of ``f(int a)``
-        and ``f(int b, int a)`` it is ``int b, `` and not ``b, int ``.
-        """
-        head, tail = common_ends(self.old, self.new)
-        before = self.old[:head]
-        old, new = (line[head : len(line) - tail] for line in (self.old, self.new))
-        if old:
-            return old, new
-        for by in range(len(new)):
-            end = new[len(new) - by :]
-            if not before.endswith(end):
-                continue
-            if before[: len(before) - by].rstrip()[-1:] in ("(", ",", "[", "{", "|"):
-                return old, end + new[: len(new) - by]
-        return old, new
+def paired(change: LineChange) -> list[Pair]:
+    """Return the pairs of lines of which one became the other."""
+    old, new = change.old, change.new
+    if len(old) == len(new):
+        return [pair for pair in zip(old, new, strict=True) if pair[0] != pair[1]]
+    pairs: list[Pair] = []
+    stripped = [line.strip() for line in old], [line.strip() for line in new]
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, *stripped, autojunk=False).get_opcodes():
+        if tag == "replace" and i2 - i1 == j2 - j1:
+            pairs += zip(old[i1:i2], new[j1:j2], strict=True)
+    return pairs
 
 
 def pairs_of(edits: Sequence[RecentEdit]) -> list[Pair]:
     """Return the lines that ``edits``, oldest first, changed into others, the newest edit first."""
-    pairs = [
-        Pair(old, new, age)
-        for age, edit in enumerate(reversed(edits[-MOST_EDITS:]))
-        for change in changes_in(edit.diff)
-        for old, new in paired(change.old, change.new)
-        if max(len(old), len(new)) <= MOST_CHARS
-    ]
-    return pairs[:MOST_PAIRS]
+    changes = (
+        change for edit in reversed(edits[-MOST_EDITS:]) for change, _ in changes_in(edit.diff)
+    )
+    pairs = (pair for change in changes for pair in paired(change))
+    return [pair for pair in pairs if max(map(len, pair)) <= MOST_CHARS][:MOST_PAIRS]
 
 
 def written_lines(edits: Sequence[RecentEdit]) -> frozenset[str]:
     """Return the lines that ``edits`` wrote, without the spaces around them."""
-    return frozenset(
-        line.strip()
-        for edit in edits[-MOST_EDITS:]
-        for change in changes_in(edit.diff)
-        for line in change.new
-    )
-
-
-def readable(lines: Sequence[str], first: int, last: int) -> Iterator[int]:
-    """Return the lines of [first, last) that are not too long to be read."""
-    return (at for at in range(first, last) if len(lines[at]) <= MOST_CHARS)
+    changes = (change for edit in edits[-MOST_EDITS:] for change, _ in changes_in(edit.diff))
+    return frozenset(line.strip() for change in changes for line in change.new)
 
 
 def words(text: str) -> list[str]:

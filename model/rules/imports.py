@@ -18,7 +18,7 @@ from ..records import STANDARD, Importable
 from ..text.code_queries import IMPORT_LANGUAGES, Form, Import, imports_of
 from ..text.scopes import Bindings
 from ..text.syntax import SCRIPTS, Syntax, parsed, reparsed
-from .example import NAME, RuleEdit, readable
+from .example import MOST_CHARS, NAME, RuleEdit
 from .import_places import NODE, head_of, kind_of, place_of, plain
 
 #: Names that the language server looks up in the workspace, at most; and names checked in all.
@@ -119,7 +119,9 @@ def _undefined(
     Each has its uses: the character before the name, or a space, and the text behind it.
     """
     lines = syntax.text.split("\n")
-    rows = {row for row in readable(lines, 0, len(lines)) if lines[row].strip() in written}
+    rows = {
+        row for row, line in enumerate(lines) if len(line) <= MOST_CHARS and line.strip() in written
+    }
     names = dict.fromkeys(
         name for row in sorted(rows) for name in NAME.findall(lines[row]) if is_wanted(name)
     )

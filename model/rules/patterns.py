@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
-from ..edits.hunks import line_changes, lines_of
+from ..edits.edit import LineChange
 from ..records import RecentEdit
 from ..text.common import common_ends
 from ..text.lines import is_comment
-from ..text.names import whole_name
+from ..text.names import PIECE, changed_words, whole_name
 from ..text.syntax import language_of
+from .example import MOST_CHARS, NAME, changes_in, paired
 
 #: Pieces of unchanged text that must agree on both sides, most first: the more, the likelier.
 CONTEXTS = (6, 3, 2, 1)
@@ -26,14 +26,9 @@ ONE_SIDED = 2
 TELLING = 3
 #: Lines that are inserted between others again, at most.
 MOST_INSERTED = 6
-#: Of an edit, at most; a larger one is not repeated, and takes long to compare.
-MOST_LINES = 200
-MOST_CHARS = 500  # of a line
 #: Rules of lines, the newest first.
 MOST_RULES = 64
 
-_PIECE = re.compile(r"\w+|\s+|[^\w\s]")
-_NAME = re.compile(r"[^\W\d]\w*")
 _NEW_NAME = re.compile(r"[\w.:$]+(?:\(\))?")
 
 
@@ -85,72 +80,34 @@ def learn(edits: Sequence[RecentEdit]) -> tuple[list[LineRule], list[BlockRule]]
     put: set[str] = set()  # lines written anywhere: lines deleted elsewhere may have moved there
     for age, edit in enumerate(reversed(edits)):
         language = language_of(edit.path) or ""
-        for change in changes_in(edit.diff):
-            pairs = paired(change.old, change.new)[: max(0, MOST_RULES - len(lines))]
+        for change, around in changes_in(edit.diff):
+            pairs = paired(change)[: max(0, MOST_RULES - len(lines))]
             made = [learn_line(*pair, age, language) for pair in pairs]
             left = [_without(rule, undone) for rule in made]
             lines += [rule for rule in left if rule.swaps]
             undone |= {(swap.new, swap.old) for rule in made for swap in rule.swaps if swap.rename}
             written = [rule.new for rule in blocks if not rule.insertion]
-            fresh = [*_block_rules(change, age)]
+            fresh = [*_block_rules(change, around, age)]
             blocks += [rule for rule in fresh if rule.insertion or rule.old not in written]
             put |= {line.strip() for line in change.new}
     return lines, [rule for rule in blocks if rule.new or not {*map(str.strip, rule.old)} <= put]
-
-
-# --- diffs --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class LinesChanged:
-    """A run of lines that became another."""
-
-    old: list[str]
-    new: list[str]
-    above: list[str]  # the unchanged line there, if any
-    below: list[str]
-    around: list[str]  # the lines of the whole hunk as they are after it
-    first: int  # where among these the new lines begin
-
-
-def changes_in(diff: str) -> Iterator[LinesChanged]:
-    """Yield each run of removed and added lines of the body of a hunk."""
-    lines = lines_of(diff)[:MOST_LINES]
-    left = [text for sign, text in lines if sign != "-"]
-    for span in line_changes(lines):
-        above, below = left[: span.first][-1:], left[span.end :][:1]
-        yield LinesChanged([*span.old], [*span.new], above, below, left, span.first)
-
-
-def paired(old: list[str], new: list[str]) -> list[tuple[str, str]]:
-    """Return the pairs of lines of which one became the other."""
-    if len(old) == len(new):
-        return [(a, b) for a, b in zip(old, new, strict=True) if a != b]
-    pairs: list[tuple[str, str]] = []
-    stripped = [line.strip() for line in old], [line.strip() for line in new]
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, *stripped, autojunk=False).get_opcodes():
-        if tag == "replace" and i2 - i1 == j2 - j1:
-            pairs += zip(old[i1:i2], new[j1:j2], strict=True)
-    return pairs
 
 
 def learn_line(old: str, new: str, age: int, language: str) -> LineRule:
     """Return the rule that turns ``old`` into ``new``; without swaps if little stays."""
     if max(len(old), len(new)) > MOST_CHARS:
         return LineRule((), age)
-    a, b = _PIECE.findall(old), _PIECE.findall(new)
-    prose = is_comment(old, language)
-    swaps = []
-    stays = False
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        gone, come = "".join(a[i1:i2]), "".join(b[j1:j2])
-        if tag == "equal":
-            stays = stays or bool(gone.strip())
-        elif gone.strip() or come.strip():
-            rename = _is_rename(gone, come, b, prose)
-            left, right = tuple(a[:i1][-CONTEXTS[0] :]), tuple(a[i2 : i2 + CONTEXTS[0]])
-            swaps.append(Swap(left, gone, come, right, rename))
-    if not stays and not all(swap.rename for swap in swaps):
+    prose, pieces = is_comment(old, language), PIECE.findall(new)
+    swaps, stays, at = list[Swap](), "", 0
+    for start, end, come in changed_words(old, new):
+        gone, stays, at = old[start:end], stays + old[at:start], end
+        if gone.strip() or come.strip():
+            left = PIECE.findall(old[:start])[-CONTEXTS[0] :]
+            right = PIECE.findall(old[end:])[: CONTEXTS[0]]
+            is_rename = _is_rename(gone, come, pieces, prose)
+            swaps.append(Swap(tuple(left), gone, come, tuple(right), is_rename))
+    stays += old[at:]
+    if not stays.strip() and not all(swap.rename for swap in swaps):
         return LineRule((), age)
     return LineRule(tuple(swaps), age)
 
@@ -159,7 +116,7 @@ def _is_rename(old: str, new: str, result: list[str], prose: bool) -> bool:
     """Return whether a name became another one. A plain word of a comment is no name."""
     if prose and old.isalpha() and old.islower():
         return False
-    names = len(old) >= TELLING and _NAME.fullmatch(old) and _NEW_NAME.fullmatch(new)
+    names = len(old) >= TELLING and NAME.fullmatch(old) and _NEW_NAME.fullmatch(new)
     return bool(names) and old not in result
 
 
@@ -169,20 +126,20 @@ def _without(rule: LineRule, undone: set[tuple[str, str]]) -> LineRule:
     return LineRule(left, rule.age)
 
 
-def _block_rules(change: LinesChanged, age: int) -> Iterator[BlockRule]:
-    above, below = change.above, change.below
+def _block_rules(change: LineChange, around: Sequence[str], age: int) -> Iterator[BlockRule]:
     if change.old:
         if _tells(change.old):
             yield BlockRule(dedent(change.old), dedent(change.new), age)
         return
-    between = above + below
+    above, below = around[: change.first][-1:], around[change.end :][:1]
+    between = [*above, *below]
     if len(change.new) <= MOST_INSERTED and len(between) == 2 and all(map(str.strip, between)):
         yield BlockRule(dedent(between), dedent([*above, *change.new, *below]), age, insertion=True)
 
 
 def _tells(lines: Sequence[str]) -> bool:
     """Return whether lines are more than a bracket or a short word, which stand everywhere."""
-    return sum(len(name) for line in lines for name in _NAME.findall(line)) > TELLING
+    return sum(len(name) for line in lines for name in NAME.findall(line)) > TELLING
 
 
 # --- application --------------------------------------------------------------------------------
@@ -239,7 +196,7 @@ def _between(swap: Swap, line: str, count: int) -> str | None:
     if begins:
         left = left.lstrip()
         old, new = (old, new) if left else (old.lstrip(), new.lstrip())
-    if not _NAME.search(left + old + right):
+    if not NAME.search(left + old + right):
         return None
     return _replaced(line, left, old, new, right, begins, ends)
 

@@ -5,9 +5,7 @@ The model scores them beside the edits that it writes.
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -16,25 +14,20 @@ from ..edits.origins import swapped
 from ..edits.syntax_errors import added_errors
 from ..records import EditRequest
 from ..text.code_queries import prose_rows
+from ..text.common import common_ends
 from ..text.lines import defines, defines_function
 from ..text.syntax import language_of
 from .diagnostics import find_fixes
 from .example import Pair, RuleEdit, pairs_of, written_lines
 from .imports import find_imports
-from .namesakes import namesake
-from .renames import RenameScopes, find_variants
+from .renames import RenameScopes, namesake
 from .repeats import MOST_LINES, find_repeats
 
-#: A logistic regression over :func:`_features`, fitted to the variants found at 6,000 moments of
-#: training commits and to which of them were the next edit to the letter.
-_VARIANT = (-1.44, 0.67, -0.72, 0.84, -0.58, -1.72, -1.28, 0.34, 1.77)
-#: A variant that is less likely than this is not worth the model's time.
-_LEAST_VARIANT = 0.05
+#: Edits less likely than this are not worth the model's time.
+LEAST_CHANCE = 0.03
 #: So many proposals, the likeliest, must add no syntax errors: at 4,000 moments of training commits
 #: 174 proposals added some, of which 1 was right. Later ones are hardly ever used.
 MOST_CHECKED = 16
-#: Variants at most: a name that stands everywhere says little about any place.
-_MOST_VARIANTS = 60
 #: Functions that are never asynchronous, and a function that is named as a keyword.
 _NEVER_ASYNC = re.compile(r"\b__init__\b|\bconstructor\s*\(|\b[gs]et\s+\w+\s*\(")
 _AWAIT_DEFINED = re.compile(r"\b(?:def|function|fn)\s+await\b")
@@ -56,10 +49,8 @@ def propose(
     cursor = text.count("\n", 0, request.cursor)
     scopes = RenameScopes(edits, text, request.path, language) if request.path else None
     pairs = pairs_of(edits)
-    repeats = find_repeats(edits, lines, first, last, cursor, scopes)
     found: list[RuleEdit] = [
-        *repeats,
-        *_variants(pairs, lines, first, last, cursor, len(repeats)),
+        *find_repeats(edits, lines, first, last, cursor, scopes),
         *find_imports(
             text,
             language,
@@ -84,6 +75,7 @@ def propose(
             and not namesake(one.in_text(text), edits, request.path)
         ]
     steps = _in_order_of_chains(kept, lines, cursor, prose_rows(text, language) if kept else set())
+    steps = [one for one in steps if one.chance >= LEAST_CHANCE]
     steps.sort(key=lambda one: (-one.chance, one.first))
     return list(islice(_without_errors(steps, text, language), most))
 
@@ -111,14 +103,15 @@ def _in_order_of_chains(
     chains: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for at, one in enumerate(found):
         if one.last - one.first == len(one.lines):
-            old = "\n".join(lines[one.first : one.last])
-            chains.setdefault(swapped(old, "\n".join(one.lines)), []).append(at)
-    for words, chain in chains.items():
-        if not words or not all(old and new for old, new in words):
+            changed = zip(lines[one.first : one.last], one.lines, strict=True)
+            words = dict.fromkeys(pair for line in changed for pair in swapped(*line))
+            chains.setdefault(tuple(words), []).append(at)
+    for pairs, chain in chains.items():
+        if not pairs or not all(old and new for old, new in pairs):
             continue  # insertions and deletions depend on the text around them
         keys = {
             at: min(
-                (row in prose, *place_key(lines[row], words[0][0], row, cursor))
+                (row in prose, *place_key(lines[row], pairs[0][0], row, cursor))
                 for row in range(found[at].first, found[at].last)
             )
             for at in chain
@@ -135,65 +128,6 @@ def _without_errors(steps: Sequence[RuleEdit], text: str, language: str) -> Iter
     for at, one in enumerate(steps):
         if at >= MOST_CHECKED or not added_errors(one.in_text(text), "", language):
             yield one
-
-
-# --- variants of renamed names ------------------------------------------------------------------
-
-
-def _variants(
-    pairs: Sequence[Pair], lines: Sequence[str], first: int, last: int, cursor: int, others: int
-) -> list[RuleEdit]:
-    """Return variants of renamed names, each with its chance."""
-    found = {one.key: one for one in find_variants(pairs, lines, first, last, _MOST_VARIANTS)}
-    for run in _runs([*found.values()]):
-        found[run.key] = run
-    all_ = [*found.values()]
-    likely = (replace(one, chance=_odds(one, all_, cursor, others)) for one in all_)
-    return [one for one in likely if one.chance >= _LEAST_VARIANT]
-
-
-def _runs(found: Sequence[RuleEdit]) -> Iterator[RuleEdit]:
-    """Yield neighbouring lines that change alike as one edit, with the best find of each line."""
-    best: dict[int, RuleEdit] = {}
-    for one in found:
-        known = best.get(one.first)
-        if known is None or one.evidence > known.evidence:
-            best[one.first] = one
-    run: list[RuleEdit] = []
-    for at in [*sorted(best), -1]:
-        if run and at == run[-1].last:
-            run.append(best[at])
-            continue
-        if len(run) > 1:
-            lines = tuple(line for one in run for line in one.lines)
-            age, evidence = min(one.age for one in run), max(one.evidence for one in run)
-            yield replace(run[0], last=run[-1].last, lines=lines, age=age, evidence=evidence)
-        run = [best[at]] if at >= 0 else []
-
-
-def _odds(one: RuleEdit, all_: Sequence[RuleEdit], cursor: int, others: int) -> float:
-    """Return the chance that a variant is the next edit."""
-    values = _features(one, all_, cursor, others)
-    log_odds = sum(weight * value for weight, value in zip(_VARIANT, values, strict=True))
-    return 1 / (1 + math.exp(-log_odds))
-
-
-def _features(
-    one: RuleEdit, all_: Sequence[RuleEdit], cursor: int, others: int
-) -> tuple[float, ...]:
-    """Return the features that the odds of a variant depend on."""
-    places = Counter(each.first for each in all_)
-    return (
-        1.0,
-        float(one.evidence),
-        float(min(one.age, 4)),
-        float(one.first >= cursor),
-        math.log1p(abs(one.first - cursor)),
-        math.log(len(places)),
-        math.log(places[one.first]),
-        math.log1p(others),
-        float(one.last - one.first > 1),
-    )
 
 
 # --- edits that cannot stand where they are -----------------------------------------------------
@@ -216,14 +150,31 @@ def _is_misplaced(one: RuleEdit, pairs: Sequence[Pair], lines: Sequence[str]) ->
 def _declares_in_call(pairs: Sequence[Pair], old: str, new: str) -> bool:
     if defines_function(old):
         return False
-    for pair in pairs:
-        removed, added = pair.entry
-        argument = added.strip().strip(",").strip()
-        if removed.strip() or not defines_function(pair.new) or not re.search(r"\W", argument):
+    for before, after in pairs:
+        argument = _inserted(before, after).strip().strip(",").strip()
+        if not defines_function(after) or not re.search(r"\W", argument):
             continue
         if new.count(argument) > old.count(argument) and "(" not in argument:
             return True
     return False
+
+
+def _inserted(old: str, new: str) -> str:
+    """Return what a line got more; "" if something else went.
+
+    Text put into a list begins behind a bracket, a comma or a bar if it may: of ``f(int a)`` and
+    ``f(int b, int a)`` it is ``int b, `` and not ``b, int ``.
+    """
+    head, tail = common_ends(old, new)
+    if old[head : len(old) - tail].strip():
+        return ""
+    before, text = new[:head], new[head : len(new) - tail]
+    for by in range(len(text)):
+        end = text[len(text) - by :]
+        is_shifted = before.endswith(end)
+        if is_shifted and before[: head - by].rstrip()[-1:] in ("(", ",", "[", "{", "|"):
+            return end + text[: len(text) - by]
+    return text
 
 
 def _breaks_async(old: str, new: str) -> bool:

@@ -1,4 +1,4 @@
-"""Renames of the recent edits: where they stop, and which other names follow them.
+"""Bounds of recent edits: other bindings and classes of the same name, which they do not reach.
 
 A parameter that was renamed in one function is not the parameter of another one. Names are looked
 up by syntax tree (:mod:`..text.scopes`); in a language without one every place is allowed.
@@ -7,9 +7,8 @@ up by syntax tree (:mod:`..text.scopes`); in a language without one every place 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import accumulate
 from pathlib import PurePosixPath
@@ -18,12 +17,11 @@ from ..edits.edit import Edit
 from ..edits.origins import Rename, swaps
 from ..edits.recent_changes import is_same_file
 from ..records import RecentEdit
-from ..text.common import common_ends
 from ..text.names import whole_name
 from ..text.scopes import LANGUAGES, Bindings, Occurrence
 from ..text.syntax import Syntax, language_of, parsed
-from .example import Pair, RuleEdit, readable, words
-from .patterns import changes_in, learn_line, paired
+from .example import NAME, changes_in, paired
+from .patterns import learn_line
 
 _CONSTRUCTORS = ("__init__", "__new__", "constructor")
 
@@ -234,9 +232,9 @@ def renames_of(edits: Sequence[RecentEdit]) -> frozenset[Rename]:
 
 def _renamed_by(edit: RecentEdit) -> Iterator[_Renamed]:
     language = language_of(edit.path) or ""
-    for change in changes_in(edit.diff):
+    for change, _ in changes_in(edit.diff):
         rows = {line: at for at, line in enumerate(change.new)}
-        for old, new in paired(change.old, change.new):
+        for old, new in paired(change):
             near = edit.line + change.first + rows.get(new, 0)
             for swap in learn_line(old, new, 0, language).swaps:
                 if swap.rename:
@@ -254,84 +252,65 @@ def _names_file(source: str, path: str) -> bool:
     return not parts or parts[-1] in names or bool(names.intersection(parts))
 
 
-# --- variants -----------------------------------------------------------------------------------
+# --- classes of the same name -----------------------------------------------------------------
 
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+#: The header of a class. By lines and patterns, because only hunks of other files are known.
+_HEADER = re.compile(
+    r"\s*(?:(?:export|default|pub(?:lic)?|private|protected|internal|static|final|abstract|sealed"
+    r"|data|declare|type)\s+)*(?:class|struct|interface|record|trait|enum|type)\s+([^\W\d]\w*)"
+)
+_GO_TYPE = re.compile(r"type\s+([^\W\d]\w*)\s+(?:struct|interface)\b")
 
 
-def find_variants(
-    pairs: Sequence[Pair], lines: Sequence[str], first: int, last: int, most: int
-) -> Iterator[RuleEdit]:
-    """Yield edits of other names with the renamed part, in every spelling, without their chances.
+def namesake(
+    edit: Edit,
+    edits: Sequence[RecentEdit],
+    path: str,
+    definers: Callable[[str], Collection[str]] = lambda _: (),
+) -> str:
+    """Return the class that would get lines that its namesake got in another file, "" if none.
 
-    If ``user_id`` became ``account_id``, then ``UserId``, ``get_user_ids``, ``"user-id"`` and
-    ``USER`` follow.
+    Args:
+        edits: recent ones, oldest first.
+        path: of the document.
+        definers: paths of the files that define a name, for hunks that do not show the class.
     """
-    count, known = 0, set[Rename]()
-    for pair in pairs:
-        for old, new in _changed_names(pair):
-            parts = changed_parts(old, new)
-            if parts is None or (new, old) in known or (old, new) in known:
+    start, end, new = edit.whole_lines()
+    come = _members(new.split("\n")) - _members(edit.text[start:end].split("\n"))
+    above = edit.text[:start].split("\n")[:-1]
+    here = class_around(above, _depth(new)) if come else ""
+    if not here:
+        return ""
+    for other in edits:
+        if is_same_file(other.path, path):
+            continue
+        for change, around in changes_in(other.diff):
+            if change.old or come.isdisjoint(_members(change.new)):
                 continue
-            known.add((old, new))
-            table = dict(
-                zip(reversed(spellings(parts[0])), reversed(spellings(parts[1])), strict=True)
-            )
-            pattern = _any_of(table)
-            for at in readable(lines, first, last):
-                line = lines[at]
-                made = pattern.sub(lambda found, table=table: table[found[0]], line)  # type: ignore[misc]
-                if made != line and new not in words(line):
-                    evidence = 2 if old in words(line) else 1
-                    yield RuleEdit(at, at + 1, (made,), "variant", 0.0, pair.age, evidence)
-                    count += 1
-                    if count > most:
-                        return
+            there = class_around(around[: change.first], _depth("\n".join(change.new)))
+            if there == here or (not there and other.path in definers(here)):
+                return here
+    return ""
 
 
-def changed_parts(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the parts of one name that became others, without those that both begin and end with.
+def class_around(above: Sequence[str], depth: int) -> str:
+    """Return the class in whose body a line below the lines ``above`` stands, "" if none.
 
-    None: a name only grew or shrank, or the parts are too short.
+    Args:
+        depth: characters of indentation of the line.
     """
-    one, two = parts_of(old), parts_of(new)
-    head, tail = common_ends(one, two)
-    before, after = one[head : len(one) - tail], two[head : len(two) - tail]
-    return (before, after) if after and sum(map(len, before)) >= 3 else None
+    for line in reversed(above):
+        if line.strip() and len(line) - len(line.lstrip()) < depth:
+            header = _GO_TYPE.match(line) or _HEADER.match(line)
+            return header[1] if header is not None else ""
+    return ""
 
 
-def parts_of(name: str) -> tuple[str, ...]:
-    """Return the parts of a name in lower case: of ``HTTPServer_id2`` http, server, id and 2."""
-    return tuple(part.lower() for part in _PART.findall(name))
+def _members(lines: Sequence[str]) -> set[str]:
+    """Return the first name of each line: the member that a line of a class declares."""
+    return {found[0] for line in lines if (found := NAME.search(line))}
 
 
-def spellings(parts: Sequence[str]) -> tuple[str, ...]:
-    """Return each way to write a name of these parts, in the same order for every name."""
-    title = [part.capitalize() for part in parts]
-    return (
-        "_".join(parts),
-        "_".join(parts).upper(),
-        "-".join(parts),
-        parts[0] + "".join(title[1:]),
-        "".join(title),
-        " ".join(parts),
-    )
-
-
-def _changed_names(pair: Pair) -> Iterator[Rename]:
-    """Yield the names that changed in a line, each with the new one."""
-    one, two = words(pair.old), words(pair.new)
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, one, two, autojunk=False).get_opcodes():
-        if tag == "replace" and i2 - i1 == j2 - j1:
-            yield from zip(one[i1:i2], two[j1:j2], strict=True)
-
-
-def _any_of(names: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of parts of names, the longest first.
-
-    A part ends where another begins: "user" stands in "userName", "use" does not stand in "user".
-    """
-    longest = sorted(names, key=len, reverse=True)
-    before = ("[a-z]" if each[0].islower() else "[A-Z]" for each in longest)
-    pairs = zip(before, longest, strict=True)
-    return re.compile("|".join(rf"(?<!{one}){re.escape(each)}(?![a-z])" for one, each in pairs))
+def _depth(text: str) -> int:
+    lines = (line for line in text.split("\n") if line.strip())
+    return min((len(line) - len(line.lstrip()) for line in lines), default=0)

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from ..edits.origins import Rename, root_of, swapped
 from ..records import RecentEdit
-from .example import RuleEdit
+from .example import MOST_CHARS, RuleEdit
 from .patterns import (
     CONTEXTS,
-    MOST_CHARS,
     BlockRule,
     LineRule,
     apply_to_block,
@@ -27,8 +26,8 @@ from .renames import RenameScopes
 
 #: Lines looked at, at most.
 MOST_LINES = 400
-#: Repeats less likely than this are not worth a look.
-LEAST_CHANCE = 0.03
+#: Repeats that are returned, at most: a text that stands everywhere says little about any place.
+MOST_REPEATS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +72,7 @@ def find_repeats(
         RuleEdit(one.first, one.last, one.lines, "repeat", _chance(one, all_, cursor))
         for one in all_
     ]
-    likely = (one for one in found if one.chance >= LEAST_CHANCE)
-    return sorted(likely, key=lambda one: (-one.chance, one.first))
+    return sorted(found, key=lambda one: (-one.chance, one.first))[:MOST_REPEATS]
 
 
 def _of_line(

@@ -1,9 +1,14 @@
-"""Whole names in a text of any language."""
+"""Names and words in a text of any language."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import SequenceMatcher
+from itertools import accumulate
+
+#: Words, white space, and single signs.
+PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 def is_word(char: str) -> bool:
@@ -27,3 +32,15 @@ def places_of(name: str, text: str) -> Iterator[int]:
         if not (is_word(text[at - 1 : at] if at else "") or is_word(text[end : end + 1])):
             yield at
         at = text.find(name, end)
+
+
+def changed_words(old: str, new: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the ranges [start, end) of ``old`` that change, and the text that replaces each.
+
+    Words and runs of white space change as a whole.
+    """
+    a, b = PIECE.findall(old), PIECE.findall(new)
+    starts = [*accumulate(map(len, a), initial=0)]
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield starts[i1], starts[i2], "".join(b[j1:j2])
