@@ -19,12 +19,12 @@ from redraft.model.release import RELEASE
 
 from .context.client_context import ClientContext
 from .context.workspace import saved_text
-from .editor.documents import Documents
-from .editor.paths import shown_path
+from .documents import Documents
 from .outcomes import Settled
+from .paths import shown_path
 from .protocol.status import ModelWatch, Notify, StatusLine
 from .recording.folder import Recordings
-from .recording.learning import Learning
+from .recording.own_gate import Learning
 from .recording.recorder import Recorder, Workplace
 from .schedule import Lane
 from .session.decisions import Ask

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from redraft.model.edits.edit import Edit
 from redraft.model.records import EditRequest, Prediction, Task
 
-from .editor.documents import Splice
+from .documents import Splice
 from .suggestion import Suggestion
 
 #: Results kept, those without a suggestion included.

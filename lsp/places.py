@@ -17,11 +17,11 @@ from redraft.model.rules.imports import find_imports
 from redraft.model.rules.propose import place_key
 from redraft.model.rules.renames import RenameScopes
 from redraft.model.text.code_queries import prose_rows
+from redraft.model.text.imported_files import family_of
 from redraft.model.text.lines import defines, defines_function
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
-from .context.imports import family_of
 from .session.touched_names import REPORTED, Grown, Touched
 
 #: What a place counts in another file, next to one in the same; and where that file has a

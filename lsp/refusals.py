@@ -18,8 +18,8 @@ from redraft.model.memo import Memo
 from redraft.model.text.common import common_ends
 from redraft.model.text.cursor import line_after, line_before
 
-from .context.secret_texts import secret_in
-from .editor.paths import end_of
+from .paths import end_of
+from .secret_files import secret_in
 from .session.questions import Query
 from .settings import LspSettings
 
@@ -31,7 +31,7 @@ def missing_word(just_done: Sequence[LineChange], query: Query) -> str:
     as ``f()`` is without an argument, or in a language that is not known.
 
     Args:
-        just_done: as of :meth:`..editor.history.History.just_done`.
+        just_done: as of :meth:`..history.History.just_done`.
     """
     if not just_done or len(just_done[0].old) != 1 or len(just_done[0].new) != 1:
         return ""

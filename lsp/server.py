@@ -24,8 +24,8 @@ from redraft.model.records import Predictor
 from redraft.model.release import RELEASE
 
 from .client import NAME, Client
-from .editor.documents import Document
-from .editor.paths import shown_path
+from .documents import Document
+from .paths import shown_path
 from .protocol import messages, reports, results
 from .protocol.jsonrpc import RedraftProtocol
 from .protocol.messages import at

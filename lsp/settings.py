@@ -97,7 +97,7 @@ class LspSettings(BaseModel):
     #: Denoising effort: speed against care.
     quality: Quality = "medium"
     #: Files never read by the model, besides those that hold a private key or consist of access
-    #: tokens (:mod:`redraft.lsp.context.secret_texts`). Entries of the user are added to this list.
+    #: tokens (:mod:`redraft.lsp.secret_files`). Entries of the user are added to this list.
     secret_globs: tuple[str, ...] = SECRET_GLOBS
     #: Characters of the largest file that gets suggestions: each costs a copy and a hash of it.
     max_file_chars: int = Field(default=2_000_000, ge=1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from redraft.lsp.context.client_context import ClientContext
 from redraft.lsp.context.excerpts import Diagnostic
-from redraft.lsp.editor.documents import Document
+from redraft.lsp.documents import Document
 from redraft.lsp.session.questions import Query
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.hunks import apply_history, hunks_of

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from redraft.lsp.context.definitions import Definition, definitions, definitions_by_keyword
 from redraft.lsp.context.excerpts import Diagnostic, Piece
 from redraft.lsp.context.gather import Context, Gathered, OpenFile, View
-from redraft.lsp.context.imports import imported, is_meant
 from redraft.model.prompts.tokenizer import REGION
 from redraft.model.records import EditRequest, RecentEdit, Task
 from redraft.model.text.common import common_head
+from redraft.model.text.definitions import Definition, definitions, definitions_by_keyword
+from redraft.model.text.imported_files import imported, is_meant
 from redraft.model.text.syntax import LANGUAGES, parse
 from support.definitions import SAMPLES
 from support.shop import CART, FILES, MAIN, indexer_of, put, view

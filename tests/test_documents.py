@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.lsp.editor.documents import ContentChange, Document, Documents, Extent
-from redraft.lsp.editor.positions import Position, Range
+from redraft.lsp.documents import ContentChange, Document, Documents, Extent
+from redraft.lsp.positions import Position, Range
 from redraft.model.errors import InvalidRequest
 
 URI = "untitled:Untitled-1"

@@ -14,7 +14,7 @@ from redraft.evals.benchmarks.judged_model import PLANS
 from redraft.evals.benchmarks.next_edit import EditAsking, ask_for, changed_lines, episode
 from redraft.evals.figures.samples import CommitChange, fingerprint, in_turn, read_changes
 from redraft.evals.sandbox.sandbox import run_program
-from redraft.lsp.editor.history import SHOWN_EDITS
+from redraft.lsp.history import SHOWN_EDITS
 from redraft.model.edits.hunks import recent_edit
 from redraft.model.errors import SettingsError
 from redraft.model.prompts.redraft3 import window

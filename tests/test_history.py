@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.lsp.editor import history_hunks as hunks_module
-from redraft.lsp.editor.documents import ContentChange
-from redraft.lsp.editor.history import MAX_AGE_S, MAX_CHARACTERS, MAX_EDITS, SHOWN_EDITS
-from redraft.lsp.editor.positions import Position, Range
+from redraft.lsp import history_hunks as hunks_module
+from redraft.lsp.documents import ContentChange
+from redraft.lsp.history import MAX_AGE_S, MAX_CHARACTERS, MAX_EDITS, SHOWN_EDITS
+from redraft.lsp.positions import Position, Range
 from redraft.model.edits.edit import LineChange as CommitHunk
 from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
 from redraft.model.training.commits import FileChange

@@ -16,13 +16,13 @@ from pathlib import Path
 from struct import pack
 
 import pytest
-from redraft.lsp.context import reading, workspace
+from redraft.lsp.context import files, workspace
 from redraft.lsp.context.client_context import ClientContext
+from redraft.lsp.context.files import Unreadable, read_file
+from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import Indexer, fill
-from redraft.lsp.context.reading import Unreadable, read_file
-from redraft.lsp.context.symbol_index import Index
 from redraft.lsp.context.workspace import MOST_BYTES, find_files, read_code
-from redraft.lsp.recording.git_moves import has_moved
+from redraft.lsp.recording.sources import has_moved
 from redraft.lsp.settings import LspSettings
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="such files are made on POSIX alone")
@@ -95,7 +95,7 @@ hostile = pytest.mark.parametrize("make", HOSTILE, ids=lambda each: each.__name_
 @pytest.fixture(params=["stepwise", "by path"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of opening a file: here, and where folders cannot be held open."""
-    monkeypatch.setattr(reading, "_STEPWISE", request.param == "stepwise")
+    monkeypatch.setattr(files, "_STEPWISE", request.param == "stepwise")
 
 
 @pytest.fixture
@@ -237,15 +237,15 @@ def test_the_number_of_patterns_is_bounded(
 
 #: Modules that look at the disk because a folder was opened, and how they may.
 READERS = (
-    *("context/workspace.py", "context/indexer.py", "context/symbol_index.py"),
-    *("context/gather.py", "context/imports.py", "context/excerpts.py", "context/git.py"),
-    *("context/secret_texts.py", "recording/git_moves.py", "session/client_context.py"),
+    *("context/workspace.py", "context/indexer.py", "context/index.py", "context/gather.py"),
+    *("context/excerpts.py", "context/git.py", "secret_files.py", "recording/sources.py"),
+    "context/client_context.py",
 )
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_files_of_a_folder_are_opened_by_one_function(name: str) -> None:
-    source = (Path(reading.__file__).parents[1] / name).read_text(encoding="utf-8")
+    source = (Path(files.__file__).parents[1] / name).read_text(encoding="utf-8")
     assert not re.findall(r"\bopen\(|\.read_text\(|\.read_bytes\(|os\.open\b", source)
 
 

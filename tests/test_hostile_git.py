@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from redraft.evals.recordings.from_git import Wanted, import_git
 from redraft.lsp.context import git
+from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import fill
-from redraft.lsp.context.symbol_index import Index
-from redraft.lsp.recording.git_moves import has_moved
+from redraft.lsp.recording.sources import has_moved
 from redraft.model.errors import InstallError, RedraftError
 from support.tree import PACKAGES, ROOT, modules
 

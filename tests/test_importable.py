@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from redraft.lsp.context.importable import Asker, Importer
+from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import fill
-from redraft.lsp.context.symbol_index import Index
 from redraft.model.records import Importable
 from redraft.model.text.syntax import language_of
 from support.lsp import lsp_client

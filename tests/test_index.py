@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from redraft.lsp.context.index import Index, make_entry
 from redraft.lsp.context.indexer import Indexer, fill, within
-from redraft.lsp.context.symbol_index import Index, make_entry
 from redraft.lsp.context.workspace import MOST_BYTES, find_files, read_code
 from redraft.lsp.refusals import refuse_file
 from redraft.lsp.settings import LspSettings
@@ -169,7 +169,7 @@ def test_texts_are_given_up_for_memory_and_missed_then() -> None:
 @pytest.mark.usefixtures("spawn")
 def test_every_process_knows_a_file_by_the_same_numbers() -> None:
     code = (
-        "from redraft.lsp.context.symbol_index import make_entry;"
+        "from redraft.lsp.context.index import make_entry;"
         "words = ' '.join(f'word_{n}' for n in range(6000));"
         "entry = make_entry('a.py', 'python', f'def area(r): pass\\n# {words}\\n', (1, 1));"
         "print(entry.names.hex(), entry.words.hex())"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.lsp.editor.documents import Document
+from redraft.lsp.documents import Document
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.questions import Query
 from redraft.model.gate.reasons import Abstain

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from redraft.lsp.editor.documents import Document
+from redraft.lsp.documents import Document
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.next_edits import AFTER_EDIT_S
 from redraft.lsp.session.other_places import MOST_PLACES

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.editor.documents import ContentChange, Document
+from redraft.lsp.documents import ContentChange, Document
 from redraft.lsp.memory import Rejections
 from redraft.lsp.suggestion import Suggestion
 from redraft.model.edits.edit import LineChange

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from redraft.lsp.editor.documents import Document
+from redraft.lsp.documents import Document
 from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.session.next_edits import AFTER_EDIT_S, LIFETIME_S
 from redraft.model.gate.reasons import Abstain

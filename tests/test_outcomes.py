@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from redraft.evals.recordings.shown_and_outcome import Shown, read_outcomes
 from redraft.lsp.outcomes import Outcome, Settled
-from redraft.lsp.recording import events as answers
-from redraft.lsp.recording import events as entries
+from redraft.lsp.recording import format as answers
+from redraft.lsp.recording import format as entries
 from redraft.lsp.recording.recorder import PREFETCHED
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.questions import Query

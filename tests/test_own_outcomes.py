@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from redraft.evals.gate.own_outcomes import RecordedMoments, label_shown, read_own
-from redraft.lsp.editor.documents import ContentChange
-from redraft.lsp.editor.positions import Position, Range
+from redraft.lsp.documents import ContentChange
 from redraft.lsp.outcomes import Outcome, Settled
+from redraft.lsp.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
-from redraft.lsp.recording.learning import EVERY, OUTDATED, Learning
+from redraft.lsp.recording.own_gate import EVERY, OUTDATED, Learning
 from redraft.lsp.session.decisions import Ask, Show
 from redraft.lsp.session.questions import Query
 from redraft.lsp.suggestion import Suggestion

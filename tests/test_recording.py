@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from redraft.evals.recordings.format import Focused, SelectionChanged
 from redraft.evals.recordings.streams import read_stream
-from redraft.lsp.editor.documents import ContentChange, Document
-from redraft.lsp.editor.positions import Position, Range, units
-from redraft.lsp.recording.events import header as header_entry
-from redraft.lsp.recording.events import line_of
+from redraft.lsp.documents import ContentChange, Document
+from redraft.lsp.positions import Position, Range, units
 from redraft.lsp.recording.folder import FolderLimits, RecordingFile, Recordings, recording_name
+from redraft.lsp.recording.format import header as header_entry
+from redraft.lsp.recording.format import line_of
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import SettingsError
 from support.recordings import changes_in, replayed

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from redraft.lsp.context.client_context import ClientContext
+from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import fill
-from redraft.lsp.context.secret_texts import secret_in
-from redraft.lsp.context.symbol_index import Index
-from redraft.lsp.editor.documents import Document
+from redraft.lsp.documents import Document
 from redraft.lsp.refusals import refuse_file
+from redraft.lsp.secret_files import secret_in
 from redraft.lsp.session.decisions import Ask
 from redraft.lsp.settings import LspSettings, updated
 from redraft.model.gate.reasons import Abstain

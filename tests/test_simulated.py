@@ -16,7 +16,7 @@ from redraft.evals.recordings.format import Closed, Encountered, SelectionChange
 from redraft.evals.recordings.from_git import Imported, Wanted, import_git
 from redraft.evals.recordings.simulated import Simulation, plan_of
 from redraft.evals.recordings.streams import coalesce, read_stream
-from redraft.lsp.recording.events import header, line_of
+from redraft.lsp.recording.format import header, line_of
 from redraft.model.errors import SettingsError
 from support.training_sources import write_lines
 

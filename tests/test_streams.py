@@ -12,8 +12,8 @@ import pytest
 from redraft.evals.recordings.documents import StreamDocuments, content_changes
 from redraft.evals.recordings.format import Changed, FetchStarted, Note, SetContent, Stream
 from redraft.evals.recordings.streams import coalesce, read_stream
-from redraft.lsp.editor.documents import Document
-from redraft.lsp.recording import events as entries
+from redraft.lsp.documents import Document
+from redraft.lsp.recording import format as entries
 from redraft.model.errors import InvalidRequest
 
 FOREIGN = Path(__file__).parent / "samples" / "foreign.recording.json"

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from redraft.lsp.client import Client
-from redraft.lsp.editor.documents import ContentChange
-from redraft.lsp.editor.history import PAUSE_S
-from redraft.lsp.editor.positions import Position, Range
+from redraft.lsp.documents import ContentChange
+from redraft.lsp.history import PAUSE_S
+from redraft.lsp.positions import Position, Range
 from redraft.lsp.server import HANDLERS
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.hunks import joined

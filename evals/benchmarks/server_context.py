@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from redraft.lsp.context.client_context import ClientContext
 from redraft.lsp.context.excerpts import PieceKind
 from redraft.lsp.context.gather import KINDS as PIECES
-from redraft.lsp.editor.documents import Documents
+from redraft.lsp.documents import Documents
 from redraft.lsp.session.questions import PlainContext, Query, next_edit
 from redraft.lsp.settings import LspSettings
 from redraft.model.records import EditRequest, Prediction, RecentEdit

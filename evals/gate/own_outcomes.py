@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from redraft.lsp.editor.positions import index_at
-from redraft.lsp.recording.events import ANSWER, DECISION, DRAWN, OUTCOME
+from redraft.lsp.positions import index_at
+from redraft.lsp.recording.format import ANSWER, DECISION, DRAWN, OUTCOME
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import RedraftError
 from redraft.model.gate.decide import verdict

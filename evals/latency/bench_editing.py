@@ -19,8 +19,8 @@ from typing import Literal
 
 from redraft.lsp.context.client_context import ClientContext
 from redraft.lsp.context.gather import BUDGET
-from redraft.lsp.editor.documents import Documents
-from redraft.lsp.editor.positions import Position
+from redraft.lsp.documents import Documents
+from redraft.lsp.positions import Position
 from redraft.lsp.protocol.messages import changed
 from redraft.lsp.session.decisions import Ask
 from redraft.lsp.session.door import Session

@@ -31,7 +31,7 @@ from typing import Any
 import psutil
 from redraft.evals.latency.bench_editing import keystroke_overhead
 from redraft.lsp.context import git
-from redraft.lsp.context.reading import Unreadable, read_file
+from redraft.lsp.context.files import Unreadable, read_file
 from redraft.model.calibrate import measure_passes
 from redraft.model.decode.completion import AUTOREGRESSIVE, Plan
 from redraft.model.decode.recent import RecentAnswers

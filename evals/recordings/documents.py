@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from redraft.lsp.editor.documents import ContentChange, split_lines
-from redraft.lsp.editor.positions import Position, Range, index_at, units
+from redraft.lsp.documents import ContentChange, split_lines
+from redraft.lsp.positions import Position, Range, index_at, units
 from redraft.model.errors import InvalidRequest
 
 from .format import (

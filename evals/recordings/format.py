@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from redraft.lsp.recording.events import ChangeSource
+from redraft.lsp.recording.format import ChangeSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from typing import IO, Any
 
 import zstandard
 from redraft.lsp.context import git
-from redraft.lsp.context.secret_texts import secret_in
 from redraft.lsp.context.workspace import MOST_BYTES, is_made
-from redraft.lsp.recording.events import header, line_of
+from redraft.lsp.recording.format import header, line_of
 from redraft.lsp.refusals import refuse_file
+from redraft.lsp.secret_files import secret_in
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import SettingsError
 from redraft.model.text.syntax import language_of

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from redraft.lsp.recording.events import ACCEPTED_REASON, CHANGE_REASON, FETCH, FORMAT, ChangeSource
+from redraft.lsp.recording.format import ACCEPTED_REASON, CHANGE_REASON, FETCH, FORMAT, ChangeSource
 from redraft.model.errors import InvalidRequest
 
 from .format import (

@@ -2,7 +2,7 @@
 
 One :class:`Shown` for each suggestion that a client was given: what, how sure the model was and in
 what respects, and what became of it. A gate learns from these. Reads our own events of a recording
-(``Redraft.…``, see :mod:`redraft.lsp.recording.events`); other recorders tell nothing of the kind.
+(``Redraft.…``, see :mod:`redraft.lsp.recording.format`); other recorders tell nothing of the kind.
 Pure but for reading files; knows nothing of replays, which only suppose what people would do.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from redraft.lsp.recording.events import ANSWER, DECISION, DRAWN, OUTCOME
+from redraft.lsp.recording.format import ANSWER, DECISION, DRAWN, OUTCOME
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Confidence
 

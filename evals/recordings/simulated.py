@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from redraft.lsp.editor.positions import units
-from redraft.lsp.recording import events as entries
-from redraft.lsp.recording.events import Entry
+from redraft.lsp.positions import units
+from redraft.lsp.recording import format as entries
+from redraft.lsp.recording.format import Entry
 from redraft.model.edits.edit import LineChange
 from redraft.model.edits.hunks import shift_of
 from redraft.model.text.common import common_ends

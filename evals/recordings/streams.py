@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from redraft.lsp.editor.documents import Document
-from redraft.lsp.editor.history import History
-from redraft.lsp.recording.git_moves import source_of
+from redraft.lsp.documents import Document
+from redraft.lsp.history import History
+from redraft.lsp.recording.sources import source_of
 
 from .documents import StreamDocuments, content_changes
 from .format import Changed, Event, RestoreContent, SetContent, Stream

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from redraft.lsp.client import Client
-from redraft.lsp.editor.documents import ContentChange
-from redraft.lsp.editor.positions import Range, units
+from redraft.lsp.documents import ContentChange
+from redraft.lsp.positions import Range, units
 from redraft.lsp.protocol.messages import Asked
 from redraft.lsp.server import HANDLERS
 from redraft.lsp.settings import LspSettings

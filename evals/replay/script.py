@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.lsp.editor.positions import index_at, without_surrogates
+from redraft.lsp.positions import index_at, without_surrogates
 from redraft.model.text.common import common_ends
 from redraft.model.text.syntax import language_of
 

@@ -17,16 +17,16 @@ from redraft.model.rules.example import written_lines
 from redraft.model.rules.imports import names_to_look_up
 
 from .. import refusals
-from ..editor.documents import Document
-from ..editor.paths import code_language, lies_within, shown_path
+from ..documents import Document
+from ..paths import code_language, lies_within, shown_path
 from ..places import OpenText
+from ..secret_files import secret_in
 from ..session.questions import Query
 from ..settings import LspSettings
 from .excerpts import PieceKind
 from .gather import BUDGET, KINDS, Context, Gathered, OpenFile, View
 from .importable import Asker
 from .indexer import Indexer
-from .secret_texts import secret_in
 from .workspace import OTHERS_CODE, folder_of
 
 logger = logging.getLogger(__name__)

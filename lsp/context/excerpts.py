@@ -17,10 +17,10 @@ from typing import Literal
 from redraft.model.edits.hunks import lines_of
 from redraft.model.memo import Memo
 from redraft.model.records import Diagnostic, RecentEdit, RelatedFile
+from redraft.model.text.imported_files import family_of
 
-from .imports import family_of
+from .index import DefinitionPlace, Entry, Snapshot
 from .region import Lines, tokens_of
-from .symbol_index import DefinitionPlace, Entry, Snapshot
 
 PieceKind = Literal["definition", "import", "viewed", "diagnostic"]
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFile
 from redraft.model.text.estimates import estimate_text
+from redraft.model.text.imported_files import imported
 from redraft.model.text.syntax import LANGUAGES, Syntax, language_of, parse
 
 from . import region as regions
@@ -29,11 +30,10 @@ from .excerpts import (
     of_views,
 )
 from .importable import Asker, Importer
-from .imports import imported
+from .index import Snapshot
 from .indexer import Indexer
 from .region import Lines, Page, Region
 from .selection import QUANTUM, LeftOut, add_to, select
-from .symbol_index import Snapshot
 
 #: Everything that may go into the context; evaluations leave some out.
 KINDS: frozenset[PieceKind] = frozenset(("definition", "import", "viewed", "diagnostic"))

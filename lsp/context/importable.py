@@ -17,10 +17,10 @@ from posixpath import basename, dirname, relpath, splitext
 
 from redraft.model.records import Importable
 from redraft.model.text.code_queries import Import, imports_of
+from redraft.model.text.imported_files import HEAD_LINES, imported
 from redraft.model.text.syntax import parsed
 
-from .imports import HEAD_LINES, imported
-from .symbol_index import Snapshot
+from .index import Snapshot
 
 _SCRIPTS = frozenset(("typescript", "typescriptreact", "javascript", "javascriptreact"))
 _ALIKE = dict.fromkeys(_SCRIPTS, _SCRIPTS)

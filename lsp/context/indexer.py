@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from .symbol_index import TEXT_BYTES, Index, make_entry
+from .index import TEXT_BYTES, Index, make_entry
 from .workspace import (
     MOST_FILES,
     Found,

@@ -20,11 +20,11 @@ from urllib.request import url2pathname
 
 from redraft.model.errors import InstallError
 
-from ..editor.paths import code_language
-from ..editor.positions import has_lone_surrogates
+from ..paths import code_language
+from ..positions import has_lone_surrogates
+from ..secret_files import secret_in
 from . import git
-from .reading import Unreadable, kind_of, lies_below, read_file
-from .secret_texts import secret_in
+from .files import Unreadable, kind_of, lies_below, read_file
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

@@ -10,7 +10,7 @@ Each was seen happening with pygls 2.1.1 and lsprotocol 2025.0.0:
 4. The client's first position encoding is taken, while clients exist that offer UTF-8 and then
    count UTF-16: the answer is always UTF-16.
 5. The built-in workspace splits lines where Python does, U+2028 included, and walks the whole
-   file at each keystroke; ours (:mod:`redraft.lsp.editor.documents`) takes its place.
+   file at each keystroke; ours (:mod:`redraft.lsp.documents`) takes its place.
 6. ``exit`` ends the process, which over TCP serves other clients as well.
 """
 
@@ -66,7 +66,7 @@ class RedraftProtocol(LanguageServerProtocol):
 
         An editor sends the bytes of a Latin-1 file that it opened as it is (``nvim -b``). Each
         invalid byte becomes a lone surrogate, one character as in the editor, which
-        ``lsp/editor/positions.py`` keeps from the model.
+        ``lsp/positions.py`` keeps from the model.
         """
         try:
             text = body.decode("utf-8", "surrogateescape")

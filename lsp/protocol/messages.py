@@ -17,8 +17,8 @@ from pydantic.alias_generators import to_camel
 from redraft.model.records import Diagnostic
 from redraft.model.validation import AnyText, Exactly, objection, read
 
-from ..editor.documents import ContentChange
-from ..editor.positions import Offset, Position, Range
+from ..documents import ContentChange
+from ..positions import Offset, Position, Range
 
 INVOKED = 1
 

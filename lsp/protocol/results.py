@@ -16,9 +16,9 @@ from redraft.model.records import Task
 
 from ..asking import ask, ghost_text_first, prefetch
 from ..client import Client
-from ..editor.documents import Document
-from ..editor.paths import shown_path
-from ..editor.positions import Position, Range, units
+from ..documents import Document
+from ..paths import shown_path
+from ..positions import Position, Range, units
 from ..session.decisions import Ask, Show
 from ..session.empty_lines import is_empty_body_line
 from ..session.questions import Query

@@ -30,7 +30,7 @@ import platformdirs
 from redraft.model.errors import SettingsError
 from redraft.model.validation import object_of
 
-from .events import FORMAT, Entry, line_of
+from .format import FORMAT, Entry, line_of
 
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
 _FLAGS |= getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0) | getattr(os, "O_CLOEXEC", 0)

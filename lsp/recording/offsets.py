@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from redraft.model.text.common import common_ends
 
-from ..editor.documents import ContentChange, Document
-from ..editor.positions import Position, units
-from .events import Replacement
+from ..documents import ContentChange, Document
+from ..positions import Position, units
+from .format import Replacement
 
 
 class Offsets:

@@ -27,21 +27,21 @@ from redraft.model.gate.gate import Gate, shipped
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Prediction
 
-from ..context.secret_texts import secret_in
 from ..context.workspace import folder_of
-from ..editor.documents import ContentChange, Document, Splice
-from ..editor.history import Happening
-from ..editor.positions import Range
+from ..documents import ContentChange, Document, Splice
+from ..history import Happening
 from ..outcomes import Settled
+from ..positions import Range
 from ..refusals import refuse_file
+from ..secret_files import secret_in
 from ..session.decisions import Ask, Show
 from ..session.questions import Query
 from ..settings import LspSettings
-from . import events as entries
-from .events import Entry, Replacement
+from . import format as entries
 from .folder import RecordingFile, Recordings, recording_name
-from .git_moves import has_moved, source_of
+from .format import Entry, Replacement
 from .offsets import Offsets, together
+from .sources import has_moved, source_of
 
 logger = logging.getLogger(__name__)
 

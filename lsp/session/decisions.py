@@ -19,7 +19,7 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest, Prediction, Task
 
 from .. import refusals
-from ..editor.history import History
+from ..history import History
 from ..memory import Rejections, Results
 from ..outcomes import Debounce, Outcomes, Pace
 from ..places import Mention

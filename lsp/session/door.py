@@ -18,10 +18,10 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Prediction
 
 from .. import refusals
-from ..context.secret_texts import secret_in
-from ..editor.documents import Splice
-from ..editor.history import History
+from ..documents import Splice
+from ..history import History
 from ..outcomes import Outcomes, Settled
+from ..secret_files import secret_in
 from ..settings import LspSettings
 from ..suggestion import Suggestion
 from .decisions import Ask, Decision, SharedState, Show

@@ -20,8 +20,8 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Prediction
 from redraft.model.text.common import common_ends
 
-from ..editor.documents import Splice
-from ..editor.history import PAUSE_S, Happening, History
+from ..documents import Splice
+from ..history import PAUSE_S, Happening, History
 from ..memory import Key
 from ..suggestion import Suggestion
 from .questions import Query

@@ -24,8 +24,8 @@ from redraft.model.rules.renames import renames_of
 from redraft.model.text.code_queries import prose_rows
 from redraft.model.text.syntax import language_of
 
-from ..editor.documents import Splice
-from ..editor.history import Happening
+from ..documents import Splice
+from ..history import Happening
 from ..memory import Key, key_of, knows_length
 from ..places import follows, is_astray
 from ..refusals import missing_word

@@ -13,8 +13,8 @@ from redraft.model.edits.edit import LineChange
 from redraft.model.gate.eagerness import Eagerness
 from redraft.model.records import Diagnostic, RecentEdit
 
-from ..editor.history import SHOWN_EDITS
-from ..editor.history_hunks import if_accepted
+from ..history import SHOWN_EDITS
+from ..history_hunks import if_accepted
 from ..places import Mention, OpenText, find_places
 from ..suggestion import Suggestion
 from . import questions as requests

@@ -84,7 +84,7 @@ def status(
 ) -> None:
     """Show which gate is in use, and why."""
     from redraft.lsp.recording.folder import Recordings
-    from redraft.lsp.recording.learning import OUTDATED
+    from redraft.lsp.recording.own_gate import OUTDATED
     from redraft.model.gate.gate import SHIPPED, is_outdated, read_gate, shipped
 
     from .console import harmless

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from redraft.lsp.context.gather import View
+from redraft.lsp.context.index import make_entry
 from redraft.lsp.context.indexer import Indexer
-from redraft.lsp.context.symbol_index import make_entry
 from redraft.model.text.syntax import language_of
 
 CART = """\

@@ -19,7 +19,7 @@ from redraft.evals.recordings.format import (
     TextEdit,
 )
 from redraft.evals.replay.script import Script, script_of
-from redraft.lsp.recording.events import ChangeSource
+from redraft.lsp.recording.format import ChangeSource
 
 KEY_MS = 40  # between two keys
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from redraft.lsp.editor.documents import ContentChange, Document
-from redraft.lsp.editor.history import PAUSE_S, Happening
-from redraft.lsp.editor.positions import Position, Range
+from redraft.lsp.documents import ContentChange, Document
+from redraft.lsp.history import PAUSE_S, Happening
 from redraft.lsp.outcomes import Settled
 from redraft.lsp.places import OpenText
+from redraft.lsp.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
 from redraft.lsp.recording.recorder import Recorder, Workplace
 from redraft.lsp.session.decisions import Ask, Decision, Show

@@ -20,10 +20,14 @@ from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
+from redraft.model.text.definitions import (
+    Definition,
+    DefinitionKind,
+    definitions,
+    definitions_by_keyword,
+)
+from redraft.model.text.imported_files import family_of, is_meant
 from redraft.model.text.syntax import parse
-
-from .definitions import Definition, DefinitionKind, definitions, definitions_by_keyword
-from .imports import family_of, is_meant
 
 TEXT_BYTES = 12_000_000  # of compressed texts kept: about 50 MB of code
 MOST_WORDS = 5_000  # of one file that are remembered

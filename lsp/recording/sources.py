@@ -1,6 +1,6 @@
 """Sources of changes, as a recording names them, and whether git has just replaced files.
 
-:class:`~redraft.lsp.editor.history.History` tells typing from undoing, accepting and bulk changes;
+:class:`~redraft.lsp.history.History` tells typing from undoing, accepting and bulk changes;
 :func:`source_of` names them, and tells apart a paste, a formatter and other changes.
 
 A checkout, a merge, a rebase, a reset and a stash are in the log of ``HEAD``. So are a commit and a
@@ -18,10 +18,10 @@ from pathlib import Path
 
 from redraft.model.text.common import common_ends
 
-from ..context.reading import Unreadable, kind_of, read_file
-from ..editor.documents import Splice
-from ..editor.history import BULK_CHARACTERS, BULK_LINES, Happening
-from .events import ChangeSource
+from ..context.files import Unreadable, kind_of, read_file
+from ..documents import Splice
+from ..history import BULK_CHARACTERS, BULK_LINES, Happening
+from .format import ChangeSource
 
 #: So many visible characters put in at once were not typed: a paste, an entry of a completion menu.
 #: An editor's own indentation and closing brackets stay below.

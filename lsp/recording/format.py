@@ -22,8 +22,8 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Prediction, Task
 from redraft.model.text.cursor import line_after
 
-from ..editor.positions import units
 from ..outcomes import Settled
+from ..positions import units
 from ..session.decisions import Ask, Show
 from ..settings import LspSettings
 from ..suggestion import Suggestion

@@ -1,1 +1,0 @@
-"""The user's documents, and what was done in them."""
