@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import shutil
@@ -14,8 +15,8 @@ from typing import Any
 
 import pytest
 from redraft.model.errors import WeightsError
+from redraft.model.weights import fetch, packages
 from redraft.model.weights import hub as hub_module
-from redraft.model.weights import packages
 from redraft.model.weights.fetch import Base, Progress, fetch_base, no_progress, part_of, take_base
 from redraft.model.weights.hub import HubFile
 from support.fake_hub import Hub, serving
@@ -309,6 +310,26 @@ def test_too_little_space_is_said_beforehand(world: World, monkeypatch: pytest.M
     with pytest.raises(WeightsError, match=r"300 MB free, .* MB are needed: 26\d MB are missing"):
         world.fetch(room=500_000_000)
     assert world.hub.asked == []
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_disk_that_fills_up_is_said_and_the_pull_goes_on_later(
+    world: World, monkeypatch: pytest.MonkeyPatch, downloaded: list[str]
+) -> None:
+    real = fetch._copy_hashed
+
+    def full(source: Any, out: Any, *rest: Any) -> bool:
+        if out.tell():  # the first part fits
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(source, out, *rest)
+
+    with monkeypatch.context() as patch, pytest.raises(WeightsError, match="The disk is full"):
+        patch.setattr(fetch, "_copy_hashed", full)
+        world.fetch()
+    assert world.part.read_bytes() == world.gguf[: SIZES[0]]
+    downloaded.clear()
+    world.fetch_whole()
+    assert downloaded == ALL[1:]
 
 
 # ------------------------------------------------------------------------------ files at hand

@@ -218,6 +218,13 @@ def test_an_adapter_of_other_conventions_is_refused(world: World, metadata: dict
         provide.ensure("tiny")
 
 
+def test_an_adapter_of_the_old_format_is_refused_with_what_to_do(world: World) -> None:
+    world.write_adapter(prompt_format="redraft-2")
+    world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
+    with pytest.raises(WeightsError, match=r"'redraft-2'; tiny needs 'redraft-3'.*model pull tiny"):
+        provide.ensure("tiny")
+
+
 def test_a_config_that_contradicts_the_base_is_refused(world: World) -> None:
     world.describe(config=world.description["config"] | {"layers": 3})
     with pytest.raises(WeightsError, match="layers = 3, its base has 2"):
