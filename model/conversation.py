@@ -12,7 +12,7 @@ import numpy as np
 
 from .config import ModelConfig
 from .decode.completion import Brief, Draft
-from .decode.passes import Completions, Passes
+from .decode.passes import Passes
 from .decode.sampling import confidence, softmax
 from .errors import InvalidRequest, NoChatTemplate, WeightsError
 from .prompts.chat import ChatTemplate
@@ -106,7 +106,7 @@ def price_labels(
     labels: Seq[Seq[int]],
     texts: Seq[str],
     brief: Brief,
-) -> Completions:
+) -> list[Draft]:
     """Return each of ``labels`` as the whole answer, with its probability, END included.
 
     One pass scores the first tokens of all labels, then each label takes one pass.
@@ -129,7 +129,7 @@ def price_labels(
         passes.sequence.truncate(base)
         probabilities = [float(first[whole[0]]), *np.exp(further.astype(np.float64)).tolist()]
         drafts.append(Draft(text, tuple(whole), confidence(probabilities), 1, 0, "end"))
-    return passes.completions(drafts)
+    return drafts
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ from .config import ModelConfig
 from .conversation import chat_prompt, price_labels
 from .decode.answers import Reader
 from .decode.canvas import grow
-from .decode.completion import Brief, Plan, plan_for
+from .decode.completion import Brief, Draft, Plan, plan_for
 from .decode.drafts import Odds
 from .decode.endings import AnswerLimits
 from .decode.grammar import Constraint, ForcedText, GrammarConstraint
 from .decode.next_edit import SEARCH, WIDEST, rewrite
 from .decode.pass_costs import PassPrices
-from .decode.passes import Completions, Passes
+from .decode.passes import Passes
 from .decode.recent import RecentAnswers
 from .decode.regions import at_likely_rule, region_text, rule_texts
 from .decode.retry import FittingSearch
@@ -115,30 +115,30 @@ def predict(
         prefill(lease.sequence, context[lease.reused :], cancelled, step_of(model.backend))
         prefilled = clock()
         passes = Passes(lease.sequence, cancelled, on_step)
-        written = _write(model, passes, prompt, request, brief, clock)
+        drafts = _write(model, passes, prompt, request, brief, clock)
     end = clock()
-    if _is_free(request, prompt) and written.drafts:
-        model.recent.note(request, prompt, written.drafts[0])
+    if _is_free(request, prompt) and drafts:
+        model.recent.note(request, prompt, drafts[0])
 
     # 3. Parse the answer into edits.
     vocab_bytes = prompt.vocab_bytes or model.tokenizer.vocab_bytes
     reader = Reader(format_of(config.prompt_format), prompt, request, vocab_bytes)
-    candidates, reason = reader.read(written.drafts)
+    candidates, reason = reader.read(tuple(drafts))
     stats = Stats(
         prompt_tokens=len(prompt.tokens),
         reused_tokens=lease.reused,
-        computed_tokens=len(context) - lease.reused + written.prefilled,
-        canvas_tokens=sum(len(draft.token_ids) for draft in written.drafts),
-        denoise_steps=written.passes,
-        repaired_tokens=sum(draft.repaired for draft in written.drafts),
+        computed_tokens=len(context) - lease.reused + passes.prefilled,
+        canvas_tokens=sum(len(draft.token_ids) for draft in drafts),
+        denoise_steps=passes.count,
+        repaired_tokens=sum(draft.repaired for draft in drafts),
         prompt_ms=(rendered - begin) * 1e3,
         prefill_ms=(prefilled - rendered) * 1e3,
         denoise_ms=(end - prefilled) * 1e3,
         total_ms=(clock() - begin) * 1e3,
         cut=prompt.cut,
-        drafts=written.drafted,
+        drafts=passes.tally.counts(),
     )
-    is_given_up = not candidates and any(draft.finish == "unsure" for draft in written.drafts)
+    is_given_up = not candidates and any(draft.finish == "unsure" for draft in drafts)
     return Prediction(id_, model.label, candidates, reason, stats, model.version, is_given_up)
 
 
@@ -250,7 +250,7 @@ def _write(
     request: EditRequest,
     brief: Brief,
     clock: Clock,
-) -> Completions:
+) -> list[Draft]:
     """Write the answers in the way that suits the request and the weights."""
     plan, last, rng = brief.plan, prompt.tokens[-1], np.random.default_rng(request.seed)
     if request.conversation is not None and request.conversation.labels:
@@ -258,7 +258,7 @@ def _write(
         labels = [model.tokenizer.encode(label) for label in texts]
         return price_labels(passes, last, labels, texts, brief)
     if prompt.in_place:
-        return passes.completions([grow(passes, (last, prompt.behind), brief, rng)])
+        return [grow(passes, (last, prompt.behind), brief, rng)]
     if prompt.rewrites and plan.temperature == 0:  # a random draw is drawn whole
         search, top = SEARCH[request.quality], prompt.region[0]
         deadline_ms = search.deadline_ms if plan.deadline_ms is None else plan.deadline_ms
@@ -272,7 +272,7 @@ def _write(
     if gives_way and brief.verifies and plan.temperature == 0 and plan.second_tries:
         written_in = format_of(model.backend.config.prompt_format)
         fitting = FittingSearch(passes, brief, written_in, prompt, request)
-        return passes.completions([fitting.write()])
+        return [fitting.write()]
     return write(passes, last, brief, rng, request.candidates)
 
 

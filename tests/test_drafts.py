@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from redraft.evals.figures.drafts import columns, fields_of, together, told
-from redraft.model.decode import speculative
 from redraft.model.decode.completion import AUTOREGRESSIVE, Brief, Plan
 from redraft.model.decode.drafts import MEMORY, Copy, DraftTally, Odds, continuation
 from redraft.model.decode.endings import AnswerLimits
 from redraft.model.decode.pass_costs import Groups, PassPrices, worth, worth_groups
-from redraft.model.decode.passes import Passes
 from redraft.model.decode.speculative import Drafter, lay_out
 from redraft.model.predict import Model, predict
 from redraft.model.records import DraftCount, EditRequest, Prediction, Stats
@@ -24,6 +22,7 @@ from redraft.model.runtime.backend import FloatArray, Follows, IntArray, MaskGue
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.validation import parse_json
 from redraft.model.wire import from_json, to_json
+from support.denoising import write_over
 from support.fake_backend import (
     END,
     MASK,
@@ -175,7 +174,7 @@ def written(
     brief = Brief(
         config, VOCAB, plan, AnswerLimits(60), source=source, prices=prices, odds=odds or Odds()
     )
-    result = speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(seed))
+    result = write_over(sequence, brief, seed)
     return result.drafts[0].token_ids, sequence.log, result.drafted
 
 
@@ -232,7 +231,7 @@ def test_guesses_follow_the_token_that_the_pass_has_written() -> None:
         sequence = FakeBackend(nothing, config, judge, follows).open(100)
         sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
         brief = Brief(config, VOCAB, Plan(threshold=0.9, copies=False), AnswerLimits(40))
-        result = speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(0))
+        result = write_over(sequence, brief)
         (counts,) = result.drafted
         if follows is not None:
             assert counts.right == counts.drafted

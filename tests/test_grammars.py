@@ -8,14 +8,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from redraft.model.decode import speculative
 from redraft.model.decode.completion import Brief, Plan
 from redraft.model.decode.endings import AnswerLimits
 from redraft.model.decode.grammar import GrammarConstraint
-from redraft.model.decode.passes import Completions, Passes
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Grammar
 from redraft.server.wires.guided import INFILLS
+from support.denoising import Written, write_over
 from support.fake_backend import (
     END,
     VOCAB,
@@ -46,7 +45,7 @@ def write(
     verifier: str = "ar",
     max_tokens: int = 40,
     **plan: bool,
-) -> Completions:
+) -> Written:
     backend = FakeBackend(noise, small_config(verifier=verifier))
     sequence = backend.open(500)
     sequence.extend(np.asarray(PROMPT[:-1], np.int64))
@@ -58,7 +57,7 @@ def write(
         constraint=GrammarConstraint(grammar, TOKENIZER, END),
         source=np.asarray(PROMPT, np.int64),
     )
-    return speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(0))
+    return write_over(sequence, brief, last=PROMPT[-1])
 
 
 def brute_force(texts: set[str], noise: Noise) -> list[int]:

@@ -13,10 +13,10 @@ from redraft.model.decode.completion import AUTOREGRESSIVE, Brief, Draft, Plan, 
 from redraft.model.decode.drafts import Copy, continuation
 from redraft.model.decode.endings import AnswerLimits, sure_part
 from redraft.model.decode.grammar import Constraint
-from redraft.model.decode.passes import Completions, Passes
+from redraft.model.decode.passes import Passes
 from redraft.model.records import CanvasState
 from redraft.model.runtime.backend import Cancelled
-from support.denoising import PLAIN, PROMPT, Begins, sequence_over, write
+from support.denoising import PLAIN, PROMPT, Begins, Written, sequence_over, write, write_over
 from support.fake_backend import (
     END,
     MASK,
@@ -67,10 +67,10 @@ def judged(
     limits: AnswerLimits | None = None,
     constraint: Constraint | None = None,
     seed: int = 0,
-) -> tuple[Draft, FakeSequence, Completions]:
+) -> tuple[Draft, FakeSequence, Written]:
     sequence, brief = judged_over(drafts, judge)
     brief = replace(brief, plan=plan, limits=limits or brief.limits, constraint=constraint)
-    result = speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(seed))
+    result = write_over(sequence, brief, seed)
     passes = [entry for entry in sequence.log if entry != "extend"]
     assert result.passes == len(passes) == result.drafts[0].steps
     return result.drafts[0], sequence, result
@@ -133,9 +133,7 @@ def copied(source: str, text: str, rounds: int = 1) -> tuple[Draft, list[str]]:
     plan = replace(PLAIN, drafts=False)
     tokens = np.asarray([*ids(source), END, *PROMPT], dtype=np.int64)
     brief = Brief(config, VOCAB, plan, AnswerLimits(max_tokens=60), source=tokens)
-    (draft,) = speculative.write(
-        Passes(sequence), PROMPT[-1], brief, np.random.default_rng(0)
-    ).drafts
+    (draft,) = speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(0))
     return draft, sequence.log
 
 
@@ -314,17 +312,14 @@ def test_judged_candidates_differ_in_their_first_token_and_share_its_pass() -> N
     sequence = backend.open(100)
     sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
     brief = Brief(config, VOCAB, PLAIN, AnswerLimits(max_tokens=30))
-    result = speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(0), 2)
+    result = write_over(sequence, brief, count=2)
     assert [draft.text for draft in result.drafts] == ["abc", "?bc"]
     assert sequence.tokens == PROMPT[:-1]
 
 
-def packed(predict: Predict, count: int, plan: Plan = PLAIN) -> tuple[Completions, FakeSequence]:
+def packed(predict: Predict, count: int, plan: Plan = PLAIN) -> tuple[Written, FakeSequence]:
     sequence, brief = sequence_over(predict)
-    result = speculative.write(
-        Passes(sequence), PROMPT[-1], replace(brief, plan=plan), np.random.default_rng(0), count
-    )
-    return result, sequence
+    return write_over(sequence, replace(brief, plan=plan), count=count), sequence
 
 
 class Branches:
@@ -355,7 +350,7 @@ def test_the_first_packed_row_is_what_a_single_pass_writes(seed: int, quality: s
     single, _, _ = write(noise, plan, limits=AnswerLimits(max_tokens=20))
     sequence, brief = sequence_over(noise)
     brief = replace(brief, plan=plan, limits=AnswerLimits(max_tokens=20))
-    several = speculative.write(Passes(sequence), PROMPT[-1], brief, np.random.default_rng(0), 4)
+    several = write_over(sequence, brief, count=4)
     assert single.token_ids in {draft.token_ids for draft in several.drafts}
     assert sequence.tokens == PROMPT[:-1]
 

@@ -14,11 +14,12 @@ from redraft.model.decode.branches import OldText
 from redraft.model.decode.completion import Brief, Draft, plan_for
 from redraft.model.decode.endings import AnswerLimits
 from redraft.model.decode.next_edit import SEARCH, RuleText, SearchBudget, rewrite
-from redraft.model.decode.passes import Completions, Passes
+from redraft.model.decode.passes import Passes
 from redraft.model.decode.regions import at_likely_rule
 from redraft.model.records import EditRequest, RecentEdit
 from redraft.model.runtime.backend import FloatArray
 from redraft.model.runtime.onnx_backend import OnnxBackend
+from support.denoising import Written
 from support.fake_backend import (
     END,
     SPECIAL,
@@ -45,7 +46,7 @@ def rewritten(
     budget: SearchBudget = HIGH,
     late: bool = False,
     min_tokens: int = 0,
-) -> Completions:
+) -> Written:
     config = small_config(8, "ar")
     if isinstance(causal, Answers):
         causal.prompt = len(PROMPT)
@@ -62,10 +63,10 @@ def rewritten(
     run = Passes(sequence, lambda: False)
     found = rewrite(run, [PROMPT[-1], *ids(region)], rules, brief, budget, lambda: late)
     assert sequence.tokens == PROMPT[:-1], "no branch stays behind the prompt"
-    return found
+    return Written(found, run.count, run.tally.counts())
 
 
-def texts(found: Completions) -> list[str]:
+def texts(found: Written) -> list[str]:
     return [draft.text for draft in found.drafts]
 
 
@@ -242,7 +243,7 @@ def test_branches_of_a_real_graph_equal_the_same_texts_read_alone(tmp_path: Path
     wanted = [tuple(ids(text)) for text in ("x = 1\ny = 3\n", "x = 2\ny = 2\n", "y = 2\n")]
     rules = [RuleText(text, 0.9, "repeat") for text in wanted]
     found = rewrite(run, [prompt[-1], *region], rules, brief, HIGH, lambda: False)
-    scored = {draft.text: draft.confidence.total for draft in found.drafts if draft.family}
+    scored = {draft.text: draft.confidence.total for draft in found if draft.family}
     for text in wanted:
         tokens = [*text, END]
         sequence.truncate(len(prompt) - 1)

@@ -21,7 +21,7 @@ from .branches import CONFIRM, Branch, OldText, log_of, pack, take
 from .completion import Brief, Draft, to_text
 from .drafts import continuation
 from .pass_costs import worth
-from .passes import Completions, Passes
+from .passes import Passes
 from .sampling import confidence
 
 #: Probability of "no edit" from which the model writes nothing, where that may be the answer.
@@ -92,7 +92,7 @@ def rewrite(
     brief: Brief,
     budget: SearchBudget,
     late: Callable[[], bool],
-) -> Completions:
+) -> list[Draft]:
     """Return the region rewritten, best first; unchanged alone where no edit is likelier.
 
     1. Score the region as it is.
@@ -125,7 +125,7 @@ def rewrite(
     passes.sequence.truncate(base)  # no later prompt continues a branch
     drafts = _ranked(branches, unchanged, brief)  # 3.
     drafts.append(_unchanged(old, unchanged, brief))
-    return passes.completions(drafts)
+    return drafts
 
 
 # --- scoring the old text -------------------------------------------------------------------------

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
 
 import numpy as np
 
-from ..records import CanvasState, DraftCount, StepCallback
+from ..records import CanvasState, StepCallback
 from ..runtime.backend import Cancelled, Denoises, IntArray, Rows, Scores, Sequence
-from .completion import Draft
 from .drafts import DraftTally
-
-
-@dataclass(frozen=True, slots=True)
-class Completions:
-    """Finished answers, best first, and what they cost together."""
-
-    drafts: tuple[Draft, ...]
-    passes: int  # denoise and verifying passes run
-    prefilled: int  # tokens run causally behind the prompt
-    drafted: tuple[DraftCount, ...] = ()  # what became of drafts that were verified
 
 
 class Passes:
@@ -41,13 +29,9 @@ class Passes:
         self.sequence = sequence
         self.cancelled = cancelled
         self.on_step = on_step
-        self.count = 0
-        self.prefilled = 0
-        self.tally = DraftTally()
-
-    def completions(self, drafts: Seq[Draft]) -> Completions:
-        """Return finished answers with the costs so far."""
-        return Completions(tuple(drafts), self.count, self.prefilled, self.tally.counts())
+        self.count = 0  # denoise and verifying passes
+        self.prefilled = 0  # tokens run causally behind the prompt
+        self.tally = DraftTally()  # of drafts that were verified
 
     def score(
         self, tokens: Seq[int] | IntArray, logits: bool, targets: Seq[int] | None = None

@@ -12,10 +12,10 @@ import numpy as np
 
 from ..runtime.backend import IntArray, MaskGuesses, Rows, Scores
 from . import canvas
-from .completion import Brief, Completion
+from .completion import Brief, Completion, Draft
 from .drafts import FREE, Drafts, continuation, surest
 from .pass_costs import Groups, worth, worth_groups
-from .passes import Completions, Passes
+from .passes import Passes
 
 #: An alternative first token less likely than this is not worth an answer.
 ALTERNATIVE_ABOVE = 0.02
@@ -25,7 +25,7 @@ _NO_MASKS = Groups()
 
 def write(
     passes: Passes, last_token: int, brief: Brief, rng: np.random.Generator, count: int = 1
-) -> Completions:
+) -> list[Draft]:
     """Write up to ``count`` answers over one cache, surest first, no two the same.
 
     At temperature 0 each further answer begins with another of the most likely first tokens; above
@@ -56,7 +56,7 @@ def write(
     for each in rows:
         each.close()
     drafts = {each.draft().token_ids: each.draft() for each in reversed(rows)}
-    return passes.completions(sorted(drafts.values(), key=lambda draft: -draft.confidence.mean))
+    return sorted(drafts.values(), key=lambda draft: -draft.confidence.mean)
 
 
 def decode(passes: Passes, out: Completion) -> Completion:

@@ -121,7 +121,7 @@ def _decode(
         sequence = backend.open(len(tokens) + 128)
         sequence.extend(tokens[: prompt - 1])
         last, rng = int(tokens[prompt - 1]), np.random.default_rng(0)
-        (draft,) = write(Passes(sequence), last, brief, rng).drafts
+        (draft,) = write(Passes(sequence), last, brief, rng)
         exact += [*draft.token_ids] == [*tokens[prompt:].tolist(), network.config.end_token]
         placed += len(draft.token_ids)
         steps += draft.steps

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence as Seq
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from redraft.model.decode.completion import Brief, Draft, Plan
 from redraft.model.decode.endings import AnswerLimits
 from redraft.model.decode.grammar import Constraint
 from redraft.model.decode.passes import Passes
-from redraft.model.records import CanvasState
+from redraft.model.records import CanvasState, DraftCount, StepCallback
+from redraft.model.runtime.backend import Sequence
 
 from support.fake_backend import VOCAB, FakeBackend, FakeSequence, Predict, ids, small_config
 
@@ -22,13 +24,35 @@ PROMPT = ids("def f(x):\n    ")
 PLAIN = Plan(threshold=0.9)
 
 
+class Written(NamedTuple):
+    """Finished answers, the passes that wrote them, and what became of their drafts."""
+
+    drafts: list[Draft]
+    passes: int
+    drafted: tuple[DraftCount, ...]
+
+
+def write_over(
+    sequence: Sequence,
+    brief: Brief,
+    seed: int = 0,
+    count: int = 1,
+    on_step: StepCallback | None = None,
+    last: int = PROMPT[-1],
+) -> Written:
+    """Write answers to a prompt whose ``last`` token ``sequence`` does not hold."""
+    run, rng = Passes(sequence, on_step=on_step), np.random.default_rng(seed)
+    drafts = speculative.write(run, last, brief, rng, count)
+    return Written(drafts, run.count, run.tally.counts())
+
+
 class Begins(Constraint):
     """The answer begins with ``text``, one token a byte or a word of the vocabulary."""
 
     def __init__(self, text: bytes) -> None:
         self.text = text
 
-    def allowed(self, written: Sequence[int]) -> NDArray[np.bool_] | None:
+    def allowed(self, written: Seq[int]) -> NDArray[np.bool_] | None:
         rest = self.text[len(b"".join(VOCAB[token] for token in written)) :]
         if not rest:
             return None
@@ -56,9 +80,7 @@ def write(
     sequence, brief = sequence_over(predict, width)
     brief = replace(brief, plan=plan, limits=limits or brief.limits, constraint=constraint)
     states: list[CanvasState] = []
-    result = speculative.write(
-        Passes(sequence, on_step=states.append), PROMPT[-1], brief, np.random.default_rng(seed)
-    )
+    result = write_over(sequence, brief, seed, on_step=states.append)
     (draft,) = result.drafts
     assert result.passes == sum(entry == "denoise" for entry in sequence.log)
     return draft, sequence, states
