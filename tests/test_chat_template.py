@@ -43,6 +43,13 @@ def test_marks_are_the_templates_alone() -> None:
     assert '{"x": "<|im_end|>"}' in TOKENIZER.decode(tokens)
 
 
+def test_marks_that_are_escaped_in_arguments_are_text() -> None:
+    call = ToolCall("1", "f", r'{"x": "\u003c|im_end|\u003e"}')
+    tokens = template().render(Conversation((Message("assistant", "", tool_calls=(call,)),)), 500)
+    assert [token for token in tokens.tokens if token in TOKENIZER.special] == [START, STOP, START]
+    assert '{"x": "<|im_end|>"}' in TOKENIZER.decode(tokens.tokens)
+
+
 def test_the_answer_may_be_begun() -> None:
     tokens = template().render(Conversation((Message("user", "?"),), begins="so "), 500).tokens
     assert TOKENIZER.decode(tokens).endswith("assistant\nso ")

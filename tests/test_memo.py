@@ -98,7 +98,7 @@ def test_costs_of_long_lines_are_bounded_in_bytes(tokenizer: Tokenizer) -> None:
             line = f"{number}".rjust(length, "x")
             cost = length + 1 if length < 20_000 else length // 2
             assert redraft3.line_cost(tokenizer, line) == cost
-    assert redraft3._COSTS.bytes_held <= 4 << 20
+    assert pieces._ENCODED.bytes_held <= 16 << 20
     assert redraft3._cost_of_short.cache_info().currsize == before  # counted, so short ones alone
 
 

@@ -8,9 +8,11 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from redraft.model.prompts.redraft3 import shrunk
 from redraft.model.records import RecentEdit
-from redraft.model.text.estimates import crop, estimate, narrow, newest
+from redraft.model.text.lines import estimate
 from redraft.model.training.middles import MIX, MiddleKind, SourceText, choose_middle, draw_kind
+from redraft.model.training.rows import crop, newest
 
 PROGRAM = "def foo(x):\n    return x + 1\n\n\ndef bar(y):\n    return foo(y, call(y, 'größe'))\n"
 
@@ -87,19 +89,14 @@ def test_a_crop_keeps_its_core_within_its_tokens(lengths: list[int], data: st.Da
         assert (top, bottom) == (0, len(lines))
 
 
-@given(LENGTHS, st.data())
-def test_a_narrowed_region_keeps_what_must_stay(lengths: list[int], data: st.DataObject) -> None:
-    lines = ["x" * n for n in lengths]
-    first = data.draw(st.integers(0, len(lines) - 1))
-    last = data.draw(st.integers(first + 1, len(lines)))
-    tokens = data.draw(st.floats(0, 400))
-    found = narrow(lines, (0, len(lines)), first, last, tokens)
-    least = sum(estimate(line) + 3 for line in lines[first:last])
-    if found is None:
-        assert least > tokens - 1e-6
-    else:
-        assert 0 <= found[0] <= first < last <= found[1] <= len(lines)
-        assert sum(estimate(line) + 3 for line in lines[found[0] : found[1]]) <= tokens + 1e-6
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=40), st.data())
+def test_a_shrunk_region_keeps_a_line_in_its_middle(costs: list[int], data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(costs) - 1))
+    room = data.draw(st.floats(0, 400))
+    first, last = shrunk(costs, 0, len(costs), at, room)
+    assert 0 <= first <= at < last <= len(costs)
+    assert last - first == 1 or sum(costs[first:last]) <= room
+    assert (first, last) == (0, len(costs)) or sum(costs) > room
 
 
 def test_the_newest_edits_are_kept_whole() -> None:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFile
-from redraft.model.text.estimates import estimate_text
 from redraft.model.text.imported_files import imported
+from redraft.model.text.lines import estimate_text
 from redraft.model.text.syntax import LANGUAGES, Syntax, language_of, parse
 
 from . import region as regions

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from redraft.model.text.common import common_ends
-from redraft.model.text.estimates import estimate
+from redraft.model.text.lines import estimate
 from redraft.model.text.syntax import Syntax
 from tree_sitter import Node
 

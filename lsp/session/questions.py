@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Protocol
 
 from redraft.model.gate.decide import CANDIDATES
-from redraft.model.prompts.redraft3 import window
+from redraft.model.prompts.redraft3 import shrunk, window
 from redraft.model.records import (
     LEAST_LOG,
     Diagnostic,
@@ -24,7 +24,7 @@ from redraft.model.records import (
     Task,
 )
 from redraft.model.text.cursor import is_free, line_after
-from redraft.model.text.estimates import narrow
+from redraft.model.text.lines import estimate
 
 from ..context import region
 from ..places import OpenText
@@ -89,8 +89,9 @@ class PlainContext:
         """As training rows have it: the prompt's own window, or as much of it around the cursor as
         is not too long."""
         lines, at = query.text.split("\n"), query.line
-        found = narrow(lines, window(at, len(lines)), at, at + 1, region.TOKENS)
-        return found or (at, at + 1)
+        first, last = window(at, len(lines))
+        costs = [estimate(line) + 3 for line in lines[first:last]]
+        return shrunk(costs, first, last, at, region.TOKENS)
 
     def related(self, query: Query, task: Task) -> tuple[RelatedFile, ...]:
         return ()

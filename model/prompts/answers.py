@@ -83,7 +83,12 @@ def start_of(lines: Sequence[str], index: int) -> int:
 
 
 def parse_region(
-    request: EditRequest, region: tuple[int, int], new: str, offset: int = 0
+    request: EditRequest,
+    region: tuple[int, int],
+    new: str,
+    offset: int = 0,
+    *,
+    closed: bool = False,
 ) -> ParsedEdit | None:
     """Return the edit of a rewritten region, or None where it changes nothing.
 
@@ -91,12 +96,14 @@ def parse_region(
 
     Args:
         region: rewritten 0-based lines [first, last) of the document.
-        new: the region's new text, with or without a line end behind its last line.
+        new: the region's new text.
         offset: index of ``new`` in the answer.
+        closed: each line of ``new`` has a line end. Else the last one has none, or one that closes
+            the answer, which shows in one more line end than the region has.
     """
     lines = request.text.split("\n")
     old, made = lines[slice(*region)], new.split("\n")
-    if _blank_end(made) == _blank_end(old) + 1:  # the line end that closes an answer
+    if made[-1] == "" if closed else _blank_end(made) == _blank_end(old) + 1:
         made.pop()
     if request.task == "infill":
         cursor = request.cursor - start_of(lines, region[0])

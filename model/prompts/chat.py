@@ -1,8 +1,8 @@
-"""Conversations to tokens, as a model's own template lays them out.
+"""Conversations as tokens, by a model's own chat template.
 
 The template is Jinja that came with the weights (``chat_template.jinja`` in the ready folder). It
-is run in a sandbox, within a number of steps. What people and tools say cannot forge a mark: names
-of special tokens in it are encoded letter by letter. Knows nothing of HTTP and of running models.
+runs in a sandbox, within a number of steps. Messages cannot forge a mark: names of special tokens
+in them are encoded letter by letter.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from types import FrameType
@@ -34,31 +34,33 @@ MAX_STEPS = 2_000_000
 MAX_PRODUCT = 1 << 20
 #: No token of ordinary text is longer: more characters are not even encoded.
 CHARS_PER_TOKEN = 24
-#: Between these an assistant writes what it wants called.
+#: Around the tool calls of an assistant.
 CALL_MARKS = ("<tool_call>", "</tool_call>")
-#: Stands in for what an assistant says, to see how its turn ends.
-_SAID = "Sphinx of black quartz"
-#: From here on are characters that nobody uses: they stand in for names of marks in texts.
+#: A reply of an assistant, by which the end of its turn is found.
+_REPLY = "Sphinx of black quartz"
+#: The first private-use character of plane 15. Such characters replace names of marks in texts.
 _UNUSED = 0xF0000
 _TEMPLATE = "<template>"
 
 
 @dataclass(frozen=True, slots=True)
 class ChatPrompt:
+    """A rendered conversation."""
+
     tokens: tuple[int, ...]
-    end_token: int  # what ends the assistant's turn
+    end_token: int  # ends the assistant's turn
     marks: Mapping[int, bytes]  # other marks that may be written, as text
 
 
 class ChatTemplate:
-    """One model's way to write conversations.
+    """Chat template of one model.
 
     Args:
         source: Jinja.
         clock: for templates that name the day.
 
     Raises:
-        InvalidRequest: the template cannot be read, or shows no end of an assistant's turn.
+        InvalidRequest: the template cannot be read.
     """
 
     def __init__(self, source: str, tokenizer: Tokenizer, clock: Callable[[], datetime]) -> None:
@@ -77,24 +79,29 @@ class ChatTemplate:
 
     @property
     def knows_tools(self) -> bool:
+        """Return whether the template writes tools."""
         return "tools" in self.source
 
     @cached_property
     def end_token(self) -> int:
-        """The mark that ends what an assistant says."""
-        said = (Message("user", "?"), Message("assistant", _SAID))
-        text = self._run(Conversation(said), generate=False)
-        behind = text.rpartition(_SAID)[2]
-        mark = self._split.search(behind)
+        """The mark that ends the turn of an assistant.
+
+        Raises:
+            InvalidRequest: the template writes none.
+        """
+        turns = Conversation((Message("user", "?"), Message("assistant", _REPLY)))
+        text = self._run(turns.think, _variables(turns), generate=False)
+        mark = self._split.search(text.rpartition(_REPLY)[2])
         if mark is None:
             raise InvalidRequest(
-                "The model's chat template shows no mark at the end of what an assistant says. "
+                "The model's chat template shows no mark at the end of an assistant's turn. "
                 "Choose another model."
             )
         return self._marks[mark[0]]
 
     def render(self, conversation: Conversation, most: int) -> ChatPrompt:
-        """
+        """Return the tokens of a conversation, up to the beginning of the answer.
+
         Args:
             most: tokens that may be read.
 
@@ -102,8 +109,14 @@ class ChatTemplate:
             ContextOverflow: it takes more.
             InvalidRequest: the template refuses these messages, fails, or does not end.
         """
-        stand_ins = self._stand_ins(conversation)
-        text = self._run(_exchanged(conversation, stand_ins), generate=True) + conversation.begins
+        variables = _variables(conversation)
+        stand_ins = self._stand_ins("\n".join(_texts(variables)))
+        if stand_ins:
+            pattern = re.compile("|".join(map(re.escape, stand_ins)))
+            variables = _changed(
+                variables, lambda text: pattern.sub(lambda m: stand_ins[m[0]], text)
+            )
+        text = self._run(conversation.think, variables, generate=True) + conversation.begins
         if len(text) > CHARS_PER_TOKEN * most:
             raise _overflow(f"{len(text):,} characters", most)
         tokens = tuple(self._encode(text, stand_ins))
@@ -114,17 +127,10 @@ class ChatTemplate:
             calls = {i: name.encode() for name, i in self._marks.items() if name in CALL_MARKS}
         return ChatPrompt(tokens, self.end_token, calls)
 
-    # -- texts without marks ---------------------------------------------------------------------
-
-    def _stand_ins(self, conversation: Conversation) -> dict[str, str]:
-        """For each name of a mark that somebody's text holds, a character in no text."""
-        texts = [conversation.tools]
-        for message in conversation.messages:
-            texts += [message.content, message.name]
-            texts += [part for call in message.tool_calls for part in (call.name, call.arguments)]
-        whole = "\n".join(texts)
-        found = sorted({match[0] for match in self._split.finditer(whole)}, key=len)
-        unused = (chr(i) for i in range(_UNUSED, _UNUSED + 0xFFFD) if chr(i) not in whole)
+    def _stand_ins(self, texts: str) -> dict[str, str]:
+        """Return a character that is not in ``texts`` for each name of a mark in them."""
+        found = sorted({match[0] for match in self._split.finditer(texts)}, key=len)
+        unused = (chr(i) for i in range(_UNUSED, _UNUSED + 0xFFFD) if chr(i) not in texts)
         return dict(zip(reversed(found), unused, strict=False))
 
     def _encode(self, text: str, stand_ins: dict[str, str]) -> Iterator[int]:
@@ -137,20 +143,16 @@ class ChatTemplate:
             at = mark.end()
         yield from self.tokenizer.encode(text[at:].translate(back))
 
-    # -- the template ----------------------------------------------------------------------------
-
-    def _run(self, conversation: Conversation, generate: bool) -> str:
-        variables = {
-            "messages": [_plain(message) for message in conversation.messages],
-            "tools": json.loads(conversation.tools) if conversation.tools else None,
-            "add_generation_prompt": generate,
-            "enable_thinking": conversation.think,
-            "bos_token": "",
-            "eos_token": "",
-        }
+    def _run(self, think: bool, variables: dict[str, Any], generate: bool) -> str:
         try:
             with _bounded():
-                return self._template.render(variables)
+                return self._template.render(
+                    variables,
+                    add_generation_prompt=generate,
+                    enable_thinking=think,
+                    bos_token="",
+                    eos_token="",
+                )
         except _TooLong:
             raise InvalidRequest(
                 f"'messages': the model's chat template did not end within {MAX_STEPS:,} steps. "
@@ -175,8 +177,13 @@ def _overflow(size: str, most: int) -> ContextOverflow:
     )
 
 
+def _variables(conversation: Conversation) -> dict[str, Any]:
+    """Return the messages and tools of a conversation as templates expect them."""
+    tools = json.loads(conversation.tools) if conversation.tools else None
+    return {"messages": [_plain(message) for message in conversation.messages], "tools": tools}
+
+
 def _plain(message: Message) -> dict[str, Any]:
-    """A message as templates know it."""
     found: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.name:
         found["name"] = message.name
@@ -194,28 +201,24 @@ def _plain(message: Message) -> dict[str, Any]:
     return found
 
 
-def _exchanged(conversation: Conversation, stand_ins: dict[str, str]) -> Conversation:
-    if not stand_ins:
-        return conversation
-    pattern = re.compile("|".join(map(re.escape, stand_ins)))
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts in a JSON value, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in (*value, *value.values()) if isinstance(value, dict) else value:
+            yield from _texts(part)
 
-    def without(text: str) -> str:
-        return pattern.sub(lambda mark: stand_ins[mark[0]], text)
 
-    def of(message: Message) -> Message:
-        calls = tuple(
-            replace(call, name=without(call.name), arguments=without(call.arguments))
-            for call in message.tool_calls
-        )
-        return replace(
-            message,
-            content=without(message.content),
-            name=without(message.name),
-            tool_calls=calls,
-        )
-
-    messages = tuple(map(of, conversation.messages))
-    return replace(conversation, messages=messages, tools=without(conversation.tools))
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with each of its texts changed, keys included."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_changed(part, change) for part in value]
+    if isinstance(value, dict):
+        return {change(key): _changed(part, change) for key, part in value.items()}
+    return value
 
 
 # -- the sandbox ---------------------------------------------------------------------------------
@@ -225,11 +228,13 @@ class _TooLong(Exception):
     """The template ran for too long. No ``TemplateError``: templates cannot catch it anyway."""
 
 
-#: Methods of texts that make as long a one as they are told.
+#: Methods that make a text of any length.
 _PADDING = frozenset({"center", "ljust", "rjust", "zfill", "expandtabs"})
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
+    """Environment without operations that make very long texts."""
+
     intercepted_binops = frozenset(["*", "**", "%"])
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -268,7 +273,7 @@ class _Generation(Extension):
 
 
 def _environment(clock: Callable[[], datetime]) -> Environment:
-    """As transformers sets it up, which templates are written for."""
+    """Return the environment that transformers sets up, for which templates are written."""
 
     def raise_exception(message: str) -> None:
         raise TemplateError(message)
@@ -288,17 +293,17 @@ def _environment(clock: Callable[[], datetime]) -> Environment:
 
 @contextmanager
 def _bounded() -> Iterator[None]:
-    """Ends a template that goes on and on: Jinja makes Python of it, whose lines are counted."""
+    """Raise ``_TooLong`` after :data:`MAX_STEPS` lines of a template, which Jinja compiles."""
     left = MAX_STEPS
 
-    def count(frame: FrameType, event: str, argument: Any) -> Any:
+    def count(_frame: FrameType, _event: str, _argument: Any) -> Any:
         nonlocal left
         left -= 1
         if left < 0:
             raise _TooLong
         return count
 
-    def watch(frame: FrameType, event: str, argument: Any) -> Any:
+    def watch(frame: FrameType, _event: str, _argument: Any) -> Any:
         return count if frame.f_code.co_filename == _TEMPLATE else None
 
     before = sys.gettrace()

@@ -191,7 +191,7 @@ def to_request(excerpt: Excerpt, template: EditRequest) -> EditRequest | None:
         top, bottom = window(at, len(lines))  # moves in steps, which suits the prefix cache
         first, last = max(first, top), min(last, bottom)
     sizes = [len(line) + 1 for line in lines[first:last]]
-    first, last = shrunk(sizes, first, last, at, MAX_REGION_CHARS, least=1)
+    first, last = shrunk(sizes, first, last, at, MAX_REGION_CHARS)
     if sum(len(line) + 1 for line in lines[first:last]) > MAX_REGION_CHARS:
         return None
     return replace(

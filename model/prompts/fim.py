@@ -45,9 +45,10 @@ class FimStyle:
 
     prefix: str
     suffix: str
-    middle: str
+    middle: str  # of received prompts "" if they begin with the suffix and end behind the prefix
     order: Order
     file: str = ""  # opens a path; "": other files are not shown
+    spaced: bool = False  # one space behind the prefix mark, and one before each of the others
 
 
 #: Qwen2.5-Coder was trained prefix-suffix-middle. Behind an empty prefix, with the near prefix as
@@ -191,24 +192,15 @@ class Middle:
     related: tuple[RelatedFile, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Markers:
-    """The markers before each part of a received prompt."""
-
-    prefix: str
-    suffix: str
-    middle: str  # "" where the prompt begins with the suffix and ends after the prefix
-    spaced: bool = False  # one space after the prefix marker, one before each of the others
-
-
-#: Qwen, CodeGemma, Granite · StarCoder and SmolLM · DeepSeek · CodeLlama · Codestral · GLM.
+#: Marks of received prompts in either order: Qwen, CodeGemma and Granite; StarCoder and SmolLM;
+#: DeepSeek; CodeLlama; Codestral; GLM.
 _RECEIVED = (
-    _Markers("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
-    _Markers("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
-    _Markers("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),
-    _Markers("<PRE>", "<SUF>", "<MID>", spaced=True),
-    _Markers("[PREFIX]", "[SUFFIX]", ""),
-    _Markers("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
+    STYLES["fim-qwen"],
+    STYLES["fim-mellum"],
+    STYLES["fim-deepseek"],
+    FimStyle("<PRE>", "<SUF>", "<MID>", "psm", spaced=True),
+    FimStyle("[PREFIX]", "[SUFFIX]", "", "spm"),
+    FimStyle("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>", "psm"),
 )
 #: What precedes each file of a repository in front of such a prompt.
 _FILE_MARKERS = ("<|file_sep|>", "<file_sep>")
@@ -220,29 +212,26 @@ def read_fim(text: str) -> Middle | None:
     Raises:
         Unreadable: a marker also occurs in the code, or the prompt holds numbered regions.
     """
-    return next(filter(None, (_split(text, markers) for markers in _RECEIVED)), None)
+    return next(filter(None, (_split(text, style) for style in _RECEIVED)), None)
 
 
-def _split(text: str, markers: _Markers) -> Middle | None:
-    body = text.rstrip("\n") if markers.middle else text
-    if not body.endswith(markers.middle):
+def _split(text: str, style: FimStyle) -> Middle | None:
+    body = text.rstrip("\n") if style.middle else text
+    if not body.endswith(style.middle):
         return None
-    if not markers.middle and not body.startswith(markers.suffix):
+    if not style.middle and not body.startswith(style.suffix):
         return None
-    body = body.removesuffix(markers.middle)
-    at_prefix, at_suffix = body.find(markers.prefix), body.find(markers.suffix)
+    body = body.removesuffix(style.middle)
+    at_prefix, at_suffix = body.find(style.prefix), body.find(style.suffix)
     if at_prefix < 0 or at_suffix < 0:
         return None
-    for marker in (markers.prefix, markers.suffix):
+    for marker in (style.prefix, style.suffix):
         if body.count(marker) > 1:
             raise Unreadable(f"The code holds {marker} too: where it ends cannot be told.")
-    before = body[at_prefix + len(markers.prefix) :]
-    after = body[at_suffix + len(markers.suffix) :]
-    if at_prefix < at_suffix:
-        before = body[at_prefix + len(markers.prefix) : at_suffix]
-    else:
-        after = body[at_suffix + len(markers.suffix) : at_prefix]
-    if markers.spaced:
+    is_first = at_prefix < at_suffix
+    before = body[at_prefix + len(style.prefix) : at_suffix if is_first else None]
+    after = body[at_suffix + len(style.suffix) : None if is_first else at_prefix]
+    if style.spaced:
         before = before.removeprefix(" ").removesuffix(" ")
         after = after.removesuffix(" ")
     if "<|marker_1|>" in before:

@@ -30,11 +30,9 @@ recomputes the end of the history and the region, not the file.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ..config import ModelConfig
-from ..memo import Memo
 from ..records import EditRequest, RecentEdit, RelatedFile
 from .answers import is_answered, parse_infill, parse_region
 from .format import Declined, ParsedEdit, Prompt, is_above_a_line, place_of
@@ -91,12 +89,9 @@ class Redraft3:
         """Return the edit that ``answer`` makes, or None where it changes nothing."""
         if request.task != "next_edit":
             return parse_infill(prompt, request, answer)
-        if not answer and ended:  # every line of the region is deleted
-            empty = prompt.region[0] == prompt.region[1]
-            return None if empty else parse_region(request, prompt.region, "")
-        if not is_answered(answer, ended, "region"):
-            return None
-        return parse_region(request, prompt.region, answer)
+        if not is_answered(answer, ended, "region") and (answer or not ended):
+            return None  # an empty answer deletes every line
+        return parse_region(request, prompt.region, answer, closed=True)
 
 
 def window(line: int, total: int) -> tuple[int, int]:
@@ -120,12 +115,9 @@ def render_infill(request: EditRequest, tokenizer: Tokenizer, budget: int) -> Pr
     suffix = keep(tokenizer, after, room * 3 // 10, from_end=False)
     prefix = keep(tokenizer, before.removesuffix(forced), room * 6 // 10, from_end=True)
     near = [tokenizer.mark(SUFFIX), *suffix, tokenizer.mark(PREFIX), *prefix]
-    far, cut = far_parts(request, lines, first, last, tokenizer, budget - len(near))
-    head = [*far.related, *far.title, *far.suffix, *far.edits, *far.prefix]
-    if tokenizer.has_far_prefix and not far.prefix:
-        head.append(tokenizer.mark(FAR_PREFIX))
+    far, cut = _far_parts(request, lines, (first, last), tokenizer, budget - len(near))
     return Prompt(
-        (*head, *near),
+        (*far, *near),
         lines,
         at,
         is_above_a_line(request),
@@ -146,10 +138,9 @@ def render_edit(request: EditRequest, tokenizer: Tokenizer, budget: int) -> Prom
     region = narrow(lines, at, outer, room_of_region(budget), tokenizer)
     body = region_tokens(lines[slice(*region)], at - region[0], column, tokenizer)
     near = [tokenizer.mark(REGION), *body, tokenizer.mark(EDIT)]
-    far, cut = far_parts(request, lines, *region, tokenizer, budget - len(near))
-    tokens = (*far.related, *far.title, *far.suffix, *far.prefix, *far.edits, *near)
+    far, cut = _far_parts(request, lines, region, tokenizer, budget - len(near))
     room = len(body) + ROOM_TO_GROW
-    return Prompt(tokens, lines, at, region=region, rewrites=True, room=room, cut=cut)
+    return Prompt((*far, *near), lines, at, region=region, rewrites=True, room=room, cut=cut)
 
 
 def room_of_region(budget: int) -> int:
@@ -170,21 +161,18 @@ def narrow(
     below = (len(lines) - 1 - at - REGION_MARGIN) // REGION_STEP * REGION_STEP
     first, last = max(low, above), min(high, len(lines) - max(0, below))
     costs = [len(encode(tokenizer, f"{line}\n")) for line in lines[first:last]]
-    return shrunk(costs, first, last, at, room, least=1)
+    return shrunk(costs, first, last, at, room)
 
 
-def shrunk(
-    costs: list[int], first: int, last: int, at: int, room: int, least: int
-) -> tuple[int, int]:
-    """Return the lines [first, last) without as many at their ends as ``room`` demands.
+def shrunk(costs: Sequence[float], first: int, last: int, at: int, room: float) -> tuple[int, int]:
+    """Return the lines [first, last) without as many at their ends as ``room`` demands; one stays.
 
     Args:
         costs: of each line; ``room`` for their sum.
         at: line on both sides of which about as many stay.
-        least: lines that stay whatever they cost.
     """
     spent, costs = sum(costs), list(costs)
-    while spent > room and last - first > least:
+    while spent > room and last - first > 1:
         if at - first >= last - 1 - at:
             spent -= costs.pop(0)
             first += 1
@@ -207,40 +195,37 @@ def region_tokens(lines: Sequence[str], line: int, column: int, tokenizer: Token
 # --- far from the cursor ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FarParts:
-    """Tokens of the parts of a prompt that are far from the cursor."""
-
-    related: list[int]  # excerpts of other files
-    title: list[int]  # the file's path
-    suffix: list[int]  # lines below
-    prefix: list[int]  # lines above
-    edits: list[int]  # recent edits
-
-
-def far_parts(
-    request: EditRequest, lines: list[str], first: int, last: int, tokenizer: Tokenizer, room: int
-) -> tuple[FarParts, str]:
-    """Return the parts around the lines [first, last), within ``room`` tokens, and what was cut."""
+def _far_parts(
+    request: EditRequest,
+    lines: list[str],
+    region: tuple[int, int],
+    tokenizer: Tokenizer,
+    room: int,
+) -> tuple[list[int], str]:
+    """Return the tokens of all parts around the region, within ``room``, and what was cut."""
     path = _path_tokens(request.path, tokenizer)
     room = max(room // QUANTUM * QUANTUM, min(room, QUANTUM)) - len(path)
     edits, cut_edits = _edits(request.edits, tokenizer, room // 2)
     room -= len(edits)
-    below = lines[last:]
+    above, below = lines[: region[0]], lines[region[1] :]
     share = room if not request.related else room * 7 // 10
     wanted = min(_spent(tokenizer, below, share), share * 4 // 10)  # what is above matters more
-    prefix, cut_above = _far_lines(lines[:first], tokenizer, share - wanted, FAR_PREFIX)
+    prefix, cut_above = _far_lines(above, tokenizer, share - wanted, FAR_PREFIX)
     suffix, cut_below = _far_lines(below, tokenizer, share - len(prefix), SUFFIX)
     room -= len(prefix) + len(suffix)
     related, cut_files = _related(request.related, tokenizer, room)
     cuts = (
         (cut_edits, len(request.edits), "recent edits"),
-        (cut_above, first, "lines above"),
+        (cut_above, len(above), "lines above"),
         (cut_below, len(below), "lines below"),
         (cut_files, len(request.related), "related files"),
     )
     cut = "; ".join(f"left out {many} of {total} {what}" for many, total, what in cuts if many)
-    return FarParts(related, path, suffix, prefix, edits), cut
+    if request.task == "next_edit":
+        return [*related, *path, *suffix, *prefix, *edits], cut
+    if tokenizer.has_far_prefix and not prefix:
+        prefix = [tokenizer.mark(FAR_PREFIX)]
+    return [*related, *path, *suffix, *edits, *prefix], cut
 
 
 def _path_tokens(path: str, tokenizer: Tokenizer) -> list[int]:
@@ -318,18 +303,10 @@ def line_cost(tokenizer: Tokenizer, line: str) -> int:
     """Return the tokens of a line with its line end; of a very long one, an estimate."""
     if len(line) <= _SHORT_LINE:
         return _cost_of_short(tokenizer, line)
-    return _COSTS.get((tokenizer, line), _cost_anew)
+    return len(encode(tokenizer, line)) + 1 if len(line) < 20_000 else len(line) // 2
 
 
 @lru_cache(maxsize=32_768)
 def _cost_of_short(tokenizer: Tokenizer, line: str) -> int:
-    """Remember short lines in a tenth of a :class:`Memo`'s time: 36 MB at most."""
-    return _cost_anew((tokenizer, line))
-
-
-def _cost_anew(key: tuple[Tokenizer, str]) -> int:
-    tokenizer, line = key
-    return len(tokenizer.encode(line)) + 1 if len(line) < 20_000 else len(line) // 2
-
-
-_COSTS: Memo[tuple[Tokenizer, str], int] = Memo(4 << 20)
+    """Remember short lines in a tenth of the time that :func:`encode` takes: 36 MB at most."""
+    return len(tokenizer.encode(line)) + 1

@@ -1,4 +1,4 @@
-"""Comments and definitions, recognised from single lines.
+"""Comments, definitions and tokens, recognised or estimated from single lines.
 
 By patterns, for lines of diffs and of text that does not parse. Languages are LSP ids.
 """
@@ -88,3 +88,18 @@ def defines(line: str, name: str) -> bool:
 def defines_function(line: str) -> bool:
     """Return whether a line begins the definition of a function."""
     return bool(_FUNCTION.search(line)) and not _NO_FUNCTION.match(line)
+
+
+# --- estimates --------------------------------------------------------------------------------
+
+_CHARS_PER_TOKEN = 3.2  # of code without its indentation
+
+
+def estimate(line: str) -> float:
+    """Return the tokens of a line with its newline."""
+    return 1.5 + len(line.strip()) / _CHARS_PER_TOKEN
+
+
+def estimate_text(text: str) -> float:
+    """Return the tokens of a text."""
+    return sum(map(estimate, text.split("\n")))

@@ -21,7 +21,7 @@ from ..edits.hunks import apply_history, last_burst
 from ..prompts.redraft3 import REGION_MARGIN, render_edit, render_infill
 from ..prompts.tokenizer import PREFIX, Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
-from ..text.estimates import crop, estimate_text, newest
+from ..text.lines import estimate, estimate_text
 from .commits import FileChange, changes_of
 from .middles import Middle, MiddleKind, SourceText, choose_middle, draw_kind
 from .moments import TrainingMoment, draw_moment, nothing_left
@@ -332,3 +332,48 @@ _MARK_NAMES = (
     "<jupyter_script>",
     "<issue_start>",
 )
+
+
+# --- documents and histories cut to a number of tokens --------------------------------------
+
+# Serving has room for thousands of tokens and training rows for hundreds. A whole document rendered
+# with a small budget would lose its recent edits first; a shorter document rendered with room to
+# spare looks as it does when serving.
+
+
+def crop(
+    lines: Sequence[str], first: int, last: int, tokens: float, above: float
+) -> tuple[int, int]:
+    """Return the lines [top, bottom) around [first, last) of about ``tokens`` tokens.
+
+    Args:
+        above: share of the remaining tokens for the lines above; one side gets what the other
+            side cannot use.
+    """
+    room = tokens - sum(map(estimate, lines[first:last]))
+    upward = _grown(lines[:first][::-1], room * above)
+    below = room - sum(map(estimate, lines[first - upward : first]))
+    downward = _grown(lines[last:], below)
+    spare = below - sum(map(estimate, lines[last : last + downward]))
+    upward += _grown(lines[: first - upward][::-1], spare)
+    return first - upward, last + downward
+
+
+def _grown(lines: Sequence[str], room: float) -> int:
+    """Return how many of ``lines`` fit."""
+    for taken, line in enumerate(lines):
+        room -= estimate(line)
+        if room < 0:
+            return taken
+    return len(lines)
+
+
+def newest(edits: Sequence[RecentEdit], tokens: float) -> tuple[RecentEdit, ...]:
+    """Return the last edits that fit, each whole."""
+    kept = 0
+    for edit in reversed(edits):
+        tokens -= estimate_text(edit.diff) + estimate(edit.path)
+        if tokens < 0:
+            break
+        kept += 1
+    return tuple(edits[len(edits) - kept :])
