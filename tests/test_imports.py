@@ -38,7 +38,8 @@ LEVELS = {
         "load engine training",
     ),
     "lsp": (
-        "settings schedule", "editor", "context", "suggestion session.touched_names",
+        "settings schedule", "documents history history_hunks paths positions secret_files",
+        "context", "suggestion session.touched_names",
         "memory outcomes places", "session.questions", "refusals", "session context.client_context",
         "recording", "protocol.messages protocol.status", "client", "asking", "protocol", "server",
         "protocol.stdio", "protocol.tcp",

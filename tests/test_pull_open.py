@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.weights import known, provide, pull_open
-from redraft.model.weights.known import KNOWN, Known
+from redraft.model.weights import provide, pull_open
+from redraft.model.weights.pull_open import KNOWN, Known
 from redraft.server.commands.main import app
 from support.fake_hub import Hub, serving
 from support.tiny_gguf import write_llama
@@ -99,7 +99,7 @@ def test_a_repository_is_fetched_without_its_code(hub: FakeHub, tmp_path: Path) 
 
 def test_known_names_pull(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = Known("sweep-next-edit-x", "sweepai/x", "", "Apache-2.0", 1e6, "next edit")
-    monkeypatch.setattr(known, "KNOWN", (entry,))
+    monkeypatch.setattr(pull_open, "KNOWN", (entry,))
     hub.repos["sweepai/x"] = folder(tmp_path)
     done = CliRunner().invoke(app, ["model", "pull", "sweep-next-edit-x"])
     assert done.exit_code == 0, done.output
@@ -112,7 +112,7 @@ def test_known_names_pull(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_known_sum_counts(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = Known("x", "some/x", "w.gguf", "MIT", 1e6, "infill", sha256="0" * 64)
-    monkeypatch.setattr(known, "KNOWN", (entry,))
+    monkeypatch.setattr(pull_open, "KNOWN", (entry,))
     hub.repos["some/x"] = {"w.gguf": gguf(tmp_path)}
     with pytest.raises(WeightsError, match=r"w\.gguf of some/x has changed.*hf:some/x/w\.gguf"):
         pull_open.pull_open("x")

@@ -15,7 +15,7 @@ from redraft.model.config import ModelConfig
 from redraft.model.errors import UnknownModel, WeightsError
 from redraft.model.network.layout import LAYOUT, forms_of
 from redraft.model.prompts.tokenizer import MASK, Tokenizer
-from redraft.model.weights import combine, manifest, provide, registry
+from redraft.model.weights import combine, files, provide, registry
 from redraft.model.weights.adapter import load_adapter
 from redraft.model.weights.fetch import Progress, no_progress
 from safetensors.numpy import save_file
@@ -148,10 +148,10 @@ def test_pull_hashes_even_what_looks_untouched(world: World, made: list[str]) ->
     raw = bytearray(path.read_bytes())
     raw[100] ^= 1
     path.write_bytes(raw)
-    stamps = json.loads((folder / manifest.STAMPS).read_text())
+    stamps = json.loads((folder / files.STAMPS).read_text())
     stat = path.stat()
     stamps["canvas.npz"] = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
-    (folder / manifest.STAMPS).write_text(json.dumps(stamps))
+    (folder / files.STAMPS).write_text(json.dumps(stamps))
     provide.pull("tiny")
     assert len(made) == 2
 
@@ -264,12 +264,12 @@ def test_the_wait_for_another_process_ends(world: World, monkeypatch: pytest.Mon
 
 def test_a_read_only_cache(world: World, made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = provide.ensure("tiny")
-    (folder / manifest.STAMPS).unlink()
+    (folder / files.STAMPS).unlink()
 
     def read_only(*args: Any) -> None:
         raise WeightsError("Not allowed to write")
 
-    monkeypatch.setattr(manifest, "write_atomically", read_only)
+    monkeypatch.setattr(files, "write_atomically", read_only)
     monkeypatch.setattr(provide, "make_folder", read_only)
     assert provide.ensure("tiny") == folder
     assert len(made) == 1

@@ -140,7 +140,7 @@ def test_a_folder_that_lacks_a_part_is_refused_with_what_to_do(tmp_path: Path, c
 
 
 def test_a_changed_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    from redraft.model.weights.manifest import write_manifest
+    from redraft.model.weights.files import write_manifest
 
     store(BASE, "fp32", tmp_path)
     write_manifest(tmp_path, "test")

@@ -23,8 +23,7 @@ from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.weights.adapter import load_adapter
 from redraft.model.weights.combine import combine
 from redraft.model.weights.fetch import Progress
-from redraft.model.weights.files import sha256_of
-from redraft.model.weights.manifest import MANIFEST, problem_of, read_json
+from redraft.model.weights.files import MANIFEST, problem_of, read_json, sha256_of
 from redraft.model.weights.provide import base_path, ensure, recipe_of
 from redraft.model.weights.registry import AUTO, ModelInfo, cache_dir, info
 

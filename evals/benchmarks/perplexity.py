@@ -26,7 +26,7 @@ from redraft.model.runtime.kv_memory import size_class
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.rope import stretch
 from redraft.model.training.shards import read_records
-from redraft.model.weights.manifest import read_json
+from redraft.model.weights.files import read_json
 
 from ..figures.intervals import Figure, ratio
 from ..figures.runs import Episode, OnDone, RunFile

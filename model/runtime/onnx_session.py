@@ -17,7 +17,7 @@ from ..config import ModelConfig
 from ..errors import InstallError, SettingsError, WeightsError
 from ..network.layout import DATA_FILE, LAYOUT, Form
 from ..network.quantize import HALF, check_variant, float_type
-from ..weights.manifest import MANIFEST, problem_of, read_json
+from ..weights.files import MANIFEST, problem_of, read_json
 from .backend import SUPPRESSED, Cancelled
 from .embedding import Embedding
 from .kv_memory import DeviceMemory, Memory

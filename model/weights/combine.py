@@ -25,9 +25,9 @@ from .files import (
     require_space,
     sha256_of,
     sync_files,
+    write_manifest,
 )
 from .gguf import chat_template, read_checkpoint, tensor_shapes, tokenizer_data
-from .manifest import write_manifest
 from .registry import ModelInfo
 from .safetensors_file import FloatArray
 from .vocabularies import gguf_tokenizer

@@ -18,9 +18,8 @@ from ..errors import WeightsError
 from ..prompts.registry import REDRAFT_2
 from ..prompts.tokenizer import END, MASK, Tokenizer
 from .families import DERIVED, Family, architecture, family_of, names
-from .files import sha256_of
+from .files import read_json, sha256_of
 from .gguf import tensor_shapes
-from .manifest import read_json
 from .safetensors_file import FloatArray, StoredTensor, tensors_in
 from .vocabularies import read_tokenizer, text_range
 

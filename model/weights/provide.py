@@ -45,14 +45,17 @@ from .fetch import (
     take_base,
 )
 from .files import (
+    MANIFEST,
+    STAMPS,
     explaining,
     make_folder,
+    problem_of,
+    read_json,
     replace_folder,
     sha256_of,
     sync_files,
     write_atomically,
 )
-from .manifest import MANIFEST, STAMPS, problem_of, read_json
 from .registry import DESCRIPTION, ModelInfo, cache_dir, info, list_models
 
 #: Raise when the same weights give other files in a ready folder: all folders are made anew. A test

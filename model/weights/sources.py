@@ -20,10 +20,9 @@ from ..records import MAX_ANSWER_TOKENS
 from .adapter import Adapter
 from .combine import CHAT_TEMPLATE
 from .families import EXPAND, conventions, family_of
-from .files import explaining, sha256_of
+from .files import explaining, read_json, sha256_of
 from .gguf import GGUFFile, chat_template, read_checkpoint, stores_tied, tokenizer_data
 from .huggingface import checkpoint_sha256, family_name, model_name, read_hf_checkpoint
-from .manifest import read_json
 from .safetensors_file import FloatArray, tensors_in
 from .vocabularies import gguf_tokenizer, read_tokenizer, text_range
 

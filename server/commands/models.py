@@ -160,8 +160,7 @@ def _list_known(as_json: bool) -> None:
     """Print the open weights that can be pulled by name, and whether they run here."""
     from redraft.model.runtime.device import cuda_problem
     from redraft.model.runtime.machine import import_onnxruntime, memory_of
-    from redraft.model.weights.known import KNOWN
-    from redraft.model.weights.pull_open import pulled_revision
+    from redraft.model.weights.pull_open import KNOWN, pulled_revision
 
     from .console import err, out
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.network.layout import LAYOUT
-from redraft.model.weights import combine, manifest
+from redraft.model.weights import combine, files
 from redraft.model.weights.adapter import load_adapter, merge
 from redraft.model.weights.gguf import read_checkpoint
 from safetensors.numpy import save_file
@@ -95,7 +95,7 @@ class World:
         return ModelConfig.from_dict(self.description["config"] | changes)
 
     def leftovers(self) -> list[str]:
-        return [p.name for p in self.cache.rglob(".*") if p.name != manifest.STAMPS]
+        return [p.name for p in self.cache.rglob(".*") if p.name != files.STAMPS]
 
 
 def in_use(root: Path, monkeypatch: pytest.MonkeyPatch) -> World:
