@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .calibrate import CHOICES, calibrate, calibration_file, calibration_key
 from .choice import ModelChoice, Placement, check_here, choose_model, fit, usual_model, watch_choice
 from .decode.pass_costs import PassPrices
-from .errors import InvalidRequest, RedraftError
+from .errors import InvalidRequest, RedraftError, UnknownModel
 from .network.quantize import HALF
 from .predict import Loader, LoadProgress, Model, warm_up
 from .prompts.chat import ChatTemplate
@@ -63,8 +63,7 @@ def onnx_loader(
     def load(report: LoadProgress) -> Model:
         if model != AUTO:
             return _load(model, choose_device(info(model), variant, provider), threads, report)
-        device = choose_device(info(DEFAULT_MODEL), variant, provider)
-        return _load_chosen(device, Placement(device.provider, device.variant, threads), report)
+        return _load_chosen(variant, provider, threads, report)
 
     return load
 
@@ -82,19 +81,21 @@ def which_model(
     return choose_model(Placement(device.provider, device.variant, threads))
 
 
-def _load_chosen(device: Device, placement: Placement, report: LoadProgress) -> Model:
+def _load_chosen(
+    variant: str | None, provider: str | None, threads: int | None, report: LoadProgress
+) -> Model:
     """Load the model that suits this machine, or that 'redraft model use' stored.
 
     A larger one that cannot be loaded, or is measured to be slow, gives way to the next.
     """
+    ours = choose_device(info(DEFAULT_MODEL), variant, provider)
+    placement = Placement(ours.provider, ours.variant, threads)
     failed: dict[str, str] = {}
     while True:
         choice = choose_model(placement, failed)
-        if choice.is_stored:
-            check_here(info(choice.model), placement.variant)
-            device = choose_device(info(choice.model), placement.variant, placement.provider)
+        device = _stored_device(choice.model, variant, provider) if choice.is_stored else ours
         try:
-            loaded = _load(choice.model, device, placement.threads, report)
+            loaded = _load(choice.model, device, threads, report)
         except (RedraftError, MemoryError) as error:
             if choice.is_stored or choice.model == DEFAULT_MODEL:
                 raise
@@ -110,6 +111,23 @@ def _load_chosen(device: Device, placement: Placement, report: LoadProgress) -> 
         if choice.model != DEFAULT_MODEL and not choice.is_stored and not again.is_stored:
             _, failed[choice.model] = fit(info(choice.model), placement)  # slower than predicted
             _log.warning("%s runs from now on. %s", again.model, again.reason)
+
+
+def _stored_device(name: str, variant: str | None, provider: str | None) -> Device:
+    """Return the device of the model that 'redraft model use' stored.
+
+    Raises:
+        UnknownModel, WeightsError: it is no longer on this machine; says what to do.
+    """
+    try:
+        model = info(name)
+    except UnknownModel as error:
+        raise UnknownModel(
+            f"{error} 'redraft model use' chose it; 'redraft model use {AUTO}' undoes that."
+        ) from error
+    device = choose_device(model, variant, provider)
+    check_here(model, device.variant)
+    return device
 
 
 def _load(name: str, device: Device, threads: int | None, report: LoadProgress) -> Model:

@@ -19,7 +19,7 @@ from redraft.model.errors import ModelNotReady, UnknownModel, WeightsError
 from redraft.model.predict import Loader, Model
 from redraft.model.runtime import machine
 from redraft.model.runtime.device import Device
-from redraft.model.weights.registry import info
+from redraft.model.weights.registry import ModelInfo, info
 from redraft.server.commands.main import app
 from support.engines_of import ANSWER, REQUEST, make_model, ready, run
 from support.fake_backend import Script, ids
@@ -227,6 +227,30 @@ def test_a_model_in_use_that_has_gone_is_not_downloaded(loads: Loads) -> None:
     with pytest.raises(WeightsError, match=f"redraft model pull {LARGE}.*model use auto"):
         loader()(quietly)
     assert loads.names == []
+
+
+def test_a_model_in_use_runs_as_it_was_imported(
+    loads: Loads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def as_imported(model: ModelInfo, *how: object) -> Device:
+        asked.append((model.name, *how))
+        return Device("CPU", "q4" if model.name == LARGE else "int8")
+
+    monkeypatch.setattr(load, "choose_device", as_imported)
+    store_model(LARGE, "q4")
+    assert loader()(quietly).name == LARGE
+    assert asked == [(SMALL, None, None), (LARGE, None, None)]
+
+
+def test_a_model_in_use_that_was_removed_is_named_with_how_to_undo_it(
+    loads: Loads, cache: Path
+) -> None:
+    cache.mkdir(exist_ok=True)
+    (cache / "model-in-use").write_text("mine\n")
+    with pytest.raises(UnknownModel, match=r"no model 'mine'.*redraft model use auto"):
+        loader()(quietly)
 
 
 def test_a_running_engine_changes_to_the_model_in_use(loads: Loads) -> None:
