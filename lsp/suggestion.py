@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from redraft.model.edits.edit import Edit
-from redraft.model.gate.brackets import closes
 from redraft.model.records import Task
+from redraft.model.text.brackets import closes
 from redraft.model.text.common import common_ends, common_head
 
 #: Brackets and quotes that an editor closes by itself, at most.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from redraft.model.edits.edit import Edit
-from redraft.model.gate.brackets import brackets_of, closes, closing, is_call
 from redraft.model.gate.fitting import fit
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest
+from redraft.model.text.brackets import brackets_of, closes, closing, is_call
 
 #: Text around a line, by language; the line stands at §.
 AROUND = {

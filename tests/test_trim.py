@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from redraft.model.edits.edit import Edit
-from redraft.model.edits.syntax_errors import added_errors
-from redraft.model.edits.trim import trim_to_valid
+from redraft.model.edits.syntax_errors import added_errors, trim_to_valid
 
 TEXT = "def f(a):\n    b = a\n    return b\n\n\nx = f(1)\ny = f(2)\n"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 
 from ..edits.edit import Edit
-from ..edits.trim import trim_to_valid
+from ..edits.syntax_errors import trim_to_valid
 from ..errors import InvalidAnswer
 from ..gate.features import with_features
 from ..prompts.format import ParsedEdit, Prompt, PromptFormat

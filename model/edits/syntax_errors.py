@@ -1,6 +1,11 @@
-"""Syntax errors that an edit adds, by parses of the document before and after it."""
+"""Syntax errors that an edit adds, by parses before and after it, and edits cut to add none."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from difflib import SequenceMatcher
+from typing import TypeVar
 
 from ..text.cursor import line_end
 from ..text.syntax import Syntax, count_errors, language_of, parse, parsed
@@ -11,7 +16,11 @@ from .edit import Edit
 #: for several parses.
 _WHOLE_CHARS = 30_000
 _AROUND_LINES = 300
+#: Shorter texts that are tried, each with one more line dropped. Each costs parses.
+_MOST_SHORTER = 12
 _NEARBY_LINES = 5  # errors that were there so near to an edit excuse errors in it
+
+Result = TypeVar("Result")
 
 
 def tree_of(text: str, language: str, path: str) -> Syntax | None:
@@ -82,3 +91,43 @@ def _nearby(text: str, start: int, end: int) -> tuple[int, int]:
         start = text.rfind("\n", 0, max(0, start - 1)) + 1
         end = line_end(text, end + 1)
     return start, end
+
+
+# --- edits without their last lines --------------------------------------------------------
+
+
+def longest_valid(lines: int, of: Callable[[int], Result]) -> Result | None:
+    """Return ``of(count)`` for the largest count of first ``lines`` for which it is not None."""
+    counts = range(lines, max(0, lines - 1 - _MOST_SHORTER), -1)
+    return next((found for count in counts if (found := of(count)) is not None), None)
+
+
+def trim_to_valid(edit: Edit, path: str, language: str) -> Edit:
+    """Return as many first lines of an edit as add no syntax error.
+
+    A model that goes on for too long mostly goes wrong near the end of its answer. The whole edit
+    is returned if none of its beginnings is better; the filters then refuse it.
+    """
+    if "\n" not in edit.new.rstrip("\n") or not added_errors(edit, path, language):
+        return edit
+    old, new = edit.old.split("\n"), edit.new.split("\n")
+    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    tried = {edit.old, edit.new}
+
+    def of(count: int) -> Edit | None:
+        """Return the edit that makes only the first ``count`` new lines; None: it is no better."""
+        lines: list[str] = []
+        for tag, i1, i2, j1, j2 in steps:
+            if j2 <= count or tag == "equal":
+                lines += new[j1:j2]
+            elif i2 - i1 == j2 - j1:  # line by line
+                lines += new[j1:count] + old[i1 + max(0, count - j1) : i2]
+            else:
+                lines += (new[j1:count] if tag == "insert" else []) + old[i1:i2]
+        shorter = replace(edit, new="\n".join(lines))
+        if shorter.new in tried or added_errors(shorter, path, language):
+            tried.add(shorter.new)
+            return None
+        return shorter
+
+    return longest_valid(len(new) - 1, of) or edit

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..edits.edit import Edit
+from ..edits.hunks import lines_of
 from ..edits.syntax_errors import at_margin, tree_of
 from ..records import Candidate, EditRequest, Task
 from ..text.cursor import line_after, line_end
@@ -227,7 +228,10 @@ def _undone(request: EditRequest) -> set[str]:
     """
     gone, made = set[str](), list[tuple[set[str], set[str]]]()
     for edit in request.edits:
-        old, new = _lines_of(edit.diff, "-"), _lines_of(edit.diff, "+")
+        lines = lines_of(edit.diff)
+        old, new = (
+            {text.strip() for sign, text in lines if sign == which} - {""} for which in "-+"
+        )
         for before, after in made:
             taken, back = after & old, before & new
             if taken and (back or not (before or new)):
@@ -245,10 +249,6 @@ def _names_in(lines: Iterable[str]) -> set[str]:
 def _words(written: str) -> set[str]:
     """Return all words that may be names, in lower case, those in strings and builtins included."""
     return {found[0].lower() for found in _NAME.finditer(written) if found[0] not in _KEYWORDS}
-
-
-def _lines_of(diff: str, sign: str) -> set[str]:
-    return {line[1:].strip() for line in diff.split("\n") if line.startswith(sign)} - {""}
 
 
 def _is_there(edit: Edit) -> bool:

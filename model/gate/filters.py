@@ -15,6 +15,7 @@ from ..edits.syntax_errors import added_errors, tree_of
 from ..records import RecentEdit, Task
 from ..rules.renames import RenameScopes, namesake
 from ..text.common import common_ends
+from ..text.lines import imports
 from ..text.scopes import Bindings
 from ..text.syntax import parse
 from .reasons import Abstain
@@ -32,12 +33,6 @@ _SHORTEST_AGAIN = 4  # letters and digits of repeated lines: a bracket may be ne
 _NAME = re.compile(r"[^\W\d]\w+")
 _ANY_NAME = re.compile(r"[^\W\d]\w*")
 _OF_IMPORTS = frozenset(["import", "from", "use", "as", "const", "let", "var", "require", "static"])
-_IN_BLOCK = re.compile(r"\t\"[\w./-]+\"$")  # of Go
-_IMPORT = re.compile(
-    r"\s*(?:import\b|from\s+\S+\s+import\b|use\s+[\w:\\]|#\s*include\b|using\s+[\w.=\s]+;"
-    r"|(?:local\s+\w+\s*=\s*)?require(?:_relative|_once)?\b|(?:const|let|var)\b.*=\s*require\("
-    r"|export\b.*\bfrom\s|package\s+[\w.]+;?\s*$)"
-)
 
 #: Markers of prompts and of weights' vocabularies; the model must write none of them.
 _SPECIAL = re.compile(
@@ -198,19 +193,19 @@ def far_away(edit: Edit, situation: Situation) -> Abstain | None:
     if away > FAR_LINES and (edited is None or _distance(edited, first, last) > FAR_LINES):
         said = f"the edit is {away} lines away from the cursor and from your last edits"
         return Abstain("far_away", said)
-    if away > FAR_IMPORTS and changed and all(map(_IMPORT.match, changed)):
+    if away > FAR_IMPORTS and is_import(changed):
         return Abstain("far_import", f"the edit changes only imports, {away} lines away")
     return None
 
 
 def is_import(lines: Sequence[str]) -> bool:
     """Return whether lines are imports and nothing else."""
-    return bool(lines) and all(_IMPORT.match(line) or _IN_BLOCK.match(line) for line in lines)
+    return bool(lines) and all(map(imports, lines))
 
 
-def _brings_in(imports: Sequence[str], changes: Iterable[LineChange]) -> bool:
-    """Return whether imports bring in a name that the user just wrote."""
-    names = {name for line in imports for name in _NAME.findall(line)} - _OF_IMPORTS
+def _brings_in(added: Sequence[str], changes: Iterable[LineChange]) -> bool:
+    """Return whether added lines bring in a name that the user just wrote."""
+    names = {name for line in added for name in _NAME.findall(line)} - _OF_IMPORTS
     written = {name for one in changes for line in one.new for name in _NAME.findall(line)}
     return not names.isdisjoint(written)
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..edits.edit import Edit
-from ..edits.syntax_errors import count_errors_of
-from ..edits.trim import longest_valid
+from ..edits.syntax_errors import count_errors_of, longest_valid
+from ..text.brackets import brackets_of, closing, is_call
 from ..text.cursor import indent_of, line_after, line_before
 from ..text.names import is_word
 from .blocks import whole_blocks
-from .brackets import brackets_of, closing, is_call
 from .reasons import Abstain
 
 _WORD = re.compile(r"\w+")
@@ -50,20 +49,9 @@ class At(Protocol):
         """LSP id, "" if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """A way of fitting: ``new`` in place of the next ``over`` characters."""
-
-    new: str
-    over: int = 0
-
-    def at(self, at: At) -> Edit:
-        return Edit(at.text, at.cursor, at.cursor + self.over, self.new)
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class _Fault:
-    """Faults of a way; less is better. Numbers below 0 mean an improvement."""
+    """Faults of an edit; less is better. Numbers below 0 mean an improvement."""
 
     seam: bool  # a word or an opening bracket would stand right behind a call or a colon
     errors: int  # more of the parser's than without it; 0 where there is no grammar
@@ -105,13 +93,17 @@ def fit(written: str, at: At, *, replaces: bool = False, ended: bool = True) -> 
             less = whole_blocks(less, at.text, at.cursor, at.path, at.language)
         if count < len(lines) and not (less.strip() and lines[count].strip()):
             return None  # nothing, or what was tried already
-        fault, way = _least_bad(less, at, replaces)
+        ways = [*_ways(less, at, replaces)]  # the first of equally good ones is taken
+        fault, edit = min(
+            ((_fault(way, at), way) for way in ways),
+            key=lambda found: (not found[0].is_none, found[0]),
+        )
         if not fault.is_none:
             worst = worst or max(fault.errors, fault.brackets, 1)
             return None
-        if not way.new.strip():
+        if not edit.new.strip():
             return Abstain("repeats_what_follows", "the same text already follows the cursor")
-        return way.at(at)
+        return edit
 
     found = longest_valid(len(lines), of)
     if found is not None:
@@ -129,32 +121,31 @@ def tidied(written: str, at: At) -> str:
     return written if line_after(at.text, at.cursor).strip() else written.rstrip()
 
 
-def _least_bad(written: str, at: At, replaces: bool) -> tuple[_Fault, _Way]:
-    """Return the best way to fit a text, and what is wrong with it."""
-    ways = [*_ways(written, at, replaces)]
-    faults = [_fault(way, at) for way in ways]
-    best = min(range(len(ways)), key=lambda each: (not faults[each].is_none, faults[each], each))
-    return faults[best], ways[best]
-
-
 # --- ways ----------------------------------------------------------------------------------------
 
 
-def _ways(written: str, at: At, replaces: bool) -> Iterator[_Way]:
+def _ways(written: str, at: At, replaces: bool) -> Iterator[Edit]:
     """Yield the ways to fit a text; of several that break nothing the first is the best."""
     before, rest = line_before(at.text, at.cursor), line_after(at.text, at.cursor)
     behind = rest.strip()
     if behind:
-        yield from _without_overlap(before, written, rest)
-    yield _Way(written)
+        for left in _without_overlap(before, written, rest):
+            yield _edit(left, at)
+    yield _edit(written, at)
     if behind and replaces:
-        yield from _over(before, written, rest)
+        for size in _over(before, written, rest):
+            yield _edit(written, at, size)
     cut = _cut(before, written, behind)
     if written[:cut].strip():
-        yield _Way(written[:cut])
+        yield _edit(written[:cut], at)
 
 
-def _without_overlap(before: str, written: str, rest: str) -> Iterator[_Way]:
+def _edit(new: str, at: At, over: int = 0) -> Edit:
+    """Return the edit that writes ``new`` in place of the next ``over`` characters."""
+    return Edit(at.text, at.cursor, at.cursor + over, new)
+
+
+def _without_overlap(before: str, written: str, rest: str) -> Iterator[str]:
     """Yield the text without an end that is the beginning of what follows, the longest first.
 
     In front of a line of code, which may be another line than the one that is written, words count
@@ -170,7 +161,7 @@ def _without_overlap(before: str, written: str, rest: str) -> Iterator[_Way]:
             if above and left.rpartition("\n")[2].strip() and not all_of_it:
                 continue
             if text.endswith(follows[:size]) and _between_words(text, follows, size):
-                yield _Way(left if text is written else left.rstrip())
+                yield left if text is written else left.rstrip()
 
 
 def _between_words(text: str, follows: str, size: int) -> bool:
@@ -185,8 +176,8 @@ def _joins(left: str, right: str) -> bool:
     return is_word(left[-1:]) and is_word(right[:1])
 
 
-def _over(before: str, written: str, rest: str) -> Iterator[_Way]:
-    """Yield the text in place of what follows, or of its first brackets or half word.
+def _over(before: str, written: str, rest: str) -> Iterator[int]:
+    """Yield how many characters may be replaced: what follows, or its first brackets or half word.
 
     Nothing is lost: the first line that is written holds the replaced characters, in their order.
     """
@@ -196,7 +187,7 @@ def _over(before: str, written: str, rest: str) -> Iterator[_Way]:
     for size in sorted(sizes - {0}, reverse=True):
         left = iter(line)
         if all(char in left for char in "".join(rest[:size].split())):
-            yield _Way(written, size)
+            yield size
 
 
 def _half_word(before: str, rest: str) -> str:
@@ -225,9 +216,9 @@ def _cut(before: str, written: str, behind: str) -> int:
 # --- faults --------------------------------------------------------------------------------------
 
 
-def _fault(way: _Way, at: At) -> _Fault:
+def _fault(way: Edit, at: At) -> _Fault:
     before, rest = line_before(at.text, at.cursor), line_after(at.text, at.cursor)
-    left = rest[way.over :]
+    left = rest[len(way.old) :]
     made, was = brackets_of(before + way.new + left), brackets_of(before + rest)
     more = made.faults - was.faults
     if not rest.strip():  # what is open may be closed in the lines below
@@ -237,7 +228,7 @@ def _fault(way: _Way, at: At) -> _Fault:
     counted = _count_errors(way, at, may_go_on=not left.strip(_CLOSERS))
     earlier, now = counted or (0, 0)
     half = _half_word(before, rest)
-    is_again = not way.over and half != "" and way.new.startswith(half)
+    is_again = not way.old and half != "" and way.new.startswith(half)
     return _Fault(
         seam=_has_seam(before + way.new, left) or is_again,
         errors=now - earlier,
@@ -254,14 +245,14 @@ def _has_seam(left: str, right: str) -> bool:
     return (right[:1] == "(" or is_word(right[:1])) and is_call(left)
 
 
-def _count_errors(way: _Way, at: At, may_go_on: bool) -> tuple[int, int] | None:
+def _count_errors(way: Edit, at: At, may_go_on: bool) -> tuple[int, int] | None:
     """Return the syntax errors without a way and with it; None without a grammar.
 
     Args:
         may_go_on: an unfinished statement is no error.
     """
     rest = line_after(at.text, at.cursor)
-    edit = _Way(way.new + rest[way.over :].rstrip(), len(rest)).at(at)
+    edit = _edit(way.new + rest[len(way.old) :].rstrip(), at, len(rest))
     counted = count_errors_of(edit, at.path, at.language)
     if counted is None or not may_go_on or counted[1] <= counted[0]:
         return counted

@@ -12,7 +12,8 @@ from difflib import get_close_matches
 
 from ..edits.edit import Edit
 from ..records import Candidate, Diagnostic
-from ..text.lines import defines_function
+from ..text.brackets import brackets_of
+from ..text.lines import defines_function, imports
 from ..text.names import whole_name
 from .example import Pair, RuleEdit, words
 
@@ -43,7 +44,6 @@ _MISSING = re.compile(
     rf"{_QUOTED}?([^\W\d]\w*)",
     re.IGNORECASE,
 )
-_IMPORTS = re.compile(r"\s*(?:import|from|use|using|const \{|require)\b|\s*\"[\w./-]+\"\s*$")
 #: Chance of a repair. Commits do not record what an editor reported.
 CHANCE = 0.4
 _CLOSE = 0.75  # how much a name must read like another
@@ -85,7 +85,7 @@ def _fixes(
     if missing is not None and _is_known(missing[1], lines, diagnostic.line):
         yield from _with_argument(line, missing[1])
     unused = next((match for each in _UNUSED if (match := each.search(message))), None)
-    if unused is not None and _IMPORTS.match(line):
+    if unused is not None and imports(line):
         yield _without(line, re.split(r"[.:/]+", unused[1])[-1])
 
 
@@ -117,25 +117,12 @@ def _without(line: str, name: str) -> tuple[str, ...]:
 def _with_argument(line: str, name: str) -> Iterator[tuple[str, ...]]:
     """Yield ``line`` with another argument in its only call."""
     calls = list(re.finditer(r"\w\(", line))
-    end = _closing_bracket(line, calls[0].end() - 1) if len(calls) == 1 else None
-    if end is None:
+    ends = dict(brackets_of(line).pairs)
+    if len(calls) != 1 or (end := ends.get(calls[0].end() - 1)) is None:
         return
     inside = line[calls[0].end() : end].rstrip().rstrip(",")
     joined = f"{inside}, {name}" if inside.strip() else name
     yield (line[: calls[0].end()] + joined + line[end:],)
-
-
-def _closing_bracket(text: str, at: int) -> int | None:
-    """Return where the bracket at ``at`` is closed again; None: not in this line."""
-    depth = 0
-    for place in range(at, len(text)):
-        if text[place] in "([{":
-            depth += 1
-        elif text[place] in ")]}":
-            depth -= 1
-            if depth == 0:
-                return place
-    return None
 
 
 def _is_known(name: str, lines: Sequence[str], at: int) -> bool:
@@ -163,7 +150,6 @@ def _indent(line: str) -> int:
 #: Nats by which an edit may be less likely than one that mends nothing, and still come first.
 SIMILAR = 1.0
 _QUOTED_TEXT = re.compile(r"['\"`‘“]([^'\"`’”]+)['\"`’”]")
-_IMPORT_LINE = re.compile(r"\s*(?:import|from|use|using)\b|.*\brequire\(|\t\"[\w./-]+\"$")
 
 
 def mending_first(
@@ -198,7 +184,7 @@ def mends(edit: Edit, report: Diagnostic) -> bool:
     name = undefined_name(report.message)
     if name is not None and name in words(new) and name not in words(old):
         added = [line for line in new.split("\n") if name in words(line)]
-        return all(map(_IMPORT_LINE.match, added))
+        return all(map(imports, added))
     reported = {name} if name is not None else _quoted(report.message, lines[report.line])
     covers = before <= report.line < before + max(1, old.count("\n") + (not old.endswith("\n")))
     return covers and bool(reported) and bool(old) and reported.isdisjoint(words(new))

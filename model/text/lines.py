@@ -49,6 +49,19 @@ def is_comment(line: str, language: str = "") -> bool:
     return _BEGINS.get(language, _BEGINS_ANY).match(line) is not None
 
 
+_IMPORT = re.compile(
+    r"\s*(?:import\b|from\s+\S+\s+import\b|use\s+[\w:\\]|#\s*include\b|using\s+[\w.=\s]+;"
+    r"|(?:local\s+\w+\s*=\s*)?require(?:_relative|_once)?\b|(?:const|let|var)\b.*=\s*require\("
+    r"|export\b.*\bfrom\s|package\s+[\w.]+;?\s*$)"
+    r"|\t\"[\w./-]+\"$"  # in a block of Go
+)
+
+
+def imports(line: str) -> bool:
+    """Return whether a line imports something."""
+    return _IMPORT.match(line) is not None
+
+
 _DEFINING = (
     r"(?:def|class|func|fn|fun|function|struct|enum|union|trait|interface|type|typedef|protocol"
     r"|record|object|module|namespace|mod|const|let|var|val|static|sub|macro_rules!|#\s*define)"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..text.cursor import line_end
+from .cursor import line_end
 
 _OPENS = {"(": ")", "[": "]", "{": "}"}
 _CLOSES = {close: open_ for open_, close in _OPENS.items()}
