@@ -28,8 +28,8 @@ from redraft.model.records import RecentEdit
 from redraft.model.text.common import common_ends
 from unidiff.patch import Hunk, PatchedFile
 
+from .context.history_hunks import Edit, as_shown, hunks_of_span, patch_of
 from .documents import Extent, Splice
-from .history_hunks import Edit, as_shown, hunks_of_span, patch_of
 
 #: What is at most this far apart, in lines and in seconds, is one edit.
 NEAR_LINES = 8

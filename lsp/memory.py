@@ -1,87 +1,87 @@
-"""What a session remembers: answers by the text they are for, and what was turned down.
-
-Pure: the clock's reading is an argument. Knows nothing of the protocol or of documents.
-"""
+"""Memory of a session: answers by their text, rejected edits, and lines changed by suggestions."""
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from typing import NamedTuple
 
 from redraft.model.edits.edit import Edit
+from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest, Prediction, Task
+from redraft.model.text.common import common_ends
 
 from .documents import Splice
-from .suggestion import Suggestion
+from .history import Happening
+from .suggestion import Query, Suggestion
 
-#: Results kept, those without a suggestion included.
-CACHED_RESULTS = 50
+#: Answers kept, those without a candidate included.
+_ANSWERS = 50
 #: Rejected suggestions kept.
-REJECTIONS = 20
+_REJECTIONS = 20
 #: Seconds after a rejection in which the model is not asked again about the same line.
 COOL_DOWN_S = 5.0
-#: Lines by which a rejected edit may have moved and still be the same one: where a line stands
-#: between two alike, an insertion has several places that come to the same.
+#: Lines by which a rejected edit may have moved: between two equal lines, an insertion has several
+#: places with the same result.
 _SLACK_LINES = 2
 
-Key = tuple[int, int, EditRequest, int, bool]
+
+class _Answer(NamedTuple):
+    key: tuple[Hashable, ...]  # see Answers.key; the length of the text first
+    region: tuple[int, int] | None
+    prediction: Prediction
 
 
-class Results:
-    """The last answers of the model, by document text and by what was asked about it."""
+class Answers:
+    """The last predictions, by the text they are for."""
 
     def __init__(self) -> None:
-        self._known: dict[Key, Prediction] = {}  # the newest last
+        self._kept: deque[_Answer] = deque(maxlen=_ANSWERS)  # the newest last
 
-    def get(
-        self, request: EditRequest, others: int = 0, unfinished: bool = False
-    ) -> Prediction | None:
-        """The answer, if it is known. ``others`` tells apart the states of the documents that are
-        not asked about, where what was done in them matters, and ``unfinished`` questions that
-        leave out the edit in progress from those that show it."""
-        if not knows_length(self._known, request.text):
-            return None
-        return self._known.get(key_of(request, others, unfinished))
+    @staticmethod
+    def key(request: EditRequest, others: int = 0) -> tuple[Hashable, ...]:
+        """Return what an answer belongs to, its region left out.
 
-    def may_know(self, text: str) -> bool:
-        """Could there be an answer about this very text?"""
-        return knows_length(self._known, text)
+        That is the text and the limits of the answer, but not the edits that led to the text: each
+        pause in typing would make it another question. For next edits the cursor does not count
+        either. The text goes in as its 64-bit hash, because fifty texts would take too much memory.
 
-    def put(
-        self,
-        request: EditRequest,
-        prediction: Prediction,
-        others: int = 0,
-        unfinished: bool = False,
-    ) -> None:
-        key = key_of(request, others, unfinished)
-        self._known.pop(key, None)
-        self._known[key] = prediction
-        while len(self._known) > CACHED_RESULTS:
-            del self._known[next(iter(self._known))]
+        Args:
+            others: hash of the other documents that the user has edited.
+        """
+        cursor = 0 if request.task == "next_edit" else request.cursor
+        rest = replace(
+            request, text="", cursor=cursor, edits=(), related=(), diagnostics=(), importable=(),
+            region=None,
+        )  # fmt: skip
+        return len(request.text), hash(request.text), rest, others
 
+    def put(self, request: EditRequest, prediction: Prediction, others: int = 0) -> None:
+        """Keep an answer."""
+        key = self.key(request, others)
+        kept = (each for each in self._kept if each[:2] != (key, request.region))
+        self._kept = deque(kept, maxlen=_ANSWERS)
+        self._kept.append(_Answer(key, request.region, prediction))
 
-def key_of(request: EditRequest, others: int, unfinished: bool = False) -> Key:
-    """What an answer belongs to: not the edits that led to the text, or each pause in typing would
-    make it another question; nor, where a whole region is asked about, the cursor in it.
+    def get(self, request: EditRequest, others: int = 0) -> Prediction | None:
+        """Return the answer to a request, None if it is not known.
 
-    The text goes in as its 64-bit hash, which is random per process: fifty texts would take too
-    much memory and a cryptographic hash four times as long.
-    """
-    cursor = 0 if request.task == "next_edit" else request.cursor
-    rest = replace(
-        request, text="", cursor=cursor, edits=(), related=(), diagnostics=(), importable=()
-    )
-    return len(request.text), hash(request.text), rest, others, unfinished
-
-
-def knows_length(keys: Iterable[tuple[int, ...] | Key], text: str) -> bool:
-    """Is one of the keys, as :func:`key_of` and ``which_text`` make them, of a text that long?
-
-    Of what is being typed none is, mostly: then nobody needs to hash a large file for each key.
-    """
-    return any(key[0] == len(text) for key in keys)
+        A next edit is also known from a request whose other region holds the cursor's line.
+        """
+        length = len(request.text)
+        if all(each.key[0] != length for each in self._kept):
+            return None  # hashing a large text at each key takes long
+        key = self.key(request, others)
+        same = [each for each in self._kept if each.key == key]
+        exact = [each for each in same if each.region == request.region]
+        if not same or exact:
+            return exact[0].prediction if exact else None
+        line = request.text.count("\n", 0, request.cursor)
+        near = (each for each in reversed(same) if each.region and line in range(*each.region))
+        return next((each.prediction for each in near), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,8 @@ class _Rejected:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Hidden:
-    """The user hid a suggestion for now."""
+class _Hidden(NamedTuple):
+    """A line where the user hid a suggestion for now."""
 
     task: Task
     uri: str  # of the document that the user was in
@@ -109,35 +108,38 @@ class _Cooling:
 
 
 class Rejections:
-    """What the user turned down or hid, moved along with the documents it was for."""
+    """Edits that the user rejected or hid, moved along with their documents."""
 
     def __init__(self) -> None:
-        self._kept: deque[_Rejected] = deque(maxlen=REJECTIONS)
+        self._kept: deque[_Rejected] = deque(maxlen=_REJECTIONS)
         self._cooling: dict[str, _Cooling] = {}
         self._hidden: _Hidden | None = None
-        self._hidden_once: deque[_Rejected] = deque(maxlen=REJECTIONS)
+        self._place = ("", 0, 0)  # document, its revision and the 0-based line of the user
+        self._hidden_once: deque[_Rejected] = deque(maxlen=_REJECTIONS)
 
-    def hide(self, suggestion: Suggestion, uri: str, revision: int, line: int) -> None:
-        """Offer nothing of the suggestion's kind to the user, who is in a line of a document, until
-        they leave that line or edit."""
-        self._hidden = _Hidden(suggestion.task, uri, revision, line)
+    def hide(self, suggestion: Suggestion) -> None:
+        """Offer nothing of its kind in the user's line until they leave it or edit."""
+        self._hidden = _Hidden(suggestion.task, *self._place)
         self._hidden_once.append(_normal(suggestion.uri, suggestion.edit))
 
     def was_hidden(self, suggestion: Suggestion) -> bool:
         """Return whether the user hid this very edit before."""
         return _is_among(self._hidden_once, suggestion.uri, suggestion.edit)
 
-    def hides(self, task: Task, uri: str, revision: int, line: int) -> bool:
-        """Return whether the user hid a suggestion here; once they are elsewhere, that is over."""
+    def hidden(self, task: Task, query: Query) -> Abstain | None:
+        """Return why nothing is offered where the user hid a suggestion; leaving ends that."""
+        self._place = query.uri, query.revision, query.line
         hidden = self._hidden
-        if hidden is None:
-            return False
-        if (hidden.uri, hidden.revision, hidden.line) != (uri, revision, line):
+        if hidden is None or hidden[1:] != self._place:
             self._hidden = None
-            return False
-        return hidden.task == task
+            return None
+        if hidden.task != task or query.invoked:
+            return None
+        said = "you hid a suggestion here; it may come back in another line or after an edit"
+        return Abstain("dismissed", said)
 
     def note(self, suggestion: Suggestion, now_s: float) -> None:
+        """Remember a rejected suggestion, and begin the cool-down of its lines."""
         rejected = _normal(suggestion.uri, suggestion.edit)
         if rejected not in self._kept:
             self._kept.append(rejected)
@@ -146,11 +148,11 @@ class Rejections:
         self._cooling[suggestion.uri] = _Cooling(now_s, lines)
 
     def cool(self, uri: str, line: int, now_s: float) -> None:
-        """Something was turned down in ``line`` of a document, though it was about another."""
+        """Begin the cool-down of the line where an edit of another document was rejected."""
         self._cooling[uri] = _Cooling(now_s, frozenset((line,)))
 
     def changed(self, uri: str, splices: Sequence[Splice]) -> None:
-        """A document was edited: what is remembered moves, and the cool-down is over."""
+        """Move what is remembered with a changed document, and end its cool-down."""
         if not splices:
             return
         self._cooling.pop(uri, None)
@@ -160,18 +162,22 @@ class Rejections:
                     remembered[at] = replace(kept, line=_moved(kept.line, splices))
 
     def closed(self, uri: str) -> None:
+        """End the cool-down of a document."""
         self._cooling.pop(uri, None)
 
     def know(self, uri: str, edit: Edit) -> bool:
-        """Was this very edit of a document turned down before?"""
+        """Return whether this very edit of a document was rejected before."""
         return _is_among(self._kept, uri, edit)
 
-    def cooling(self, uri: str, line: Callable[[], int], now_s: float) -> str:
-        """Why nothing is offered in ``line`` by itself; "" where nothing speaks against it."""
-        cooling = self._cooling.get(uri)
-        if cooling is None or now_s - cooling.at_s >= COOL_DOWN_S or line() not in cooling.lines:
-            return ""
-        return f"you rejected a suggestion here {now_s - cooling.at_s:.0f} s ago"
+    def cooling(self, query: Query, now_s: float) -> Abstain | None:
+        """Return why the model is not asked in the line of a query, None if it may be."""
+        cooling = self._cooling.get(query.uri)
+        if cooling is None or query.invoked or now_s - cooling.at_s >= COOL_DOWN_S:
+            return None
+        if query.line not in cooling.lines:
+            return None
+        ago = f"{now_s - cooling.at_s:.0f} s ago"
+        return Abstain("cooling_down", f"you rejected a suggestion here {ago}")
 
 
 def _is_among(remembered: Iterable[_Rejected], uri: str, edit: Edit) -> bool:
@@ -195,3 +201,133 @@ def _moved(line: int, splices: Sequence[Splice]) -> int:
         if splice.first + len(splice.removed) <= line:
             line += len(splice.added) - len(splice.removed)
     return line
+
+
+# --- lines changed by suggestions -----------------------------------------------------------------
+
+_MOST = 40  # lines remembered of a document
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change within one line."""
+
+    line: int  # 0-based, in the document as it is now
+    column: int  # where the new text begins
+    gone: str
+    come: str
+    is_earlier: bool = False  # the user has edited something by hand since
+
+    @property
+    def words(self) -> set[str]:
+        return {*_WORD.findall(self.come)} - {*_WORD.findall(self.gone)}
+
+
+class TakenLines:
+    """The lines of one document that accepted suggestions have changed."""
+
+    def __init__(self) -> None:
+        self._kept: deque[_Change] = deque(maxlen=_MOST)
+
+    def changed(self, splices: Sequence[Splice], happened: Happening) -> None:
+        """Follow a change of the document: a line that the user edits is free again."""
+        by_hand = happened != "accepted"
+        kept = [replace(one, is_earlier=one.is_earlier or happened == "edit") for one in self._kept]
+        for splice in splices:
+            end, by = splice.first + len(splice.removed), len(splice.added) - len(splice.removed)
+            kept = [
+                replace(one, line=one.line + by) if one.line >= end else one
+                for one in kept
+                if not (by_hand and splice.first <= one.line < end)
+            ]
+        self._kept = deque(kept, maxlen=_MOST)
+
+    def accepted(self, suggestion: Suggestion) -> None:
+        """Remember the lines that a suggestion changed in a document that is now its result."""
+        self._kept.extend(_written(suggestion.edit))
+
+    def refuse(self, edit: Edit) -> Abstain | None:
+        """Return why an edit may not change a line again, or None where it may.
+
+        The same may be done once more at another place of the line. After an edit by hand, other
+        things may be done to it as well.
+        """
+        for change in _changes(edit):
+            for one in self._kept:
+                if one.line == change.line and not _is_free(one, change):
+                    return Abstain("just_changed", "a suggestion has just changed this line")
+        return None
+
+
+def _is_free(taken: _Change, change: _Change) -> bool:
+    end = taken.column + len(taken.come)
+    apart = change.column > end or change.column + len(change.gone) < taken.column
+    same = (change.gone.strip(), change.come.strip()) == (taken.gone.strip(), taken.come.strip())
+    return (same and apart) or (taken.is_earlier and change.words.isdisjoint(taken.words))
+
+
+def _changes(edit: Edit) -> Iterator[_Change]:
+    """Return what an edit does to lines that are there, by their numbers before it."""
+    for first, old, new in _runs(edit):
+        for at, line in enumerate(old):
+            yield _of_line(first + at, line, new[at] if len(new) == len(old) else "\n".join(new))
+
+
+def _written(edit: Edit) -> Iterator[_Change]:
+    """Return what an edit wrote, by the numbers of the lines after it."""
+    by = 0
+    for first, old, new in _runs(edit):
+        for at, line in enumerate(new):
+            was = old[at] if len(new) == len(old) else ""
+            yield _of_line(first + by + at, was, line)
+        by += len(new) - len(old)
+
+
+def _runs(edit: Edit) -> Iterator[tuple[int, list[str], list[str]]]:
+    start, end, made = edit.shape()
+    old, new = edit.text[start:end].split("\n"), made.split("\n")
+    top = edit.text.count("\n", 0, start)
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield top + i1, old[i1:i2], new[j1:j2]
+
+
+def _of_line(line: int, old: str, new: str) -> _Change:
+    head, tail = common_ends(old, new)
+    return _Change(line, head, old[head : len(old) - tail], new[head : len(new) - tail])
+
+
+# --- one document --------------------------------------------------------------------------------
+
+#: Suggestions of a document that typing may still confirm, shown or overtaken by a keystroke.
+_RECENT = 4
+
+
+@dataclass(slots=True)
+class DocumentMemory:
+    """What a session remembers of one document."""
+
+    ghosts: deque[Suggestion] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    overtaken: Suggestion | None = None  # next edit that came too late for its text, still valid
+    away: Suggestion | None = None  # shown to the user here, though it edits another document
+    accepted: Suggestion | None = None  # just now: an undo rejects it
+    taken: TakenLines = field(default_factory=TakenLines)
+
+    def keep(self, ghost: Suggestion) -> None:
+        """Remember ghost text for as long as typing may still confirm it."""
+        if all(kept.id != ghost.id for kept in self.ghosts):
+            self.ghosts.appendleft(ghost)
+
+    def changed(self, splices: Sequence[Splice], happened: Happening, text: str) -> None:
+        """Follow a change of the document, which is now ``text``."""
+        self.taken.changed(splices, happened)
+        if happened == "accepted" and self.accepted is not None:
+            self.taken.accepted(self.accepted)
+        if happened == "undo":
+            self.overtaken = None
+        elif happened != "accepted":
+            self.accepted = None
+        if self.overtaken is not None:
+            followed = self.overtaken.followed(text)
+            self.overtaken = followed[0] if followed else None

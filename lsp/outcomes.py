@@ -103,6 +103,12 @@ class Outcomes:
         live = self._live.get(uri)
         return live.suggestion if live else None
 
+    def shown_edit(self, uri: str, text: str) -> Suggestion | None:
+        """Return the next edit that is shown, if it is for this ``text``."""
+        shown = self.showing(uri)
+        is_valid = shown is not None and shown.task == "next_edit" and shown.text == text
+        return shown if is_valid else None
+
     def is_in_view(self, uri: str) -> bool:
         """Does the user still look at what is shown? Not once they went on elsewhere."""
         live = self._live.get(uri)

@@ -1,263 +1,228 @@
-"""Where else the names of an edit stand: in the same file, and in others that are open.
-
-The most promising places first. Whoever asks the model about them decides how many. Pure; knows
-nothing of regions, of sessions, or of how documents are kept.
-"""
+"""Places to ask about for the next edit, as the documents are or once an edit is accepted."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import dropwhile, takewhile
+from typing import TYPE_CHECKING
 
-from redraft.model.edits.edit import Edit
-from redraft.model.records import Importable, RecentEdit
-from redraft.model.rules.imports import find_imports
-from redraft.model.rules.propose import place_key
-from redraft.model.rules.renames import RenameScopes
-from redraft.model.text.code_queries import prose_rows
-from redraft.model.text.imported_files import family_of
-from redraft.model.text.lines import defines, defines_function
-from redraft.model.text.names import places_of
-from redraft.model.text.syntax import language_of
+from redraft.model.edits.edit import LineChange
+from redraft.model.gate.decide import CANDIDATES
+from redraft.model.gate.eagerness import Eagerness
+from redraft.model.gate.reasons import Abstain
+from redraft.model.records import Diagnostic, EditRequest, RecentEdit
+from redraft.model.rules.touched_names import REPORTED, Touched, caused, names_of, written
 
-from .session.touched_names import REPORTED, Grown, Touched
+from .context.history_hunks import if_accepted
+from .context.mentions import Mention, OpenText, find_places
+from .history import SHOWN_EDITS
+from .schedule import delay_s, since_edit_s
+from .settings import LspSettings
+from .suggestion import PlacedRequest, Query, Suggestion, request
 
-#: What a place counts in another file, next to one in the same; and where that file has a
-#: definition of the name for itself and most likely means that one.
-_ELSEWHERE, _NAMESAKE = 0.9, 0.4
-#: The same of a renamed name that still stands in the file that the user is in.
-_THIS_FILE_FIRST = 0.5
-_IN_COMMENT = 0.3
-_DEFINITION = 1.2  # where a call changed, its definition comes first
-_LEAST = 0.25  # below which a place is not worth a question
-_MOST_HITS = 100  # of one name in one file; a name that stands everywhere points nowhere
-_MOST_FILES = 30
-_MOST_CHARACTERS = 5_000_000  # searched in all files together
-#: The score of a place where an import is missing, and how far from it an edit may be.
-_UNIMPORTED, _NEAR_IMPORTS = 0.85, 12
-_MOST_IMPORTS = 20
-_NAME = re.compile(r"[^\W\d]\w*")
-_NEAR = 2  # lines from a mention that an edit may be away and still follow from it
-_NOT_IMPORTED = "it is not imported"
-#: Why a line that the edits wrote may be a place all the same.
-_IN_ANY_LINE = frozenset((_NOT_IMPORTED, REPORTED))
+if TYPE_CHECKING:
+    from .session import Session
+
+#: Places asked about after the cursor's own, at most.
+MOST_PLACES: dict[Eagerness, int] = {"low": 1, "medium": 2, "high": 4}
+#: ms that all of them together should take. The first one is asked about in any case.
+SEARCH_MS = 2_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class OpenText:
-    """A document that is open in the editor."""
+class EditScene:
+    """State in which next edits are searched: as it is, or once an edit is accepted."""
 
-    uri: str
-    path: str  # as shown to the model
-    language: str
-    revision: int  # new with every change
-    text: Callable[[], str]  # "\n" line ends
+    query: Query  # where the user is, or would be
+    user: Query  # where the user is
+    edits: tuple[RecentEdit, ...]  # oldest first
+    diagnostics: tuple[Diagnostic, ...] = ()  # of the query's document
+    accepted: Suggestion | None = None  # assumed to be
+
+    @property
+    def names(self) -> tuple[Touched, ...]:
+        """The names that the edits bear on, and those reported to be undefined."""
+        return names_of(self.edits, self.diagnostics)
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
-    """A line that the last edit may bear on."""
+class Place:
+    """A place to ask about."""
 
-    document: OpenText
-    line: int  # 0-based
-    at: int  # index into the document's text, behind the name
-    touched: Touched
-    score: float
+    query: Query  # as if the user were there
+    request: EditRequest  # without what takes time to gather
+    others: int  # hash of the other documents that the user has edited
+    about: Touched | None = None  # the name that leads here; None: the region around the cursor
 
-
-def find_places(
-    names: Sequence[Touched],
-    done: Collection[str],
-    here: OpenText,
-    near: tuple[int, int],
-    line: int,
-    others: Iterable[OpenText],
-    definers: Callable[[str, str], Collection[str]],
-    importable: Sequence[Importable] = (),
-    edits: Sequence[RecentEdit] = (),
-    reported: Iterable[tuple[int, Touched]] = (),
-) -> list[Mention]:
-    """Places outside of what was asked about already, the most promising first.
-
-    Args:
-        names: what the last edits bear on.
-        done: lines, without indentation, that they wrote themselves.
-        here: the document that the user is in, at ``line``; its lines [first, last) ``near`` were
-            asked about.
-        definers: of a name and a language, paths of the files that define it.
-        importable: names that the workspace defines, for those that no import brings in.
-        edits: the same, oldest first, for where their renames stop.
-        reported: lines of the document, 0-based, where the editor reports what the edits caused.
-    """
-    found: list[tuple[float, int, tuple[int, ...], Mention]] = []
-    left = set[str]()  # names that still stand in the code of this document
-    for order, document in enumerate(_searched(here, others)):
-        best: dict[int, tuple[Mention, str]] = {}
-        named = _in_text(names, document, order > 0, definers, edits)
-        told = _at_line_ends(reported, document) if order == 0 else ()
-        missing = _unimported(done, importable, document) if order == 0 else ()
-        for place, text in chain(told, named, _at_line_ends(missing, document)):
-            known = best.get(place.line)
-            near_here = order == 0 and near[0] <= place.line < near[1]
-            if near_here or (text.strip() in done and place.touched.why not in _IN_ANY_LINE):
-                continue
-            if known is None or place.score > known[0].score:
-                best[place.line] = place, text
-        for place, text in best.values():
-            name = place.touched.name
-            cursor = line if order == 0 else 0
-            key = place_key(text, name, place.line, cursor)
-            is_code = place.score > _IN_COMMENT * place.touched.weight
-            if order == 0 and is_code and place.touched.why == "renamed":
-                left.add(name)
-            score = place.score * (_THIS_FILE_FIRST if order > 0 and name in left else 1.0)
-            found.append((-round(score, 2), order, key, place))
-    return [place for *_, place in sorted(found, key=lambda one: one[:3])]
+    def told(self, objection: Abstain, scene: EditScene) -> Abstain:
+        """Return why nothing is shown here, with the place."""
+        if self.about is None or objection.kind == "target_changed":
+            return objection
+        line = f"line {self.query.line + 1}"
+        where = line if self.query.uri == scene.query.uri else f"{self.query.path}, {line}"
+        return replace(objection, reason=f"in {where}, {objection.reason}")
 
 
-def is_astray(edit: Edit, grown: Grown) -> bool:
-    """Return whether an edit carries changed parameters where they do not belong: into another
-    definition's parameters, or the new words into its body, where that definition names no function
-    whose parameters changed."""
-    if not grown.functions:
-        return False
-    first, last = edit.lines
-    lines = edit.text.split("\n")
-    header = next((row for row in _outwards(lines, first) if defines_function(lines[row])), None)
-    if header is None or _names_any(_block(lines, header), grown.functions):
-        return False
-    if header == first:
-        return True
-    start, end, new = edit.whole_lines()
-    come = {*_NAME.findall(new.lower())} - {*_NAME.findall(edit.text[start:end].lower())}
-    near = lines[max(0, first - _NEAR) : last + _NEAR]
-    return not come.isdisjoint(grown.words) and not _names_any(near, grown.functions)
+def places(session: Session, scene: EditScene, own: Place) -> Iterator[Place]:
+    """Yield errors that the last edits caused, then the cursor's place, then other ones."""
+    elsewhere = _elsewhere(session, scene, own)
+    others: Iterable[Place] = elsewhere
+    if scene.diagnostics:
+        others = list(elsewhere)
+        yield from takewhile(_is_reported, others)
+        others = dropwhile(_is_reported, others)
+    yield own
+    yield from others
 
 
-def _names_any(lines: Iterable[str], names: Collection[str]) -> bool:
-    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
-    return any(pattern.search(line) for line in lines)
+def _is_reported(place: Place) -> bool:
+    return place.about is not None and place.about.why == REPORTED
 
 
-def _outwards(lines: Sequence[str], row: int) -> Iterator[int]:
-    """Return the line itself and those around it that stand less and less deep."""
-    depth = len(lines[row]) + 1
-    for at in range(row, -1, -1):
-        indent = len(lines[at]) - len(lines[at].lstrip())
-        if lines[at].strip() and indent < depth:
-            depth = indent
-            yield at
-
-
-def _block(lines: Sequence[str], at: int) -> Iterator[str]:
-    """Return a definition's line and its body."""
-    yield lines[at]
-    depth = len(lines[at]) - len(lines[at].lstrip())
-    for line in lines[at + 1 :]:
-        if line.strip() and len(line) - len(line.lstrip()) <= depth:
+def _elsewhere(session: Session, scene: EditScene, own: Place) -> Iterator[Place]:
+    """Yield the other places that the last edits bear on, the most promising first."""
+    query = scene.query
+    assert own.request.region is not None
+    asked = [(query.uri, *own.request.region)]
+    for mention in _mentions(session, scene, own.request.region):
+        if any(uri == mention.document.uri and a <= mention.line < b for uri, a, b in asked):
+            continue
+        if len(asked) > _most(session, query):
             return
-        yield line
+        visit = _visit(query, mention.document, mention.document.text(), mention.at)
+        if visit.uri != query.uri and session.refusal(visit) is not None:
+            continue
+        place = place_of(session, scene, visit, mention.touched)
+        assert place.request.region is not None
+        asked.append((visit.uri, *place.request.region))
+        yield place
 
 
-def follows(edit: Edit, names: Iterable[Touched]) -> bool:
-    """Return whether an edit is where one of the names stands.
+def place_of(
+    session: Session, scene: EditScene, query: Query, about: Touched | None = None
+) -> Place:
+    """Return a query as a place to ask about."""
+    is_user = about is None and scene.accepted is None
+    region = session.context.region(query, visiting=not is_user)
+    asked = edit_request(query, session.settings, region)
+    return Place(query, asked, _others(session, scene, query.uri), about)
 
-    Names that were not renamed may stand next to it. A name that is not imported may be some lines
-    away, or in the new text.
-    """
-    first, last = edit.lines
-    lines = edit.text.split("\n")
 
-    def near(one: Touched) -> Sequence[str]:
-        if one.why == _NOT_IMPORTED:
-            return [*lines[max(0, first - _NEAR_IMPORTS) : last + _NEAR_IMPORTS], edit.new]
-        away = 0 if one.why == "renamed" else _NEAR
-        return lines[max(0, first - away) : last + away]
+def edit_request(query: Query, settings: LspSettings, region: tuple[int, int]) -> EditRequest:
+    """Return the request for an edit of a region, without what takes time to gather."""
+    asked = request("next_edit", query, settings)
+    return replace(asked, region=region, candidates=CANDIDATES[settings.quality])
 
-    return any(
-        re.search(rf"\b{re.escape(one.name)}\b", line) for one in names for line in near(one)
+
+def _others(session: Session, scene: EditScene, uri: str) -> int:
+    """Return a hash of the texts of the other documents that the user has edited."""
+    if session.history.last_edit_s() is None:
+        return 0
+    texts = {
+        document.uri: hash(document.text())
+        for document in session.context.documents()
+        if document.uri != uri and session.history.last_edit(document.uri) is not None
+    }
+    if scene.accepted is not None and scene.accepted.uri != uri:
+        texts[scene.accepted.uri] = hash(scene.accepted.result)
+    return hash(frozenset(texts.items())) if texts else 0
+
+
+def _mentions(session: Session, scene: EditScene, near: tuple[int, int]) -> list[Mention]:
+    query, names, done = scene.query, scene.names, written(scene.edits)
+    if not (names or done or scene.diagnostics):
+        return []
+    here = OpenText(query.uri, query.path, query.language, query.revision, lambda: query.text)
+    return find_places(
+        names,
+        done,
+        here,
+        near,
+        query.line,
+        _documents(session, scene) if query.other_documents else (),
+        session.context.definers,
+        session.context.importable(query, scene.edits),
+        scene.edits,
+        caused(scene.edits, scene.diagnostics, query.text.split("\n")),
     )
 
 
-def _searched(here: OpenText, others: Iterable[OpenText]) -> Iterator[OpenText]:
-    """This document, then those in languages that can name the same things, within bounds."""
-    yield here
-    left = _MOST_CHARACTERS
-    family, count = _family(here), 0
-    for other in others:
-        if other.uri == here.uri or _family(other) != family:
-            continue
-        count, left = count + 1, left - len(other.text())
-        if count > _MOST_FILES or left < 0:
-            return
-        yield other
+def _documents(session: Session, scene: EditScene) -> Iterator[OpenText]:
+    accepted = scene.accepted
+    result = "" if accepted is None else accepted.result
+    for document in session.context.documents():
+        is_changed = accepted is not None and document.uri == accepted.uri
+        yield replace(document, text=lambda: result) if is_changed else document
 
 
-def _family(document: OpenText) -> str:
-    return family_of(_language(document))
+def _most(session: Session, query: Query) -> int:
+    most = MOST_PLACES["high" if query.invoked else session.settings.eagerness]
+    takes_ms = session.requests.latency_ms("next_edit")
+    return min(most, max(1, int(SEARCH_MS / takes_ms))) if takes_ms > 0 else most
 
 
-def _language(document: OpenText) -> str:
-    return document.language or language_of(document.path) or ""
+def _visit(query: Query, document: OpenText, text: str, cursor: int) -> Query:
+    """Return the query as if the user were in another place."""
+    return Query(
+        uri=document.uri,
+        path=document.path,
+        language=document.language,
+        text=text,
+        cursor=cursor,
+        revision=document.revision,
+        invoked=query.invoked,
+        other_documents=query.other_documents,
+    )
 
 
-def _in_text(
-    names: Sequence[Touched],
-    document: OpenText,
-    elsewhere: bool,
-    definers: Callable[[str, str], Collection[str]],
-    edits: Sequence[RecentEdit],
-) -> Iterator[tuple[Mention, str]]:
-    """Places in one document, each with its line as it stands."""
-    text, language = document.text(), _language(document)
-    scopes = RenameScopes(edits, text, document.path, language)
-    prose: set[int] | None = None  # its rows, told when they are needed
-    for one in names:
-        hits = [*islice(places_of(one.name, text), _MOST_HITS + 1)]
-        if not 0 < len(hits) <= _MOST_HITS:
-            continue  # it stands nowhere, or almost everywhere
-        share = 1.0
-        if elsewhere:
-            namesake = one.defined and document.path in definers(one.name, document.language)
-            share = _NAMESAKE if namesake else _ELSEWHERE
-        row, counted = 0, 0
-        for at in hits:
-            row, counted = row + text.count("\n", counted, at), at
-            end = text.find("\n", at)
-            line = text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)]
-            if one.why == "renamed" and scopes.is_bound_again(one.name, row):
-                continue
-            prose = prose_rows(text, language) if prose is None else prose
-            score = one.weight * share * _worth(line, one, row in prose)
-            if score >= _LEAST:
-                yield Mention(document, row, at + len(one.name), one, score), line
+def question(session: Session, scene: EditScene, place: Place) -> PlacedRequest:
+    """Return the question as the model gets it.
+
+    In the user's own document the excerpts are those of the user's place, so that the prompts begin
+    alike.
+    """
+    context, query = session.context, place.query
+    if query.uri == scene.user.uri:
+        related = context.related(scene.user)
+    else:
+        related = context.related(query, visiting=True)
+    asked = replace(
+        place.request,
+        edits=scene.edits,
+        related=related,
+        diagnostics=() if scene.accepted else context.diagnostics(query),
+        importable=context.importable(query, scene.edits),
+    )
+    return PlacedRequest(
+        query,
+        asked,
+        scene.query,
+        1000 * delay_s(session, scene.query, "next_edit"),
+        since_edit_s(session),
+        place.others,
+        ahead_of=session.ahead_of if scene.accepted else "",
+    )
 
 
-def _at_line_ends(
-    places: Iterable[tuple[int, Touched]], document: OpenText
-) -> Iterator[tuple[Mention, str]]:
-    """Return places of a document that are known by their 0-based line, each at its line's end."""
-    text = document.text()
-    lines = text.split("\n")
-    for line, one in places:
-        at = sum(len(each) + 1 for each in lines[:line]) + len(lines[line])
-        yield Mention(document, line, at, one, one.weight), lines[line]
+def after(session: Session, scene: EditScene, shown: Suggestion) -> EditScene | None:
+    """Return the scene once ``shown`` is accepted, None if its document is gone."""
+    landed = _landed(session, scene.query, shown)
+    if landed is None:
+        return None
+    start, end, new = shown.edit.whole_lines()
+    old, first = shown.text[start:end], shown.text.count("\n", 0, start)
+    span = LineChange(first, tuple(old.split("\n")), tuple(new.split("\n")))
+    edits = scene.edits + if_accepted(landed.path, span, shown.result.split("\n"))
+    return EditScene(landed, scene.user, edits[-SHOWN_EDITS:], accepted=shown)
 
 
-def _unimported(
-    done: Collection[str], importable: Sequence[Importable], document: OpenText
-) -> Iterator[tuple[int, Touched]]:
-    """Return the lines of a document where an import is missing that the edits need."""
-    text = document.text()
-    found = find_imports(text, _language(document), done, importable)
-    rows = text.count("\n")
-    known = {(min(one.first, rows), one.name) for one in islice(found, _MOST_IMPORTS)}
-    return ((row, Touched(name, _UNIMPORTED, _NOT_IMPORTED)) for row, name in sorted(known))
-
-
-def _worth(line: str, one: Touched, is_prose: bool) -> float:
-    if is_prose:
-        return _IN_COMMENT
-    return _DEFINITION if not one.defined and defines(line, one.name) else 1.0
+def _landed(session: Session, query: Query, shown: Suggestion) -> Query | None:
+    """Return where acceptance leaves the user."""
+    result, cursor = shown.result, shown.landing
+    if shown.uri == query.uri:
+        return replace(query, text=result, cursor=cursor, invoked=False)
+    for document in session.context.documents():
+        if document.uri == shown.uri:
+            return replace(_visit(query, document, result, cursor), invoked=False)
+    return None

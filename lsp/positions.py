@@ -43,6 +43,11 @@ class Range:
     start: Position
     end: Position
 
+    @property
+    def ends(self) -> tuple[Position, Position]:
+        """Start and end."""
+        return self.start, self.end
+
     def as_json(self) -> dict[str, dict[str, int]]:
         """As messages have it."""
         return {"start": self.start.as_json(), "end": self.end.as_json()}

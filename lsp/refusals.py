@@ -1,10 +1,8 @@
-"""Files, texts and moments that never get a suggestion.
-
-Pure functions of texts and settings.
-"""
+"""Reasons for offering nothing in a file, in a text or at a moment."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,42 +11,123 @@ from functools import lru_cache
 
 from redraft.model.edits.edit import Edit, LineChange
 from redraft.model.edits.syntax_errors import count_errors_of
+from redraft.model.gate.filters import is_import
 from redraft.model.gate.reasons import Abstain
 from redraft.model.memo import Memo
 from redraft.model.text.common import common_ends
 from redraft.model.text.cursor import line_after, line_before
 
+from .documents import Documents
+from .history import History
 from .paths import end_of
 from .secret_files import secret_in
-from .session.questions import Query
 from .settings import LspSettings
+from .suggestion import Query
+
+#: Seconds after the user's last edit, in any document, in which the next one is asked for.
+AFTER_EDIT_S = 10.0
 
 _WORD = re.compile(r"\w+")
 
 
-def missing_word(just_done: Sequence[LineChange], query: Query) -> str:
-    """The word that is gone at the cursor; "" where none is, or where the code is whole without it,
-    as ``f()`` is without an argument, or in a language that is not known.
+def refuse(query: Query, settings: LspSettings, snoozed_s: float) -> Abstain | None:
+    """Return why nothing is ever offered for a query, None if something may be."""
+    if not settings.enabled:
+        return Abstain("disabled", "Redraft is switched off (setting enabled)")
+    if snoozed_s and not query.invoked:
+        return Abstain("snoozed", snoozing(snoozed_s))
+    if query.language and query.language in settings.disabled_languages:
+        return Abstain("language_disabled", f"Redraft is switched off for {query.language} files")
+    if query.out_of_step:
+        return Abstain("lost_track", f"Redraft lost track of this file: {query.out_of_step}")
+    excluded = refuse_file(query.path, settings, query.uri)
+    if excluded:
+        return Abstain("secret", excluded)
+    unfit = refuse_text(query.text, query.cursor, settings, query.path)
+    if unfit is not None:
+        return unfit
+    if query.selected:
+        return Abstain("selection", "text is selected")
+    if query.cursors > 1:
+        return Abstain("several_cursors", f"there are {query.cursors} cursors")
+    if query.in_snippet:
+        return Abstain("snippet", "you are filling in a snippet")
+    return None
+
+
+def snoozing(left_s: float) -> str:
+    """Return a sentence for the time without suggestions."""
+    return f"paused for another {math.ceil(left_s / 60)} min"
+
+
+def refuse_moment(query: Query, history: History, *, is_focused: bool) -> Abstain | None:
+    """Return why nothing is offered just now without a gesture."""
+    if query.invoked:
+        return None
+    if not is_focused:
+        return Abstain("unfocused", "the editor window is not active")
+    if history.is_bulk(query.uri):
+        return Abstain("bulk_change", "a large change was just made, such as a paste")
+    if history.happened(query.uri) == "undo":
+        return Abstain("undoing", "you just undid or redid a change")
+    return None
+
+
+def refuse_stale(documents: Documents, query: Query, place: Query | None = None) -> Abstain | None:
+    """Return why an answer comes too late.
 
     Args:
-        just_done: as of :meth:`..history.History.just_done`.
+        place: what the answer is about, where that is another document.
     """
-    if not just_done or len(just_done[0].old) != 1 or len(just_done[0].new) != 1:
-        return ""
-    (old,), (new,) = just_done[0].old, just_done[0].new
+    document = documents.get(query.uri)
+    if document is None:
+        return Abstain("document_closed", "the file was closed")
+    if document.revision != query.revision:
+        return Abstain("document_changed", "the text changed while the model was working")
+    if place is None or place.uri == query.uri:
+        return None
+    target = documents.get(place.uri)
+    if target is not None and target.revision == place.revision:
+        return None
+    how = "was closed" if target is None else "changed"
+    return Abstain("target_changed", f"{place.path} {how} while the model was working")
+
+
+def long_after(query: Query, history: History, now_s: float) -> Abstain | None:
+    """Refuse new next edits long after the user's last edit, unless by a gesture."""
+    if query.invoked:
+        return None
+    last_s = history.last_edit_s()
+    if last_s is None:
+        return Abstain("nothing_edited", "you have not edited anything yet")
+    if now_s - last_s > AFTER_EDIT_S:
+        return Abstain("no_recent_edit", f"your last edit is more than {AFTER_EDIT_S:g} s ago")
+    return None
+
+
+def half_typed(query: Query, changes: Sequence[LineChange]) -> Abstain | None:
+    """Refuse next edits while a name is to be typed in place of a deleted one at the cursor.
+
+    The code is broken without that name. Where it is whole, as ``f()`` is without an argument, and
+    in languages that are not known, next edits are offered.
+
+    Args:
+        changes: see :meth:`.editor.history.History.just_done`.
+    """
+    if query.invoked or not changes or len(changes[0].old) != 1 or len(changes[0].new) != 1:
+        return None
+    (old,), (new,) = changes[0].old, changes[0].new
     head, tail = common_ends(new, old)
     gone = old[head : len(old) - tail]
-    place = just_done[0].first, head
-    if head + tail < len(new) or not _WORD.fullmatch(gone) or _at_cursor(query) != place:
-        return ""
+    column = query.cursor - query.text.rfind("\n", 0, query.cursor) - 1
+    is_here = (query.line, column) == (changes[0].first, head)
+    if head + tail < len(new) or not _WORD.fullmatch(gone) or not is_here:
+        return None
     put_back = Edit(query.text, query.cursor, query.cursor, gone)
     errors = count_errors_of(put_back, query.path, query.language)
-    return gone if errors is not None and errors[1] < errors[0] else ""
-
-
-def _at_cursor(query: Query) -> tuple[int, int]:
-    """The cursor's 0-based line, and the characters before it there."""
-    return query.line, query.cursor - query.text.rfind("\n", 0, query.cursor) - 1
+    if errors is None or errors[1] >= errors[0]:
+        return None
+    return Abstain("half_typed", f"you have not typed yet what replaces '{gone}'")
 
 
 #: Characters on either side of the cursor that show how dense a text is. Counting through all of a
@@ -60,7 +139,7 @@ _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|swp|tmp))+$")
 
 
 def refuse_file(path: str, settings: LspSettings, uri: str = "") -> str:
-    """Why the file at ``path`` gets no suggestions; "": nothing speaks against it.
+    """Return why the file at ``path`` gets no suggestions, "" if it may.
 
     Args:
         path: as shown to the model, "/" separated.
@@ -117,8 +196,7 @@ def _sorted_out(globs: tuple[str, ...]) -> _Globs:
 
 
 def refuse_text(text: str, cursor: int, settings: LspSettings, path: str = "") -> Abstain | None:
-    """Why a document is too large or too dense to be read, no text at all, or a secret; None: it is
-    none of that."""
+    """Return why a document is too large, too dense, binary or secret; None if it is not."""
     if len(text) > settings.max_file_chars:
         return Abstain(
             "too_large",
@@ -146,3 +224,77 @@ def refuse_text(text: str, cursor: int, settings: LspSettings, path: str = "") -
             "minified", f"the text looks minified: {mean:,} characters per line, at most {limit:,}"
         )
     return None
+
+
+# --- empty bodies --------------------------------------------------------------------------------
+# In a body where the user is about to write, ghost text comes before next edits. Bodies are found
+# by indentation and line ends, the same for every language.
+
+_OPENS = re.compile(r"(?:[:{(\[]|\bdo|\bthen|=>)\s*(?:(?:#|//).*)?$")
+_DOCSTRING = re.compile(r"(?:\"\"\"|''')\s*$")
+
+
+def is_empty_body_line(text: str, cursor: int) -> bool:
+    """Return whether the cursor is in an empty line of a body.
+
+    Such a line is indented, or right below a line that opens a block.
+    """
+    start, end = _line(text, cursor)
+    line = text[start:end]
+    return not line.strip() and (bool(line) or _opens(_above(text, start)))
+
+
+def is_empty_body(text: str, cursor: int) -> bool:
+    """Return whether the body around such a line has no statement yet."""
+    start, end = _line(text, cursor)
+    above = _above(text, start)
+    if text[start:end].strip() or not (_opens(above) or _DOCSTRING.search(above)):
+        return False
+    below = next((line for line in text[end:].split("\n")[1:] if line.strip()), "")
+    return _depth(below) < max(_depth(text[start:end]), 1) or _depth(below) <= _opener_depth(above)
+
+
+def beside_empty_body(query: Query, edit: Edit) -> Abstain | None:
+    """Refuse new lines beside a body that is still empty, imports excepted.
+
+    The user is about to write that body.
+    """
+    start, end, new = edit.shape()
+    added = [line for line in new.split("\n") if line.strip()]
+    if edit.text[start:end].strip() or is_import(added):
+        return None
+    if not is_empty_body(query.text, query.cursor) or writes_body(edit, query.cursor):
+        return None
+    return Abstain("body_first", "the body at the cursor is still empty and comes first")
+
+
+def writes_body(edit: Edit, cursor: int) -> bool:
+    """Return whether an edit writes the body that is empty at the cursor."""
+    rows = [at for at, line in enumerate(edit.text[:cursor].split("\n")[:-1]) if line.strip()]
+    if not rows or edit.lines[0] <= rows[-1]:
+        return False
+    lines = edit.result.split("\n")
+    below = next((line for line in lines[rows[-1] + 1 :] if line.strip()), "")
+    return _depth(below) > _opener_depth(lines[rows[-1]])
+
+
+def _opener_depth(above: str) -> int:
+    return _depth(above) if _opens(above) else _depth(above) - 1
+
+
+def _opens(line: str) -> bool:
+    return _OPENS.search(line) is not None
+
+
+def _above(text: str, start: int) -> str:
+    """Return the nearest line above that is not blank."""
+    return next((line for line in reversed(text[:start].split("\n")) if line.strip()), "")
+
+
+def _line(text: str, cursor: int) -> tuple[int, int]:
+    end = text.find("\n", cursor)
+    return text.rfind("\n", 0, cursor) + 1, len(text) if end < 0 else end
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -1,120 +1,232 @@
-"""One question at a time: one running, one waiting, the waiting one replaced.
-
-A document has such a lane for each kind of question. Knows asyncio and nothing of what is asked.
-"""
+"""Requests of one client to the model: the newest wins, and ghost text goes first."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-Result = TypeVar("Result")
+from redraft.model.errors import EngineGone, ModelNotReady, Overloaded, RedraftError
+from redraft.model.gate.reasons import Abstain
+from redraft.model.records import Prediction, Predictor, Task
 
-#: Seconds a cancelled question gets to stop before the next one starts regardless.
-_GRACE_S = 2.0
+from .memory import Answers
+from .recording.own_gate import Learning
+from .recording.recorder import Recorder
+from .settings import LspSettings
+from .suggestion import PlacedRequest, Query, Show
+
+if TYPE_CHECKING:
+    from .session import Session
+
+logger = logging.getLogger(__name__)
+
+#: Seconds without a key that end the typing of a line: more than there mostly are between two keys.
+REST_S = 0.3
+_LATENCY_WEIGHT = 0.3  # of the newest answer in the running mean
+
+T = TypeVar("T")
+Kind = Literal["infill", "next_edit", "prefetch"]
 
 
 class Superseded(Exception):
-    """A newer question took this one's place, or the document was closed."""
+    """A newer request took this one's place, or its document was closed."""
 
 
-class Lane:
-    """The questions of one kind about one document."""
+class _Slot(NamedTuple):
+    uri: str
+    kind: Kind
+    runs: bool  # False: it waits for its turn
+
+
+class Latest:
+    """Run at most one request of each kind per document, and let one more wait.
+
+    A new request replaces the waiting one at once. It cancels the running one only when its own
+    prediction starts, because an answer that arrives before may still be shown. Ghost text cancels
+    next edits of its document. Both cancel prefetches, except one with the same key: they join it.
+    """
 
     def __init__(self) -> None:
-        self._waiting: asyncio.Future[None] | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()  # the running one, and cancelled ones ending
+        self._tasks: dict[_Slot, tuple[Hashable, asyncio.Future[Any]]] = {}
 
-    async def turn(self, delay_s: float, first: Lane | None = None) -> None:
-        """Wait for ``delay_s``, and until lane ``first`` is idle, in place of whoever waits here
-        already.
+    async def turn(self, uri: str, kind: Kind, delay_s: float) -> None:
+        """Wait out the debounce; a next edit also waits until no ghost text is under way.
 
         Raises:
-            Superseded: a newer one came meanwhile.
+            Superseded: a newer request of this kind came for the document.
         """
-        self._replace_waiting()
-        loop = asyncio.get_running_loop()
-        waiting = self._waiting = loop.create_future()
-        timer = loop.call_later(delay_s, _wake, waiting)
-        try:
-            await waiting
-            if first is not None:
-                waiting = self._waiting = loop.create_future()
-                await self._until_idle(first, waiting)
-        finally:
-            timer.cancel()
-            if self._waiting is waiting:
-                self._waiting = None
+        await self._only(_Slot(uri, kind, False), None, self._ready(uri, kind, delay_s))
 
-    async def _until_idle(self, lane: Lane, waiting: asyncio.Future[None]) -> None:
-        idle = asyncio.ensure_future(lane.idle())
-        idle.add_done_callback(lambda _: _wake(waiting))
-        try:
-            await waiting
-        finally:
-            idle.cancel()
-
-    async def idle(self) -> None:
-        """Wait until nothing runs or waits here."""
-        while self._tasks or self._waiting is not None:
-            busy: set[asyncio.Future[Any]] = {*self._tasks}
-            if self._waiting is not None:
-                busy.add(self._waiting)
-            await asyncio.wait(busy, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.sleep(0)  # whoever was woken first gets to go on
-
-    async def run(self, work: Callable[[], Awaitable[Result]], timeout_s: float) -> Result:
-        """Stop what runs here, then run ``work``.
+    async def run(
+        self, uri: str, kind: Kind, key: Hashable, work: Callable[[], Awaitable[T]], limit_s: float
+    ) -> T:
+        """Await ``work()``, or join the prefetch that runs under the same key.
 
         Raises:
-            Superseded: it was stopped for a newer one.
-            TimeoutError: it took longer than ``timeout_s`` and was stopped.
+            Superseded: a newer request cancelled it.
+            TimeoutError: it took longer than ``limit_s``.
         """
-        earlier = frozenset(self._tasks)
-        task = asyncio.ensure_future(_after(earlier, work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        for one in earlier:
-            one.cancel()
+        prefetch = self._take_prefetch(key)
+        for slot in [slot for slot in self._tasks if _yields(slot, uri, kind)]:
+            self._cancel(slot)
+
+        async def limited() -> T:
+            async with asyncio.timeout(limit_s):
+                return await work()
+
+        return await self._only(_Slot(uri, kind, True), key, prefetch or limited())
+
+    def cancel(self, uri: str, *kinds: Kind) -> None:
+        """Cancel the requests of a document: those of ``kinds``, or all."""
+        for slot in [slot for slot in self._tasks if slot.uri == uri]:
+            if not kinds or slot.kind in kinds:
+                self._cancel(slot)
+
+    async def _only(self, slot: _Slot, key: Hashable, work: Awaitable[T]) -> T:
+        """Await ``work`` in place of what its slot holds."""
+        self._cancel(slot)
+        task = asyncio.ensure_future(work)
+        self._tasks[slot] = key, task
         try:
-            return await asyncio.wait_for(task, timeout_s)
+            return await task
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is not None and current.cancelling():
                 raise  # the client cancelled this very request
             raise Superseded from None
+        finally:
+            if self._tasks.get(slot, (None, None))[1] is task:
+                del self._tasks[slot]
 
-    def stop(self) -> None:
-        """Stop whatever runs or waits here."""
-        self._replace_waiting()
-        self.interrupt()
+    async def _ready(self, uri: str, kind: Kind, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+        while kind == "next_edit" and (ghosts := self._ghosts(uri)):
+            await asyncio.wait(ghosts)
+            await asyncio.sleep(0)  # its request goes on: from waiting to running
 
-    def interrupt(self) -> frozenset[asyncio.Task[Any]]:
-        """Stop what runs here, and not what waits. It may take a moment to end."""
-        for task in self._tasks:
-            task.cancel()
-        return frozenset(self._tasks)
+    def _ghosts(self, uri: str) -> list[asyncio.Future[Any]]:
+        """Return what waits or runs for the ghost text of a document."""
+        return [task for slot, (_, task) in self._tasks.items() if slot[:2] == (uri, "infill")]
 
-    def _replace_waiting(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_exception(Superseded())
+    def _cancel(self, slot: _Slot) -> None:
+        if slot in self._tasks:
+            self._tasks.pop(slot)[1].cancel()
 
-
-async def ended(tasks: frozenset[asyncio.Task[Any]]) -> None:
-    """Wait until cancelled tasks have let go of the model."""
-    if tasks:
-        await asyncio.wait(tasks, timeout=_GRACE_S)
-
-
-def _wake(waiting: asyncio.Future[None]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
+    def _take_prefetch(self, key: Hashable) -> asyncio.Future[Any] | None:
+        for slot, (known, task) in self._tasks.items():
+            if slot.kind == "prefetch" and slot.runs and known == key and not task.done():
+                return self._tasks.pop(slot)[1]
+        return None
 
 
-async def _after(
-    earlier: frozenset[asyncio.Task[Any]], work: Callable[[], Awaitable[Result]]
-) -> Result:
-    """``work``, once the cancelled ones have let go of the model."""
-    await ended(earlier)
-    return await work()
+def _yields(slot: _Slot, uri: str, kind: Kind) -> bool:
+    """Return whether what runs in ``slot`` is cancelled when ``kind`` starts for ``uri``."""
+    if not slot.runs:
+        return False
+    if slot.kind == "prefetch":
+        return kind != "prefetch"
+    return slot.uri == uri and slot.kind == "next_edit" and kind == "infill"
+
+
+def delay_s(session: Session, query: Query, task: Task) -> float:
+    """Return how long to wait before the model is asked.
+
+    While a line is being typed, next edits wait until the keys rest.
+    """
+    if query.invoked:
+        return 0.0
+    now_s, latency_ms = session.clock(), session.requests.latency_ms(task)
+    wait_s = session.debounce.delay_ms(session.settings.delay_ms, latency_ms, now_s) / 1000
+    history, last = session.history, session.history.last_edit(query.uri)
+    if task == "infill" or last is None or last[1] != query.line:
+        return wait_s
+    if history.happened(query.uri) != "edit" or not history.is_within_line(query.uri):
+        return wait_s
+    return max(wait_s, last[0] + REST_S - now_s)
+
+
+def since_edit_s(session: Session) -> float | None:
+    """Return the seconds since the user's last edit, None if there was none."""
+    last_s = session.history.last_edit_s()
+    return None if last_s is None else session.clock() - last_s
+
+
+class Requests:
+    """Ask the model for one client, and keep its answers."""
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        clock: Callable[[], float],
+        settings: Callable[[], LspSettings],
+        recorder: Recorder,
+        own_gate: Learning,
+    ) -> None:
+        self.latest, self.answers = Latest(), Answers()
+        self._predictor, self._clock, self._settings = predictor, clock, settings
+        #: Entered while the model works on a request that the user waits for.
+        self.busy: Callable[[], AbstractContextManager[object]] = nullcontext
+        self._recorder, self._own_gate = recorder, own_gate
+        self._latency_ms: dict[Task, float] = {}  # running means
+
+    def latency_ms(self, task: Task) -> float:
+        """Return the mean time of an answer, 0 while none came."""
+        return self._latency_ms.get(task, 0.0)
+
+    async def ask(
+        self, question: PlacedRequest, settle: Callable[[Prediction], Show | Abstain]
+    ) -> Show | Abstain:
+        """Ask the model, decide on its answer by ``settle``, and record both.
+
+        Raises:
+            Superseded: a newer request took the place of this one.
+        """
+        if question.ahead_of:
+            prediction = await self._predict("prefetch", question)
+            if isinstance(prediction, Abstain):
+                return prediction
+            self._recorder.prefetched(question, prediction)
+            return settle(prediction)
+        task, started_s = question.request.task, self._clock()
+        with self._recorder.asking(question) as asked:
+            with self.busy():
+                kind: Kind = "infill" if task == "infill" else "next_edit"
+                prediction = await self._predict(kind, question)
+            if isinstance(prediction, Abstain):
+                return prediction
+            took_ms = 1000 * (self._clock() - started_s)
+            known_ms = self._latency_ms.get(task, took_ms)
+            self._latency_ms[task] = known_ms + _LATENCY_WEIGHT * (took_ms - known_ms)
+            self._own_gate.answered(prediction)
+            decision = settle(prediction)
+            asked.answered(prediction, decision, took_ms)
+            return decision
+
+    async def _predict(self, kind: Kind, question: PlacedRequest) -> Prediction | Abstain:
+        """Return the model's answer, which is kept, or why there is none."""
+        uri, request, others = question.asked_from.uri, question.request, question.others
+        limit_s = self._settings().timeout_ms / 1000
+        key = (self.answers.key(request, others), request.region)
+        try:
+            prediction = await self.latest.run(
+                uri, kind, key, lambda: self._predictor.predict(request), limit_s
+            )
+        except TimeoutError:
+            said = "this machine is busy or slow ('redraft bench' measures it)"
+            return Abstain("timeout", f"the model took longer than {limit_s:g} s: {said}")
+        except (ModelNotReady, EngineGone) as error:
+            return Abstain("not_ready", str(error))
+        except Overloaded as error:
+            return Abstain("overloaded", f"{error} (again in {error.retry_after_s:g} s)")
+        except RedraftError as error:
+            return Abstain("failed", str(error))
+        except Superseded:
+            raise
+        except Exception as error:
+            logger.exception("the predictor failed")
+            return Abstain("failed", f"{type(error).__name__}: {error}")
+        self.answers.put(request, prediction, others)
+        return prediction

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from redraft.lsp.session.decisions import Show
+from redraft.lsp.suggestion import Show
 from support.lsp import lsp_client
 from support.neovim import NeovimDesk, ghost, needs_neovim
 from support.predictor import ScriptedPredictor

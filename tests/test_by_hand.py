@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from redraft.lsp.session.decisions import Ask, Decision, Show
+from redraft.lsp.suggestion import Show
 from redraft.model.gate.reasons import Abstain
 from support.lsp import lsp_client
 from support.neovim import NeovimDesk, ghost, needs_neovim
 from support.predictor import infill, predicted
-from support.workbench import Workbench, reason, shown
+from support.workbench import Ask, Decision, Workbench, reason, shown
 
 CODE = "def area(width, height):\n    return width * height\n\n\nprint(area(3))\n"
 

@@ -9,8 +9,8 @@ import pytest
 from redraft.lsp.context.client_context import ClientContext
 from redraft.lsp.context.excerpts import Diagnostic
 from redraft.lsp.documents import Document
-from redraft.lsp.session.questions import Query
 from redraft.lsp.settings import LspSettings
+from redraft.lsp.suggestion import Query
 from redraft.model.edits.hunks import apply_history, hunks_of
 from support.shop import CART, MAIN
 
@@ -43,7 +43,7 @@ class Desk:
         return Query(document.uri, path, "python", text, cursor, document.revision)
 
     def related(self, document: Document, at: str):  # type: ignore[no-untyped-def]
-        return self.context.related(self.query(document, at), "next_edit")
+        return self.context.related(self.query(document, at))
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def play(client: LspClient, steps: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("name", OVER_LSP)
 def test_a_client_gets_its_answer_and_no_popup(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, "redraft.lsp.client")
+    caplog.set_level(logging.DEBUG, "redraft.lsp.session")
     told = sequence(name)
     model = told["model"]
     with lsp_client(*model["answers"], settings=model["settings"]) as client:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from redraft.lsp.session.decisions import Ask, Show
+from redraft.lsp.suggestion import Show
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.decide import refuse, situation_of
 from redraft.model.records import Diagnostic, EditRequest
 from support.predictor import predicted, rewrite
-from support.workbench import Workbench, reason
+from support.workbench import Ask, Workbench, reason
 
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
 AREA = f"""\
@@ -55,7 +55,7 @@ def test_the_place_of_an_error_from_the_edit_comes_first(message: str, where: st
     ask = desk.ask_edit()
     assert ask.origin is not None
     assert ask.query.line == desk.text[: desk.text.index(where)].count("\n")
-    shown = desk.settle(ask, rewrite(ask.request, where, "area(1, 1, 1)"), target=desk.revision)
+    shown = desk.settle(ask, rewrite(ask.request, where, "area(1, 1, 1)"))
     assert isinstance(shown, Show)
 
 
@@ -65,7 +65,7 @@ def test_an_import_that_nothing_uses_any_longer_is_asked_about_first() -> None:
     reporting(desk, '"math" imported but unused', "import math", 2)
     ask = desk.ask_edit()
     assert ask.query.line == 0
-    shown = desk.settle(ask, rewrite(ask.request, "import math\n", ""), target=desk.revision)
+    shown = desk.settle(ask, rewrite(ask.request, "import math\n", ""))
     assert isinstance(shown, Show)
 
 
@@ -79,7 +79,7 @@ def test_where_nothing_is_found_at_the_error_the_region_is_asked_about() -> None
     desk = with_a_parameter()
     reporting(desk, 'Argument missing for parameter "depth"', "area(1, 1)")
     ask = desk.ask_edit()
-    nothing = desk.settle(ask, predicted(), target=desk.revision)
+    nothing = desk.settle(ask, predicted())
     following = desk.session.go_on(ask, nothing)
     assert isinstance(following, Ask) and following.origin is None
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
-from redraft.lsp.session.decisions import Ask, Decision, Show
-from redraft.lsp.session.door import Session
-from redraft.lsp.settings import LspSettings
+from redraft.lsp.suggestion import Show
 from redraft.model.gate.explore import BAND, SHARE, ExplorationDraw, draw
 from support.predictor import infill
-from support.workbench import URI, Workbench, reason, shown
+from support.workbench import Ask, Decision, Workbench, reason, shown
 
 USUAL = 0.25
 
@@ -51,11 +50,9 @@ def test_the_propensity_is_how_often_it_would_be_shown(sure: float) -> None:
 def answered_at(move: float, confidence: float, **fields: object) -> tuple[Workbench, Decision]:
     """Return a desk at whose moment the threshold moves so, and its decision on an answer."""
     for seed in range(2_000):
-        desk = Workbench()
-        desk.session = Session(
-            LspSettings(), desk.clock, context=desk.shelf, explores=lambda: True, seed=seed
-        )
-        desk.session.opened(URI, "a.py", desk.document.lines)
+        desk = Workbench(explore_gate=True)
+        desk.session._recordings = SimpleNamespace(is_on=lambda: True)  # type: ignore[assignment]
+        desk.session.seed = seed
         if desk.session.drawn(desk.query()).threshold == pytest.approx(USUAL + move):
             ask = desk.session.consider(desk.query(**fields))
             assert isinstance(ask, Ask)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from redraft.lsp.session.decisions import Ask, Show
-from redraft.lsp.session.empty_lines import is_empty_body, is_empty_body_line
+from redraft.lsp.refusals import is_empty_body, is_empty_body_line
+from redraft.lsp.suggestion import Show
 from redraft.model.gate.reasons import Abstain
 from support.predictor import infill, predicted, rewrite
-from support.workbench import Workbench, reason
+from support.workbench import Ask, Workbench, reason, showing
 
 READ = 'def read_items(path):\n    """Read them."""\n    \n'
 IMPORT = ("def read_items", "import csv\n\n\ndef read_items")
@@ -46,8 +46,9 @@ def typed_up_to_the_value() -> Workbench:
 
 def test_an_edit_that_is_ready_after_ghost_text_is_shown_is_not_shown_beside_it() -> None:
     desk = typed_up_to_the_value()
+    desk.session.ignored(showing(desk.answer("logging.getLogger(__name__)")).suggestion.id)
     ask = desk.ask_edit()
-    assert isinstance(desk.answer("logging.getLogger(__name__)"), Show)
+    assert isinstance(desk.consider(), Show)  # the model is not asked
     made = rewrite(ask.request, "logger = ", "logger = logging.getLogger()")
     late = desk.settle(ask, made)
     assert reason(late) == "ghost text is shown at the cursor"
@@ -55,8 +56,10 @@ def test_an_edit_that_is_ready_after_ghost_text_is_shown_is_not_shown_beside_it(
 
 def test_ghost_text_that_is_ready_after_an_edit_is_shown_is_not_shown_beside_it() -> None:
     desk = typed_up_to_the_value()
+    edit = showing(desk.edit("logger = ", "logger = logging.getLogger()"))
+    desk.session.ignored(edit.suggestion.id)
     ask = desk.ask()
-    assert isinstance(desk.edit("logger = ", "logger = logging.getLogger()"), Show)
+    assert isinstance(desk.consider_edit(), Show)  # the model is not asked
     late = desk.settle(ask, infill(ask.request, "None"))
     assert reason(late) == "a next edit is shown"
 
@@ -67,8 +70,9 @@ def test_a_gesture_gets_a_sure_edit_in_place_of_unsure_ghost_text_and_no_unsure_
     ask = desk.ask_edit(invoked=True)
     unsure = rewrite(ask.request, "logger = ", "logger = None", confidence=0.1)
     assert isinstance(desk.session.go_on(ask, desk.settle(ask, unsure)), Abstain)
-    sure = rewrite(ask.request, "logger = ", "logger = logging.getLogger()")
-    shown = desk.settle(ask, sure)
+    desk = typed_up_to_the_value()
+    desk.answer("logging.getLogger(__name__)", confidence=0.1)
+    shown = desk.edit("logger = ", "logger = logging.getLogger()", invoked=True)
     assert isinstance(shown, Show)
     assert desk.outcomes == ["replaced"], "the client shows one of the two"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.lsp import history_hunks as hunks_module
+from redraft.lsp.context import history_hunks as hunks_module
 from redraft.lsp.documents import ContentChange
 from redraft.lsp.history import MAX_AGE_S, MAX_CHARACTERS, MAX_EDITS, SHOWN_EDITS
 from redraft.lsp.positions import Position, Range

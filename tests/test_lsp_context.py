@@ -170,9 +170,9 @@ def threads() -> list[threading.Thread]:
 async def test_the_index_ends_with_the_connection(workspace: Path, ending: str) -> None:
     server = create_server(ScriptedPredictor())
     client = server.client
-    client.folders = [workspace.as_uri()]
+    client.session.folders = [workspace.as_uri()]
     before = set(threads())
-    client.context.start()
+    client.session.context.start()
     (thread,) = set(threads()) - before
     if ending == "shutdown":
         server.protocol.fm.features["shutdown"](None)
@@ -180,7 +180,7 @@ async def test_the_index_ends_with_the_connection(workspace: Path, ending: str) 
     else:
         await client.leave()
     assert not thread.is_alive()
-    client.context.start()  # settings that come too late
+    client.session.context.start()  # settings that come too late
     assert set(threads()) == before
     await client.leave()
 
@@ -197,7 +197,7 @@ async def test_the_budget_is_the_models_once_it_told(workspace: Path) -> None:
 
 async def test_no_reading_before_settings(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     client = create_server(ScriptedPredictor()).client
-    client.folders, client.pulls_settings = [workspace.as_uri()], True
+    client.session.folders, client.pulls_settings = [workspace.as_uri()], True
     told = asyncio.get_running_loop().create_future()
     asked = asyncio.Event()
 

@@ -8,12 +8,11 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from redraft.lsp.documents import Document
-from redraft.lsp.session.decisions import Ask, Decision, Show
-from redraft.lsp.session.questions import Query
+from redraft.lsp.suggestion import Query, Show
 from redraft.model.gate.reasons import Abstain
 from redraft.model.prompts.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
-from support.workbench import URI, Workbench
+from support.workbench import URI, Ask, Decision, Workbench
 
 OTHER = "file:///w/b.py"
 FILLER = "".join(f"value_{i} = '😀'\n" for i in range(40))
@@ -55,8 +54,7 @@ class World:
         if self.other is None:
             self.other = self.desk.open(CALLER, "b.py")
         else:
-            del self.desk.shelf.opened[OTHER]
-            self.desk.session.closed(OTHER)
+            self.desk.session.close(OTHER)
             self.other = None
 
     def wait(self) -> None:
@@ -73,15 +71,14 @@ class World:
             self.check(decision)
             if not isinstance(decision, Ask):
                 return
-            ask = self.desk.session.complete(decision)
             if self.draw(4) == 0:
-                self.late.append(ask)
+                self.late.append(decision)
                 return
-            settled = self.answer(ask)
+            settled = self.answer(decision)
             self.check(settled)
             if isinstance(settled, Show) or settled.is_stale:
                 return
-            decision = self.desk.session.go_on(ask, settled)
+            decision = self.desk.session.go_on(decision, settled)
         raise AssertionError("the questions never end")
 
     def answer_late(self) -> None:
@@ -92,7 +89,7 @@ class World:
         if self.shown is None:
             return
         for _ in range(MOST_AHEAD):
-            ahead = self.desk.session.follow_up(self.here(), self.shown.suggestion)
+            ahead = self.desk.session.follow_up()
             if ahead is None:
                 return
             self.desk.session.prefetched(ahead, self.predict(ahead.request))
@@ -123,28 +120,13 @@ class World:
             revision=self.other.revision,
         )  # fmt: skip
 
-    def revision(self, uri: str) -> int | None:
-        if uri == URI:
-            return self.desk.revision
-        return self.other.revision if self.other is not None else None
-
     def text(self, uri: str) -> str | None:
         if uri == URI:
             return self.desk.text
         return self.other.text if self.other is not None else None
 
     def answer(self, ask: Ask) -> Show | Abstain:
-        uri, target = ask.asked_from.uri, self.revision(ask.query.uri)
-        if ask.query.uri == URI != uri:
-            target = self.desk.document.revision  # as the shelf has it
-        return self.desk.session.settle(
-            ask,
-            self.predict(ask.request),
-            self.revision(uri),
-            5.0,
-            lambda: self.text(uri) or "",
-            target,
-        )
+        return self.desk.settle(ask, self.predict(ask.request), 5.0)
 
     def predict(self, request: EditRequest) -> Prediction:
         assert request.region is not None
@@ -165,7 +147,7 @@ class World:
             suggestion = decision.suggestion
             assert suggestion.text == self.text(suggestion.uri)
             assert suggestion.result != suggestion.text
-            assert suggestion.chain
+            assert suggestion.id
             self.shown = decision
         elif isinstance(decision, Abstain):
             assert decision.reason

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 from redraft.lsp.documents import Document
-from redraft.lsp.session.decisions import Ask, Decision, Show
-from redraft.lsp.session.next_edits import AFTER_EDIT_S
-from redraft.lsp.session.other_places import MOST_PLACES
+from redraft.lsp.places import MOST_PLACES
+from redraft.lsp.refusals import AFTER_EDIT_S
+from redraft.lsp.suggestion import Show
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Diagnostic, EditRequest, Prediction
 from support.predictor import rewrite
-from support.workbench import URI, Workbench, asking, reason, showing
+from support.workbench import URI, Ask, Decision, Workbench, asking, reason, showing
 
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
 FAR = f"def area(r):\n    return r\n\n{FILLER}print(area(2))\n"
@@ -22,9 +22,7 @@ NOTHING = Prediction("fake-1", "fake-1m int8", (), "The model would change nothi
 
 def settle(desk: Workbench, ask: Ask, prediction: Prediction) -> Show | Abstain:
     """The answer to a question, the documents being as they are now."""
-    target = desk.shelf.opened.get(ask.query.uri)
-    revision = desk.revision if ask.query.uri == URI else target.revision if target else None
-    return desk.settle(ask, prediction, target=revision)
+    return desk.settle(ask, prediction)
 
 
 def go_on(desk: Workbench, ask: Ask, prediction: Prediction) -> Decision:
@@ -41,7 +39,7 @@ def nothing_near(desk: Workbench, **fields: object) -> Decision:
 
 def next_place(desk: Workbench, **fields: object) -> Ask:
     decision = asking(nothing_near(desk, **fields))
-    return desk.session.complete(decision)
+    return decision
 
 
 def renamed(text: str = FAR, **settings: object) -> Workbench:
@@ -134,7 +132,7 @@ def test_a_slow_model_is_asked_about_one_place_only() -> None:
     ask = desk.ask_edit()
     near = desk.settle(ask, NOTHING, 5_000.0)
     first = asking(desk.session.go_on(ask, near))
-    there = desk.session.settle(first, NOTHING, desk.revision, 5_000.0, target=desk.revision)
+    there = desk.settle(first, NOTHING, 5_000.0)
     assert isinstance(desk.session.go_on(first, there), Abstain)
 
 
@@ -201,7 +199,7 @@ def test_the_other_document_closed_while_the_model_thinks() -> None:
     desk, other = with_caller()
     ask = next_place(desk, other_documents=True)
     del desk.shelf.opened[other.uri]
-    desk.session.closed(other.uri)
+    desk.session.close(other.uri)
     decision = settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))"))
     assert reason(decision) == "b.py was closed while the model was working"
     assert desk.outcomes == []
@@ -247,7 +245,7 @@ def test_what_was_done_in_another_document_makes_it_a_new_question() -> None:
     desk, other = with_caller()
     at = desk.query(uri=other.uri, path="b.py", text=CALLER, cursor=0, revision=other.revision)
     ask = asking(desk.session.consider_edit(at))
-    desk.session.settle(desk.session.complete(ask), NOTHING, other.revision, 0.0)
+    desk.settle(ask, NOTHING)
     assert not isinstance(desk.session.consider_edit(at), Ask)
     desk.clock.now += 2
     desk.swap("return r", "return r * pi")
@@ -263,7 +261,7 @@ def test_the_same_edit_in_two_documents_is_two_suggestions() -> None:
     query = desk.query(other_documents=True)
     ask = asking(desk.session.consider_edit(query))
     assert ask.query.path == "c.py"
-    ask = desk.session.complete(ask)
+    ask = ask
     show = showing(settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))")))
     assert show.suggestion.uri != other.uri
 
@@ -288,11 +286,10 @@ def drive(desk: Workbench, decision: Decision, prefetch: bool) -> Show | Abstain
     """Answer questions until there is a decision, then compute what follows its acceptance."""
     asked = 0
     while isinstance(decision, Ask):
-        ask, asked = desk.session.complete(decision), asked + 1
+        ask, asked = decision, asked + 1
         decision = go_on(desk, ask, model_of_a_rename(ask.request))
     if prefetch and isinstance(decision, Show):
-        query = desk.query(other_documents=True)
-        while (ahead := desk.session.follow_up(query, decision.suggestion)) is not None:
+        while (ahead := desk.session.follow_up()) is not None:
             desk.session.prefetched(ahead, model_of_a_rename(ahead.request))
     desk.asked = asked  # type: ignore[attr-defined]
     return decision
@@ -304,19 +301,16 @@ def test_a_rename_goes_through_three_far_places_and_another_document(prefetch: b
     desk = Workbench(text, prefetch=prefetch)
     other = desk.open("import a\n\nuse(total)\n", "b.py")
     desk.swap("total", "amount")
-    chains, asked = set(), []
+    asked = []
     for _ in range(3):
         show = showing(drive(desk, desk.consider_edit(other_documents=True), prefetch))
         assert show.suggestion.uri == URI
-        chains.add(show.suggestion.chain)
         asked.append(desk.asked)  # type: ignore[attr-defined]
         desk.accept(show)
     last = showing(drive(desk, desk.consider_edit(other_documents=True), prefetch))
     assert last.suggestion.uri == other.uri
-    chains.add(last.suggestion.chain)
     asked.append(desk.asked)  # type: ignore[attr-defined]
     assert desk.text.count("amount") == 4
-    assert len(chains) == 1
     assert (asked == [2, 0, 0, 0]) == prefetch
 
 

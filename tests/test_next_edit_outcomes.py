@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from redraft.lsp.documents import ContentChange
 from redraft.lsp.memory import COOL_DOWN_S
-from redraft.lsp.session.decisions import Ask, Show
+from redraft.lsp.positions import Position, Range
+from redraft.lsp.settings import LspSettings
+from redraft.lsp.suggestion import Query, Show
 from support.next_edits import edited, shown_edit
+from support.paused_session import PausedSession
 from support.predictor import rewrite
-from support.workbench import URI, Workbench, reason, showing
+from support.workbench import URI, Ask, Clock, Workbench, asking, reason, showing
 
 
 def prefetch(desk: Workbench, show: Show, old: str, new: str) -> Ask | None:
     """What the model says beforehand about the text after acceptance."""
-    ask = desk.session.follow_up(desk.query(), show.suggestion)
+    ask = desk.session.follow_up()
     if ask is not None:
         desk.session.prefetched(ask, rewrite(ask.request, old, new))
     return ask
@@ -31,19 +34,19 @@ def test_the_edit_after_acceptance_is_computed_beforehand() -> None:
     made, accepted = ask.request.edits
     assert (made.accepted, accepted.accepted) == (False, True)
     desk.accept(first)
-    assert desk.session.complete(desk.ask_edit(text=desk.text + "#")).request.edits[-2:] == (
+    assert desk.ask_edit(text=desk.text + "#").request.edits[-2:] == (
         made,
         accepted,
     )
     again = showing(desk.consider_edit())
-    assert again.reason == "computed beforehand"
+    assert again.reason == "same text as before"  # the model is not asked
     assert "show(2, 3)" in again.suggestion.result
 
 
 def test_what_was_computed_ahead_is_used_though_acceptance_was_quicker() -> None:
     desk = edited()
     first = shown_edit(desk)
-    ask = desk.session.follow_up(desk.query(), first.suggestion)
+    ask = desk.session.follow_up()
     assert ask is not None
     desk.accept(first)
     desk.session.prefetched(ask, rewrite(ask.request, "show(2)", "show(2, 3)"))
@@ -51,18 +54,14 @@ def test_what_was_computed_ahead_is_used_though_acceptance_was_quicker() -> None
     assert "show(2, 3)" in again.suggestion.result
 
 
-@pytest.mark.parametrize("first", ["computed", "rejected"])
-def test_what_was_computed_ahead_is_of_no_use_once_the_edit_was_turned_down(first: str) -> None:
+def test_a_rejection_cancels_what_is_computed_ahead() -> None:
     desk = edited()
     shown = shown_edit(desk)
-    ask = desk.session.follow_up(desk.query(), shown.suggestion)
+    ask = desk.session.follow_up()
     assert ask is not None
-    if first == "rejected":
-        desk.session.rejected(shown.suggestion.id)
-    desk.session.prefetched(ask, rewrite(ask.request, "show(2)", "show(2, 3)"))
     desk.session.rejected(shown.suggestion.id)
-    desk.becomes(shown.suggestion.result)
-    assert isinstance(desk.consider_edit(invoked=True), Ask)
+    assert desk.session.follow_up() is None
+    assert ask.answer.cancelled()
 
 
 def test_two_tabs_later_the_edit_was_computed_while_the_first_was_shown() -> None:
@@ -70,37 +69,18 @@ def test_two_tabs_later_the_edit_was_computed_while_the_first_was_shown() -> Non
     shown = shown_edit(desk)
     ahead = []
     for old, new in [("show(2)", "show(2, 3)"), ("return 3.14", "return pi")]:
-        ask = desk.session.follow_up(desk.query(), shown.suggestion)
+        ask = desk.session.follow_up()
         assert ask is not None
         ahead.append(ask)
         desk.session.prefetched(ask, rewrite(ask.request, old, new))
     assert "show(2, 3)" in ahead[1].request.text
     assert len(ahead[1].request.edits) == len(ahead[0].request.edits) + 1
-    assert desk.session.follow_up(desk.query(), shown.suggestion) is None  # as far ahead as it goes
+    assert desk.session.follow_up() is None  # as far ahead as it goes
     for _ in range(2):
         desk.accept(shown)
         following = desk.consider_edit()
         assert isinstance(following, Show), following  # the model is not asked
         shown = following
-
-
-def test_edits_that_follow_each_other_are_one_chain() -> None:
-    desk = edited()
-    first = shown_edit(desk)
-    prefetch(desk, first, "show(2)", "show(2, 3)")
-    desk.accept(first)
-    second = showing(desk.consider_edit())
-    assert second.suggestion.id != first.suggestion.id
-    assert second.suggestion.chain == first.suggestion.chain == first.suggestion.id
-
-
-def test_an_edit_of_the_users_own_begins_another_chain() -> None:
-    desk = edited()
-    first = shown_edit(desk)
-    desk.accept(first)
-    desk.type("  # done")
-    second = showing(desk.edit("show(2)", "show(2, 3)"))
-    assert second.suggestion.chain == second.suggestion.id
 
 
 def test_nothing_is_computed_beforehand_where_that_is_switched_off() -> None:
@@ -152,8 +132,9 @@ def test_rejections_lengthen_the_debounce_of_both() -> None:
     desk = edited()
     desk.session.rejected(shown_edit(desk).suggestion.id)
     desk.type("x")
-    assert desk.ask_edit().delay_ms == pytest.approx(150)
-    assert desk.ask().delay_ms == pytest.approx(150)
+    desk.clock.now += 0.2  # the keys rest soon
+    assert desk.ask_edit().delay_ms == pytest.approx(150, abs=0.1)
+    assert desk.ask().delay_ms == pytest.approx(150, abs=0.1)
 
 
 def test_an_accepted_edit_that_is_undone_does_not_come_back() -> None:
@@ -228,12 +209,28 @@ def test_a_long_accepted_edit_is_no_bulk_change() -> None:
 def test_losing_track_of_a_document_forgets_what_was_shown() -> None:
     desk = edited()
     shown_edit(desk)
-    desk.session.lost(URI)
+    desk.session.lose_track(URI, "a change was lost")
     assert desk.outcomes == ["ignored"]
     assert "lost track" in reason(desk.consider_edit(out_of_step="a change was lost"))
 
 
-def test_a_query_of_a_document_never_opened_is_no_trouble() -> None:
-    desk = edited()
-    query = replace(desk.query(), uri="file:///w/unknown.py", invoked=True)
-    assert isinstance(desk.session.consider_edit(query), Ask)
+def test_what_is_computed_ahead_leaves_the_region_of_the_user_where_it_is() -> None:
+    clock = Clock()
+    session = PausedSession(LspSettings(), clock)
+    code = "".join(f"def f{i}(a):\n    b = a + {i}\n    return b * {i}\n\n\n" for i in range(40))
+    document = session.open(URI, code, 0, "python")
+
+    def query(line: int) -> Query:
+        return Query.at(document, "a.py", document.index(Position(line, 0)))
+
+    session.context.region(query(60))
+    place = Position(41, 0)
+    session.change(URI, [ContentChange("x", Range(place, place))], 1)
+    clock.now += 1
+    region = session.context.region(query(41))
+    ask = asking(session.consider_edit(query(41)))
+    old = document.text.split("\n")[40]
+    showing(session.settle(ask, rewrite(ask.request, old, old + " + 1")))
+    ahead = session.follow_up()
+    assert ahead is not None and ahead.request.region != region
+    assert session.context.region(query(41)) == region

@@ -232,17 +232,17 @@ def test_every_form_of_an_edit_makes_one_text(head: str, old: str, new: str, tai
     start = len(head)
     made = Suggestion("1", URI, "next_edit", text, 0, start, start + len(old), new, 0.9, "fake")
     assert made.least().result == made.result
-    for first, last, lines in (made.whole_lines(), made.shape()):
+    for first, last, lines in (made.edit.whole_lines(), made.edit.shape()):
         assert text[:first] + lines + text[last:] == made.result
     assert made.result[: made.landing].endswith(made.least().replacement)
 
 
 def test_lines_that_come_or_go_as_a_whole_touch_no_other() -> None:
     text = "a\nb\nc\n"
-    gone = edit(text, "b\n", "").shape()
+    gone = edit(text, "b\n", "").edit.shape()
     assert gone == (2, 4, "")
-    assert edit(text, "b\n", "b\nnew\n").shape() == (4, 4, "new\n")
-    assert edit(text, "b", "bb").shape() == (2, 3, "bb")
+    assert edit(text, "b\n", "b\nnew\n").edit.shape() == (4, 4, "new\n")
+    assert edit(text, "b", "bb").edit.shape() == (2, 3, "bb")
 
 
 def known(rejections: Rejections, suggestion: Suggestion) -> bool:

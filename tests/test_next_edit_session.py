@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from redraft.lsp.documents import Document
-from redraft.lsp.session.decisions import Ask, Decision, Show
-from redraft.lsp.session.next_edits import AFTER_EDIT_S, LIFETIME_S
+from redraft.lsp.refusals import AFTER_EDIT_S
+from redraft.lsp.search import LIFETIME_S
+from redraft.lsp.suggestion import Show
 from redraft.model.gate.reasons import Abstain
 from redraft.model.prompts.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from support.next_edits import CODE, edited, shown_edit
 from support.predictor import infill, predicted, rewrite
-from support.workbench import URI, Workbench, reason, showing, shown
+from support.workbench import Ask, Decision, Workbench, reason, showing, shown
 
 
 def test_the_edit_just_made_goes_with_the_question() -> None:
@@ -20,14 +20,6 @@ def test_the_edit_just_made_goes_with_the_question() -> None:
     assert request.region == (0, 11)
     [edit] = request.edits
     assert edit.diff.startswith("-def area(r):\n+def area(r, pi):\n     return")
-
-
-def test_considering_does_not_end_the_edit_in_progress_and_asking_does() -> None:
-    desk = edited()
-    desk.consider_edit()
-    assert desk.session.history.in_progress(URI)
-    desk.ask_edit()
-    assert not desk.session.history.in_progress(URI)
 
 
 def test_nothing_is_asked_before_anything_was_edited_unless_asked_to() -> None:
@@ -46,9 +38,10 @@ def test_the_next_edit_is_asked_for_within_ten_seconds_of_the_last() -> None:
 
 def test_moving_to_another_file_after_an_edit_asks_there() -> None:
     desk = edited()
-    other = Document("file:///w/b.py", "area(1)\n")
-    desk.session.opened(other.uri, "b.py", other.lines)
-    ask = desk.ask_edit(uri=other.uri, path="b.py", text=other.text, cursor=0)
+    other = desk.open("area(1)\n", "b.py")
+    ask = desk.ask_edit(
+        uri=other.uri, path="b.py", text=other.text, cursor=0, revision=other.revision
+    )
     assert [edit.path for edit in ask.request.edits] == ["a.py"]
 
 
@@ -68,7 +61,7 @@ def test_nothing_is_offered_in_the_way(fields: dict[str, object], expected: str)
 
 def test_nothing_is_offered_in_an_unfocused_window() -> None:
     desk = edited()
-    desk.session.focus(False)
+    desk.session.focus("")
     assert reason(desk.consider_edit()) == "the editor window is not active"
     assert reason(desk.consider(cursor=len(desk.text))) == "the editor window is not active"
     desk.type("x")
@@ -196,10 +189,11 @@ def test_ghost_text_that_was_just_deleted_is_not_offered_again() -> None:
     desk.clock.now += 5
     desk.erase(len("total, rate)"))
     ask = desk.ask()
-    decision = desk.session.settle(ask, infill(ask.request, "total, rate)"), desk.revision, 0)
+    decision = desk.settle(ask, infill(ask.request, "total, rate)"))
     assert reason(decision) == "the model would write what you just deleted"
-    other = desk.session.settle(ask, infill(ask.request, "amount)"), desk.revision, 0)
-    assert shown(other) == "amount)"
+    desk.type(" ")
+    again = desk.ask()
+    assert shown(desk.settle(again, infill(again.request, "amount)"))) == "amount)"
 
 
 SURE = Confidence(0.9, 0.9, 0.9)
@@ -363,8 +357,8 @@ def test_a_docstring_waits_until_the_code_is_done() -> None:
     assert (
         isinstance(there, Ask) and "a = area(1)" in there.query.text.split("\n")[there.query.line]
     )
-    there = desk.session.complete(there)
-    nothing = desk.settle(there, predicted(), target=desk.revision)
+    there = there
+    nothing = desk.settle(there, predicted())
     assert lines_of(desk.session.go_on(there, nothing)) == [(1, '"""The surface of one side."""')]
 
 

@@ -13,10 +13,8 @@ from redraft.lsp.outcomes import Outcome, Settled
 from redraft.lsp.recording import format as answers
 from redraft.lsp.recording import format as entries
 from redraft.lsp.recording.recorder import PREFETCHED
-from redraft.lsp.session.decisions import Ask, Show
-from redraft.lsp.session.questions import Query
 from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import Suggestion
+from redraft.lsp.suggestion import PlacedRequest, Query, Show, Suggestion
 from redraft.model.errors import InvalidRequest
 from redraft.model.gate.explore import draw
 from redraft.model.gate.reasons import Abstain
@@ -60,14 +58,14 @@ class Session:
     ) -> None:
         """Asked, answered with two candidates, and the first of them shown."""
         query = Query("file:///w/src/a.py", "src/a.py", "python", TEXT, AT, 1)
-        ask = Ask(query, EditRequest(task, "src/a.py", TEXT, AT), 0.0, "nothing known")
+        asked = PlacedRequest(query, EditRequest(task, "src/a.py", TEXT, AT), query, 0.0, 0.4)
         made = Candidate(AT, AT, f"{text}\n", PARTS, 5, 2, "end", source="both")
         other = Candidate(AT, AT, " pi", Confidence(0.2, 0.1, 0.1), 3, 1, "end")
         prediction = Prediction("fake fp32", "w", (made, other))
         suggestion = Suggestion(id_, query.uri, task, TEXT, AT, AT, AT, text, 0.91, "fake fp32")
         show = Show(suggestion, text, "from the model")
         decided = PREFETCHED if ahead else show
-        self.note(answers.answer(1, ask, prediction, decided, 90.0, LspSettings(), 400.0, *GATE))
+        self.note(answers.answer(1, asked, prediction, decided, 90.0, LspSettings(), *GATE))
         self.note(answers.decision(show))
 
     def settle(
@@ -143,14 +141,14 @@ def test_what_was_computed_ahead_finds_its_answer(tmp_path: Path) -> None:
 def test_a_deletion_is_of_the_candidate_that_replaces_what_it_deletes(tmp_path: Path) -> None:
     session = Session()
     query = Query("file:///w/src/a.py", "src/a.py", "python", TEXT, AT, 1)
-    ask = Ask(query, EditRequest("next_edit", "src/a.py", TEXT, AT), 0.0, "nothing known")
+    asked = PlacedRequest(query, EditRequest("next_edit", "src/a.py", TEXT, AT), query, 0.0, 0.4)
     elsewhere = Candidate(4, 8, "size", Confidence(0.91, 0.1, 0.1), 3, 1, "end")
     deletes = Candidate(AT - 7, AT, "", PARTS, 5, 2, "end")
     prediction = Prediction("fake fp32", "w", (elsewhere, deletes))
     start, end = AT - 7, AT
     gone = Suggestion("redraft-1", query.uri, "next_edit", TEXT, AT, start, end, "", 0.91, "fake")
     show = Show(gone, "", "from the model")
-    session.note(answers.answer(1, ask, prediction, show, 90.0, LspSettings(), 400.0, *GATE))
+    session.note(answers.answer(1, asked, prediction, show, 90.0, LspSettings(), *GATE))
     session.note(answers.decision(show))
     [shown] = read(tmp_path, session.lines)
     assert shown.parts == PARTS

@@ -13,9 +13,7 @@ from redraft.lsp.outcomes import Outcome, Settled
 from redraft.lsp.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
 from redraft.lsp.recording.own_gate import EVERY, OUTDATED, Learning
-from redraft.lsp.session.decisions import Ask, Show
-from redraft.lsp.session.questions import Query
-from redraft.lsp.suggestion import Suggestion
+from redraft.lsp.suggestion import PlacedRequest, Query, Show, Suggestion
 from redraft.model.gate.gate import Gate, Head, shipped, write_gate
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
@@ -66,7 +64,7 @@ class Work(Workbench):
         assert document is not None
         text = document.text
         query = Query(URI, "a.py", "python", text, AT, 1)
-        ask = Ask(query, EditRequest("infill", "a.py", text, AT), 0.0, "")
+        asked = PlacedRequest(query, EditRequest("infill", "a.py", text, AT), query, 0.0, 0.4)
         confidence = Confidence(sure, sure, sure)
         candidates = tuple(
             Candidate(AT, AT, each, confidence, 4, 1, "end", features={f"is {each}": 1.0})
@@ -75,10 +73,10 @@ class Work(Workbench):
         made = Suggestion(id_, URI, "infill", text, AT, AT, AT, texts[shown], sure, "fake fp32")
         show = sure >= self.session.settings.threshold
         decision = Show(made, texts[shown], "") if show else Abstain("below_threshold", "")
-        with self.recorder.asking(ask, 0.4) as question:
+        with self.recorder.asking(asked) as question:
             self.clock.now += 0.1
             question.answered(Prediction("1", "fake fp32", candidates, weights="w1"), decision, 90)
-        self.recorder.decided(document, decision)
+        self.recorder.decided(URI, decision)
         return made
 
     def settle(self, made: Suggestion, outcome: Outcome, after_ms: int = 1_000) -> None:

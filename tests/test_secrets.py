@@ -13,10 +13,9 @@ from redraft.lsp.context.indexer import fill
 from redraft.lsp.documents import Document
 from redraft.lsp.refusals import refuse_file
 from redraft.lsp.secret_files import secret_in
-from redraft.lsp.session.decisions import Ask
 from redraft.lsp.settings import LspSettings, updated
 from redraft.model.gate.reasons import Abstain
-from support.workbench import URI, Workbench
+from support.workbench import URI, Ask, Workbench
 
 
 def names(listed: str) -> list[str]:
@@ -211,8 +210,10 @@ def ways_in(tmp_path: Path) -> dict[str, Callable[[str, str], bool]]:
     """Does a document of this path and text get to the model, the index or a recording?"""
 
     def asked(path: str, text: str) -> bool:
-        decision = Workbench(text).consider(path=path, uri=f"file:///w/{path}", text=text, cursor=0)
-        return isinstance(decision, Ask)
+        desk = Workbench()
+        document = desk.open(text, path)
+        here = {"path": path, "uri": document.uri, "revision": document.revision}
+        return isinstance(desk.consider(text=text, cursor=0, **here), Ask)
 
     def indexed(path: str, text: str) -> bool:
         file = tmp_path / "w" / path

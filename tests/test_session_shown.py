@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 from redraft.lsp.memory import COOL_DOWN_S
-from redraft.lsp.session.decisions import Ask, Decision, Show
 from redraft.lsp.settings import LspSettings, updated
+from redraft.lsp.suggestion import Show
 from redraft.model.gate.reasons import Abstain
 from support.next_edits import edited, shown_edit
 from support.predictor import infill, rewrite_lines
-from support.workbench import URI, Workbench, asking, reason, showing, shown
+from support.workbench import URI, Ask, Decision, Workbench, asking, reason, showing, shown
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def edited_elsewhere(desk: Workbench) -> None:
 
 
 def closed(desk: Workbench) -> None:
-    desk.session.closed(URI)
+    desk.session.close(URI)
 
 
 def reported(desk: Workbench) -> None:
@@ -143,7 +143,7 @@ def test_an_outcome_is_told_once(event: Callable[[Workbench], None], expected: s
     desk = Workbench()
     desk.answer("return x")
     event(desk)
-    desk.session.closed(URI)
+    desk.session.close(URI)
     assert desk.outcomes == [expected]
 
 

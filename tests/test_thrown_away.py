@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from redraft.lsp.client import Client
 from redraft.lsp.documents import ContentChange
 from redraft.lsp.history import PAUSE_S
 from redraft.lsp.positions import Position, Range
-from redraft.lsp.server import HANDLERS
+from redraft.lsp.session import Session
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.hunks import joined
 from redraft.model.prompts.diffs import unified_diffs
@@ -143,44 +141,38 @@ def test_edits_of_other_places_files_and_people_stay_apart() -> None:
 
 def opened(
     tmp_path: Path, saved: str, text: str, after_s: float = 0.0, name: str = "a.py"
-) -> Client:
+) -> Session:
     """A client whose editor opens a file with edits in it, so long after it came."""
     now = [1000.0]
 
-    async def unanswered(method: str, params: Any) -> None:
-        return None
-
-    client = Client(
-        ScriptedPredictor(), LspSettings(), lambda: now[0], lambda method, params: None, unanswered
-    )
+    session = Session(ScriptedPredictor(), LspSettings(), lambda: now[0])
     now[0] += after_s
     file = tmp_path / name
     file.write_text(saved, encoding="utf-8")
-    item = {"uri": file.as_uri(), "languageId": "python", "version": 0, "text": text}
-    HANDLERS["textDocument/didOpen"](client, {"textDocument": item})
-    return client
+    session.open(file.as_uri(), text, 0, "python")
+    return session
 
 
 def test_an_edit_made_before_the_server_was_there_is_known(tmp_path: Path) -> None:
-    client = opened(tmp_path, CODE, CODE.replace("value_3 ", "total_3 "))
-    [edit] = client.session.history.edits()
+    session = opened(tmp_path, CODE, CODE.replace("value_3 ", "total_3 "))
+    [edit] = session.history.edits()
     assert FIRST in edit.diff
     assert edit.line == 0
     uri = (tmp_path / "a.py").as_uri()
-    assert client.session.history.last_edit(uri) == (1000.0, 3)
-    assert list(client.session.history.snapshot(uri)) == CODE.split("\n")
+    assert session.history.last_edit(uri) == (1000.0, 3)
+    assert list(session.history.snapshot(uri)) == CODE.split("\n")
 
 
 def test_what_a_person_could_not_have_typed_meanwhile_is_none(tmp_path: Path) -> None:
-    client = opened(tmp_path, CODE, CODE.replace("value", "total"))
-    assert client.session.history.edits() == ()
+    session = opened(tmp_path, CODE, CODE.replace("value", "total"))
+    assert session.history.edits() == ()
 
 
 def test_unsaved_edits_of_a_file_opened_later_are_none(tmp_path: Path) -> None:
-    client = opened(tmp_path, CODE, CODE.replace("value_3 ", "total_3 "), after_s=60)
-    assert client.session.history.edits() == ()
+    session = opened(tmp_path, CODE, CODE.replace("value_3 ", "total_3 "), after_s=60)
+    assert session.history.edits() == ()
 
 
 def test_a_secret_file_is_not_compared(tmp_path: Path) -> None:
-    client = opened(tmp_path, "TOKEN=a\nPORT=1\n", "TOKEN=b\nPORT=1\n", name=".env")
-    assert client.session.history.edits() == ()
+    session = opened(tmp_path, "TOKEN=a\nPORT=1\n", "TOKEN=b\nPORT=1\n", name=".env")
+    assert session.history.edits() == ()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.places import OpenText, find_places
-from redraft.lsp.session.touched_names import Touched, touched, written
+from redraft.lsp.context.mentions import OpenText, find_places
 from redraft.model.records import RecentEdit
+from redraft.model.rules.touched_names import Touched, touched, written
 from redraft.model.text.lines import defines
 
 

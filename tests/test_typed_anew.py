@@ -9,17 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from redraft.evals.replay.editor import unconnected
 from redraft.evals.replay.timed_predictor import ReplayPredictor, run
-from redraft.lsp.protocol.results import HANDLERS as SUGGESTING
-from redraft.lsp.server import HANDLERS as DOCUMENTS
-from redraft.lsp.session.decisions import Ask, Show
-from redraft.lsp.settings import LspSettings
+from redraft.lsp.server import HANDLERS
+from redraft.lsp.suggestion import Show
 from redraft.model.errors import StaleDocument
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest, Prediction
+from support.lsp import unconnected
 from support.predictor import READY, predicted, rewrite
-from support.workbench import URI, Workbench, reason
+from support.workbench import URI, Ask, Workbench, reason
 
 KEY_S = 0.1
 CODE = """def area(width, height):
@@ -49,7 +47,7 @@ class Renaming(Workbench):
         for key in text:
             self.type(key)
             decision = self.consider_edit()
-            self.asked = self.session.complete(decision) if isinstance(decision, Ask) else None
+            self.asked = decision if isinstance(decision, Ask) else None
             self.clock.now += every_s
         assert self.asked is not None
         return self.asked
@@ -62,7 +60,7 @@ class Renaming(Workbench):
 
 def test_an_edit_that_takes_back_the_name_and_does_something_else_is_not_shown() -> None:
     desk = Renaming()
-    assert desk.keys("area_of").unfinished
+    desk.keys("area_of")
     decision = desk.answered(*BACK)
     assert isinstance(decision, Abstain) and decision.kind == "reversal"
 
@@ -222,11 +220,11 @@ def renamed(
 
     async def session() -> list[tuple[str, str]]:
         clock = asyncio.get_running_loop().time
-        client = unconnected(ReplayPredictor(model, READY, latency_ms), LspSettings(), clock)
-        DOCUMENTS["initialize"](client, {"capabilities": {}})
-        await DOCUMENTS["initialized"](client, {})
+        client = unconnected(ReplayPredictor(model, READY, latency_ms), clock)
+        HANDLERS["initialize"](client, {"capabilities": {}})
+        await HANDLERS["initialized"](client, {})
         opened = {"uri": URI, "languageId": "python", "version": 0, "text": CODE}
-        DOCUMENTS["textDocument/didOpen"](client, {"textDocument": opened})
+        HANDLERS["textDocument/didOpen"](client, {"textDocument": opened})
         start, text, came = {"line": 0, "character": 4}, CODE.replace("area", "", 1), []
         gone = {"range": {"start": start, "end": {**start, "character": 8}}, "text": ""}
         changed, asked = [gone], []
@@ -235,12 +233,12 @@ def renamed(
             here = {"uri": URI, "version": version}
             place = {"line": 0, "character": at}
             try:
-                answer = await SUGGESTING["textDocument/copilotInlineEdit"](
+                answer = await HANDLERS["textDocument/copilotInlineEdit"](
                     client, {"textDocument": here, "position": place}
                 )
             except StaleDocument:
                 return
-            document = client.documents.get(URI)
+            document = client.session.documents.get(URI)
             assert document is not None
             for edit in answer["edits"]:
                 assert edit["textDocument"]["version"] == document.version == version
@@ -253,7 +251,7 @@ def renamed(
                 changed = changes(text, key, at - 1)
             here = {"uri": URI, "version": version}
             told = {"textDocument": here, "contentChanges": changed}
-            DOCUMENTS["textDocument/didChange"](client, told)
+            HANDLERS["textDocument/didChange"](client, told)
             asked.append(asyncio.ensure_future(ask(version, at)))
             await asyncio.sleep(every_s)
         await asyncio.gather(*asked)

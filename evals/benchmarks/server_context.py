@@ -14,10 +14,14 @@ from typing import Literal, get_args
 from redraft.lsp.context.client_context import ClientContext
 from redraft.lsp.context.excerpts import PieceKind
 from redraft.lsp.context.gather import KINDS as PIECES
+from redraft.lsp.context.region import TOKENS
 from redraft.lsp.documents import Documents
-from redraft.lsp.session.questions import PlainContext, Query, next_edit
+from redraft.lsp.places import edit_request
 from redraft.lsp.settings import LspSettings
+from redraft.lsp.suggestion import Query
+from redraft.model.prompts.redraft3 import shrunk, window
 from redraft.model.records import EditRequest, Prediction, RecentEdit
+from redraft.model.text.lines import estimate
 
 from .commit_moments import CommitMoment
 
@@ -71,9 +75,9 @@ def gather(
     edits = () if "history" in without else step.edits
     around, query = _around(step, settings, edits, without)
     gathered = around.gathered(query)
-    region = PlainContext().region(query) if "region" in without else gathered.region.lines
+    region = _window(query) if "region" in without else gathered.region.lines
     request = replace(
-        next_edit(query, settings, region),
+        edit_request(query, settings, region),
         edits=edits,
         related=gathered.related,
         importable=around.importable(query, edits),
@@ -84,6 +88,14 @@ def gather(
     if "far" not in without:
         return ContextRequest(request, 0, region, parts)
     return ContextRequest(*_cropped(request, region), region, parts)
+
+
+def _window(query: Query) -> tuple[int, int]:
+    """Return a window of lines around the cursor that is not too long."""
+    lines, at = query.text.split("\n"), query.line
+    first, last = window(at, len(lines))
+    costs = [estimate(line) + 3 for line in lines[first:last]]
+    return shrunk(costs, first, last, at, TOKENS)
 
 
 def _around(
@@ -110,12 +122,12 @@ def _around(
     )
     for other in step.others:
         if other.cursor is not None:
-            around.related(_query(other.path, other.language, other.text, other.cursor), "infill")
+            around.related(_query(other.path, other.language, other.text, other.cursor))
     clock.now_s += _LOOKED_S
     query = replace(
         _query(step.path, step.language, step.text, step.cursor), revision=document.revision
     )
-    around.related(query, "next_edit")  # from here on it knows of all documents
+    around.related(query)  # from here on it knows of all documents
     around.catch_up()
     around.exclusions_changed()  # chosen anew, with all of them read
     return around, query

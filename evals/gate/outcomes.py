@@ -21,9 +21,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from redraft.lsp.session.questions import Query
-from redraft.lsp.session.questions import infill as infill_request
+from redraft.lsp.ghost_text import infill_request
 from redraft.lsp.settings import LspSettings
+from redraft.lsp.suggestion import Query
 from redraft.model.decode.completion import Plan
 from redraft.model.edits.edit import LineChange
 from redraft.model.edits.hunks import apply_history, last_burst

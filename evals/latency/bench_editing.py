@@ -12,26 +12,25 @@ import argparse
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from redraft.lsp.context.client_context import ClientContext
+from redraft.lsp import ghost_text, places, search
 from redraft.lsp.context.gather import BUDGET
-from redraft.lsp.documents import Documents
 from redraft.lsp.positions import Position
 from redraft.lsp.protocol.messages import changed
-from redraft.lsp.session.decisions import Ask
-from redraft.lsp.session.door import Session
-from redraft.lsp.session.questions import Query
+from redraft.lsp.session import Session
 from redraft.lsp.settings import LspSettings
+from redraft.lsp.suggestion import PlacedRequest, Query, Show
 from redraft.model.conversation import abilities_of
 from redraft.model.edits.edit import Edit
 from redraft.model.edits.syntax_errors import added_errors
 from redraft.model.engine import Engine
+from redraft.model.gate.reasons import Abstain
 from redraft.model.predict import Model
-from redraft.model.records import EditRequest, Task
+from redraft.model.records import EditRequest, ModelStatus, Prediction, Task
 
 from ..figures.intervals import Spread
 
@@ -57,8 +56,7 @@ def keystroke_overhead(lines: int = 10_000, keystrokes: int = 500) -> Keystrokes
     for key in _keys(code, keystrokes):
         message = typist.message(key)
         wall, processor = time.perf_counter(), time.thread_time()
-        for question in typist.questions(typist.press(message)):
-            typist.session.complete(question)
+        typist.questions(typist.press(message))
         spent.processor_ms.append(1000 * (time.thread_time() - processor))
         spent.wall_ms.append(1000 * (time.perf_counter() - wall))
         typist.now_s += 0.1
@@ -90,21 +88,12 @@ class Typist:
         self.now_s = 100.0
         self._uri, self._path, self._version = "file:///w/bench.py", "bench.py", 0
         self._line, self._column = line, 0
-        self._documents = Documents()
-        self.around = ClientContext(
-            self._documents.all,
-            lambda: ["file:///w"],
-            lambda: self.session.settings,
-            lambda: self.now_s,
-            edits=lambda: self.session.history.edits(),
-            background=False,
-        )
-        settings = LspSettings(context_tokens=budget)
-        self.session = Session(settings, lambda: self.now_s, context=self.around)
-        document = self._documents.open(self._uri, "\n".join(lines), 0, "python")
-        self.session.opened(self._uri, self._path, document.lines)
-        list(self.questions(self.press(self.message("#"))))
-        self.around.catch_up()  # in the background the document is read, and a large one parsed
+        settings, self.clock = LspSettings(context_tokens=budget), lambda: self.now_s
+        self.session = Session(_NoModel(), settings, self.clock, reads=False)
+        self.session.folders = ["file:///w"]
+        self.session.open(self._uri, "\n".join(lines), 0, "python")
+        self.questions(self.press(self.message("#")))
+        self.session.context.catch_up()  # a large document is parsed in the background
 
     def go(self, line: int) -> None:
         """Put the cursor at the beginning of another line."""
@@ -124,44 +113,43 @@ class Typist:
     def press(self, message: bytes) -> Query:
         """Take a message in; the query that a client follows it with."""
         change = changed(json.loads(message)["params"])
-        splices = self._documents.change(change.uri, change.changes, change.version)
-        document = self._documents.get(change.uri)
+        self.session.change(change.uri, change.changes, change.version)
+        document = self.session.documents.get(change.uri)
         assert document is not None
-        self.session.changed(change.uri, splices, lambda: document.text)
         cursor = document.index(Position(self._line, self._column))
-        return Query(self._uri, self._path, "python", document.text, cursor, document.revision)
+        return Query.at(document, self._path, cursor)
 
-    def question(self, query: Query, task: Task) -> Ask:
-        """Return the question for the model, whatever the moment: as by a gesture."""
-        consider = self.session.consider if task == "infill" else self.session.consider_edit
-        decision = consider(replace(query, invoked=True))
-        assert isinstance(decision, Ask), decision  # nothing is known of a text just typed
-        return decision
+    def question(self, query: Query, task: Task) -> PlacedRequest:
+        """Return the question for the model, whatever the moment."""
+        if task == "infill":
+            return ghost_text.question(self.session, query)
+        scene = self.session.scene(query)
+        return places.question(self.session, scene, places.place_of(self.session, scene, query))
 
-    def asked(self, query: Query, task: Task) -> Ask:
-        """Return the question that a client which asks at every key makes the session put."""
-        consider = self.session.consider if task == "infill" else self.session.consider_edit
-        decision = consider(query)
-        assert isinstance(decision, Ask), decision
-        return decision
-
-    def questions(self, query: Query) -> Iterator[Ask]:
-        """Yield the questions of the session now: for ghost text, then for the next edit."""
-        for consider in (self.session.consider, self.session.consider_edit):
-            decision = consider(query)
-            if isinstance(decision, Ask):
-                yield decision
+    def questions(self, query: Query) -> list[PlacedRequest]:
+        """Return the questions of the session now: for ghost text, then for the next edit."""
+        decisions: dict[Task, Show | Abstain | None] = {
+            "infill": ghost_text.known(self.session, query),
+            "next_edit": search.known_edit(self.session, query),
+        }
+        return [self.question(query, task) for task in decisions if decisions[task] is None]
 
 
-#: "asked at every key": as clients do that leave it to the server when to answer; the edit in
-#: progress stays out of the history until its line is finished or the keys rest. "a gesture at
-#: every key": every question finishes the edit, so that the model is shown it; what a pause costs.
-Way = Literal["ghost text", "next edit, asked at every key", "next edit, a gesture at every key"]
-WAYS: tuple[Way, ...] = (
-    "ghost text",
-    "next edit, asked at every key",
-    "next edit, a gesture at every key",
-)
+class _NoModel:
+    """A predictor for sessions that never ask it."""
+
+    async def predict(self, *_: object) -> Prediction:
+        raise AssertionError("no model is asked here")
+
+    async def status(self) -> ModelStatus:
+        raise AssertionError("no model is asked here")
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+Way = Literal["ghost text", "next edit"]
+WAYS: tuple[Way, ...] = ("ghost text", "next edit")
 STAGES = ("queue_ms", "context_ms", "prompt_ms", "prefill_ms", "denoise_ms", "parse_ms", "total_ms")
 
 _LINE = 600  # of the file, where typing begins
@@ -276,9 +264,7 @@ async def _press(typist: Typist, engine: Engine, key: str, way: Way) -> _Key:
     typist.now_s += _KEY_S
     query = typist.press(typist.message(key))
     wall, processor = time.perf_counter(), time.process_time()
-    by_hand = way == "next edit, a gesture at every key"
-    question = typist.question(query, task) if by_hand else typist.asked(query, task)
-    request = typist.session.complete(question).request
+    request = typist.question(query, task).request
     context_ms = 1000 * (time.perf_counter() - wall)
     said = await engine.predict(request)
     began = time.perf_counter()
@@ -318,5 +304,4 @@ async def _overtaken(typist: Typist, engine: Engine, task: Task, end: float) -> 
 
 def _next_request(typist: Typist, key: str, task: Task) -> EditRequest:
     typist.now_s += _KEY_S
-    question = typist.question(typist.press(typist.message(key)), task)
-    return typist.session.complete(question).request
+    return typist.question(typist.press(typist.message(key)), task).request

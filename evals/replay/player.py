@@ -12,18 +12,15 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from redraft.lsp.client import Client
-from redraft.lsp.protocol import results
-from redraft.lsp.protocol.messages import Asked
-from redraft.lsp.session.decisions import Show
-from redraft.lsp.session.questions import Query
+from redraft.lsp import ghost_text, search
+from redraft.lsp.session import Session
 from redraft.lsp.settings import LspSettings
+from redraft.lsp.suggestion import Query, Show
 from redraft.model.edits.edit import Edit
-from redraft.model.errors import InvalidRequest
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Task
 
-from .editor import Editor, unconnected
+from .editor import Editor
 from .script import ReplayMoment, Script
 from .timed_predictor import TRACE, ReplayPredictor, TimedAnswer, Trace, run
 
@@ -133,15 +130,17 @@ class _Play:
     settings: LspSettings
     on_outcome: OnOutcome
     open: list[MomentResult] = field(default_factory=list)
-    client: Client = field(init=False)
+    session: Session = field(init=False)
     editor: Editor = field(init=False)
 
     async def play(self) -> None:
         loop = asyncio.get_running_loop()
-        self.client = unconnected(self.predictor, self.settings, loop.time)
-        self.editor = Editor(self.client)
+        self.session = Session(self.predictor, self.settings, loop.time, reads=False)
+        status = await self.predictor.status()
+        self.session.context_tokens = lambda: status.context_tokens
+        self.editor = Editor(self.session)
         tasks: set[asyncio.Task[None]] = set()
-        await self.editor.begin()
+        self.editor.begin()
         begins_s = loop.time()
         for at_s, act in self._schedule():
             await asyncio.sleep(max(0.0, begins_s + at_s - loop.time()))
@@ -157,7 +156,7 @@ class _Play:
         await asyncio.gather(*tasks)
         if self.predictor.failure is not None:
             raise self.predictor.failure
-        await self.client.leave()
+        await self.session.leave()
         self._flush(all_=True)
 
     def _schedule(self) -> Iterator[tuple[float, ReplayMoment | Callable[[], None]]]:
@@ -182,44 +181,46 @@ class _Play:
             moment, now_s, tuple(PlayedQuestion(task, self._trace()) for task in TASKS)
         )
         self.open.append(outcome)
-        self.client.context.catch_up()
-        asked = self.editor.question(moment.document)
-        waiting = [self._one(each, asked) for each in outcome.askings]
-        await asyncio.gather(*waiting)
+        self.session.context.catch_up()
+        query = self.editor.query(moment.document)
+        if query is None:
+            for each in outcome.askings:
+                each.abstained = Abstain("document_closed", "the file was closed")
+                self._ends(each)
+        else:
+            await asyncio.gather(*(self._one(each, query) for each in outcome.askings))
         outcome.finished = True
 
     def _trace(self) -> Trace:
         return Trace(self.predictor.real_time())
 
-    async def _one(self, asking: PlayedQuestion, asked: Asked) -> None:
+    async def _one(self, asking: PlayedQuestion, query: Query) -> None:
         TRACE.set(asking.trace)
-        ask = results.ghost if asking.task == "infill" else results.next_edit
-        try:
-            document, decision = await ask(self.client, asked)
-            query = results.query_for(self.client, document, asked)
-            if isinstance(decision, Abstain) and decision.is_stale:
-                decision = self._again(asking, document.uri) or decision
-            elif isinstance(decision, Show):
-                asking.shown = self._offer(asking.task, decision, query)
-            if isinstance(decision, Abstain):
-                asking.abstained = decision
-        except InvalidRequest as error:  # the document was closed before the editor asked
-            asking.abstained = Abstain("document_closed", str(error))
+        session, is_infill = self.session, asking.task == "infill"
+        decision = await (session.ghost_text(query) if is_infill else session.next_edit(query))
+        if isinstance(decision, Abstain) and decision.is_stale:
+            decision = self._again(asking, query.uri) or decision
+        elif isinstance(decision, Show):
+            asking.shown = self._offer(asking.task, decision, query)
+        if isinstance(decision, Abstain):
+            asking.abstained = decision
+        self._ends(asking)
+
+    def _ends(self, asking: PlayedQuestion) -> None:
         asking.arrived_s = asyncio.get_running_loop().time()
         asking.finished = self.predictor.real_time()
 
     def _again(self, asking: PlayedQuestion, uri: str) -> Show | None:
-        """The user typed on before the answer came. Editors ask with every key: what of it holds is
-        shown, and if nothing does, the model is not asked before the next moment."""
+        """Return what still holds of an answer that came after the user typed on.
+
+        Editors ask with every key. If nothing holds, the model is not asked before the next moment.
+        """
         with suppress(StopIteration):
-            asked = self.editor.question(self.editor.document(uri))
-            document = self.client.documents.get(uri)
-            if document is None:
+            query = self.editor.query(self.editor.document(uri))
+            if query is None:
                 return None
-            query = results.query_for(self.client, document, asked)
-            session = self.client.session
-            consider = session.consider if asking.task == "infill" else session.consider_edit
-            decision = consider(query)
+            known = ghost_text.known if asking.task == "infill" else search.known_edit
+            decision = known(self.session, query)
             if isinstance(decision, Show):
                 asking.shown, asking.late = self._offer(asking.task, decision, query), True
                 return decision

@@ -12,21 +12,21 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFile, Task
+from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFile
 from redraft.model.rules.example import written_lines
 from redraft.model.rules.imports import names_to_look_up
 
 from .. import refusals
 from ..documents import Document
 from ..paths import code_language, lies_within, shown_path
-from ..places import OpenText
 from ..secret_files import secret_in
-from ..session.questions import Query
 from ..settings import LspSettings
+from ..suggestion import Query
 from .excerpts import PieceKind
 from .gather import BUDGET, KINDS, Context, Gathered, OpenFile, View
 from .importable import Asker
 from .indexer import Indexer
+from .mentions import OpenText
 from .workspace import OTHERS_CODE, folder_of
 
 logger = logging.getLogger(__name__)
@@ -125,15 +125,21 @@ class ClientContext:
 
     # --- what a session asks -------------------------------------------------------------------
 
-    def region(self, query: Query) -> tuple[int, int]:
-        """The 0-based lines [first, last) around the cursor that an edit may replace."""
-        if query.visiting:
+    def region(self, query: Query, *, visiting: bool = False) -> tuple[int, int]:
+        """The 0-based lines [first, last) around the cursor that an edit may replace.
+
+        Args:
+            visiting: the user is elsewhere; nothing is remembered of this place.
+        """
+        if visiting:
             return self._context.region_at(self._view(query)).lines
         return self.gathered(query).region.lines
 
-    def related(self, query: Query, task: Task) -> tuple[RelatedFile, ...]:
+    def related(self, query: Query, *, visiting: bool = False) -> tuple[RelatedFile, ...]:
         """Excerpts of other places, in the order of the prompt; the same for both tasks, so that
         they share the beginning of their prompts."""
+        if visiting:
+            return self._context.look(self._view(query)).related
         return self.gathered(query).related
 
     def diagnostics(self, query: Query) -> tuple[Diagnostic, ...]:
@@ -182,8 +188,6 @@ class ClientContext:
     def gathered(self, query: Query) -> Gathered:
         """Both, with the reason and the cost of each piece."""
         view = self._view(query)
-        if query.visiting:
-            return self._context.look(view)
         if self._last is not None and _same(self._last[0], view):
             return self._last[1]
         gathered = self._context.gather(replace(view, opened=tuple(self._opened())))

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import logging
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import (
@@ -28,23 +28,57 @@ from pygls.exceptions import (
     JsonRpcInternalError,
     JsonRpcInvalidParams,
 )
+from pygls.lsp.server import LanguageServer
 from pygls.protocol import (
     JsonRPCNotification,
     JsonRPCRequestMessage,
     JsonRPCResponseMessage,
     LanguageServerProtocol,
+    default_converter,
 )
 from redraft.model.errors import InvalidRequest, RedraftError, StaleDocument
 from redraft.model.validation import parse_float
 
-from ..client import Client
+from .client import Client
 from .messages import at
+from .reports import COMMANDS
+from .results import ACTION_KIND
 
 logger = logging.getLogger(__name__)
 
 
-class _Serving(Protocol):
-    client: Client
+_ALL_FILES = types.FileOperationRegistrationOptions(
+    filters=[
+        types.FileOperationFilter(
+            pattern=types.FileOperationPattern("**/*", matches=types.FileOperationPatternKind.File)
+        )
+    ]
+)
+
+
+def capabilities(notebooks: bool, completion_items: bool) -> types.ServerCapabilities:
+    """Return what the server can do."""
+    all_notebooks = types.NotebookDocumentSyncOptions(
+        notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")]
+    )
+    return types.ServerCapabilities(
+        # Always this one: some clients offer another first and then count in this one.
+        position_encoding=types.PositionEncodingKind.Utf16,
+        text_document_sync=types.TextDocumentSyncOptions(
+            open_close=True, change=types.TextDocumentSyncKind.Incremental, save=True
+        ),
+        notebook_document_sync=all_notebooks if notebooks else None,
+        inline_completion_provider=types.InlineCompletionOptions(),
+        code_action_provider=types.CodeActionOptions(code_action_kinds=[ACTION_KIND]),
+        completion_provider=types.CompletionOptions() if completion_items else None,
+        execute_command_provider=types.ExecuteCommandOptions(commands=list(COMMANDS)),
+        workspace=types.WorkspaceOptions(
+            workspace_folders=types.WorkspaceFoldersServerCapabilities(
+                supported=True, change_notifications=True
+            ),
+            file_operations=types.FileOperationOptions(did_rename=_ALL_FILES),
+        ),
+    )
 
 
 class RedraftProtocol(LanguageServerProtocol):
@@ -52,8 +86,6 @@ class RedraftProtocol(LanguageServerProtocol):
 
     ``exit_code`` is None until the client says ``exit``; then 0 after ``shutdown``, else 1.
     """
-
-    _server: _Serving  # type: ignore[assignment]
 
     def __init__(self, server: Any, converter: Any) -> None:
         super().__init__(server, converter)
@@ -126,3 +158,19 @@ def _to_json_rpc(error: RedraftError) -> JsonRpcException:
     if isinstance(error, InvalidRequest):
         return JsonRpcInvalidParams(str(error))
     return JsonRpcInternalError(f"{type(error).__name__}: {error}")
+
+
+class RedraftServer(LanguageServer):
+    """Server of one connection."""
+
+    protocol: RedraftProtocol
+    client: Client
+
+    def __init__(self, name: str, version: str) -> None:
+        super().__init__(
+            name, version, protocol_cls=RedraftProtocol, converter_factory=default_converter
+        )
+
+    def report_server_error(self, error: Exception, *_: Any) -> None:
+        """Log an error: pygls would open a popup in the editor."""
+        logger.error("%s: %s", type(error).__name__, error)

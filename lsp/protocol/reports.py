@@ -6,7 +6,6 @@ are to be left alone for a while, to hear how things stand, and to record.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +13,8 @@ from lsprotocol import types
 from redraft.model.errors import InvalidRequest
 from redraft.model.release import RELEASE
 
-from ..client import Client
-from ..session.decisions import snoozing
 from . import messages
+from .client import Client
 
 SNOOZE_COMMAND = "redraft.snooze"
 STATUS_COMMAND = "redraft.status"
@@ -39,15 +37,7 @@ def snooze(client: Client, minutes: str) -> dict[str, Any]:
         raise InvalidRequest(
             f"{SNOOZE_COMMAND} takes minutes from 0 to {_LONGEST_MIN:g}, got {minutes!r}"
         )
-    if client.waking is not None:
-        client.waking.cancel()
-        client.waking = None
-    client.session.snooze(60 * length)
-    if length:
-        client.line.tell(f"No suggestions: {snoozing(60 * length)}.", "Inactive")
-        client.waking = asyncio.get_running_loop().call_later(60 * length, client.line.tell, "idle")
-    else:
-        client.line.tell("idle")
+    client.snooze(60 * length)
     return {"snoozedS": round(client.session.snoozed_s())}
 
 
@@ -72,8 +62,8 @@ async def status(client: Client) -> dict[str, Any]:
             "contextTokens": model.context_tokens,
         },
         "snoozedS": round(client.session.snoozed_s()),
-        "gate": {"inUse": client.learning.gate().name, "own": client.learning.told},
-        "unreadFolders": client.context.unread,
+        "gate": {"inUse": client.session.gate().name, "own": client.session.own_gate.told},
+        "unreadFolders": client.session.context.unread,
         "settings": client.session.settings.model_dump(mode="json", by_alias=True),
     }
 
@@ -88,10 +78,10 @@ def record(client: Client, wanted: str) -> dict[str, Any]:
         SettingsError: the folder of recordings cannot be written to.
     """
     if wanted in ("on", "off"):
-        client.recorder.turn(wanted == "on")
+        client.session.recorder.turn(wanted == "on")
     elif wanted not in ("", "status"):
         raise InvalidRequest(f"{RECORD_COMMAND} takes on, off or status, got {wanted!r}")
-    return client.recorder.status()
+    return client.session.recorder.status()
 
 
 ACCEPT_COMMAND = "redraft.accept"
@@ -121,18 +111,11 @@ _ALIASES = {
 
 def _focused(client: Client, params: Any) -> None:
     """``textDocument/didFocus``, which names a document, or none when the editor is left."""
-    uri = messages.document_uri(params)
-    client.session.focus(bool(uri))
-    client.recorder.focused(uri)
+    client.session.focus(messages.document_uri(params))
 
 
 def _shown(client: Client, params: Any) -> None:
-    _drawn(client, messages.suggestion_id(params))
-
-
-def _drawn(client: Client, id_: str) -> None:
-    client.session.shown(id_)
-    client.recorder.drawn(id_)
+    client.session.shown(messages.suggestion_id(params))
 
 
 def _accepted_part(client: Client, params: Any) -> None:
@@ -149,7 +132,7 @@ async def _execute_command(client: Client, params: Any) -> Any:
     elif known == REJECT_COMMAND:
         _rejected(client, argument)
     elif known == DISMISS_COMMAND:
-        _prefetch_stops(client, client.session.dismissed(argument))
+        client.session.dismissed(argument)
         client.line.ended("hidden; it may come back")
     elif known == IGNORE_COMMAND:
         client.session.ignored(argument)
@@ -165,14 +148,8 @@ async def _execute_command(client: Client, params: Any) -> Any:
 
 
 def _rejected(client: Client, id_: str) -> None:
-    _prefetch_stops(client, client.session.rejected(id_))
+    client.session.rejected(id_)
     client.line.ended("rejected; it does not come back")
-
-
-def _prefetch_stops(client: Client, uri: str) -> None:
-    """What would follow the acceptance of a suggestion of the document is of no use."""
-    if uri:
-        client.stop_prefetch(uri)
 
 
 # --- one client of old -----------------------------------------------------------------
@@ -180,7 +157,7 @@ def _prefetch_stops(client: Client, uri: str) -> None:
 
 def _notify_shown(client: Client, params: Any) -> str:
     for id_ in messages.uuids(params):
-        _drawn(client, id_)
+        client.session.shown(id_)
     return "OK"
 
 

@@ -91,10 +91,11 @@ class StatusLine:
         kind: StatusKind = "Inactive" if abstained.is_lasting else "Normal"
         message, can_reveal = sentence(task, abstained), abstained.is_revealable
         report = _Report(place, message, kind, is_revealable=can_reveal)
-        if abstained.kind == "failed":  # the line has that message already
-            self._reports[task] = report
-        else:
+        if not abstained.is_failure:
             self._report(task, report)
+            return
+        self._reports[task] = report
+        self.tell(abstained.reason, "Error" if abstained.kind == "failed" else "Warning")
 
     def ended(self, how: str) -> None:
         """Say ``how`` what was shown ended, such as "hidden; it may come back"."""
@@ -125,18 +126,21 @@ class StatusLine:
 
     @contextlib.contextmanager
     def thinking(self, silent: bool = False) -> Iterator[None]:
-        """While the model has a question. What came of it is for the caller to tell."""
+        """Say that the model works; the caller tells what came of it, unless it is cancelled."""
         self._thinking += 1
+        is_cancelled = True
         try:
             if not silent:
                 self.tell("thinking")
             yield
+            is_cancelled = False
         finally:
             self._thinking -= 1
+            if is_cancelled:
+                self.idle()
 
     def idle(self) -> None:
-        """A question was given up: nothing to tell while another one is open, and what was told
-        while it was stays."""
+        """End a request that was given up; a message told meanwhile stays."""
         if self._thinking:
             return
         told = self._told

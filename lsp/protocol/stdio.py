@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from redraft.model.records import Predictor
 
 from ..recording.folder import Recordings
-from ..server import RedraftServer, create_server
+from ..server import create_server
 from ..settings import LspSettings
+from .jsonrpc import RedraftServer
 
 if TYPE_CHECKING:
     from pygls.io_ import Writer

@@ -24,9 +24,8 @@ from redraft.model.text.cursor import line_after
 
 from ..outcomes import Settled
 from ..positions import units
-from ..session.decisions import Ask, Show
 from ..settings import LspSettings
-from ..suggestion import Suggestion
+from ..suggestion import PlacedRequest, Show, Suggestion
 
 FORMAT = "workspaceRecording@1.0"
 
@@ -128,15 +127,15 @@ OUTCOME = "Redraft.outcome"
 Data = dict[str, Any]
 
 
-def fetch_start(request: int, ask: Ask, version: int | None) -> Data:
+def fetch_start(request: int, question: PlacedRequest, version: int | None) -> Data:
     """As editors note it, with our word for what was asked."""
     return {
         "sourceId": FETCH,
         "kind": "start",
         "requestId": request,
-        "context": {"triggerKind": int(ask.query.invoked)},
+        "context": {"triggerKind": int(question.query.invoked)},
         "v": version,
-        "task": ask.request.task,
+        "task": question.request.task,
     }
 
 
@@ -153,18 +152,17 @@ def fetch_end(request: int, took_ms: float, error: str = "", shown: Show | None 
 
 def answer(
     request: int,
-    ask: Ask,
+    question: PlacedRequest,
     prediction: Prediction,
     decision: Show | Abstain,
     took_ms: float,
     settings: LspSettings,
-    since_edit_ms: float | None,
     gate: Gate,
     pace: Features,
     draw: ExplorationDraw,
 ) -> Data:
     """Every candidate of the model, shown or not, and what the gate made of it."""
-    query, task = ask.query, ask.request.task
+    query, task = question.query, question.request.task
     return {
         "sourceId": ANSWER,
         "requestId": request,
@@ -177,7 +175,7 @@ def answer(
         "reason": decision.reason or prediction.reason,
         "threshold": draw.threshold,
         "explores": draw.explores,
-        "features": _features(ask, since_edit_ms),
+        "features": _features(question),
         "pace": _all_rounded(pace),
         "versions": _versions(prediction, settings, gate),
         "latency": _latency(prediction, took_ms),
@@ -199,7 +197,6 @@ def decision(made: Show | Abstain) -> Data:
         "text": made.text,  # what is left of it where some is typed already
         "confidence": _rounded(suggestion.confidence),
         "model": suggestion.model,
-        "chain": suggestion.chain,
     }
 
 
@@ -267,20 +264,19 @@ def _candidate(
     }
 
 
-def _features(ask: Ask, since_edit_ms: float | None) -> Data:
+def _features(question: PlacedRequest) -> Data:
     """What the document and the outcomes do not tell again later."""
-    query = ask.query
+    query, since_s = question.query, question.since_edit_s
     return {
         "language": query.language,
         "invoked": query.invoked,
-        "elsewhere": ask.origin is not None,
-        "unfinished": ask.unfinished,
+        "elsewhere": question.is_elsewhere,
         "charactersBefore": query.cursor - query.text.rfind("\n", 0, query.cursor) - 1,
         "charactersAfter": len(line_after(query.text, query.cursor)),
-        "sinceEditMs": None if since_edit_ms is None else round(since_edit_ms),
-        "delayMs": round(ask.delay_ms, 1),
-        "edits": len(ask.request.edits),
-        "related": len(ask.request.related),
+        "sinceEditMs": None if since_s is None else round(1000 * since_s),
+        "delayMs": round(question.delay_ms, 1),
+        "edits": len(question.request.edits),
+        "related": len(question.request.related),
     }
 
 

@@ -34,9 +34,8 @@ from ..outcomes import Settled
 from ..positions import Range
 from ..refusals import refuse_file
 from ..secret_files import secret_in
-from ..session.decisions import Ask, Show
-from ..session.questions import Query
 from ..settings import LspSettings
+from ..suggestion import PlacedRequest, Query, Show
 from . import format as entries
 from .folder import RecordingFile, Recordings, recording_name
 from .format import Entry, Replacement
@@ -318,69 +317,67 @@ class Recorder:
     # --- suggestions ---------------------------------------------------------------------------
 
     @contextmanager
-    def asking(self, ask: Ask, since_edit_s: float | None) -> Iterator[RecordedQuestion]:
+    def asking(self, question: PlacedRequest) -> Iterator[RecordedQuestion]:
         """A question goes to the model; what it is not told of the answer is told as an error."""
         self._questions += 1
         number, began_ms = self._questions, self._clock_ms()
-        uri = ask.query.uri
+        uri = question.query.uri
 
         def tell(prediction: Prediction, decision: Show | Abstain, took_ms: float) -> None:
-            since_ms = None if since_edit_s is None else 1000 * since_edit_s
             shown = decision if isinstance(decision, Show) else None
             self._note(
                 uri,
-                lambda: self._answer(number, ask, prediction, decision, took_ms, since_ms),
+                lambda: self._answer(number, question, prediction, decision, took_ms),
                 lambda: entries.fetch_end(number, took_ms, shown=shown),
             )
 
-        question, error = RecordedQuestion(tell), "failed"
+        asked, error = RecordedQuestion(tell), "failed"
         tracked = self._tracked.get(uri)
         version = tracked.document.version if tracked else None
-        self._note(uri, lambda: entries.fetch_start(number, ask, version))
+        self._note(uri, lambda: entries.fetch_start(number, question, version))
         try:
-            yield question
+            yield asked
         except BaseException:
             error = "canceled"  # as the format spells it
             raise
         finally:
-            if not question.is_answered:
+            if not asked.is_answered:
                 took_ms = max(0, self._clock_ms() - began_ms)  # the clock may be set back
                 self._note(uri, None, lambda: entries.fetch_end(number, took_ms, error))
 
-    def prefetched(self, ask: Ask, prediction: Prediction, after: str) -> None:
+    def prefetched(self, question: PlacedRequest, prediction: Prediction) -> None:
         """An answer came ahead of time, for the text that accepting a suggestion leads to."""
         self._questions += 1
         number, took_ms = self._questions, prediction.stats.total_ms
 
         def told() -> dict[str, Any]:
             return {
-                **self._answer(number, ask, prediction, PREFETCHED, took_ms, None),
-                "after": after,
+                **self._answer(number, question, prediction, PREFETCHED, took_ms),
+                "after": question.ahead_of,
             }
 
-        self._note(ask.query.uri, told)
+        self._note(question.query.uri, told)
 
     def _answer(
         self,
         number: int,
-        ask: Ask,
+        question: PlacedRequest,
         prediction: Prediction,
         decision: Show | Abstain,
         took_ms: float,
-        since_ms: float | None,
     ) -> dict[str, Any]:
         place = self._workplace
         return entries.answer(
-            *(number, ask, prediction, decision, took_ms, place.settings(), since_ms),
+            *(number, question, prediction, decision, took_ms, place.settings()),
             gate=place.gate(),
             pace=place.pace(),
-            draw=place.drawn(ask.query),
+            draw=place.drawn(question.query),
         )
 
-    def decided(self, document: Document, decision: Show | Abstain) -> None:
+    def decided(self, uri: str, decision: Show | Abstain) -> None:
         """The client is told what to show, or why nothing is."""
-        uri = decision.suggestion.uri if isinstance(decision, Show) else document.uri
-        self._note(uri, lambda: entries.decision(decision))
+        about = decision.suggestion.uri if isinstance(decision, Show) else uri
+        self._note(about, lambda: entries.decision(decision))
 
     def drawn(self, suggestion: str) -> None:
         """The client put it on the screen only now."""

@@ -29,7 +29,6 @@ AbstentionKind = Literal[
     "leaves_undefined",  # it deletes a binding that is still used
     "bound_again",  # it renames another binding of the same name
     "just_changed",  # in a line that a suggestion of the same chain changed
-    "comment_last",  # in a comment, while places in code are asked about
     "body_first",  # beside a body that is still empty
     "unrelated",  # elsewhere, without the names that led there
     # a document
@@ -63,6 +62,9 @@ AbstentionKind = Literal[
     "document_changed",
     "document_closed",
     "target_changed",  # the other document that the request was about
+    "not_ready",  # the model loads, or its engine is gone
+    "overloaded",
+    "timeout",
     "failed",
     "prefetched",  # computed ahead
 ]
@@ -79,6 +81,10 @@ _LASTING = frozenset[AbstentionKind](
 )
 
 
+#: The model gave no answer.
+_FAILURES = frozenset[AbstentionKind](("not_ready", "overloaded", "timeout", "failed"))
+
+
 @dataclass(frozen=True, slots=True)
 class Abstain:
     """Show nothing."""
@@ -91,6 +97,11 @@ class Abstain:
     def is_stale(self) -> bool:
         """Return whether the document has changed since the question."""
         return self.kind in _STALE
+
+    @property
+    def is_failure(self) -> bool:
+        """Return whether the model gave no answer."""
+        return self.kind in _FAILURES
 
     @property
     def is_lasting(self) -> bool:

@@ -183,20 +183,12 @@ def _same(row: TypedInfills) -> str:
     return f"{row.same_answer:.0%} of {row.compared} answers"
 
 
-#: As a narrow table calls the ways of asking.
-_WAYS = {
-    "ghost text": "ghost text",
-    "next edit, asked at every key": "next edit",
-    "next edit, a gesture at every key": "next edit, gesture",
-}
-
-
 def _editing() -> Rows[Editing]:
     return Rows(
         "every key asked about, ms p50 / p99: less is better",
         (
             Column("context", 7, lambda row: str(row.context)),
-            Column("asked for", 18, lambda row: _WAYS[row.way]),
+            Column("asked for", 18, lambda row: row.way),
             Column("total", 13, _stage("total", _long_spread)),
             Column("denoise", 13, _stage("denoise", _long_spread)),
             Column("processor", 13, lambda row: _long_spread(row.processor_ms)),

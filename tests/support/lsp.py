@@ -11,15 +11,30 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from redraft.lsp.protocol.client import Client
 from redraft.lsp.protocol.stdio import converse
 from redraft.lsp.recording.folder import Recordings
 from redraft.lsp.server import create_server
+from redraft.lsp.session import Session
 from redraft.lsp.settings import LspSettings
+from redraft.model.errors import InvalidRequest
+from redraft.model.records import Predictor
 
 from support.scripted_server import LoggedPredictor
+
+
+def unconnected(predictor: Predictor, clock: Callable[[], float]) -> Client:
+    """Return a client that no connection leads to, in a clock's time, without an index."""
+
+    async def unanswered(method: str, params: Any) -> Any:
+        raise InvalidRequest(f"this client does not know {method}")
+
+    session = Session(predictor, LspSettings(), clock, reads=False)
+    return Client(session, predictor, lambda method, params: None, unanswered)
+
 
 URI = "file:///w/project/a.py"
 CODE = "def area(r):\n    \n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redraft.lsp.session.decisions import Show
+from redraft.lsp.suggestion import Show
 
 from support.workbench import Workbench, showing
 

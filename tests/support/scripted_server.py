@@ -101,7 +101,7 @@ def main() -> int:
     script = json.loads(sys.argv[1])
     if "outcomes" in script:
         logging.basicConfig(filename=script["outcomes"], format="%(message)s")
-        logging.getLogger("redraft.lsp.client").setLevel(logging.DEBUG)
+        logging.getLogger("redraft.lsp.session").setLevel(logging.DEBUG)
     log = Path(script["log"])
 
     def note(entry: dict[str, Any]) -> None:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from redraft.lsp.documents import ContentChange, Document
 from redraft.lsp.history import PAUSE_S, Happening
 from redraft.lsp.outcomes import Settled
-from redraft.lsp.places import OpenText
 from redraft.lsp.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
 from redraft.lsp.recording.recorder import Recorder, Workplace
-from redraft.lsp.session.decisions import Ask, Decision, Show
-from redraft.lsp.session.door import Session
-from redraft.lsp.session.questions import PlainContext, Query
 from redraft.lsp.settings import LspSettings
+from redraft.lsp.suggestion import Query, Show
 from redraft.model.gate.explore import draw
 from redraft.model.gate.reasons import Abstain
-from redraft.model.records import Prediction
+from redraft.model.records import (
+    Prediction,
+)
 
+from support.paused_session import FOLDER, Ask, Decision, PausedSession, Shelf, spin
 from support.predictor import infill, rewrite
 
-FOLDER = "file:///w/"
 URI = FOLDER + "a.py"
 
 
@@ -36,27 +34,6 @@ class Clock:
 
     def ms(self) -> int:
         return round(1000 * self.now)
-
-
-class Shelf(PlainContext):
-    """The texts of the open documents, and the files that define a name."""
-
-    def __init__(self) -> None:
-        self.opened: dict[str, Document] = {}
-        self.defined: dict[str, set[str]] = {}
-
-    def documents(self) -> Sequence[OpenText]:
-        return [
-            OpenText(uri, uri.removeprefix(FOLDER), "python", each.revision, self._text_of(each))
-            for uri, each in self.opened.items()
-        ]
-
-    def definers(self, name: str, _language: str) -> Collection[str]:
-        return self.defined.get(name, set())
-
-    @staticmethod
-    def _text_of(document: Document) -> Callable[[], str]:
-        return lambda: document.text
 
 
 class Workbench:
@@ -78,15 +55,30 @@ class Workbench:
     ) -> None:
         self.clock = Clock()
         self.outcomes: list[str] = []
-        self.shelf = Shelf()
-        self.documents = self.shelf.opened
-        self.session = Session(LspSettings(**settings), self.clock, self._note, self.shelf)  # type: ignore[arg-type]
-        self.history = self.session.history
+        self.use(PausedSession(LspSettings(**settings), self.clock))  # type: ignore[arg-type]
         if folder is not None:
             self._record(folder, on)
-        self.text, self.cursor, self.revision = text or "", len(text or ""), 0
+        self.text, self.cursor = text or "", len(text or "")
         if text is not None:
             self.document = self.open(text)
+
+    def use(self, session: PausedSession) -> None:
+        """Work with another session, which knows no document yet."""
+        self.session, self.history = session, session.history
+        self.documents: dict[str, Document] = session.documents._open
+        self.shelf = Shelf(self.documents)
+        session.context = self.shelf  # type: ignore[assignment]
+        heard = session.outcomes.listener
+
+        def listen(settled: Settled) -> None:
+            self.outcomes.append(settled.outcome)
+            heard(settled)
+
+        session.outcomes.listener = listen
+
+    @property
+    def revision(self) -> int:
+        return self.document.revision
 
     def _record(self, folder: Path, on: bool) -> None:
         self.recordings = Recordings(folder)
@@ -101,14 +93,10 @@ class Workbench:
         if on:
             self.recordings.turn_on()
 
-    def _note(self, settled: Settled) -> None:
-        self.outcomes.append(settled.outcome)
-
     def open(self, text: str, name: str = "a.py") -> Document:
         """Open a document without typing in it."""
         uri = name if ":" in name else FOLDER + name
-        document = self.documents[uri] = Document(uri, text, 1, "python")
-        self.session.opened(uri, path_of(document), document.lines)
+        document = self.session.open(uri, text, 1, "python")
         if hasattr(self, "recorder"):
             self.recorder.opened(document)
         return document
@@ -147,8 +135,7 @@ class Workbench:
         return [kept.path for kept in self.recordings.kept()]
 
     def becomes_elsewhere(self, document: Document, text: str) -> None:
-        splices = document.apply([ContentChange(text)], None)
-        self.session.changed(document.uri, splices, lambda: document.text)
+        self.session.change(document.uri, [ContentChange(text)], None)
 
     def query(self, **fields: object) -> Query:
         here = Query(URI, "a.py", "python", self.text, self.cursor, self.revision)
@@ -165,18 +152,16 @@ class Workbench:
         prediction = infill(ask.request, *texts, confidence=confidence)
         return self.settle(ask, prediction, took_ms)
 
-    def settle(
-        self, ask: Ask, prediction: Prediction, took_ms: float = 0.0, target: int | None = None
-    ) -> Show | Abstain:
-        """Tell the session the model's answer while the document is as it is now."""
-        now = self.revision
-        return self.session.settle(ask, prediction, now, took_ms, lambda: self.text, target)
+    def settle(self, ask: Ask, prediction: Prediction, took_ms: float = 0.0) -> Show | Abstain:
+        """Answer a question while the documents are as they are now."""
+        self.clock.now += took_ms / 1000
+        return self.session.settle(ask, prediction)
 
     def consider_edit(self, **fields: object) -> Decision:
         return self.session.consider_edit(self.query(**fields))
 
     def ask_edit(self, **fields: object) -> Ask:
-        return self.session.complete(asking(self.consider_edit(**fields)))
+        return asking(self.consider_edit(**fields))
 
     def edit(self, old: str, new: str, confidence: float = 0.9, **fields: object) -> Show | Abstain:
         """Answer a question asked now: the first ``old`` becomes ``new``."""
@@ -195,9 +180,8 @@ class Workbench:
 
     def becomes(self, text: str, cursor: int | None = None) -> None:
         self.text, self.cursor = text, len(text) if cursor is None else cursor
-        self.revision += 1
-        splices = self.document.apply([ContentChange(text)], None)
-        self.session.changed(URI, splices, lambda: self.text)
+        self.session.change(URI, [ContentChange(text)], None)
+        spin()
 
     def type(self, text: str) -> None:
         before, after = self.text[: self.cursor], self.text[self.cursor :]

@@ -45,9 +45,6 @@ export interface EditAnswer {
   readonly reason?: string;
   /** Why it would not be shown, had nobody asked by hand. */
   readonly unsure?: string;
-  readonly confidence?: number;
-  readonly model?: string;
-  readonly jump?: { readonly uri: string; readonly position: Place } | null;
   readonly cursor?: Place;
 }
 

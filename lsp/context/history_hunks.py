@@ -14,7 +14,7 @@ from redraft.model.edits.hunks import CONTEXT_LINES, apply_history, hunks_of, la
 from redraft.model.records import RecentEdit
 from unidiff.patch import Hunk, Line, PatchedFile
 
-from .positions import without_surrogates
+from ..positions import without_surrogates
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from redraft.model.edits.hunks import line_changes, lines_of
-from redraft.model.records import Diagnostic, RecentEdit
-from redraft.model.rules.diagnostics import undefined_name
-from redraft.model.rules.renames import class_around
-from redraft.model.text.common import common_ends
-from redraft.model.text.lines import NO_TYPES, defines, is_comment
-from redraft.model.text.syntax import language_of
+from ..edits.hunks import line_changes, lines_of
+from ..records import Diagnostic, RecentEdit
+from ..text.common import common_ends
+from ..text.lines import NO_TYPES, defines, is_comment
+from ..text.syntax import language_of
+from .diagnostics import undefined_name
+from .renames import class_around
 
 MOST = 6  # names of all edits together
 _OLDER = 0.8  # what a name counts in each earlier edit

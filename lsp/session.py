@@ -1,0 +1,398 @@
+"""Suggestion session of one client: it follows the editor and decides what is shown.
+
+The model, the clock and the status line are arguments, so a replay runs sessions in simulated time.
+What ghost text is decided by is in :mod:`.ghost_text`, the search for next edits in :mod:`.search`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import count
+
+from redraft.model.errors import InvalidRequest
+from redraft.model.gate.explore import ExplorationDraw, draw
+from redraft.model.gate.features import Features
+from redraft.model.gate.reasons import Abstain
+from redraft.model.records import Predictor
+from redraft.model.release import RELEASE
+
+from . import ghost_text
+from .context.client_context import ClientContext
+from .context.workspace import saved_text
+from .documents import ContentChange, Document, Documents, Splice
+from .history import Happening, History
+from .memory import DocumentMemory, Rejections
+from .outcomes import Debounce, Outcomes, Pace, Settled
+from .paths import shown_path
+from .places import EditScene
+from .recording.folder import Recordings
+from .recording.own_gate import Learning
+from .recording.recorder import Recorder, Workplace
+from .refusals import is_empty_body_line, refuse, refuse_file, refuse_stale
+from .schedule import Requests, Superseded, delay_s
+from .search import GHOST_TEXT_SHOWN, known_edit, search, show_edit
+from .secret_files import secret_in
+from .settings import LspSettings
+from .suggestion import Query, Show, Suggestion
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between the questions about ghost text and about the next edit that one gesture sends.
+_SAME_GESTURE_S = 0.05
+#: Seconds after the start: what differs from its file was typed before the server listened.
+_EARLY_S = 30.0
+_STOP_S = 1.0  # for the index to end; a file takes it a few ms, git at worst longer
+
+_SUPERSEDED = Abstain("superseded", "a newer request replaced this one")
+
+
+class Session:
+    """Follow one client's editor, and decide on its ghost text and next edits.
+
+    Args:
+        clock: reads seconds and never goes back.
+        recordings: where to record while the user has that turned on; None: never.
+        reads: whether files of the workspace are read and indexed, in a thread.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        settings: LspSettings,
+        clock: Callable[[], float],
+        *,
+        recordings: Recordings | None = None,
+        reads: bool = True,
+    ) -> None:
+        self.clock, self.settings = clock, settings
+        self.documents = Documents()
+        self.folders: list[str] = []  # URIs of the workspace
+        self.context_tokens: Callable[[], int | None] = lambda: None  # of a prompt, once known
+        self.history = History(clock, lambda path, uri: refuse_file(path, self.settings, uri))
+        self.outcomes = Outcomes(self._settled)
+        self.debounce, self.pace = Debounce(), Pace()
+        self.rejections = Rejections()
+        self.is_focused = True  # the editor's window
+        self.snoozed_until_s = -math.inf  # by the clock
+        self.ahead_of = ""  # id of the shown edit whose acceptance is predicted ahead
+        self.seed = secrets.randbits(32)  # of what is drawn
+        self.context = ClientContext(
+            self.documents.all,
+            lambda: self.folders,
+            lambda: self.settings,
+            clock,
+            edits=self.history.edits,
+            budget=lambda: self.context_tokens(),
+            background=reads,
+        )
+        self.own_gate = Learning(
+            recordings,
+            lambda: self.settings.learn_gate,
+            clock,
+            eagerness=lambda: self.settings.eagerness,
+        )
+        self.gate = self.own_gate.gate
+        workplace = Workplace(
+            self.documents.all,
+            self.path,
+            lambda: next(iter(self.folders), ""),
+            lambda: self.settings,
+            self.drawn,
+            self.gate,
+            self.pace_now,
+        )
+        self.recorder = Recorder(recordings, workplace, made_by=f"redraft {RELEASE}")
+        self.requests = Requests(
+            predictor, clock, lambda: self.settings, self.recorder, self.own_gate
+        )
+        self._recordings, self._reads, self._since_s = recordings, reads, clock()
+        self._memories: dict[str, DocumentMemory] = {}
+        self._ids = count(1)
+        self.prefetches: set[asyncio.Task[None]] = set()
+
+    # --- the editor ------------------------------------------------------------------------
+
+    def open(self, uri: str, text: str, version: int | None, language: str) -> Document:
+        """Follow a document, or follow it anew."""
+        saved = None
+        if self.documents.get(uri) is not None:
+            self.close(uri)
+        elif self._reads and self.clock() - self._since_s < _EARLY_S:
+            saved = saved_text(uri)
+        document = self.documents.open(uri, text, version, language)
+        self._begin(document)
+        if saved is not None:
+            self.history.missed(uri, saved.split("\n"))
+        return document
+
+    def _begin(self, document: Document) -> None:
+        path = self.path(document)
+        if secret_in("\n".join(document.lines), path):
+            self.history.closed(document.uri)  # no request about another document shows its edits
+        else:
+            self.history.opened(document.uri, path, document.lines)
+        self.recorder.opened(document)
+
+    def change(self, uri: str, changes: Sequence[ContentChange], version: int | None) -> None:
+        """Apply changes of a document.
+
+        Raises:
+            InvalidRequest: see :meth:`.editor.documents.Documents.change`.
+        """
+        known = self.documents.get(uri)
+        trusted = known is not None and not known.out_of_step
+        self.recorder.before_change()
+        try:
+            splices = self.documents.change(uri, changes, version)
+        except InvalidRequest:
+            self._forget(uri)
+            raise
+        document = self.documents.get(uri)
+        assert document is not None, "else it would have been refused"
+        if trusted:
+            happened = self._follow(document, splices)
+            self.recorder.changed(document, splices, happened)
+        elif not document.out_of_step:
+            self._begin(document)
+
+    def _follow(self, document: Document, splices: Sequence[Splice]) -> Happening:
+        """Keep outcomes, history and suggestions in step with a change."""
+        uri, now, text = document.uri, self.clock(), document.text
+        accepted = self.outcomes.watches(uri) and self.outcomes.document_is(uri, text, now)
+        self.rejections.changed(uri, splices)
+        happened = self.history.changed(uri, splices, accepted=accepted)
+        self.is_focused = True  # the user types here
+        if happened == "edit":
+            self.pace.changed(now)
+        memory = self.memory(uri)
+        if happened == "undo":
+            self._undone(uri, memory, text)
+        memory.changed(splices, happened, text)
+        if memory.away is not None:  # typing here dismisses it
+            away, memory.away = memory.away, None
+            shown = self.outcomes.showing(away.uri)
+            if shown is not None and shown.id == away.id:
+                self.outcomes.dismiss(away.uri)
+        return happened
+
+    def _undone(self, uri: str, memory: DocumentMemory, text: str) -> None:
+        """Drop the edit that builds on what was undone; undoing an accepted one rejects it."""
+        shown = self.outcomes.showing(uri)
+        if shown is not None and shown.task == "next_edit":
+            self.outcomes.dismiss(uri)
+        if memory.accepted is not None and memory.accepted.text == text:
+            self.rejections.note(memory.accepted, self.clock())
+            memory.accepted = None
+
+    def lose_track(self, uri: str, reason: str) -> None:
+        """Suggest nothing in a document, of which a change was lost, until its text comes again."""
+        document = self.documents.get(uri)
+        if document is not None:
+            document.lose_track(f"{reason}; close and reopen the file")
+            self._forget(uri)
+
+    def _forget(self, uri: str) -> None:
+        self.outcomes.dismiss(uri)
+        self.requests.latest.cancel(uri)
+        self.history.closed(uri)
+        self._memories.pop(uri, None)
+
+    def close(self, uri: str) -> None:
+        """Stop following a document."""
+        self.documents.close(uri)
+        self._forget(uri)
+        self.rejections.closed(uri)
+        self.recorder.closed(uri)
+        self.context.closed(uri)
+
+    def rename(self, uri: str, new_uri: str) -> None:
+        """Know the edits made in a file by its new name; the client reopens the document itself."""
+        language = getattr(self.documents.get(uri), "language", "")
+        self.history.renamed(uri, new_uri, shown_path(new_uri, self.folders, language))
+        self.context.files_changed()
+
+    def configure(self, settings: LspSettings) -> None:
+        """Use other settings from now on."""
+        secret, self.settings = self.settings.secret_globs, settings
+        if settings.secret_globs != secret:
+            self.context.exclusions_changed()
+            self.recorder.exclusions_changed()
+
+    async def leave(self) -> None:
+        """End everything: the connection is over."""
+        self.context.stop()
+        for uri in self.documents.uris():
+            self.close(uri)
+        self.recorder.close()
+        await asyncio.to_thread(self.context.stop, _STOP_S)
+
+    # --- reports ---------------------------------------------------------------------------
+
+    def focus(self, uri: str) -> None:
+        """Note that the user looks at a document, or "" for something else."""
+        self.is_focused = bool(uri)
+        self.recorder.focused(uri)
+
+    def snooze(self, seconds: float) -> None:
+        """Offer nothing without a gesture for so long; 0 ends it."""
+        self.snoozed_until_s = self.clock() + seconds
+
+    def snoozed_s(self) -> float:
+        """Return the seconds until suggestions come by themselves again."""
+        return max(0.0, self.snoozed_until_s - self.clock())
+
+    def shown(self, id_: str) -> None:
+        """Note that the client has drawn a suggestion."""
+        self.outcomes.report_shown(id_, self.clock())
+        self.recorder.drawn(id_)
+
+    def accepted(self, id_: str) -> None:
+        """Take a report of acceptance; the document may have changed before or after it."""
+        uri = self.outcomes.report_accepted(id_)
+        if uri:
+            self.history.mark_accepted(uri)
+
+    def accepted_part(self, id_: str) -> None:
+        """Take a report that a word or a line was accepted."""
+        self.outcomes.report_accepted_part(id_)
+
+    def rejected(self, id_: str) -> None:
+        """Take a report of rejection, and cancel what was predicted for after acceptance."""
+        uri = self.outcomes.report_turned_down(id_, "rejected")
+        if uri:
+            self.requests.latest.cancel(uri, "prefetch")
+
+    def dismissed(self, id_: str) -> None:
+        """Hide a suggestion for now; the second time the same edit is hidden, reject it."""
+        suggestion = self.outcomes.live(id_)
+        if suggestion is None:
+            return
+        if self.rejections.was_hidden(suggestion):
+            self.rejected(id_)
+            return
+        self.rejections.hide(suggestion)
+        if suggestion.origin is not None:
+            self.memory(suggestion.origin[0]).away = None
+        self.outcomes.report_turned_down(id_, "ignored")
+        self.requests.latest.cancel(suggestion.uri, "prefetch")
+
+    def ignored(self, id_: str) -> None:
+        """Take a report that the user let a suggestion pass."""
+        self.outcomes.report_turned_down(id_, "ignored")
+
+    def _settled(self, settled: Settled) -> None:
+        """Learn from the outcome of a suggestion."""
+        now, suggestion, outcome = self.clock(), settled.suggestion, settled.outcome
+        logger.debug("suggestion %s was %s", suggestion.id, outcome)
+        self.debounce.note(outcome, now)
+        self.pace.settled(outcome)
+        if outcome == "rejected":
+            self.rejections.note(suggestion, now)
+            if suggestion.origin is not None:
+                self.rejections.cool(*suggestion.origin, now)
+        if outcome == "accepted" and suggestion.task == "next_edit":
+            self.memory(suggestion.uri).accepted = suggestion
+        if outcome in ("accepted", "rejected") and suggestion.origin is not None:
+            self.memory(suggestion.origin[0]).away = None
+        self.recorder.settled(settled)
+        self.own_gate.settled(outcome)
+
+    # --- decisions -------------------------------------------------------------------------
+
+    async def ghost_text(self, query: Query) -> Show | Abstain:
+        """Return the ghost text to show at the cursor, or why there is none."""
+        decision = ghost_text.known(self, query)  # 1. what needs no model
+        if decision is None:
+            try:
+                decision = await self._ask_ghost_text(query)
+            except Superseded:
+                decision = _SUPERSEDED
+        if isinstance(decision, Show):  # 4. show
+            self.memory(query.uri).keep(decision.suggestion)
+            self.outcomes.show(decision.suggestion, self.clock())
+        self.recorder.decided(query.uri, decision)
+        return decision
+
+    async def _ask_ghost_text(self, query: Query) -> Show | Abstain:
+        # 2. Debounce, then look again: the request before this one may have brought the answer.
+        wait_s = delay_s(self, query, "infill")
+        await self.requests.latest.turn(query.uri, "infill", wait_s)
+        decision = refuse_stale(self.documents, query) or ghost_text.known(self, query)
+        if decision is not None:
+            return decision
+        # 3. Gather, ask the model, and decide on its answer.
+        question = ghost_text.question(self, query, wait_s)
+        return await self.requests.ask(question, partial(ghost_text.settle, self, query))
+
+    async def next_edit(self, query: Query) -> Show | Abstain:
+        """Return the next edit to show, or why there is none."""
+        try:
+            decision = await self._find_edit(query)
+        except Superseded:
+            decision = _SUPERSEDED
+        if isinstance(decision, Show) and ghost_text.comes_first(self, query):
+            decision = GHOST_TEXT_SHOWN
+        if isinstance(decision, Show):  # 3. show, and predict what follows
+            show_edit(self, query, decision.suggestion)
+        self.recorder.decided(query.uri, decision)
+        return decision
+
+    async def _find_edit(self, query: Query) -> Show | Abstain:
+        if query.invoked and is_empty_body_line(query.text, query.cursor):
+            # The same gesture asks for ghost text, which comes first.
+            await self.requests.latest.turn(query.uri, "next_edit", _SAME_GESTURE_S)
+            if (stale := refuse_stale(self.documents, query)) is not None:
+                return stale
+        known = known_edit(self, query)  # 1. what needs no search
+        if known is not None:
+            return known
+        decision = await search(self, self.scene(query), waits=True)  # 2. search
+        if isinstance(decision, Show) or decision.is_stale:
+            return decision
+        return self.rejections.cooling(query, self.clock()) or decision
+
+    # --- what decisions are made of ----------------------------------------------------------
+
+    def scene(self, query: Query) -> EditScene:
+        """Return the documents and the history as they are."""
+        edits = self.history.edits(unfinished=True)
+        return EditScene(query, query, edits, self.context.diagnostics(query))
+
+    def refusal(self, query: Query) -> Abstain | None:
+        """Return why nothing is ever offered for a query."""
+        return refuse(query, self.settings, self.snoozed_s())
+
+    def path(self, document: Document) -> str:
+        """Return a document's path as the model sees it."""
+        return shown_path(document.uri, self.folders, document.language)
+
+    def memory(self, uri: str) -> DocumentMemory:
+        """Return what is remembered of a document."""
+        return self._memories.setdefault(uri, DocumentMemory())
+
+    def pace_now(self) -> Features:
+        """Return the features of how the user types and accepts."""
+        return self.pace.features(self.clock())
+
+    def drawn(self, query: Query) -> ExplorationDraw:
+        """Return the threshold for what is not asked for by a gesture.
+
+        It is drawn only while outcomes are recorded; what is not recorded teaches nothing.
+        """
+        recordings = self._recordings
+        explores = self.settings.explore_gate and recordings is not None and recordings.is_on()
+        moment = f"{self.seed} {query.uri} {query.revision}"
+        return draw(self.settings.threshold, explores and not query.invoked, moment)
+
+    def named(self, made: Suggestion) -> Suggestion:
+        """Return ``made`` with an id, or the same suggestion that is shown already."""
+        shown = self.outcomes.showing(made.uri)
+        if shown is not None and shown.is_again(made):
+            return shown
+        return replace(made, id=f"redraft-{next(self._ids)}")

@@ -1,1 +1,0 @@
-"""When to ask and what to show; pure."""
