@@ -222,11 +222,10 @@ def _time_chunks(backend: Backend, clock: Clock, count: int) -> list[float]:
 
 def fit(token_s: list[float]) -> PrefillSpeed:
     """Return the line through the chunks' seconds per token, in the order they were run."""
-    middles = (np.arange(len(token_s)) + 0.5) * CHUNK  # tokens cached at mid-chunk
-    times = np.asarray(token_s)
-    spread = middles - middles.mean()
-    growth = max(0.0, float((spread * (times - times.mean())).sum() / (spread**2).sum()))
-    return PrefillSpeed(max(0.0, float(times.mean() - growth * middles.mean())), growth)
+    middles = [(i + 0.5) * CHUNK for i in range(len(token_s))]  # tokens cached at mid-chunk
+    growth = max(0.0, statistics.linear_regression(middles, token_s).slope)
+    token = statistics.fmean(token_s) - growth * statistics.fmean(middles)
+    return PrefillSpeed(max(0.0, token), growth)
 
 
 def measure_passes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,12 +68,9 @@ class Model:
 LoadState = Literal["downloading", "loading"]
 
 
-class LoadProgress(Protocol):
-    """Receives a loader's progress; raises :class:`Cancelled` if the engine is being closed."""
-
-    def __call__(self, state: LoadState, progress: float | None, message: str) -> None: ...
-
-
+#: Receives a loader's state, its progress 0 … 1 (None: unknown) and a message for people; raises
+#: :class:`Cancelled` if the engine is being closed.
+LoadProgress = Callable[[LoadState, float | None, str], None]
 Loader = Callable[[LoadProgress], Model]
 
 

@@ -334,10 +334,9 @@ def positions(logs: list[list[str]]) -> int:
     return sum(int(entry.split()[1]) for log in logs for entry in log)
 
 
-def test_prices_are_ignored_where_the_plan_says_so() -> None:
+def test_where_wider_passes_are_dear_nothing_is_drafted() -> None:
     plan = Plan(threshold=0.9, drafts=False)
     dear = PassPrices.measured({1: 1.0, 2: 100.0})
-    assert written(3, replace(plan, priced=False), dear) == written(3, plan)
     assert widest(written(3, plan, dear)[1]) == 1
 
 

@@ -100,12 +100,12 @@ def test_an_interrupted_pass_ends_at_once_and_harms_no_later_answer(model: Model
 def test_drafts_change_no_token_of_what_the_causal_pass_writes_alone(model: Model) -> None:
     """20 gaps in published code: alone, with all drafts, and with those that pay."""
     eager = plan_for("medium")
-    unpriced = replace(eager, priced=False)
+    unpriced = replace(model, prices=None)
     steep = PassPrices.measured({1: 19.0, 2: 18.3, 4: 23.0, 9: 31.0, 16: 41.3})
     passes = [0, 0, 0]
     for request in places(256, "medium", 20):
         several_lines = replace(request, max_lines=None)
-        ways = ((model, AUTOREGRESSIVE), (model, unpriced), (replace(model, prices=steep), eager))
+        ways = ((model, AUTOREGRESSIVE), (unpriced, eager), (replace(model, prices=steep), eager))
         found = [predict(each, several_lines, time.perf_counter, plan=plan) for each, plan in ways]
         assert len({tuple(one.text for one in each.candidates) for each in found}) == 1
         assert len({each.stats.canvas_tokens for each in found}) == 1

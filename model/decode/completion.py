@@ -34,7 +34,6 @@ class Plan:
     max_steps: int | None = None  # per canvas; None: as many as it has positions
     drafts: bool = True  # False, where drafts are verified: neither canvases nor masks draft
     copies: bool = True  # False, there: nothing is copied from Brief.source
-    priced: bool = True  # False, there: drafts are verified whatever Brief.prices says of passes
     draft_above: float = 0.3  # probability from which the guess of a canvas is worth verifying
     line_above: float = 0.3  # an infill's further lines end before the first less likely than this
     second_tries: int = 3  # of an infill that does not fit the lines around it; 0: it stays

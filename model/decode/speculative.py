@@ -159,7 +159,7 @@ class Drafter:
 
     def __init__(self, brief: Brief) -> None:
         self._brief = brief
-        self._prices = brief.prices if brief.plan.priced else None
+        self._prices = brief.prices
         self._guesses: Drafts = ()  # of the masks behind the last token
 
     def draft(self, out: Completion, passes: Passes) -> Drafts:

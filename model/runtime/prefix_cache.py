@@ -97,19 +97,19 @@ def victims(idle: Seq[int], others: Seq[int], budget: int) -> list[int]:
     return [i for i in range(len(idle)) if i not in left]
 
 
+@dataclass(frozen=True, slots=True)
 class Lease:
     """A sequence lent to one request. Extend it by ``tokens[reused:]``.
 
     Leaving the ``with`` block, or ``release``, gives it back with whatever it then holds.
     """
 
-    def __init__(self, cache: PrefixCache, sequence: Sequence, reused: int) -> None:
-        self._cache = cache
-        self.sequence = sequence
-        self.reused = reused
+    cache: PrefixCache
+    sequence: Sequence
+    reused: int  # tokens of the prompt that it holds
 
     def release(self) -> None:
-        self._cache.take_back(self.sequence)
+        self.cache.take_back(self.sequence)
 
     def __enter__(self) -> Lease:
         return self
