@@ -94,10 +94,8 @@ class ModelConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that define these weights; :meth:`from_dict` reads them."""
         fields = dataclasses.asdict(self)
-        for name in _RARE:
-            if fields[name] == _DEFAULTS[name]:
-                del fields[name]
-        return fields
+        is_usual = {name: fields[name] == _DEFAULTS[name] for name in _RARE}
+        return {name: value for name, value in fields.items() if not is_usual.get(name)}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=1)
@@ -127,17 +125,12 @@ class ModelConfig:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ModelConfig:
         known = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(data) - known)
-        if unknown:
+        if unknown := sorted(set(data) - known):
             raise WeightsError(
                 f"config.json has unknown fields {unknown}: these weights were made by a newer "
                 f"Redraft. To upgrade, {HOW_TO_UPGRADE}."
             )
-        data = {
-            **data,
-            **{name: tuple(data.get(name, ())) for name in _LISTS},
-        }
-        return cls(**data)
+        return cls(**data | {name: tuple(data.get(name, ())) for name in _LISTS})
 
 
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(ModelConfig)}

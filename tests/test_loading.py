@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import time
 from collections.abc import Iterator
@@ -149,8 +148,7 @@ class FixedConfig(OnnxBackend):
 
     def __init__(self, backend: OnnxBackend, config: ModelConfig) -> None:
         self.__dict__.update(backend.__dict__)
-        self.graphs = copy.copy(backend.graphs)
-        self.graphs.config = config
+        self.config = config
 
 
 def test_unknown_models_and_providers_are_refused() -> None:

@@ -107,7 +107,7 @@ def test_any_special_token_ends_an_answer(tmp_path: Path) -> None:
     logits = np.zeros((2, config.vocab), np.float32)
     logits[0, 5], logits[1, 40] = 3.0, 2.0  # a mark, and a letter
     top = np.array([[5], [40]])
-    backend.graphs.end_at_specials({"top": top, "logits": logits})
+    backend.end_at_specials({"top": top, "logits": logits})
     assert top[:, 0].tolist() == [config.end_token, 40]
     assert logits.argmax(axis=1).tolist() == [config.end_token, 40]
     assert logits[0, config.end_token] == 3.0 and logits[0, 5] < -1e8

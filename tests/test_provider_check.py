@@ -120,8 +120,8 @@ def test_logits_that_are_no_numbers_are_refused() -> None:
 def test_a_head_that_predicts_tokens_that_are_kept_out_is_refused(variant: str) -> None:
     def forgetful(folder: Path) -> Any:
         backend = cpu(folder)
-        zeros = backend.graphs.memory.hold(np.zeros(PLAIN.vocab, np.float32))
-        backend.graphs.suppressed = lambda _: zeros
+        zeros = backend.memory.hold(np.zeros(PLAIN.vocab, np.float32))
+        backend.suppressed = lambda _: zeros
         return backend
 
     assert "computes something else" in how_it_differs(forgetful, variant, PLAIN)

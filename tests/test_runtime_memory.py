@@ -116,13 +116,13 @@ def test_tokens_are_read_as_the_head_holds_them(folders: dict[str, Path], name: 
     tokens = np.array([BASE.mask_token, *TOKENS[:30], BASE.mask_token])
     expected = context["embed.weight"][tokens]
     close = {"fp32": 0.0, "fp16": 1e-3}.get(name, 0.005) * np.abs(expected).max()
-    found = backend.graphs.embedding.rows(tokens, canvas=False)
-    assert found.shape == (1, len(tokens), BASE.hidden) and found.dtype == backend.graphs.dtype
+    found = backend.embedding.rows(tokens, canvas=False)
+    assert found.shape == (1, len(tokens), BASE.hidden) and found.dtype == backend.dtype
     assert np.abs(found[0] - expected).max() <= close
-    learnt = backend.graphs.embedding.rows(tokens, canvas=True)
+    learnt = backend.embedding.rows(tokens, canvas=True)
     assert np.array_equal(learnt[0, 1:-1], found[0, 1:-1])
     for place in (0, -1):
-        mask = canvas["embed.weight"][BASE.mask_token].astype(backend.graphs.dtype)
+        mask = canvas["embed.weight"][BASE.mask_token].astype(backend.dtype)
         assert np.array_equal(learnt[0, place], mask)
 
 

@@ -72,7 +72,7 @@ class Rescaled(OnnxBackend):
         self, folder: Path, provider: str | None, threads: int | None, scaling: Scaling
     ) -> None:
         super().__init__(folder, provider, threads, kv_bytes=0)
-        self.graphs.config = replace(self.config, rope_scaling=scaling)  # before any table is made
+        self.config = replace(self.config, rope_scaling=scaling)  # before any table is made
 
 
 def sources(paths: Sequence[Path]) -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:

@@ -391,8 +391,4 @@ def _guess(
         logits[config.expand_token] = -np.inf
     if position < brief.limits.min_tokens:
         logits[config.end_token] = -np.inf
-    probabilities = softmax(logits)
-    if plan.temperature > 0:
-        return Guess(*sample(probabilities, plan.temperature, plan.top_p, rng))
-    best = int(np.argmax(probabilities))
-    return Guess(best, float(probabilities[best]))
+    return Guess(*sample(softmax(logits), plan.temperature, plan.top_p, rng))

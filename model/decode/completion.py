@@ -162,11 +162,10 @@ class Completion:
 
     def choose(self, row: int, scores: Scores) -> tuple[int, float]:
         """Return the next token and its probability: the likeliest, or a sample, of the allowed."""
-        allowed = self.allowed()
-        if allowed is None and self.brief.plan.temperature == 0 and not self.too_short():
-            token, log = scores.best(row)
-            return token, math.exp(log)
-        return self.choose_allowed(row, scores, allowed)
+        if self.needs_logits():
+            return self.choose_allowed(row, scores, self.allowed())
+        token, log = scores.best(row)
+        return token, math.exp(log)
 
     def choose_allowed(
         self, row: int, scores: Scores, allowed: BoolArray | None, ahead: int = 0
@@ -182,10 +181,7 @@ class Completion:
             probabilities[end] = 0.0
         if not probabilities.any():  # there is no way to go on
             return end, 0.0
-        if plan.temperature > 0:
-            return sample(probabilities, plan.temperature, plan.top_p, self.rng)
-        best = int(np.argmax(probabilities))
-        return best, float(probabilities[best])
+        return sample(probabilities, plan.temperature, plan.top_p, self.rng)
 
     def needs_logits(self) -> bool:
         """Return whether the next pass has to return whole distributions."""

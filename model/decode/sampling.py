@@ -23,7 +23,13 @@ def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 def sample(
     probabilities: NDArray[np.float64], temperature: float, top_p: float, rng: np.random.Generator
 ) -> tuple[int, float]:
-    """Return a token drawn from the nucleus ``top_p`` and its untempered probability."""
+    """Return a token drawn from the nucleus ``top_p`` and its untempered probability.
+
+    At temperature 0 that is the likeliest token.
+    """
+    if temperature == 0:
+        best = int(np.argmax(probabilities))
+        return best, float(probabilities[best])
     order = np.argsort(-probabilities, kind="stable")
     order = order[: int(np.count_nonzero(probabilities))]
     logs = np.log(probabilities[order])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -36,18 +36,14 @@ class Cancelled(Exception):
 Follows = Callable[[FloatArray, int, IntArray], FloatArray]
 
 
-def _nothing() -> FloatArray:
-    return np.empty((0, 0), np.float32)
-
-
 @dataclass(frozen=True, slots=True)
 class MaskGuesses:
     """Guesses of the masks of a pass; without a sampler only the likeliest of each."""
 
     token: IntArray  # [masks, k] the likeliest tokens, falling
     confidence: FloatArray  # [masks] probability of the likeliest
-    logit: FloatArray = field(default_factory=_nothing)  # [masks, k], for the sampler
-    hidden: FloatArray = field(default_factory=_nothing)  # [masks, hidden], for the sampler
+    logit: FloatArray | None = None  # [masks, k], for the sampler
+    hidden: FloatArray | None = None  # [masks, hidden], for the sampler
     follows: Follows | None = None  # the sampler
 
     def guess(self, mask: int, before: int) -> tuple[int, float]:
@@ -55,7 +51,7 @@ class MaskGuesses:
 
         Tokens below the candidates keep the weight that they have.
         """
-        if self.follows is None:
+        if self.follows is None or self.logit is None or self.hidden is None:
             return int(self.token[mask, 0]), float(self.confidence[mask])
         own = self.logit[mask].astype(np.float64)
         weight = np.exp(own - own[0])  # [k] of the likeliest's

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..config import ModelConfig
 from ..errors import InvalidRequest
 from ..network.layout import DATA_FILE
 from ..network.quantize import HALF
@@ -23,8 +22,8 @@ from .rope import stretch
 DEFAULT_KV_BYTES = 1 << 30
 
 
-class OnnxBackend:
-    """A model folder on one device.
+class OnnxBackend(Graphs):
+    """A model folder on one device, and memory for its sequences.
 
     Args:
         folder: as ``materialise`` wrote it; where there is a manifest, files are compared with it.
@@ -52,25 +51,13 @@ class OnnxBackend:
         chosen = (provider or ("CUDA" if variant in HALF else "CPU")).upper()
         if chosen != "CPU":  # whose graphs of half precision are compared with CUDA's
             check_runs(variant, chosen)
-        self.graphs = Graphs(folder, config, about, runtime, chosen, threads or default_threads())
-        self._pool = Pool(self.graphs.memory, kv_bytes, self.bytes_per_token)
-
-    @property
-    def config(self) -> ModelConfig:
-        return self.graphs.config
-
-    @property
-    def variant(self) -> str:
-        return self.graphs.variant
-
-    @property
-    def provider(self) -> str:
-        return self.graphs.provider
+        super().__init__(folder, config, about, runtime, chosen, threads or default_threads())
+        self._pool = Pool(self.memory, kv_bytes, self.bytes_per_token)
 
     @property
     def bytes_per_token(self) -> int:
         c = self.config
-        return 2 * c.layers * c.kv_heads * c.head_dim * self.graphs.dtype.itemsize
+        return 2 * c.layers * c.kv_heads * c.head_dim * self.dtype.itemsize
 
     def prepare(self, capacity: int) -> None:
         """Have the memory for a sequence of ``capacity`` tokens ready before the first request."""
@@ -95,7 +82,7 @@ class OnnxBackend:
         kind = CanvasSequence if config.has_canvases else OnnxSequence
         if config.attention != "canvas":
             kind = DiffusionSequence
-        return kind(self.graphs, self._pool.take(size_class(capacity)))
+        return kind(self, self._pool.take(size_class(capacity)))
 
     def fork(self, sequence: Sequence, length: int, capacity: int) -> OnnxSequence:
         """Return a new sequence with the first ``length`` tokens of another.
@@ -107,7 +94,7 @@ class OnnxBackend:
         sequence.settle()
         fork = self.open(capacity)
         if stretch(self.config, fork.capacity) == stretch(self.config, sequence.capacity):
-            self.graphs.memory.copy(sequence.buffer, fork.buffer, length)
+            self.memory.copy(sequence.buffer, fork.buffer, length)
             fork.adopt(sequence.tokens[:length])
         return fork
 
@@ -118,13 +105,9 @@ class OnnxBackend:
 
     def changed(self) -> str:
         """Return why the weights are no longer those that were loaded, or ""."""
-        is_changed = self.graphs.embedding.is_changed()
+        is_changed = self.embedding.is_changed()
         return f"{DATA_FILE} was written to while it was in use" if is_changed else ""
 
-    def interrupt(self, now: bool) -> None:
-        """Interrupt passes between two operators, after some milliseconds, or let them run."""
-        self.graphs.interrupt(now)
-
     def close(self) -> None:
-        self.graphs.close()
+        super().close()
         self._pool.clear()

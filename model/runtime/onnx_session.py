@@ -151,7 +151,10 @@ class Graphs:
             raise
 
     def interrupt(self, now: bool) -> None:
-        """End the running pass and each later one, or let passes run again where not ``now``."""
+        """End the running pass and each later one between two operators, or let passes run again.
+
+        That takes some milliseconds.
+        """
         self._run_options.terminate = now
 
     def tables(self, capacity: int) -> tuple[Any, Any]:

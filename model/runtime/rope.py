@@ -64,7 +64,8 @@ def _frequencies(config: ModelConfig, factor: float) -> tuple[NDArray[np.float64
     if config.rope_scaling == "ntk":
         base = config.rope_base * factor ** (dim / (dim - 2))
         return _trained(config, base**-exponents), 1.0
-    ramp = _yarn_ramp(config)
+    # These weights were trained without YaRN.
+    ramp = _ramp(config, config.max_positions, _YARN_FAST_TURNS, _YARN_SLOW_TURNS)
     return plain * (1.0 - ramp) + plain / factor * ramp, 0.1 * math.log(factor) + 1.0
 
 
@@ -83,11 +84,6 @@ def _trained(config: ModelConfig, plain: NDArray[np.float64]) -> NDArray[np.floa
     turns = positions * plain / (2 * math.pi)
     kept = np.clip((turns - low) / (high - low), 0.0, 1.0)
     return plain * (kept + (1.0 - kept) / factor)
-
-
-def _yarn_ramp(config: ModelConfig) -> NDArray[np.float64]:
-    """Return the ramp for weights that were trained without YaRN."""
-    return _ramp(config, config.max_positions, _YARN_FAST_TURNS, _YARN_SLOW_TURNS)
 
 
 def _ramp(config: ModelConfig, positions: float, fast: float, slow: float) -> NDArray[np.float64]:
