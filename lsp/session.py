@@ -164,8 +164,10 @@ class Session:
     def _follow(self, document: Document, splices: Sequence[Splice]) -> Happening:
         """Keep outcomes, history and suggestions in step with a change."""
         uri, now, text = document.uri, self.clock(), document.text
-        accepted = self.outcomes.watches(uri) and self.outcomes.document_is(uri, text, now)
+        confirmed = self.outcomes.watches(uri) and self.outcomes.document_is(uri, text, now)
         self.rejections.changed(uri, splices)
+        # A single key that ends a suggestion typed by hand belongs to the user's own edit.
+        accepted = confirmed and sum(splice.extent.characters for splice in splices) > 1
         happened = self.history.changed(uri, splices, accepted=accepted)
         self.is_focused = True  # the user types here
         if happened == "edit":

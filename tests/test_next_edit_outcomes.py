@@ -234,3 +234,12 @@ def test_what_is_computed_ahead_leaves_the_region_of_the_user_where_it_is() -> N
     ahead = session.follow_up()
     assert ahead is not None and ahead.request.region != region
     assert session.context.region(query(41)) == region
+
+
+def test_no_second_edit_is_computed_ahead_of_one_that_a_filter_refuses() -> None:
+    desk = edited()
+    shown_edit(desk)
+    ask = desk.session.follow_up()
+    assert ask is not None
+    desk.session.prefetched(ask, rewrite(ask.request, "show(2)", "show((2"))
+    assert desk.session.follow_up() is None

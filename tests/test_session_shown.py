@@ -308,3 +308,16 @@ def test_after_a_rejection_other_ghost_text_is_offered_at_once() -> None:
     desk.session.rejected(shown.suggestion.id)
     following = desk.consider()
     assert isinstance(following, Show) and following.text == "return 2"
+
+
+def test_a_suggestion_typed_out_by_hand_is_one_edit_of_the_user() -> None:
+    desk, by_hand = Workbench(), Workbench()
+    desk.answer("return x")
+    for key in "return x":
+        for each in (desk, by_hand):
+            each.clock.now += 0.15
+            each.type(key)
+    for each in (desk, by_hand):
+        each.clock.now += 2
+    assert desk.session.history.edits() == by_hand.session.history.edits()
+    assert [edit.accepted for edit in desk.session.history.edits()] == [False]
