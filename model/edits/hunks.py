@@ -1,6 +1,6 @@
 """Hunks between two texts, and the diffs of recent edits that are made of them.
 
-The only code that writes and reads the diffs of :class:`RecentEdit`. Lines carry no line ends.
+Only this module writes and reads the diffs of :class:`RecentEdit`. Lines carry no line ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def hunks_of(before: list[str], after: list[str]) -> list[LineChange]:
     hunks: list[LineChange] = []
     by = 0
     for n, (i1, i2, j1, j2) in enumerate(ranges):
-        # One line at least stays between two hunks, so that each keeps a place of its own.
+        # At least one line stays between two hunks, so that their places differ.
         low = [ranges[n - 1][k] + by + 1 for k in (1, 3)] if n else [0, 0]
         below = ranges[n + 1] if n + 1 < len(ranges) else None
         if i1 == i2:

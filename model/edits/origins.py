@@ -117,6 +117,6 @@ def _cut(text: str, start: int, old: Sequence[str], group: Sequence[_Part]) -> E
     first = start + sum(len(line) + 1 for line in old[: group[0].first])
     end = first + sum(len(line) + 1 for line in old[group[0].first : at])
     made = "".join(f"{line}\n" for line in lines)
-    if end > len(text):  # the last line has no end of its own
+    if end > len(text):  # the last line has no line end
         end, made = len(text), made[:-1]
     return Edit(text, first, end, made)

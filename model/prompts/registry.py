@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -12,8 +12,8 @@ from .excerpt import Excerpt, Unreadable
 from .fim import STYLES, Fim, InfillFormat, InPlace, Middle, read_fim
 from .format import PromptFormat
 from .redraft3 import Redraft3
-from .sweep import Sweep1, Sweep2, is_sweep, read_sweep
-from .zeta import Zeta, is_zeta1, is_zeta2, read_zeta1, read_zeta2
+from .sweep import Sweep1, Sweep2, read_sweep
+from .zeta import Zeta, read_zeta1, read_zeta2
 
 # --- formats of weights -----------------------------------------------------------------------
 
@@ -105,7 +105,9 @@ def native_format(special: Iterable[str], names: Iterable[str]) -> str:
 
 # --- received prompts -------------------------------------------------------------------------
 
-_READERS = ((is_zeta2, read_zeta2), (is_sweep, read_sweep), (is_zeta1, read_zeta1))
+_READERS: tuple[Callable[[str], Excerpt | Middle | None], ...] = (
+    *(read_zeta2, read_sweep, read_zeta1, read_fim),
+)
 #: Markers of formats that are not answered: chat and edit templates of other models.
 _MARKERS = re.compile(
     r"<\|[a-z][a-z0-9_]*\|>|<｜[^\n｜]{1,40}｜>|<\[fim-(?:prefix|suffix|middle)\]>"
@@ -133,11 +135,9 @@ def recognise(prompt: str) -> Middle | Excerpt | Unknown:
     unknown, because an answer at the wrong place would put nonsense into the user's file.
     """
     try:
-        for is_written_so, read in _READERS:
-            if is_written_so(prompt):
-                return read(prompt)
-        if (middle := read_fim(prompt)) is not None:
-            return middle
+        for read in _READERS:
+            if (found := read(prompt)) is not None:
+                return found
     except Unreadable as error:
         return Unknown(str(error))
     marker = any(begin in prompt for begin in _MARKERS_BEGIN) and _MARKERS.search(prompt)

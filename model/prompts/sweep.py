@@ -244,18 +244,15 @@ _ZED_WINDOW = 2 * _LINES + 1  # lines
 _NAME = re.compile(r"(?P<path>[^\n]*?)(?P<lines>:\d{1,9}:\d{1,9})?$")
 
 
-def is_sweep(text: str) -> bool:
-    """Return whether a received prompt is one of Sweep's."""
-    return f"{FILE.name}updated/" in text and f"{FILE.name}current/" in text
-
-
-def read_sweep(text: str) -> Excerpt:
-    """Return the excerpt of a received prompt.
+def read_sweep(text: str) -> Excerpt | None:
+    """Return the excerpt of a received prompt of either version; None: it is no such prompt.
 
     Raises:
         Unreadable: the last two sections are not the window and the start of its new text, or a
             marker also occurs in the code.
     """
+    if f"{FILE.name}updated/" not in text or f"{FILE.name}current/" not in text:
+        return None
     parts = (part.partition("\n") for part in text.split(FILE.name)[1:])
     sections = [(name, body) for name, _, body in parts]
     if len(sections) < 2:

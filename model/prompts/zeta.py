@@ -206,17 +206,14 @@ def _parse_markers(prompt: Prompt, request: EditRequest, answer: str) -> ParsedE
 # --- received prompts of 2 and 2.1 ------------------------------------------------------------
 
 
-def is_zeta2(text: str) -> bool:
-    """Return whether a received prompt is one of Zeta 2 or 2.1."""
-    return text.startswith(SUFFIX.name) and ("<<<<<<< CURRENT" in text or "<|marker_" in text)
-
-
-def read_zeta2(text: str) -> Excerpt:
-    """Return the excerpt of a received prompt of Zeta 2 or 2.1.
+def read_zeta2(text: str) -> Excerpt | None:
+    """Return the excerpt of a received prompt of Zeta 2 or 2.1; None: it is no such prompt.
 
     Raises:
         Unreadable: it is torn, or a marker also occurs in the code.
     """
+    if not text.startswith(SUFFIX.name) or not (CURRENT.strip() in text or "<|marker_" in text):
+        return None
     body = text.rstrip("\n")
     if not body.endswith(MIDDLE.name):
         raise Unreadable(f"The prompt does not end with {MIDDLE.name}.")
@@ -321,17 +318,14 @@ _ZETA1_EXCERPT = "### User Excerpt:\n"
 _ZETA1_FILE_START = "<|start_of_file|>\n"
 
 
-def is_zeta1(text: str) -> bool:
-    """Return whether a received prompt is one of Zeta 1."""
-    return _ZETA1_EXCERPT in text and ZETA1_START in text
-
-
-def read_zeta1(text: str) -> Excerpt:
-    """Return the excerpt of a received prompt of Zeta 1.
+def read_zeta1(text: str) -> Excerpt | None:
+    """Return the excerpt of a received prompt of Zeta 1; None: it is no such prompt.
 
     Raises:
         Unreadable: it is torn, or a marker also occurs in the code.
     """
+    if _ZETA1_EXCERPT not in text or ZETA1_START not in text:
+        return None
     for marker in (ZETA1_START, ZETA1_END):
         _check_once(marker, text.count(marker))
     instructions, _, body = text.partition(_ZETA1_EXCERPT)

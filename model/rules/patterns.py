@@ -179,7 +179,7 @@ def _swapped(swap: Swap, line: str, count: int) -> str | None:
     left, right = "".join(swap.left[-ONE_SIDED - 1 :]), "".join(swap.right[: ONE_SIDED + 1])
     for before, after in ((left, ""), ("", right)):
         if _tells([before + after]):
-            text = _replaced(line, before, swap.old, swap.new, after)
+            text = _replaced(line, (before, swap.old, swap.new, after))
             if text is not None:
                 return text
     return None
@@ -198,22 +198,20 @@ def _between(swap: Swap, line: str, count: int) -> str | None:
         old, new = (old, new) if left else (old.lstrip(), new.lstrip())
     if not NAME.search(left + old + right):
         return None
-    return _replaced(line, left, old, new, right, begins, ends)
+    return _replaced(line, (left, old, new, right), begins, ends)
 
 
 def _replaced(
-    line: str,
-    left: str,
-    old: str,
-    new: str,
-    right: str,
-    begins: bool = False,
-    ends: bool = False,
+    line: str, change: tuple[str, str, str, str], begins: bool = False, ends: bool = False
 ) -> str | None:
-    """Return a line with ``old`` replaced between two texts.
+    """Return a line with a text replaced between two others.
 
     None if it is so already, or if the texts are not there.
+
+    Args:
+        change: the text before, the old text, the new one, and the text behind.
     """
+    left, old, new, right = change
     if left + old + right not in line:
         return None
     if old in new and _pattern(left + new + right, begins, ends).search(line):

@@ -163,7 +163,7 @@ class _Pieces:
         self._rest = rest
         self._buffer, self._views = _buffer_of_thread()
 
-    def __call__(self, start: int, point: object) -> memoryview:
+    def __call__(self, start: int, _point: object) -> memoryview:
         self._rest()
         left = min(REST_BYTES, len(self._data) - start)
         if left <= 0:
