@@ -14,7 +14,7 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Diagnostic, EditRequest, RecentEdit
 from redraft.model.rules.touched_names import REPORTED, Touched, caused, names_of, written
 
-from .context.history_hunks import if_accepted
+from .context.history_edits import if_accepted
 from .context.mentions import Mention, OpenText, find_places
 from .history import SHOWN_EDITS
 from .schedule import delay_s, since_edit_s

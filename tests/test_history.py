@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.lsp.context import history_hunks as hunks_module
+from redraft.lsp.context import history_edits
 from redraft.lsp.documents import ContentChange
 from redraft.lsp.history import MAX_AGE_S, MAX_CHARACTERS, MAX_EDITS, SHOWN_EDITS
 from redraft.lsp.positions import Position, Range
 from redraft.model.edits.edit import LineChange as CommitHunk
 from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
 from redraft.model.training.commits import FileChange
-from support.histories import CODE, lines, places, rebuilt
+from support.histories import CODE, hunks, in_progress, lines, places, rebuilt, snapshot
 from support.workbench import URI, Workbench
 
 
@@ -36,10 +36,10 @@ def test_typing_a_word_is_one_edit_with_three_lines_of_context(desk: Workbench) 
 def test_an_edit_in_progress_is_kept_apart_until_the_burst_ends(desk: Workbench) -> None:
     desk.type_at(10, 0, "total_")
     assert desk.history.edits() == ()
-    assert "+total_value_10" in str(desk.history.in_progress(URI)[0])
+    assert "+total_value_10" in str(in_progress(desk.history)[0])
     desk.history.flush(URI)
     assert len(desk.history.edits()) == 1
-    assert desk.history.in_progress(URI) == []
+    assert in_progress(desk.history) == []
 
 
 def test_typing_does_not_rewrite_the_history(desk: Workbench) -> None:
@@ -56,8 +56,8 @@ def test_edits_within_lines_and_a_second_merge(desk: Workbench, line: int, edits
     desk.put(9, 0, 0, "x")
     desk.put(line, 0, 0, "y")
     desk.history.flush(URI)
-    assert len({patch.path + str(patch) for patch in desk.history.patches(URI)}) == 2
-    assert len(desk.history._edits) == edits
+    assert len({str(hunk) for hunk in hunks(desk.history)}) == 2
+    assert len(desk.history._entries) == edits
 
 
 def test_edits_a_pause_apart_are_two_unless_they_touch(desk: Workbench) -> None:
@@ -76,8 +76,8 @@ def test_edits_a_pause_apart_are_two_unless_they_touch(desk: Workbench) -> None:
 def test_an_edit_looks_as_in_training() -> None:
     old = CODE.split("\n")[:-1]
     new = [*old[:9], "def added():", *old[9:14], "changed = 1", *old[15:]]
-    hunks = hunks_of(old, new)
-    _, expected, _ = apply_history("a.py", old, FileChange("a.py", old, new, hunks).hunks, 2)
+    made = hunks_of(old, new)
+    _, expected, _ = apply_history("a.py", old, FileChange("a.py", old, new, made).hunks, 2)
     desk = Workbench(CODE)
     desk.put(9, 0, 0, "def added():\n")
     desk.put(15, 0, 99, "changed = 1")
@@ -99,7 +99,7 @@ def test_what_is_typed_and_deleted_leaves_no_trace(desk: Workbench) -> None:
         desk.put(10, column - 1, column, "")
     desk.pause()
     assert desk.diffs() == []
-    assert desk.history.patches(URI) == []
+    assert hunks(desk.history) == []
 
 
 def test_undo_and_redo_collapse(desk: Workbench) -> None:
@@ -164,9 +164,9 @@ def test_a_paste_stays_out_and_starts_a_new_snapshot(desk: Workbench) -> None:
     desk.type_at(10, 0, "abc")
     desk.pause(5)
     assert desk.put(30, 0, 0, "pasted = True\n" * 8) == "bulk"
-    assert list(desk.history.snapshot(URI)) == lines(desk)
+    assert snapshot(desk.history) == lines(desk)
     assert len(desk.diffs()) == 1  # what was typed before is still known
-    assert desk.history.patches(URI) == []
+    assert hunks(desk.history) == []
 
 
 SPACES = [ContentChange(" ", Range(Position(n, 0), Position(n, 0))) for n in (50, 30, 10)]
@@ -226,7 +226,7 @@ def test_edits_of_a_closed_document_are_still_known() -> None:
     desk.type_at(10, 0, "abc")
     desk.history.closed(URI)
     assert len(desk.diffs()) == 1
-    assert desk.history.snapshot(URI) == ()
+    assert snapshot(desk.history) == []
     assert desk.change(ContentChange("x")) == "nothing"
     desk.open("x = 1\n")
     desk.put(0, 0, 0, "y")
@@ -251,7 +251,7 @@ def test_the_history_is_bounded_in_count_characters_and_age() -> None:
     for number in range(3 * MAX_EDITS):
         desk.put(10 + 20 * (number % 2), 0, 0, f"{number} ")
         desk.pause()
-    assert len(desk.history._edits) <= MAX_EDITS
+    assert len(desk.history._entries) <= MAX_EDITS
     desk.history.flush(URI)
     assert rebuilt(desk) == lines(desk)
     for number in range(3 * MAX_EDITS):
@@ -261,7 +261,7 @@ def test_the_history_is_bounded_in_count_characters_and_age() -> None:
         )
         desk.pause()
     desk.history.flush(URI)
-    assert sum(edit.span.characters for edit in desk.history._edits) <= MAX_CHARACTERS
+    assert sum(edit.span.characters for edit in desk.history._entries) <= MAX_CHARACTERS
     assert rebuilt(desk) == lines(desk)
     desk.pause(MAX_AGE_S + 1)
     assert desk.history.edits() == ()
@@ -275,7 +275,7 @@ def test_a_keystroke_touches_no_line_but_its_own(monkeypatch: pytest.MonkeyPatch
         seen.append(len(old) + len(new))
         return hunks_of(old, new)
 
-    monkeypatch.setattr(hunks_module, "hunks_of", counting)
+    monkeypatch.setattr(history_edits, "hunks_of", counting)
     desk = Workbench("x = 1\n" * 10_000)
     desk.type_at(5_000, 5, " + 2 * 3")
     assert seen == []  # no difference is searched while typing

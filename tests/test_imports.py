@@ -38,7 +38,7 @@ LEVELS = {
         "load engine training",
     ),
     "lsp": (
-        "settings paths positions documents", "context.history_hunks", "history secret_files",
+        "settings paths positions documents", "context.history_edits", "history secret_files",
         "context.mentions context.region", "suggestion", "memory outcomes", "context", "refusals",
         "context.client_context", "recording", "session ghost_text search places schedule",
         "protocol.messages protocol.status", "protocol.client", "protocol", "server",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from redraft.lsp.context.history_edits import PAUSE_S
 from redraft.lsp.documents import ContentChange
-from redraft.lsp.history import PAUSE_S
 from redraft.lsp.positions import Position, Range
 from redraft.lsp.session import Session
 from redraft.lsp.settings import LspSettings
 from redraft.model.edits.hunks import joined
 from redraft.model.prompts.diffs import unified_diffs
 from redraft.model.records import RecentEdit
-from support.histories import CODE
+from support.histories import CODE, snapshot
 from support.predictor import ScriptedPredictor
 from support.workbench import URI, Workbench
 
@@ -160,7 +160,7 @@ def test_an_edit_made_before_the_server_was_there_is_known(tmp_path: Path) -> No
     assert edit.line == 0
     uri = (tmp_path / "a.py").as_uri()
     assert session.history.last_edit(uri) == (1000.0, 3)
-    assert list(session.history.snapshot(uri)) == CODE.split("\n")
+    assert snapshot(session.history, uri) == CODE.split("\n")
 
 
 def test_what_a_person_could_not_have_typed_meanwhile_is_none(tmp_path: Path) -> None:

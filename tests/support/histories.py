@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from unidiff import PatchedFile
+from redraft.lsp.context.history_edits import hunks_of_span
+from redraft.lsp.history import History
+from unidiff.patch import Hunk
 
 from support.workbench import URI, Workbench
 
@@ -14,22 +16,57 @@ def lines(bench: Workbench, uri: str = URI) -> list[str]:
     return list(bench.documents[uri].lines)
 
 
+def hunks(history: History, uri: str = URI) -> list[Hunk]:
+    """Return the hunks of a document since its newest snapshot, without the edit in progress."""
+    document = history._documents.get(uri)
+    entries = history._entries if document else []
+    return [
+        hunk
+        for entry in entries
+        if document and entry.snapshot == document.snapshot
+        for hunk in entry.hunks
+    ]
+
+
+def in_progress(history: History, uri: str = URI) -> list[Hunk]:
+    """Return the hunks of the edit in progress; they apply after the finished ones."""
+    document = history._documents.get(uri)
+    if document is None or document.burst is None:
+        return []
+    return [*hunks_of_span(document.burst.span.trimmed(), document.lines)]
+
+
+def snapshot(history: History, uri: str = URI) -> list[str]:
+    """Return the text that the hunks of a document start from; [] if it is not open."""
+    document = history._documents.get(uri)
+    made = list(document.lines) if document else []
+    for hunk in reversed([*hunks(history, uri), *in_progress(history, uri)]):
+        old, new = sides(hunk)
+        first = hunk.target_start - bool(new)
+        assert made[first : first + len(new)] == new
+        made[first : first + len(new)] = old
+    return made
+
+
 def rebuilt(bench: Workbench, uri: str = URI) -> list[str]:
     """Return the newest snapshot with everything since applied to it."""
-    lines = list(bench.history.snapshot(uri))
-    for patch in [*bench.history.patches(uri), *bench.history.in_progress(uri)]:
-        apply(patch, lines)
-    return lines
+    history = bench.history
+    made = snapshot(history, uri)
+    for hunk in [*hunks(history, uri), *in_progress(history, uri)]:
+        assert hunk.is_valid()
+        old, new = sides(hunk)
+        first = hunk.source_start - bool(old)
+        assert made[first : first + len(old)] == old
+        made[first : first + len(old)] = new
+    return made
 
 
-def apply(patch: PatchedFile, lines: list[str]) -> None:
-    [hunk] = patch
-    assert hunk.is_valid()
-    old = [str(line)[1:-1] for line in hunk.source_lines()]
-    new = [str(line)[1:-1] for line in hunk.target_lines()]
-    first = hunk.source_start - bool(old)
-    assert lines[first : first + len(old)] == old
-    lines[first : first + len(old)] = new
+def sides(hunk: Hunk) -> tuple[list[str], list[str]]:
+    """Return the lines of a hunk before and after it."""
+    source, target = (
+        [str(line)[1:-1] for line in side] for side in (hunk.source_lines(), hunk.target_lines())
+    )
+    return source, target
 
 
 places = st.tuples(st.integers(0, 14), st.integers(0, 4))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from redraft.lsp.context.history_edits import PAUSE_S
 from redraft.lsp.documents import ContentChange, Document
-from redraft.lsp.history import PAUSE_S, Happening
+from redraft.lsp.history import Happening
 from redraft.lsp.outcomes import Settled
 from redraft.lsp.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
