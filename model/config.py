@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -139,3 +140,38 @@ _RARE = (
     "attention", "block", "rope_yarn", "rope_llama3", "rope_divisors",
 )  # fmt: skip
 _LISTS = ("rope_yarn", "rope_llama3", "rope_divisors")
+
+
+def tensor_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each tensor of a network, by our names.
+
+    Args:
+        config: the fields of a :class:`ModelConfig`.
+    """
+    hidden, intermediate = config["hidden"], config["intermediate"]
+    queries, keys = config["heads"] * config["head_dim"], config["kv_heads"] * config["head_dim"]
+    linears = {
+        "attn.q": (queries, hidden),
+        "attn.k": (keys, hidden),
+        "attn.v": (keys, hidden),
+        "attn.o": (hidden, queries),
+        "mlp.gate": (intermediate, hidden),
+        "mlp.up": (intermediate, hidden),
+        "mlp.down": (hidden, intermediate),
+    }
+    block: dict[str, tuple[int, ...]] = {
+        "norm_attn.weight": (hidden,),
+        "norm_mlp.weight": (hidden,),
+    }
+    block |= {f"{name}.weight": shape for name, shape in linears.items()}
+    if config["qkv_bias"]:
+        block |= {f"attn.{part}.bias": (linears[f"attn.{part}"][0],) for part in "qkv"}
+    if config["qk_norm"]:
+        block |= {f"attn.{part}_norm.weight": (config["head_dim"],) for part in "qk"}
+    shapes: dict[str, tuple[int, ...]] = {"embed.weight": (config["vocab"], hidden)}
+    for i in range(config["layers"]):
+        shapes |= {f"blocks.{i}.{name}": shape for name, shape in block.items()}
+    shapes["norm.weight"] = (hidden,)
+    if not config["tied"]:
+        shapes["head.weight"] = (config["vocab"], hidden)
+    return shapes

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from redraft.model.config import ModelConfig
+from redraft.model.config import ModelConfig, tensor_shapes
 from redraft.model.errors import WeightsError
 from redraft.model.prompts.tokenizer import byte_alphabet
 from redraft.model.runtime.rope import rope_tables
@@ -19,11 +19,19 @@ from redraft.model.weights.gguf import (
     GGUFFile,
     chat_template,
     read_checkpoint,
-    tensor_shapes,
-    tokenizer_data,
 )
-from redraft.model.weights.vocabularies import gguf_tokenizer
-from support.tiny_gguf import HEADS, HIDDEN, KV_HEADS, VOCAB, gguf, interleave, random, write_llama
+from redraft.model.weights.vocabularies import build_bpe, gguf_tokenizer
+from support.tiny_gguf import (
+    HEADS,
+    HIDDEN,
+    KV_HEADS,
+    TOKENS,
+    VOCAB,
+    gguf,
+    interleave,
+    random,
+    write_llama,
+)
 
 QUANTS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q8_0"]
 
@@ -130,9 +138,9 @@ def test_other_formats_equal(quant: str, tmp_path: Path, monkeypatch: pytest.Mon
 def test_unused_tokens_at_the_end_are_left_out(tmp_path: Path) -> None:
     write_llama(tmp_path / "a.gguf", pre="qwen2", types=[3] * 16 + [4] + [1] * 45 + [5] * 2)
     fields, weights = read_checkpoint(tmp_path / "a.gguf")
-    data = tokenizer_data(weights.file)
-    assert fields["vocab"] == len(weights["embed.weight"]) == len(data["tokens"]) == 62
-    assert 16 in data["special"]
+    tokenizer = gguf_tokenizer(weights.file)
+    assert fields["vocab"] == len(weights["embed.weight"]) == tokenizer.size == 62
+    assert 16 in tokenizer.special
 
 
 def test_arrays_can_be_changed_without_harm(file: Path) -> None:
@@ -142,12 +150,11 @@ def test_arrays_can_be_changed_without_harm(file: Path) -> None:
     np.testing.assert_array_equal(weights["norm.weight"], before)
 
 
-def test_tokenizer_data_is_complete(file: Path) -> None:
-    data = tokenizer_data(GGUFFile(file))
-    assert data["tokens"][16:18] == ["<empty_output>", "a"]
-    assert data["merges"] == ["a b"]
-    assert data["special"] == dict(enumerate(data["tokens"][:17]))
-    assert data["pre"] == "smollm"
+def test_a_tokenizer_is_read_whole(file: Path) -> None:
+    tokenizer = gguf_tokenizer(GGUFFile(file))
+    assert tokenizer.special == dict(enumerate(TOKENS[:17]))
+    assert [TOKENS[i] for i in tokenizer.encode("aba")] == ["ab", "a"]
+    assert tokenizer.size == len(TOKENS)
     assert chat_template(GGUFFile(file)) == ""
 
 
@@ -155,7 +162,7 @@ def test_tokenizer_data_is_complete(file: Path) -> None:
 def test_a_merge_of_unknown_tokens_is_refused(tmp_path: Path, rule: str) -> None:
     write_llama(tmp_path / "a.gguf", merges=[rule])
     with pytest.raises(WeightsError, match="merges"):
-        tokenizer_data(GGUFFile(tmp_path / "a.gguf"))
+        gguf_tokenizer(GGUFFile(tmp_path / "a.gguf"))
 
 
 @pytest.mark.parametrize(
@@ -227,15 +234,14 @@ def test_positions_that_are_stretched_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_text_is_cut_as_the_file_says(rule: str, expected: list[str]) -> None:
-    tokens = list(byte_alphabet())
-    data = {"tokens": [*tokens, "</s>"], "merges": [], "special": {256: "</s>"}, "pre": rule}
-    cuts = gguf_tokenizer(data)._bpe.pre_tokenizer
+    vocab = {token: i for i, token in enumerate((*byte_alphabet(), "</s>"))}
+    cuts = build_bpe(vocab, [], {256: "</s>"}, rule).pre_tokenizer
     assert cuts is not None
     text = "  foo(bar12)\n 한글x"
     ends = [end for _, (_, end) in cuts.pre_tokenize_str(text)]
     assert [text[a:b] for a, b in pairwise([0, *ends])] == expected
     with pytest.raises(WeightsError, match=r"'tekken'.*starcoder.*deepseek-coder.*folder"):
-        gguf_tokenizer({**data, "pre": "tekken"})
+        build_bpe(vocab, [], {256: "</s>"}, "tekken")
 
 
 def test_a_file_cut_anywhere_is_refused(file: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import ON_MASKS, ModelConfig
+from ..config import ON_MASKS, ModelConfig, tensor_shapes
 from .backend import Denoises, Rows
 from .onnx_backend import OnnxBackend
 
@@ -96,7 +96,6 @@ def network_like(config: ModelConfig) -> ModelConfig:
 def _weights(config: ModelConfig) -> dict[str, Array]:
     """Return weights drawn at random, the same each time."""
     from ..network.onnx_graph import sampler_parts
-    from ..weights.gguf import tensor_shapes
 
     rng = np.random.default_rng(0)
     shapes = tensor_shapes(dataclasses.asdict(config))

@@ -20,10 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import LINEARS, SAMPLER, ModelConfig
+from ..config import LINEARS, SAMPLER, ModelConfig, tensor_shapes
 from ..errors import WeightsError
 from .files import write_atomically
-from .gguf import tensor_shapes
 from .safetensors_file import FloatArray, StoredTensor, metadata_in, tensors_in
 
 _MASK_ROW = "mask_embedding"

@@ -14,7 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ..config import ModelConfig
+from ..config import ModelConfig, tensor_shapes
 from ..errors import WeightsError
 from .adapter import check_adapter, load_adapter, merge
 from .fetch import Progress, ProgressCallback
@@ -27,7 +27,7 @@ from .files import (
     sync_files,
     write_manifest,
 )
-from .gguf import chat_template, read_checkpoint, tensor_shapes, tokenizer_data
+from .gguf import chat_template, read_checkpoint
 from .registry import ModelInfo
 from .safetensors_file import FloatArray
 from .vocabularies import gguf_tokenizer
@@ -110,7 +110,7 @@ def _write_model(
         adapter = load_adapter(model.adapter)
         check_adapter(adapter, model.config, model.base.gguf_sha256)
     context, canvas = merge(model.config, tensors, adapter)
-    gguf_tokenizer(tokenizer_data(tensors.file)).save(folder / "tokenizer.json")
+    gguf_tokenizer(tensors.file).save(folder / "tokenizer.json")
     if template := chat_template(tensors.file):
         (folder / CHAT_TEMPLATE).write_text(template, "utf-8")
     write_graphs(model.config, context, canvas, variant, folder, progress)

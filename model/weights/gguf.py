@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import LINEARS
+from ..config import LINEARS, tensor_shapes
 from ..errors import WeightsError
 from .files import explaining
 
@@ -29,13 +29,6 @@ FloatArray = NDArray[np.float32]
 
 #: Values dequantised at once: the package's intermediate results are several times as large.
 _SLICE = 1 << 22
-
-
-def _fail(path: Path, what: str) -> NoReturn:
-    raise WeightsError(
-        f"{path} is not a GGUF file Redraft can read: {what}. If it was downloaded, it is damaged "
-        "or incomplete: delete it and run 'redraft model pull' again."
-    )
 
 
 def _check_magic(path: Path) -> None:
@@ -70,7 +63,7 @@ class GGUFFile:
                 "permissions."
             ) from error
         except Exception as error:  # the package checks little: whatever breaks it is damage
-            _fail(path, f"{type(error).__name__}: {error}")
+            self.fail(f"{type(error).__name__}: {error}")
         self._fields = reader.fields
         self._tensors = {tensor.name: tensor for tensor in reader.tensors}
         # ggml lists the innermost dimension first.
@@ -84,8 +77,18 @@ class GGUFFile:
                 "'llama-gguf-split --merge', or use the safetensors of these weights."
             )
 
+    def fail(self, what: str) -> NoReturn:
+        """
+        Raises:
+            WeightsError: the file cannot be used because of ``what``.
+        """
+        raise WeightsError(
+            f"{self.path} is not a GGUF file Redraft can read: {what}. If it was downloaded, it is "
+            "damaged or incomplete: delete it and run 'redraft model pull' again."
+        )
+
     def __contains__(self, key: str) -> bool:
-        """Whether the metadata has ``key``."""
+        """Return whether the metadata has ``key``."""
         return key in self._fields
 
     def nbytes(self, name: str) -> int:
@@ -106,7 +109,7 @@ class GGUFFile:
                 try:
                     dequantize(stored.data[:1], stored.tensor_type)
                 except NotImplementedError:
-                    _fail(self.path, f"tensor {name!r} is stored as {stored.tensor_type.name}")
+                    self.fail(f"tensor {name!r} is stored as {stored.tensor_type.name}")
 
     def read(self, name: str, rows: int | None = None) -> FloatArray:
         """One tensor, or the first ``rows`` of it, as a fresh, writable float32 array."""
@@ -124,9 +127,9 @@ class GGUFFile:
                 try:
                     values[at : at + step] = dequantize(part, stored.tensor_type)
                 except NotImplementedError:
-                    _fail(self.path, f"tensor {name!r} is stored as {stored.tensor_type.name}")
+                    self.fail(f"tensor {name!r} is stored as {stored.tensor_type.name}")
         if not np.isfinite(values).all():
-            _fail(self.path, f"tensor {name!r} holds values that are not finite")
+            self.fail(f"tensor {name!r} holds values that are not finite")
         return values
 
     def value(self, key: str) -> Any:
@@ -137,27 +140,27 @@ class GGUFFile:
         try:
             return field.contents()
         except (UnicodeDecodeError, IndexError, ValueError) as error:
-            _fail(self.path, f"metadata {key} cannot be read ({error})")
+            self.fail(f"metadata {key} cannot be read ({error})")
 
     def integer(self, key: str, default: int | None = None) -> int:
         """A whole number of the metadata; ``default`` where it is absent."""
         value = self.value(key) if key in self else default
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            _fail(self.path, f"metadata {key} is {_short(value)}, not a whole number")
+            self.fail(f"metadata {key} is {_short(value)}, not a whole number")
         return value
 
     def text(self, key: str) -> str:
         """A string of the metadata."""
         value = self.value(key)
         if not isinstance(value, str):
-            _fail(self.path, f"metadata {key} is {_short(value)}, not a string")
+            self.fail(f"metadata {key} is {_short(value)}, not a string")
         return value
 
     def strings(self, key: str) -> list[str]:
         """A list of strings of the metadata."""
         value = self.value(key)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            _fail(self.path, f"metadata {key} is {_short(value)}, not a list of strings")
+            self.fail(f"metadata {key} is {_short(value)}, not a list of strings")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -167,7 +170,7 @@ class GGUFFile:
         """
         value = self.value(key) if key in self else default
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e30:
-            _fail(self.path, f"metadata {key} is {_short(value)}, not a positive number")
+            self.fail(f"metadata {key} is {_short(value)}, not a positive number")
         return float(str(np.float32(value)))
 
 
@@ -274,12 +277,12 @@ def read_checkpoint(path: Path, tied: bool = False) -> tuple[dict[str, Any], Che
     for ours, theirs in names.items():
         found = file.shapes.get(theirs)
         if found is None:
-            _fail(path, f"it has no tensor {theirs!r}")
+            file.fail(f"it has no tensor {theirs!r}")
         if found != expected[ours]:
-            _fail(path, f"tensor {theirs!r} has shape {list(found)}, not {list(expected[ours])}")
+            file.fail(f"tensor {theirs!r} has shape {list(found)}, not {list(expected[ours])}")
     unknown = sorted(set(file.shapes) - set(names.values()) - spare - {_DIVISORS})
     if unknown:
-        _fail(path, f"its tensors {unknown[:5]} belong to a network Redraft does not run")
+        file.fail(f"its tensors {unknown[:5]} belong to a network Redraft does not run")
     return config, Checkpoint(file, names, config)
 
 
@@ -300,7 +303,7 @@ def stores_tied(file: GGUFFile) -> bool:
 def _architecture(file: GGUFFile, tied: bool) -> dict[str, Any]:
     arch = file.text("general.architecture")
     if arch not in _ARCHITECTURES:
-        _fail(file.path, f"its architecture is {arch!r}; known are {', '.join(_ARCHITECTURES)}")
+        file.fail(f"its architecture is {arch!r}; known are {', '.join(_ARCHITECTURES)}")
     hidden = file.integer(f"{arch}.embedding_length")
     heads = file.integer(f"{arch}.attention.head_count")
     kv_heads = file.integer(f"{arch}.attention.head_count_kv", heads)
@@ -308,12 +311,12 @@ def _architecture(file: GGUFFile, tied: bool) -> dict[str, Any]:
     head_dim = file.integer(f"{arch}.attention.key_length", hidden // max(heads, 1))
     # Every layer has tensors of its own, so more layers than tensors is a lie.
     if not 1 <= layers <= len(file.shapes) or min(hidden, heads, kv_heads, head_dim) < 1:
-        _fail(file.path, f"it claims {layers} layers, {heads} heads and hidden size {hidden}")
+        file.fail(f"it claims {layers} layers, {heads} heads and hidden size {hidden}")
     rotary = file.integer(f"{arch}.rope.dimension_count", head_dim)
     if heads % kv_heads or head_dim % 2 or rotary != head_dim:
-        _fail(file.path, f"{heads} heads of {head_dim}, {kv_heads} for keys, {rotary} rotated")
+        file.fail(f"{heads} heads of {head_dim}, {kv_heads} for keys, {rotary} rotated")
     if _EMBEDDING not in file.shapes:
-        _fail(file.path, f"it has no tensor {_EMBEDDING!r}")
+        file.fail(f"it has no tensor {_EMBEDDING!r}")
     return {
         "vocab": _used_rows(file),
         "hidden": hidden,
@@ -339,7 +342,7 @@ def _scaling(file: GGUFFile, arch: str, head_dim: int) -> dict[str, Any]:
     if _DIVISORS in file.shapes:
         divisors = file.read(_DIVISORS)
         if divisors.shape != (head_dim // 2,) or not (divisors > 0).all() or kind != "none":
-            _fail(file.path, f"{_DIVISORS} has shape {list(divisors.shape)}, scaling is {kind!r}")
+            file.fail(f"{_DIVISORS} has shape {list(divisors.shape)}, scaling is {kind!r}")
         return {"rope_divisors": tuple(map(float, divisors))}
     if kind == "linear":
         return {"rope_divisors": (file.number(f"{key}.factor"),)}
@@ -347,15 +350,15 @@ def _scaling(file: GGUFFile, arch: str, head_dim: int) -> dict[str, Any]:
         trained = file.integer(f"{key}.original_context_length")
         return {"max_positions": trained, "rope_scaling": "yarn"}
     if kind != "none":
-        _fail(file.path, f"its positions are scaled by {kind!r}; known are linear and yarn")
+        file.fail(f"its positions are scaled by {kind!r}; known are linear and yarn")
     return {}
 
 
 def _used_rows(file: GGUFFile) -> int:
     """Rows of the vocabulary up to the last token that is one; the rest pads a round number."""
     rows = file.shapes[_EMBEDDING][0]
-    types = _token_types(file)
-    while rows and rows <= len(types) and types[rows - 1] == _UNUSED:
+    types = token_types(file)
+    while rows and rows <= len(types) and types[rows - 1] == UNUSED:
         rows -= 1
     return rows
 
@@ -377,93 +380,14 @@ def _expected_names(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "head.weight", _HEAD
 
 
-def tensor_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor a network of this architecture has, by our names."""
-    hidden, intermediate = config["hidden"], config["intermediate"]
-    queries, keys = config["heads"] * config["head_dim"], config["kv_heads"] * config["head_dim"]
-    linears = {
-        "attn.q": (queries, hidden),
-        "attn.k": (keys, hidden),
-        "attn.v": (keys, hidden),
-        "attn.o": (hidden, queries),
-        "mlp.gate": (intermediate, hidden),
-        "mlp.up": (intermediate, hidden),
-        "mlp.down": (hidden, intermediate),
-    }
-    block: dict[str, tuple[int, ...]] = {
-        "norm_attn.weight": (hidden,),
-        "norm_mlp.weight": (hidden,),
-    }
-    block |= {f"{name}.weight": shape for name, shape in linears.items()}
-    if config["qkv_bias"]:
-        block |= {f"attn.{part}.bias": (linears[f"attn.{part}"][0],) for part in "qkv"}
-    if config["qk_norm"]:
-        block |= {f"attn.{part}_norm.weight": (config["head_dim"],) for part in "qk"}
-    shapes: dict[str, tuple[int, ...]] = {"embed.weight": (config["vocab"], hidden)}
-    for i in range(config["layers"]):
-        shapes |= {f"blocks.{i}.{name}": shape for name, shape in block.items()}
-    shapes["norm.weight"] = (hidden,)
-    if not config["tied"]:
-        shapes["head.weight"] = (config["vocab"], hidden)
-    return shapes
+# ------------------------------------------------------------------------------ vocabulary
+
+#: Type of the tokens that pad a vocabulary.
+UNUSED = 5
 
 
-# ------------------------------------------------------------------------------ tokenizer
-
-#: Types of tokens: control and user-defined ones are marks, unused ones pad the vocabulary.
-_CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5
-
-
-def tokenizer_data(file: GGUFFile) -> dict[str, Any]:
-    """The byte-level BPE tokenizer stored in a GGUF file.
-
-    Keys: ``tokens`` (list of str, by id, in the printable byte alphabet of GPT-2), ``merges``
-    (list of "left right"), ``special`` (names of the marks by id), ``pre`` (name of the rule that
-    cuts text into words) and ``begin`` (id of the token that opens every text, or None). Unused
-    tokens at the end are left out.
-
-    Raises:
-        WeightsError: there is none, it is of another kind, or it contradicts itself.
-    """
-    path = file.path
-    model = file.text("tokenizer.ggml.model")
-    if model != "gpt2":
-        _fail(path, f"its tokenizer is of kind {model!r}, only byte-level BPE ('gpt2') is known")
-    tokens = file.strings("tokenizer.ggml.tokens")
-    types = _token_types(file)
-    if len(types) != len(tokens):
-        _fail(path, "its tokenizer has not one type for each token")
-    while types and types[-1] == _UNUSED:
-        types.pop()
-    del tokens[len(types) :]
-    known = set(tokens)
-    if len(known) != len(tokens):
-        _fail(path, "its tokenizer lists a token twice")
-    merges = file.strings("tokenizer.ggml.merges")
-    for rule in merges:
-        left, _, right = rule.partition(" ")
-        if not {left, right, left + right} <= known:
-            _fail(path, f"its tokenizer merges {_short(rule)}, which are not its tokens")
-    marks = (_CONTROL, _USER_DEFINED)
-    return {
-        "tokens": tokens,
-        "merges": merges,
-        "special": {i: tokens[i] for i, kind in enumerate(types) if kind in marks},
-        "pre": file.text("tokenizer.ggml.pre"),
-        "begin": _begin(file),
-    }
-
-
-def _begin(file: GGUFFile) -> int | None:
-    """The token that opens every text, if the file asks for one."""
-    usual = file.text("tokenizer.ggml.pre") == "llama-bpe"
-    asks = file.value("tokenizer.ggml.add_bos_token")
-    if not (usual if asks is None else asks) or "tokenizer.ggml.bos_token_id" not in file:
-        return None
-    return file.integer("tokenizer.ggml.bos_token_id")
-
-
-def _token_types(file: GGUFFile) -> list[int]:
+def token_types(file: GGUFFile) -> list[int]:
+    """Return the type of each token, as the file lists them; [] where it does not."""
     found = file.value("tokenizer.ggml.token_type")
     return [int(kind) for kind in found] if isinstance(found, list) else []
 

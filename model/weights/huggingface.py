@@ -13,13 +13,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..config import ModelConfig
+from ..config import ModelConfig, tensor_shapes
 from ..errors import WeightsError
 from ..prompts.registry import REDRAFT_2
 from ..prompts.tokenizer import END, MASK, Tokenizer
 from .families import DERIVED, Family, architecture, family_of, names
 from .files import read_json, sha256_of
-from .gguf import tensor_shapes
 from .safetensors_file import FloatArray, StoredTensor, tensors_in
 from .vocabularies import read_tokenizer, text_range
 

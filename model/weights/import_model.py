@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import psutil
 
-from ..config import ModelConfig
+from ..config import ModelConfig, tensor_shapes
 from ..errors import SettingsError, WeightsError
 from ..network.quantize import VARIANTS, FloatArray, check_variant
 from ..records import MAX_ANSWER_TOKENS
@@ -25,7 +25,6 @@ from .adapter import Adapter, check_adapter, load_adapter, merge
 from .combine import CHAT_TEMPLATE, expected_bytes, make_ready, write_graphs
 from .fetch import Progress, ProgressCallback, no_progress
 from .files import make_folder, sha256_of, write_atomically
-from .gguf import tensor_shapes
 from .registry import DESCRIPTION, ModelInfo, cache_dir, check_name, list_models, read_description
 from .sources import DRAFTING_FILE, Source, drafting_adapter, read_source, served
 

@@ -21,7 +21,7 @@ from .adapter import Adapter
 from .combine import CHAT_TEMPLATE
 from .families import EXPAND, conventions, family_of
 from .files import explaining, read_json, sha256_of
-from .gguf import GGUFFile, chat_template, read_checkpoint, stores_tied, tokenizer_data
+from .gguf import GGUFFile, chat_template, read_checkpoint, stores_tied
 from .huggingface import checkpoint_sha256, family_name, model_name, read_hf_checkpoint
 from .safetensors_file import FloatArray, tensors_in
 from .vocabularies import gguf_tokenizer, read_tokenizer, text_range
@@ -183,7 +183,7 @@ def _license(folder: Path) -> str:
 def _read_gguf(path: Path, name: str | None, block: int | None) -> Source:
     file = GGUFFile(path)
     fields, tensors = read_checkpoint(path, tied=stores_tied(file))
-    tokenizer = gguf_tokenizer(tokenizer_data(file))
+    tokenizer = gguf_tokenizer(file)
     called = file.value("general.name")
     kind = file.text("general.architecture")
     hf = {"model_type": _GGUF_TYPES.get(kind, kind)}

@@ -26,6 +26,7 @@ from tokenizers import Tokenizer as BpeTokenizer
 
 from ..errors import WeightsError
 from ..prompts.tokenizer import Tokenizer
+from .gguf import UNUSED, GGUFFile, token_types
 
 #: Added tokens that look like these are special whatever their flag says: Qwen does not flag its
 #: fill-in-the-middle tokens, and a file that contains one must not become a mark.
@@ -148,29 +149,48 @@ def _added_tokens(folder: Path, first: int) -> list[str]:
     return [beyond[i] for i in sorted(beyond)]
 
 
-def gguf_tokenizer(data: dict[str, Any]) -> Tokenizer:
-    """Return the tokenizer of what :func:`~redraft.model.weights.gguf.tokenizer_data` found.
+def gguf_tokenizer(file: GGUFFile) -> Tokenizer:
+    """Return the byte-level BPE tokenizer that a GGUF file holds, without unused tokens at its end.
 
     Raises:
-        WeightsError: text is cut into words by an unknown rule.
+        WeightsError: there is none, it is of another kind, or it contradicts itself.
     """
-    tokens: list[str] = data["tokens"]
-    rule = data["pre"]
-    if rule not in _RULES:
-        raise WeightsError(
-            f"The tokenizer cuts text into words by the rule {rule!r}; known are "
-            f"{', '.join(_RULES)}. Choose other weights, or import the original's folder, whose "
-            "tokenizer.json says how."
-        )
-    pairs = [tuple(merge.split(" ")) for merge in data["merges"]]
-    vocab = {token: i for i, token in enumerate(tokens)}
-    bpe = build_bpe(vocab, [pair for pair in pairs if len(pair) == 2], data["special"], rule)
-    if (begin := data.get("begin")) is not None:
+    model = file.text("tokenizer.ggml.model")
+    if model != "gpt2":
+        file.fail(f"its tokenizer is of kind {model!r}, only byte-level BPE ('gpt2') is known")
+    tokens, types = file.strings("tokenizer.ggml.tokens"), token_types(file)
+    if len(types) != len(tokens):
+        file.fail("its tokenizer has not one type for each token")
+    while types and types[-1] == UNUSED:
+        types.pop()
+    vocab = {token: i for i, token in enumerate(tokens[: len(types)])}
+    if len(vocab) != len(types):
+        file.fail("its tokenizer lists a token twice")
+    special = {i: tokens[i] for i, kind in enumerate(types) if kind in _MARK_TYPES}
+    merges = [tuple(rule.split(" ")) for rule in file.strings("tokenizer.ggml.merges")]
+    for pair in merges:
+        if len(pair) != 2 or not {*pair, "".join(pair)} <= vocab.keys():
+            file.fail(f"its tokenizer merges {' '.join(pair)[:60]!r}, which are not its tokens")
+    bpe = build_bpe(vocab, merges, special, file.text("tokenizer.ggml.pre"))
+    if (begin := _begin(file)) is not None:
         name = tokens[begin]  # it precedes every text that asks for special tokens
         bpe.post_processor = processors.TemplateProcessing(
             single=f"{name} $A", special_tokens=[(name, begin)]
         )
-    return Tokenizer(bpe, data["special"])
+    return Tokenizer(bpe, special)
+
+
+#: Types of the tokens that are marks: control and user-defined ones.
+_MARK_TYPES = (3, 4)
+
+
+def _begin(file: GGUFFile) -> int | None:
+    """Return the token that opens every text, if the file asks for one."""
+    usual = file.text("tokenizer.ggml.pre") == "llama-bpe"
+    asks = file.value("tokenizer.ggml.add_bos_token")
+    if not (usual if asks is None else asks) or "tokenizer.ggml.bos_token_id" not in file:
+        return None
+    return file.integer("tokenizer.ggml.bos_token_id")
 
 
 def build_bpe(
@@ -179,8 +199,17 @@ def build_bpe(
     special: Mapping[int, str],
     rule: str = "smollm",
 ) -> BpeTokenizer:
-    """Return byte-level BPE that cuts text into words by one of the rules."""
-    known = _RULES[rule]
+    """Return byte-level BPE that cuts text into words by one of the rules.
+
+    Raises:
+        WeightsError: the rule is unknown.
+    """
+    if (known := _RULES.get(rule)) is None:
+        raise WeightsError(
+            f"The tokenizer cuts text into words by the rule {rule!r}; known are "
+            f"{', '.join(_RULES)}. Choose other weights, or import the original's folder, whose "
+            "tokenizer.json says how."
+        )
     bpe = BpeTokenizer(
         models.BPE(vocab=vocab, merges=merges, ignore_merges=known.whole_words)  # type: ignore[arg-type]
     )

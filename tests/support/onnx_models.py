@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.config import ON_MASKS, ModelConfig
+from redraft.model.config import ON_MASKS, ModelConfig, tensor_shapes
 from redraft.model.network.onnx_files import materialise
 from redraft.model.prompts.tokenizer import Tokenizer
 from redraft.model.weights.combine import make_ready
-from redraft.model.weights.gguf import tensor_shapes
 from redraft.model.weights.registry import DESCRIPTION, ModelInfo
 
 from support.reference import Reference, Weights, adapted, random_weights
