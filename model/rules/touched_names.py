@@ -1,8 +1,8 @@
-"""Which names an edit bears on elsewhere: renamed ones, gone ones, those with other arguments.
+"""Names that other places may have to follow: renamed, deleted, or with other parameters.
 
-Told from the hunks of the history alone, by words and brackets and not by a grammar, so that it is
-the same for every language and for text that does not parse yet. It may be wrong: what it finds is
-only where to ask the model, never what to change. Pure; knows nothing of documents.
+They are found in the hunks of the history, by words and brackets and not by a grammar, so the
+result is the same for every language and for text that does not parse yet. A wrong name does little
+harm: it leads to a place about which the model is asked, and changes nothing.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Touched:
 
 
 def touched(edits: Sequence[RecentEdit]) -> tuple[Touched, ...]:
-    """The names that ``edits``, oldest first, bear on; the likeliest first."""
+    """Return the names that ``edits``, oldest first, affect elsewhere; the likeliest first."""
     found: dict[str, Touched] = {}
     brought: set[str] = set()  # by a newer edit: whatever an older one did, they are there again
     share = 1.0
@@ -83,15 +83,17 @@ def touched(edits: Sequence[RecentEdit]) -> tuple[Touched, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """What happened to the parameters of functions lately."""
+    """Functions whose parameters changed lately."""
 
     functions: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()  # that came with them, in lower case
 
 
 def grown(edits: Sequence[RecentEdit]) -> Grown:
-    """Return the functions whose parameters changed with the user's last edit by hand, or with what
-    was accepted since; nothing where that edit changed no parameters."""
+    """Return the functions whose parameters changed with the user's last edit by hand or since.
+
+    Later edits are accepted suggestions. Nothing is returned if that edit changed no parameters.
+    """
     by_hand = [at for at, edit in enumerate(edits) if not edit.accepted][-1:]
     if not by_hand or not _signatures(edits[by_hand[0]]):
         return Grown()
@@ -106,7 +108,7 @@ def _signatures(edit: RecentEdit) -> frozenset[str]:
 def names_of(
     edits: Sequence[RecentEdit], diagnostics: Iterable[Diagnostic] = ()
 ) -> tuple[Touched, ...]:
-    """The names that edits bear on, and those that are reported to be undefined."""
+    """Return the names that edits affect elsewhere, and those that are reported to be undefined."""
     found = touched(edits)
     known = {one.name for one in found}
     undefined = (undefined_name(each.message) for each in diagnostics if each.severity == 1)
@@ -115,17 +117,19 @@ def names_of(
 
 
 def caused(
-    edits: Sequence[RecentEdit], told: Sequence[Diagnostic], lines: Sequence[str]
+    edits: Sequence[RecentEdit], reports: Sequence[Diagnostic], lines: Sequence[str]
 ) -> Iterator[tuple[int, Touched]]:
-    """Return what the editor reports of lines and the last edits may have caused, by line: a report
-    that names what they changed, or an error in a line that does.
+    """Yield the 0-based lines with reports that the last edits may have caused, and the name.
+
+    Such a report names what they changed, or it is an error in a line that does.
 
     Args:
+        reports: of the editor.
         lines: of the document that the reports are of.
     """
     names = {one.name for one in touched(edits)}
     changed = names.union(*(_changed_words(edit) for edit in edits))
-    for one in told:
+    for one in reports:
         if one.line >= len(lines):
             continue
         here = _WORD.findall(lines[one.line])
@@ -145,7 +149,7 @@ def _changed_words(edit: RecentEdit) -> set[str]:
 
 
 def written(edits: Iterable[RecentEdit]) -> frozenset[str]:
-    """Lines that the edits wrote, without indentation: those places are done."""
+    """Return the lines that the edits wrote, without indentation: those places are done."""
     lines = (text.strip() for edit in edits for sign, text in lines_of(edit.diff) if sign == "+")
     return frozenset(filter(None, lines))
 
@@ -154,7 +158,7 @@ def written(edits: Iterable[RecentEdit]) -> frozenset[str]:
 
 
 def _runs(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
-    """Each run of changed lines: what the hunk shows above it now, the old lines and the new."""
+    """Yield each run of changed lines: the text above it now, the old lines and the new ones."""
     left = [text for sign, text in lines if sign != "-"]
     for span in line_changes(lines):
         yield "\n".join(left[: span.first]), "\n".join(span.old), "\n".join(span.new)
@@ -167,10 +171,10 @@ def _of_run(above: str, old: str, new: str, language: str) -> Iterator[Touched]:
     gone, came = _words(old) - _words(new), _words(new) - _words(old)
     renamed = bool(came) and len(gone) <= _FEW
     for name in sorted(gone):
-        told = any(defines(line, name) for line in old.split("\n"))
+        is_defined = any(defines(line, name) for line in old.split("\n"))
         if renamed:
-            yield Touched(name, _RENAMED, "renamed", told)
-        elif told:
+            yield Touched(name, _RENAMED, "renamed", is_defined)
+        elif is_defined:
             yield Touched(name, _GONE, "no longer defined", True)
     yield from _of_calls(above, old, new)
     yield from _of_fields(above, old, new)
@@ -178,7 +182,7 @@ def _of_run(above: str, old: str, new: str, language: str) -> Iterator[Touched]:
 
 
 def _of_calls(above: str, old: str, new: str) -> Iterator[Touched]:
-    """What the change is an argument or parameter of, from inside outwards."""
+    """Yield the functions whose arguments or parameters change, from inside outwards."""
     head, tail = common_ends(old, new)
     if not (old[head : len(old) - tail] + new[head : len(new) - tail]).strip():
         return
@@ -192,8 +196,11 @@ def _of_calls(above: str, old: str, new: str) -> Iterator[Touched]:
 
 
 def _callees(before: str, rest: str) -> Iterator[tuple[str, str]]:
-    """Names whose brackets are open at the end of ``before``, innermost first, each with its line;
-    ``rest`` is what follows on the last one."""
+    """Yield names whose brackets are open at the end of ``before``, innermost first, with the line.
+
+    Args:
+        rest: what follows on the last line.
+    """
     depth = 0
     for at in range(len(before) - 1, -1, -1):
         if before[at] in ")]}":
@@ -213,7 +220,7 @@ def _callees(before: str, rest: str) -> Iterator[tuple[str, str]]:
 
 
 def _of_fields(above: str, old: str, new: str) -> Iterator[Touched]:
-    """The class that got a field: what makes one of it may have to follow."""
+    """Yield the class that got a field: its constructions may have to follow."""
     first = new.split("\n")[0]
     if old.strip() or not _FIELD.match(first):
         return
@@ -223,7 +230,7 @@ def _of_fields(above: str, old: str, new: str) -> Iterator[Touched]:
 
 
 def _of_values(old: str, new: str) -> Iterator[Touched]:
-    """Constants of the file that have another value or type now."""
+    """Yield the constants of the file that have another value or type now."""
     before = {match[1] for line in old.split("\n") if (match := _CONSTANT.match(line))}
     for line in new.split("\n"):
         match = _CONSTANT.match(line)

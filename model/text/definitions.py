@@ -1,8 +1,8 @@
-"""Where a text defines what: functions, types and values, in every language that has a grammar.
+"""Definitions of a text: functions, types and values, in every language that has a grammar.
 
-One walk over the tree that stays out of function bodies, so a file costs a fraction of its parse.
-Grammars agree on most names of nodes; what they call otherwise is in the tables below. Languages
-without a grammar are searched for the usual keywords. Knows nothing of files or of the index.
+The walk over the tree leaves function bodies out, so a file costs a fraction of its parse. Grammars
+agree on most names of nodes; the tables below hold the other names. Languages without a grammar are
+searched for the usual keywords.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from redraft.model.text.syntax import Syntax
 from tree_sitter import Node
+
+from .syntax import Syntax
 
 DefinitionKind = Literal["function", "method", "type", "value"]
 
@@ -94,24 +95,15 @@ _KEYWORDED = re.compile(
     re.MULTILINE,
 )
 _KEYWORD_TYPES = frozenset(
-    [
-        "class",
-        "struct",
-        "enum",
-        "trait",
-        "interface",
-        "protocol",
-        "extension",
-        "mixin",
-        "object",
-        "type",
-        "module",
-    ]
+    (
+        *("class", "struct", "enum", "trait", "interface", "protocol", "extension", "mixin"),
+        *("object", "type", "module"),
+    )
 )
 
 
 def definitions(syntax: Syntax) -> list[Definition]:
-    """What the text defines outside of function bodies, from top to bottom."""
+    """Return what the text defines outside of function bodies, from top to bottom."""
     if syntax.language == "html":
         return list(_html_ids(syntax.text))
     found: list[Definition] = []
@@ -134,7 +126,7 @@ def definitions(syntax: Syntax) -> list[Definition]:
 
 
 def definitions_by_keyword(text: str) -> list[Definition]:
-    """For languages without a grammar. Each is said to end where the next one begins."""
+    """Return the definitions of a text without a grammar; each ends where the next one begins."""
     found = list(_KEYWORDED.finditer(text))[:MOST]
     lines = _lines_of(text, [match.start("name") for match in found])
     total = text.count("\n") + 1
@@ -160,7 +152,7 @@ def _kind_of(node: Node) -> DefinitionKind | None:
 
 
 def _declares_function(node: Node) -> bool:
-    """C and C++: is it a prototype?"""
+    """Return whether a declaration of C or C++ is a prototype."""
     inner = node.child_by_field_name("declarator")
     while inner is not None and inner.type != "function_declarator":
         inner = inner.child_by_field_name("declarator")
@@ -176,8 +168,10 @@ def _holds_more(node: Node, kind: DefinitionKind | None) -> bool:
 def _defined(
     syntax: Syntax, node: Node, kind: DefinitionKind, inside: bool, begins: int | None
 ) -> list[Definition]:
-    """What one node defines: mostly one name, in style sheets one for each selector. Of the values
-    within a type only constants count: its fields are shown with it, and their names are common.
+    """Return what a node defines: mostly one name, in style sheets one for each selector.
+
+    Of the values within a type only constants count: its fields are shown with it, and their names
+    are common.
     """
     first = _line(node) if begins is None else begins
     last = node.end_point.row + (node.end_point.column > 0)
@@ -198,7 +192,7 @@ def _defined(
 
 
 def _name(syntax: Syntax, node: Node) -> str:
-    """The name a node defines; "" where it defines none, as a destructuring pattern."""
+    """Return the name that a node defines; "" if it defines none, as a destructuring pattern."""
     for field in _NAME_FIELDS:
         named = node.child_by_field_name(field)
         if named is not None:
@@ -216,7 +210,7 @@ def _name(syntax: Syntax, node: Node) -> str:
 
 
 def _unlabelled_name(node: Node) -> Node | None:
-    """The name where the grammar labels none: the first child that looks like one."""
+    """Return the first child that looks like a name, for nodes without a labelled one."""
     for child in node.named_children:
         if child.type in ("variable_list", "variable_declaration"):  # Lua, Kotlin
             return _unlabelled_name(child) or child.child_by_field_name("name")
@@ -228,7 +222,7 @@ def _unlabelled_name(node: Node) -> Node | None:
 
 
 def _holds_function(node: Node) -> bool:
-    """Is the value a function, as in ``const f = () => 1``?"""
+    """Return whether the value is a function, as in ``const f = () => 1``."""
     value = node.child_by_field_name("value") or node.child_by_field_name("right")
     if value is None and node.type == "assignment_statement":  # Lua
         values = node.named_child(node.named_child_count - 1)
@@ -246,7 +240,7 @@ def _html_ids(text: str) -> Iterator[Definition]:
 
 
 def _lines_of(text: str, places: list[int]) -> list[int]:
-    """0-based line of each place, which ascend."""
+    """Return the 0-based line of each place; the places ascend."""
     lines, line, counted = [], 0, 0
     for place in places:
         line += text.count("\n", counted, place)

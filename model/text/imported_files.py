@@ -1,8 +1,7 @@
-"""What a file imports, and whether a path is the file that an import means.
+"""Modules that a file imports, and the paths of files that they may be.
 
-Imports are read by pattern, for they stand at the top, look alike within a family of languages, and
-need not be understood: the last parts of a module's name against the last parts of a path tell
-enough. Knows nothing of the index, and never looks at a disk.
+Imports are read by pattern: they stand at the top and look alike within a family of languages. The
+last parts of a module's name are compared with the last parts of a path; the disk is not read.
 """
 
 from __future__ import annotations
@@ -55,18 +54,19 @@ _COMPILED = {
     for family, pattern in _PATTERNS.items()
 }
 _ANYWHERE = re.compile(r"[\\.:]+")
-#: Names of files that stand for the folder they are in.
+#: Names of files that are imported by the name of their folder.
 _FOLDER_FILES = frozenset(("__init__", "index", "mod", "lib", "init", "main"))
 
 
 def family_of(language: str) -> str:
-    """Languages whose files use each other's definitions; the language itself where unknown."""
+    """Return the family of languages whose files use each other's definitions."""
     return _FAMILY.get(language, language)
 
 
 def imported(text: str, language: str, path: str) -> tuple[tuple[str, ...], ...]:
-    """The parts of the name of each module that the beginning of ``text`` imports: ``from a.b
-    import c`` is ``("a", "b")``.
+    """Return the parts of the name of each module that the beginning of ``text`` imports.
+
+    ``from a.b import c`` is ``("a", "b")``.
 
     Args:
         path: of the file, against which relative imports are resolved.
@@ -104,7 +104,7 @@ def _parts(name: str, family: str, folder: str) -> tuple[str, ...]:
 
 
 def is_meant(path: str, modules: Iterable[tuple[str, ...]]) -> bool:
-    """Is ``path`` the file, or within the package, that one of ``modules`` names?"""
+    """Return whether ``path`` is the file that one of ``modules`` names, or within that package."""
     stem = splitext(path)[0].split("/")
     if stem[-1] in _FOLDER_FILES and len(stem) > 1:
         stem = stem[:-1]
@@ -112,8 +112,11 @@ def is_meant(path: str, modules: Iterable[tuple[str, ...]]) -> bool:
 
 
 def _agree(stem: list[str], parts: tuple[str, ...]) -> bool:
-    """Is it the file itself, one of the folder that the module names (Go, C#), or the file that
-    defines what the last part names (Rust, PHP)?"""
+    """Return whether a module names a file.
+
+    That is the file itself, one in the folder that the module names (Go, C#), or the file that
+    defines what the last part names (Rust, PHP).
+    """
     return (
         _ends_alike(stem, parts)
         or _ends_alike(stem[:-1], parts)
@@ -122,6 +125,6 @@ def _agree(stem: list[str], parts: tuple[str, ...]) -> bool:
 
 
 def _ends_alike(place: list[str], parts: tuple[str, ...]) -> bool:
-    """Do the last parts agree, as far as the shorter one goes?"""
+    """Return whether the last parts agree, as far as the shorter one goes."""
     shared = min(len(place), len(parts))
     return shared > 0 and tuple(place[-shared:]) == parts[-shared:]
