@@ -22,7 +22,7 @@ from .decode.next_edit import SEARCH, WIDEST, rewrite
 from .decode.pass_costs import PassPrices
 from .decode.passes import Passes
 from .decode.recent import RecentAnswers
-from .decode.regions import at_likely_rule, region_text, rule_texts
+from .decode.regions import at_likely_rule, ranked_rules, region_text, rule_texts
 from .decode.retry import FittingSearch
 from .decode.speculative import write
 from .errors import InvalidRequest
@@ -32,6 +32,7 @@ from .prompts.format import Declined, Prompt
 from .prompts.registry import REDRAFT_3, format_of
 from .prompts.tokenizer import Tokenizer
 from .records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
+from .rules.example import RuleEdit
 from .runtime.backend import CHUNK, Backend, Cancelled, Denoises, Sequence
 from .runtime.prefix_cache import PrefixCache
 
@@ -94,7 +95,8 @@ def predict(
     """
     # 1. Render the prompt, unless these weights decline the request.
     begin, config, id_ = clock(), model.backend.config, f"cmpl-{secrets.token_hex(12)}"
-    prompt = prompt_for(model, request)
+    rules = ranked_rules(request) if _rewrites(model, request) else []
+    prompt = prompt_for(model, request, rules)
     if isinstance(prompt, Declined):
         spent = Stats(total_ms=(clock() - begin) * 1e3)
         return Prediction(id_, model.label, (), prompt.reason, spent, model.version)
@@ -112,10 +114,18 @@ def predict(
         prefill(lease.sequence, context[lease.reused :], cancelled, step_of(model.backend))
         prefilled = clock()
         passes = Passes(lease.sequence, cancelled, on_step)
-        drafts = _write(model, passes, prompt, request, brief, clock)
+        if prompt.rewrites and plan.temperature == 0:  # a random draw is drawn whole
+            search = SEARCH[request.quality]
+            known = rule_texts(model.tokenizer, prompt, request, rules, search.rules)
+            is_late = _late_after(clock, search.deadline_ms, plan)
+            drafts = rewrite(passes, _region(model, prompt), known, brief, search, is_late)
+        else:
+            drafts = _write(model, passes, prompt, request, brief)
     end = clock()
     if _is_free(request, prompt) and drafts:
         model.recent.note(request, prompt, drafts[0])
+    if passes.tried:
+        model.recent.note_rewrites(request.path, passes.tried)
 
     # 3. Parse the answer into edits.
     vocab_bytes = prompt.vocab_bytes or model.tokenizer.vocab_bytes
@@ -139,11 +149,23 @@ def predict(
     return Prediction(id_, model.label, candidates, reason, stats, model.version, is_given_up)
 
 
-def prompt_for(model: Model, request: EditRequest) -> Prompt | Declined:
-    """Return the prompt that ``request`` becomes, or why this model declines it."""
+def _rewrites(model: Model, request: EditRequest) -> bool:
+    """Return whether a region is rewritten, to which edits by rule may move."""
+    return model.backend.config.prompt_format == REDRAFT_3 and request.task == "next_edit"
+
+
+def prompt_for(
+    model: Model, request: EditRequest, rules: list[RuleEdit] | None = None
+) -> Prompt | Declined:
+    """Return the prompt that ``request`` becomes, or why this model declines it.
+
+    Args:
+        rules: the edits by rule for this request where they are known, the likeliest first.
+    """
     config, budget = model.backend.config, request.context_tokens or model.context_tokens
-    if config.prompt_format == REDRAFT_3 and request.task == "next_edit":
-        request = at_likely_rule(request, model.tokenizer, budget)
+    if _rewrites(model, request):
+        known = ranked_rules(request) if rules is None else rules
+        request = at_likely_rule(request, known, model.tokenizer, budget)
     if request.conversation is not None:
         room = room_for(request, config)
         return chat_prompt(model.template, model.name, request.conversation, model.backend, room)
@@ -240,13 +262,24 @@ def _brief(model: Model, prompt: Prompt, request: EditRequest, plan: Plan) -> Br
     )
 
 
+def _region(model: Model, prompt: Prompt) -> list[int]:
+    """Return the prompt's last token and the tokens of its region as it is."""
+    top = prompt.region[0]
+    return [prompt.tokens[-1], *model.tokenizer.encode(region_text(prompt, top, top, ()))]
+
+
+def _late_after(clock: Clock, usual_ms: float, plan: Plan) -> Callable[[], bool]:
+    """Return a check whether the plan's deadline, or the usual one, has passed since now."""
+    until_s = clock() + (usual_ms if plan.deadline_ms is None else plan.deadline_ms) / 1e3
+    return lambda: clock() >= until_s
+
+
 def _write(
     model: Model,
     passes: Passes,
     prompt: Prompt,
     request: EditRequest,
     brief: Brief,
-    clock: Clock,
 ) -> list[Draft]:
     """Write the answers in the way that suits the request and the weights."""
     plan, last, rng = brief.plan, prompt.tokens[-1], np.random.default_rng(request.seed)
@@ -256,13 +289,6 @@ def _write(
         return price_labels(passes, last, labels, texts, brief)
     if prompt.in_place:
         return [grow(passes, (last, prompt.behind), brief, rng)]
-    if prompt.rewrites and plan.temperature == 0:  # a random draw is drawn whole
-        search, top = SEARCH[request.quality], prompt.region[0]
-        deadline_ms = search.deadline_ms if plan.deadline_ms is None else plan.deadline_ms
-        until_s = clock() + deadline_ms / 1e3
-        region = model.tokenizer.encode(region_text(prompt, top, top, ()))
-        rules = rule_texts(model.tokenizer, prompt, request, search.rules)
-        return rewrite(passes, [last, *region], rules, brief, search, lambda: clock() >= until_s)
     # An infill may give way to one that fits its surroundings if it is the likeliest, the only one
     # requested, and not yet shown in part.
     gives_way = _is_free(request, prompt) and request.candidates == 1 and passes.on_step is None
@@ -288,9 +314,11 @@ def _source(model: Model, prompt: Prompt, request: EditRequest) -> NDArray[np.in
     lines = prompt.lines[first:last] if request.task == "next_edit" else []
     region = model.tokenizer.encode("\n".join(lines)) if lines else []
     recent: list[int] = []
+    end_token = model.backend.config.end_token
     if _is_free(request, prompt):
-        end_token = model.backend.config.end_token
         recent = model.recent.source(request, prompt, model.tokenizer, end_token)
+    elif request.task == "next_edit":
+        recent = model.recent.rewrites(request.path, end_token)
     return np.asarray([*recent, *region, *prompt.tokens], dtype=np.int64)
 
 

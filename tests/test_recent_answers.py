@@ -82,6 +82,15 @@ def test_only_the_last_answers_are_kept() -> None:
     assert len(source(kept, request("y"))) == MOST
 
 
+def test_rewrites_are_kept_until_the_next_ones_and_for_their_file() -> None:
+    kept = RecentAnswers()
+    kept.note_rewrites("shapes.py", (tuple(ids("a = 1")), tuple(ids("b"))))
+    assert kept.rewrites("shapes.py", END) == [*ids("a = 1"), END, *ids("b"), END]
+    assert kept.rewrites("other.py", END) == []
+    kept.note_rewrites("shapes.py", (tuple(ids("c")),))
+    assert kept.rewrites("shapes.py", END) == [*ids("c"), END]
+
+
 class Remembers:
     """A causal pass that writes one line, whatever of it stands there already."""
 

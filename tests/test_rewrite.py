@@ -15,11 +15,13 @@ from redraft.model.decode.completion import Brief, Draft, plan_for
 from redraft.model.decode.endings import AnswerLimits
 from redraft.model.decode.next_edit import SEARCH, RuleText, SearchBudget, rewrite
 from redraft.model.decode.passes import Passes
-from redraft.model.decode.regions import at_likely_rule
+from redraft.model.decode.regions import at_likely_rule, ranked_rules
+from redraft.model.predict import predict
 from redraft.model.records import EditRequest, RecentEdit
 from redraft.model.runtime.backend import FloatArray
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from support.denoising import Written
+from support.engines_of import Clock
 from support.fake_backend import (
     END,
     SPECIAL,
@@ -32,7 +34,7 @@ from support.fake_backend import (
     small_config,
 )
 from support.onnx_models import BASE, store
-from support.rewriting import TEXT, Answers, asked, model_of
+from support.rewriting import REQUEST, TEXT, Answers, asked, model_of
 
 PROMPT = [5, *ids("def f(x):\n"), 6]
 REGION = "a = 1\nb = 2\nc = 3\nd = 4\ne = 5\nf = 6\n"
@@ -165,14 +167,20 @@ def test_the_chance_of_a_rule_counts_beside_what_the_model_says() -> None:
 
 def test_the_region_is_moved_to_a_repeated_edit_that_it_would_not_hold() -> None:
     lines = [f"value_{i} = {i}" for i in range(40)]
-    lines[3], lines[5], lines[20] = "a = load(3)", "b = fetch(4)", "c = fetch(5)"
+    lines[2], lines[3] = "z = load(2)", "a = load(3)"
+    lines[5], lines[20] = "b = fetch(4)", "c = fetch(5)"
     text = "\n".join(lines)
-    edit = RecentEdit("a.py", 3, "-a = fetch(3)\n+a = load(3)\n")
-    request = EditRequest("next_edit", "a.py", text, text.index("load("), "python", edits=(edit,))
+    edits = (
+        RecentEdit("a.py", 2, "-z = fetch(2)\n+z = load(2)\n"),
+        RecentEdit("a.py", 3, "-a = fetch(3)\n+a = load(3)\n"),
+    )
+    request = EditRequest("next_edit", "a.py", text, text.index("load(3"), "python", edits=edits)
     tokenizer = fake_tokenizer()
 
     def region(text: str) -> tuple[int, int] | None:
-        return at_likely_rule(replace(request, text=text), tokenizer, 1_024).region
+        asked_about = replace(request, text=text)
+        rules = ranked_rules(asked_about)
+        return at_likely_rule(asked_about, rules, tokenizer, 1_024).region
 
     assert region(text) is None, "line 5 lies near the cursor"
     far = region(text.replace("b = fetch(4)", "b = other(4)"))
@@ -191,7 +199,7 @@ def test_a_rule_may_delete_and_insert_at_the_end() -> None:
 def test_the_early_end_loses_no_beginning() -> None:
     region = "".join(f"line_{i} = {i}\n" for i in range(12))
     edits = [region.replace(f"line_{i} = {i}\n", f"line_{i} = x{i}\n") for i in (0, 1, 8)]
-    weights = {region: 1e-6, edits[0]: 0.6, edits[1]: 0.4, edits[2]: 1e-4}
+    weights = {region: 0.01, edits[0]: 0.6, edits[1]: 0.39, edits[2]: 1e-4}
     budget = replace(HIGH, beginnings=2)
     found = rewritten(Answers(weights), region, budget=budget)
     assert texts(found)[:2] == edits[:2]
@@ -220,6 +228,20 @@ def test_an_answer_replaces_the_lines_that_it_changes() -> None:
 def test_no_edit_is_reported_with_its_reason() -> None:
     found = asked({TEXT + "\n": 0.8, TEXT.replace("1", "2") + "\n": 0.2}, min_tokens=0)
     assert (found.candidates, found.reason) == ((), "The model would change nothing here.")
+
+
+def test_the_last_rewrites_are_drafts_that_change_no_rewrite() -> None:
+    """The document has nothing to copy from, so that the first answer takes a pass a token."""
+    edits = [TEXT.replace("return x", new) for new in ("if not x: yield None", "raise NoSuchKey")]
+    weights = {TEXT + "\n": 0.2, edits[0] + "\n": 0.5, edits[1] + "\n": 0.3}
+    model = model_of(weights, REQUEST)
+    first, later = (predict(model, replace(REQUEST, candidates=3), Clock()) for _ in range(2))
+    assert len(first.candidates) == 2
+    assert later.candidates == tuple(
+        replace(each, steps=again.steps)
+        for each, again in zip(first.candidates, later.candidates, strict=True)
+    )
+    assert later.stats.denoise_steps < first.stats.denoise_steps / 2
 
 
 def test_late_branches_are_not_written_on_where_something_is_known() -> None:

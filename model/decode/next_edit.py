@@ -22,6 +22,7 @@ from .completion import Brief, Draft, to_text
 from .drafts import continuation
 from .pass_costs import worth
 from .passes import Passes
+from .recent import LEAD
 from .sampling import confidence
 
 #: Probability of "no edit" from which the model writes nothing, where that may be the answer.
@@ -125,6 +126,7 @@ def rewrite(
     passes.sequence.truncate(base)  # no later prompt continues a branch
     drafts = _ranked(branches, unchanged, brief)  # 3.
     drafts.append(_unchanged(old, unchanged, brief))
+    passes.tried = [_with_lead(each) for each in branches]
     return drafts
 
 
@@ -154,11 +156,11 @@ def _score(
                     found.rules[index] = _logprob(out, row, text[at])
             stays = min(float(out.target_logprob[row]), 0.0)
             copied = found.copied[-1]
-            least = _nth_best(found.starts, budget.beginnings) - FAR
+            least = _least_start(found.starts, budget)
             if copied + log_of(-math.expm1(stays)) >= least:
                 found.starts += _others(out, row, at, old.tokens[at], copied, least)
             found.copied.append(copied + stays)
-        is_over = found.copied[-1] < _nth_best(found.starts, budget.beginnings) - FAR
+        is_over = found.copied[-1] < _least_start(found.starts, budget)
         if is_over and begin + WIDEST > furthest:
             break
     return found
@@ -183,16 +185,23 @@ def _others(
         yield _Start(at, token, copied, own)
 
 
-def _nth_best(starts: Seq[_Start], n: int) -> float:
-    """Return the log-probability of the ``n``-th best start, very low where there are fewer."""
-    best = sorted((each.total for each in starts), reverse=True)
-    return best[n - 1] if 0 < n <= len(best) else LEAST_LOG
+def _least_start(starts: Seq[_Start], budget: SearchBudget) -> float:
+    """Return the log-probability that a start needs at least to be written on from.
+
+    It rises with every further start, so a start that falls short can be forgotten at once.
+    """
+    best = sorted((each.total for each in starts), reverse=True)[: budget.beginnings]
+    if not best:
+        return HOPELESS
+    worst = best[-1] if len(best) == budget.beginnings else LEAST_LOG
+    return max(worst, best[0] - FAR, HOPELESS)
 
 
 def _likeliest(starts: Seq[_Start], budget: SearchBudget) -> list[_Start]:
     """Return the starts to write on from, best first."""
+    least = _least_start(starts, budget)
     best = sorted(starts, key=lambda each: -each.total)[: budget.beginnings]
-    return [each for each in best if each.total >= max(best[0].total - FAR, HOPELESS)]
+    return [each for each in best if each.total >= least]
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -282,7 +291,8 @@ def _ranked(branches: Seq[Branch], unchanged: float, brief: Brief) -> list[Draft
     """Return the finished rewrites, each text once, best first."""
     found: dict[str, Draft] = {}
     for branch in sorted(branches, key=lambda each: -each.total):
-        if branch.finish not in ("end", "joined"):
+        is_hopeless = branch.known is None and branch.total < HOPELESS
+        if branch.finish not in ("end", "joined") or is_hopeless:
             continue
         draft = _draft_of(branch, unchanged, brief)
         same = found.get(draft.text)
@@ -330,6 +340,12 @@ def _unchanged(old: OldText, log: float, brief: Brief) -> Draft:
     """Return the region as it is: the answer "no edit"."""
     sure = replace(confidence([math.exp(log)]), nothing=max(log, LEAST_LOG), logs=())
     return Draft(_text(old.tokens[:-1], brief), (old.tokens[-1],), sure, 1, 0, "end")
+
+
+def _with_lead(branch: Branch) -> tuple[int, ...]:
+    """Return the tokens of a branch, finished or not, behind the old ones before its start."""
+    lead = branch.old.tokens[max(branch.start - LEAD, 0) : branch.start]
+    return (*lead, *(branch.known or branch.tokens))
 
 
 def _text(tokens: Seq[int], brief: Brief) -> str:

@@ -32,6 +32,7 @@ class Passes:
         self.count = 0  # denoise and verifying passes
         self.prefilled = 0  # tokens run causally behind the prompt
         self.tally = DraftTally()  # of drafts that were verified
+        self.tried: list[tuple[int, ...]] = []  # tokens of rewrites begun, as later drafts
 
     def score(
         self, tokens: Seq[int] | IntArray, logits: bool, targets: Seq[int] | None = None

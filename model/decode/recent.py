@@ -6,6 +6,7 @@ Every draft is verified, so these answers change how fast an answer is written, 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
 from ..prompts.format import Prompt
@@ -47,6 +48,7 @@ class RecentAnswers:
 
     def __init__(self) -> None:
         self._kept: deque[_Answered] = deque(maxlen=MOST)
+        self._tried: tuple[str, Seq[tuple[int, ...]]] = ("", ())  # path, rewrites
 
     def note(self, request: EditRequest, prompt: Prompt, draft: Draft) -> None:
         """Keep ``draft`` as the answer to ``request``."""
@@ -56,6 +58,20 @@ class RecentAnswers:
             text = draft.text[len(prompt.forced) :]
         tokens = (*prompt.tokens[-LEAD:], *draft.token_ids)
         self._kept.append(_Answered((request.task, request.path), before, text, tokens))
+
+    def note_rewrites(self, path: str, tried: Seq[tuple[int, ...]]) -> None:
+        """Keep the rewrites of a region that were begun, in place of those before.
+
+        The next key raises nearly the same question, and most of the same rewrites are begun again,
+        the hopeless ones too.
+        """
+        self._tried = path, tried
+
+    def rewrites(self, path: str, end_token: int) -> list[int]:
+        """Return the tokens of the last rewrites in a file to copy from, each before END."""
+        if self._tried[0] != path:
+            return []
+        return [token for tokens in self._tried[1] for token in (*tokens, end_token)]
 
     def source(
         self, request: EditRequest, prompt: Prompt, tokenizer: Tokenizer, end_token: int

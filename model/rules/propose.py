@@ -6,7 +6,7 @@ The model scores them beside the edits that it writes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -43,6 +43,11 @@ def propose(
         region: the 0-based lines [first, last) that may change.
         most: the number of edits wanted; None: all. The syntax of later ones is not checked.
     """
+    return list(islice(without_errors(request, rank_edits(request, region)), most))
+
+
+def rank_edits(request: EditRequest, region: tuple[int, int]) -> list[RuleEdit]:
+    """Return the edits of :func:`propose` before their syntax is checked."""
     text, lines, edits = request.text, request.text.split("\n"), request.edits
     language = request.language or language_of(request.path) or ""
     first, last = region[0], min(region[1], region[0] + MOST_LINES)
@@ -77,7 +82,15 @@ def propose(
     steps = _in_order_of_chains(kept, lines, cursor, prose_rows(text, language) if kept else set())
     steps = [one for one in steps if one.chance >= LEAST_CHANCE]
     steps.sort(key=lambda one: (-one.chance, one.first))
-    return list(islice(_without_errors(steps, text, language), most))
+    return steps
+
+
+def without_errors(request: EditRequest, ranked: Iterable[RuleEdit]) -> Iterator[RuleEdit]:
+    """Yield the edits that add no syntax errors, each checked when it is asked for."""
+    language = request.language or language_of(request.path) or ""
+    for at, one in enumerate(ranked):
+        if at >= MOST_CHECKED or not added_errors(one.in_text(request.text), "", language):
+            yield one
 
 
 def place_key(line: str, name: str, at: int, cursor: int) -> tuple[bool, bool, int]:
