@@ -1,9 +1,9 @@
-"""The documents a client has open, kept in step with it change by change.
+"""Open documents of a client, kept in step with it change by change.
 
 A document is a list of lines, so that a keystroke costs the lines it touches and not the file:
 about 10 µs in a file of 10,000 lines. The joined text is made when asked for and kept until the
 next change. Line ends are kept as the client has them; :attr:`Document.text` is what the engine
-sees, with ``\\n`` alone. Knows nothing of the session, of pygls or of asyncio.
+sees, with ``\\n`` alone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _revisions = count(1)
 
 @dataclass(frozen=True, slots=True)
 class ContentChange:
-    """One entry of ``contentChanges``: ``text`` in place of ``range``, or of everything."""
+    """Entry of ``contentChanges``: ``text`` in place of ``range``, or of the whole text."""
 
     text: AnyText
     range: Range | None = None
@@ -48,7 +48,7 @@ class ContentChange:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much changes altered, what stayed the same at either side left out."""
+    """Size of changes, without what stays the same at either side."""
 
     characters: int = 0  # inserted and removed together
     lines: int = 0  # inserted or removed, whichever is more
@@ -59,8 +59,11 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """Lines ``removed`` from line ``first`` on, and those ``added`` in their place, as the client
-    has them but without their ends. Lines that stay the same at either side are left out."""
+    """Lines ``removed`` from line ``first`` on, and those ``added`` in their place.
+
+    Lines are as the client has them, without their ends. Lines that stay the same at either side
+    are left out.
+    """
 
     first: int  # 0-based
     removed: tuple[str, ...]
@@ -69,7 +72,7 @@ class Splice:
 
 
 def split_lines(text: str) -> tuple[list[str], list[str]]:
-    """The lines of ``text`` without their ends, and their ends; the last line's is ``""``."""
+    """Return the lines of ``text`` without their ends, and their ends; the last is ``""``."""
     if "\r" not in text:
         lines = text.split("\n")
         return lines, ["\n"] * (len(lines) - 1) + [""]
@@ -78,7 +81,7 @@ def split_lines(text: str) -> tuple[list[str], list[str]]:
 
 
 class Document:
-    """One open document.
+    """Open document.
 
     ``revision`` is new after every change, and never the same for two texts: the client's own
     ``version`` may stand still, jump back, or start again when a file is reopened.
@@ -128,7 +131,7 @@ class Document:
         return len(self._lines)
 
     def units_of(self, line: int) -> int:
-        """The length of a line with its end, in UTF-16 code units."""
+        """Return the length of a line with its end, in UTF-16 code units."""
         return units(self._lines[line]) + len(self._ends[line])
 
     @property
@@ -140,7 +143,7 @@ class Document:
         return self._line_end
 
     def index(self, position: Position) -> int:
-        """The index into :attr:`text`; a place past the end of its line or the file is clamped."""
+        """Return the index into :attr:`text`, clamped to the end of the line and of the file."""
         if position.line >= len(self._lines):
             return len(self.text)
         return self._start_of(position.line) + index_at(
@@ -148,8 +151,10 @@ class Document:
         )
 
     def _start_of(self, line: int) -> int:
-        """The index of a line's first character, counted from the line that was asked for last:
-        from the top it takes a quarter of a millisecond in 10,000 lines."""
+        """Return the index of a line's first character, counted from the last line asked for.
+
+        From the top it takes a quarter of a millisecond in 10,000 lines.
+        """
         known, start = self._known_start
         if line >= known:
             start += sum(map(len, self._lines[known:line])) + line - known
@@ -159,13 +164,13 @@ class Document:
         return start
 
     def position(self, index: int) -> Position:
-        """Where an index into :attr:`text` is."""
+        """Return the position of an index into :attr:`text`."""
         line = self.text.count("\n", 0, index)
         start = self.text.rfind("\n", 0, index) + 1
         return Position(line, character_at(self._lines[line], index - start))
 
     def clamped(self, position: Position) -> Position:
-        """The nearest place that exists: its line's or the file's end, the start of a pair."""
+        """Return the nearest position that exists."""
         line = min(position.line, len(self._lines) - 1)
         text = self._lines[line]
         wanted = position.character if line == position.line else 2 * len(text)
@@ -174,8 +179,9 @@ class Document:
     # --- changing --------------------------------------------------------------------------
 
     def apply(self, changes: Sequence[ContentChange], version: int | None) -> tuple[Splice, ...]:
-        """Apply changes in order, each to what the one before it left. What did each one alter?
-        One that alters no line, or line ends alone, is left out.
+        """Apply changes in order, and return the lines that each one altered.
+
+        A change of no line, or of line ends alone, has no splice.
 
         Raises:
             InvalidRequest: a range ends before it starts. The document is then out of step, as it
@@ -194,7 +200,7 @@ class Document:
         return tuple(splice for splice in splices if splice.removed or splice.added)
 
     def lose_track(self, reason: str) -> None:
-        """Trust this copy no more until the whole text comes again."""
+        """Mark this copy as out of step until the whole text is sent again."""
         self.out_of_step = reason
         self.revision = next(_revisions)
 
@@ -218,7 +224,7 @@ class Document:
         return self._replace(first, last, text)
 
     def _resolve(self, range_: Range, text: str) -> tuple[int, int, str]:
-        """A range as the lines [first, last) it touches and the text that takes their place."""
+        """Return the lines [first, last) that a range touches, and the text in their place."""
         start, end = self._inside(range_.start), self._inside(range_.end)
         if range_.end < range_.start:
             raise InvalidRequest(
@@ -237,7 +243,7 @@ class Document:
         return first, end.line + 1, text
 
     def _inside(self, position: Position) -> Position:
-        """As it is where its line exists: a change may well cut a surrogate pair in two."""
+        """Return a position in an existing line; a change may cut a surrogate pair in two."""
         return position if position.line < len(self._lines) else self.clamped(position)
 
     def _replace(self, first: int, last: int, text: str) -> Splice:
@@ -255,8 +261,10 @@ class Document:
         return splice
 
     def _patch_text(self, start: int, old: list[str], new: list[str]) -> None:
-        """The joined text has the lines ``new`` in place of ``old`` from ``start`` on. With that
-        alone it is patched: joining 10,000 lines takes four times as long."""
+        """Note that the joined text has the lines ``new`` in place of ``old`` from ``start`` on.
+
+        One change is patched: joining 10,000 lines takes four times as long.
+        """
         if self._text is None or self._patch is not None or not (old and new):
             self._text = self._patch = None
             return
@@ -265,8 +273,7 @@ class Document:
 
 
 def _difference(first: int, old: list[str], new: list[str]) -> Splice:
-    """What differs between two runs of lines from line ``first`` on, after what they share at both
-    ends."""
+    """Return the difference between two runs of lines from line ``first`` on."""
     start, end = common_ends(old, new)
     removed, added = old[start : len(old) - end], new[start : len(new) - end]
     before = "".join(f"{line}\n" for line in removed)
@@ -278,7 +285,7 @@ def _difference(first: int, old: list[str], new: list[str]) -> Splice:
 
 
 class Documents:
-    """All open documents by URI, whatever its scheme: files, untitled buffers, notebook cells."""
+    """All open documents by URI: files, untitled buffers, notebook cells."""
 
     def __init__(self) -> None:
         self._open: dict[str, Document] = {}
@@ -300,7 +307,7 @@ class Documents:
     def change(
         self, uri: str, changes: Sequence[ContentChange], version: int | None
     ) -> tuple[Splice, ...]:
-        """Apply changes and tell what each one altered.
+        """Apply changes, and return the lines that each one altered.
 
         Raises:
             InvalidRequest: the document is not open and no change brings its whole text, or a

@@ -1,4 +1,4 @@
-"""From URIs to the paths a model is shown: relative to the workspace, with a telling suffix.
+"""Paths that a model is shown: relative to the workspace, with the suffix of the language.
 
 Works on URIs alone, never on the disk, so it is the same on every platform.
 """
@@ -13,9 +13,8 @@ from redraft.model.text.syntax import language_of
 
 from .positions import without_surrogates
 
-_END_PARTS = 4  # enough for what is told by its folder, such as ".config/gh/hosts.yml"
-#: The suffix that tells a model the language where the name has none: untitled buffers, notebook
-#: cells, scratch files.
+_END_PARTS = 4  # enough for files recognised by their folder, such as ".config/gh/hosts.yml"
+#: Suffix for names that have none: untitled buffers, notebook cells, scratch files.
 _SUFFIXES = {
     "bat": ".bat",
     "c": ".c",
@@ -76,13 +75,13 @@ _WITHOUT_GRAMMAR = {
 
 
 def code_language(path: str) -> str | None:
-    """The language of a file that may define names for others; None: none is known."""
+    """Return the language of a file that may define names for others, or None."""
     language = language_of(path) or _WITHOUT_GRAMMAR.get(splitext(path)[1].lower())
     return None if language in _WITHOUT_NAMES else language
 
 
 def shown_path(uri: str, folders: Iterable[str], language: str = "") -> str:
-    """The path of ``uri`` below the innermost of the workspace ``folders``, else its name."""
+    """Return the path of ``uri`` below the innermost of the workspace ``folders``, or its name."""
     path = _path(uri)
     inner = max((_inside(path, _path(folder)) for folder in folders), key=_depth, default=None)
     shown = inner or path.rsplit("/", 1)[-1] or "untitled"
@@ -90,8 +89,10 @@ def shown_path(uri: str, folders: Iterable[str], language: str = "") -> str:
 
 
 def lies_within(uri: str, folders: Iterable[str]) -> bool:
-    """Whether ``uri`` is of the workspace: below one of its ``folders``, where there are any, or in
-    no folder at all, as a new buffer is."""
+    """Return whether ``uri`` is in one of the workspace ``folders``.
+
+    True if there are no folders, and for what is no file, such as a new buffer.
+    """
     if not uri.startswith("file:"):
         return True
     path, known = _path(uri), [_path(folder) for folder in folders]
@@ -99,7 +100,7 @@ def lies_within(uri: str, folders: Iterable[str]) -> bool:
 
 
 def end_of(uri: str) -> str:
-    """The last parts of the whole path of ``uri``, whatever folders are open."""
+    """Return the last parts of the whole path of ``uri``, regardless of the folders."""
     return "/".join(_path(uri).rsplit("/", _END_PARTS)[-_END_PARTS:])
 
 
@@ -120,7 +121,7 @@ def _inside(path: str, folder: str) -> str | None:
 
 
 def _depth(relative: str | None) -> float:
-    """Ranks what is left below a folder: the shorter, the deeper the folder."""
+    """Return the rank of a path below a folder: the shorter, the deeper the folder."""
     return float("-inf") if relative is None else -len(relative)
 
 

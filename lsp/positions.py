@@ -1,7 +1,6 @@
 """UTF-16 positions of the Language Server Protocol against ``str`` indices.
 
-The only place where UTF-16 exists. Works on single lines and short texts; knows nothing of
-documents, URIs or messages.
+The only place where UTF-16 exists. Works on single lines and short texts.
 
 A client's text is a sequence of UTF-16 code units, and half of a surrogate pair may come or go by
 itself. A ``str`` here is *whole* when no lone high surrogate is followed by a lone low one, so that
@@ -26,13 +25,13 @@ _KEEP = "surrogatepass"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place between two characters, as the protocol counts."""
+    """Place between two characters, as the protocol counts."""
 
     line: Offset  # 0-based
     character: Offset  # 0-based, in UTF-16 code units
 
     def as_json(self) -> dict[str, int]:
-        """As messages have it."""
+        """Return the form in messages."""
         return {"line": self.line, "character": self.character}
 
 
@@ -49,17 +48,17 @@ class Range:
         return self.start, self.end
 
     def as_json(self) -> dict[str, dict[str, int]]:
-        """As messages have it."""
+        """Return the form in messages."""
         return {"start": self.start.as_json(), "end": self.end.as_json()}
 
 
 def units(text: str) -> int:
-    """The length of ``text`` in UTF-16 code units."""
+    """Return the length of ``text`` in UTF-16 code units."""
     return len(text) if text.isascii() else len(text.encode(_UTF16, _KEEP)) // 2
 
 
 def index_at(line: str, character: int) -> int:
-    """The ``str`` index of a UTF-16 offset in ``line``.
+    """Return the ``str`` index of a UTF-16 offset in ``line``.
 
     Past the end means the end, as the protocol demands; inside a surrogate pair means before it.
     """
@@ -72,12 +71,12 @@ def index_at(line: str, character: int) -> int:
 
 
 def character_at(line: str, index: int) -> int:
-    """The UTF-16 offset of a ``str`` index in ``line``."""
+    """Return the UTF-16 offset of a ``str`` index in ``line``."""
     return units(line[:index])
 
 
 def cut(line: str, character: int) -> tuple[str, str]:
-    """``line`` in two at a UTF-16 offset; inside a pair, each side keeps its half."""
+    """Split ``line`` at a UTF-16 offset; inside a pair, each side keeps its half."""
     index = index_at(line, character)
     if line.isascii() or index == len(line) or character_at(line, index) == character:
         return line[:index], line[index:]
@@ -87,19 +86,19 @@ def cut(line: str, character: int) -> tuple[str, str]:
 
 
 def whole(text: str) -> str:
-    """``text`` with adjacent halves of surrogate pairs joined."""
+    """Join adjacent halves of surrogate pairs."""
     if not has_lone_surrogates(text):
         return text
     return text.encode(_UTF16, _KEEP).decode(_UTF16, _KEEP)
 
 
 def join(*parts: str) -> str:
-    """The parts in one whole text."""
+    """Join the parts to one whole text."""
     return whole("".join(parts))
 
 
 def without_surrogates(text: str) -> str:
-    """``text`` as valid Unicode of the same length: lone surrogates become U+FFFD.
+    """Return ``text`` as valid Unicode of the same length: lone surrogates become U+FFFD.
 
     Tokenizers and JSON writers outside Python refuse lone surrogates.
     """
@@ -107,7 +106,7 @@ def without_surrogates(text: str) -> str:
 
 
 def has_lone_surrogates(text: str) -> bool:
-    """Whether ``text`` is no valid Unicode, as a file's name may be."""
+    """Return whether ``text`` is no valid Unicode, as a file's name may be."""
     if text.isascii():
         return False
     try:

@@ -1,9 +1,9 @@
-"""Whether a text is a secret, whatever its file is called: private keys and access tokens.
+"""Recognition of secrets by their text: private keys and access tokens.
 
 Source that mentions a key's header, parses it or tests with it stays of use, so in code only a text
 that *begins* with a private key counts. Settings, notes and other data count where they hold one
 anywhere, its base64 included, and any short text that is little else than tokens of well-known
-services. What is missed by name *and* by content is read: this is a net, no wall.
+services. A secret that neither its name nor its content gives away is read.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ _HEAD = 4_096  # characters within which a key begins a text
 
 
 def secret_in(text: str, path: str) -> str:
-    """What makes ``text`` a secret, "" if nothing does.
+    """Return why ``text`` is a secret, or "".
 
     Args:
-        path: of its file; its ending tells code from data.
+        text: of the file.
+        path: of the file; its ending separates code from data.
     """
     if _begins_with_key(text):
         return "begins with a private key"
@@ -68,7 +69,7 @@ def _begins_with_key(text: str) -> bool:
 
 
 def _lines_of(head: str) -> Iterator[str]:
-    """One by one: mostly the first tells."""
+    """Yield lines one by one: mostly the first is enough."""
     start = 0
     while (end := head.find("\n", start)) >= 0:
         yield head[start:end]
@@ -84,7 +85,7 @@ def _holds_key(text: str) -> bool:
 
 
 def _is_of_tokens(text: str) -> bool:
-    """Are tokens nearly all that it says, names and comments aside?"""
+    """Return whether a text is nearly all tokens, names and comments aside."""
     tokens = sum(len(found[0]) for found in _TOKEN.finditer(text))
     if not tokens:
         return False

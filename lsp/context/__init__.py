@@ -1,1 +1,1 @@
-"""What the model is shown besides the file."""
+"""Context of a request besides the file."""

@@ -1,9 +1,8 @@
-"""Reading files that nobody named, only because they lie in a folder that was opened.
+"""Safe reading of files in a folder that the user opened.
 
-Such a folder may come from anyone. What is read of it is a regular file, in the folder itself and
-not by way of a link, and of bounded size; anything else is refused with a reason. Opening a pipe
-would wait for its writer, a device may do something when opened, a link leads anywhere, and
-``/dev/zero`` never ends. Knows nothing of what is in the files.
+Such a folder may come from anyone. Only regular files of bounded size are read, without following
+links; anything else is refused with a reason. Opening a pipe would wait for its writer, a device
+may do something when opened, a link leads anywhere, and ``/dev/zero`` never ends.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ _STEPWISE = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
 class Unreadable(Exception):
-    """Why a file is not read, as a sentence without its subject: "is a link"."""
+    """Reason not to read a file, as a sentence without its subject: "is a link"."""
 
 
 def read_file(folder: str | Path, name: str, most_bytes: int, *, end: bool = False) -> bytes:
-    """What is in the file ``name`` below ``folder``.
+    """Return the content of the file ``name`` below ``folder``.
 
     Args:
         folder: opened by the user's own choice; a link to it is theirs, links below are not.
@@ -53,7 +52,7 @@ def read_file(folder: str | Path, name: str, most_bytes: int, *, end: bool = Fal
 
 
 def kind_of(mode: int) -> str:
-    """What something is instead of a regular file; "" where it is one."""
+    """Return the kind of an entry that is no regular file; "" for a regular file."""
     if stat.S_ISREG(mode):
         return ""
     kinds = {
@@ -68,7 +67,7 @@ def kind_of(mode: int) -> str:
 
 
 def lies_below(name: str) -> bool:
-    """Does a relative name stay below the folder it is told for?"""
+    """Return whether a relative name stays below its folder."""
     pure = PurePath(name)
     return bool(pure.parts) and not (pure.is_absolute() or pure.drive or ".." in pure.parts)
 
@@ -95,7 +94,7 @@ def _open(folder: str, steps: tuple[str, ...]) -> int:
 
 
 def _open_by_path(folder: str, steps: tuple[str, ...]) -> int:
-    """Each step is looked at, then the whole is opened."""
+    """Open a file after a check of each folder on the way."""
     place = Path(folder)
     for number, step in enumerate(steps, 1):
         place /= step
@@ -108,13 +107,13 @@ def _open_by_path(folder: str, steps: tuple[str, ...]) -> int:
 
 
 def _is_junction(place: Path) -> bool:
-    """Windows' links to folders are folders by their mode."""
+    """Return whether a folder is one of Windows' links, which have the mode of a folder."""
     tag: int = getattr(os.lstat(place), "st_reparse_tag", 0)
     return tag in (getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", -1),)
 
 
 def _check(mode: int) -> None:
-    """Before it is opened: that alone rewinds a tape or feeds a watchdog."""
+    """Refuse what is no regular file before opening it: that alone rewinds a tape."""
     kind = kind_of(mode)
     if kind:
         raise Unreadable(f"is {kind}")

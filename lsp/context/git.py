@@ -1,11 +1,11 @@
-"""The one door to the ``git`` command: a repository is read, and nothing in it is obeyed.
+"""Calls of the ``git`` command that only read, and run no program that a repository names.
 
 A folder's ``.git`` may come from anyone, and its configuration can name programs (a file system
-monitor, hooks, what connects to a remote, pagers, filters) that git runs by itself: while it
-fetches the missing objects of a partial clone, unpacks a sparse index or looks for changes. So the
-door lets through only commands that run none of these, in an environment in which nothing is
-connected to and nothing written. The user's own configuration and the system's stay in effect: they
-say which repositories are trusted and what is ignored everywhere. Knows nothing of texts.
+monitor, hooks, transports, pagers, filters) that git runs unasked: while it fetches the missing
+objects of a partial clone, unpacks a sparse index or looks for changes. This module allows only
+commands that run none of these, in an environment without connections and writes. The
+configuration of the user and of the system stays in effect: it lists trusted repositories and
+files to ignore.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows alone ha
 
 @dataclass(frozen=True, slots=True)
 class GitOutput:
-    """What git said."""
+    """Output of git."""
 
     code: int  # 0: all is well; negative: it was ended
     output: bytes  # as much as was wanted
@@ -108,7 +108,7 @@ _running: set[Running] = set()
 
 @atexit.register
 def _end_all() -> None:
-    """Nobody waits for the background's git when a server ends, and git perhaps for a pipe."""
+    """End every running git when the server ends, because one may wait for a pipe forever."""
     for process in tuple(_running):
         process.kill()
 
@@ -120,11 +120,12 @@ def start(
     stdin: int = subprocess.PIPE,
     stderr: int | IO[bytes] = subprocess.DEVNULL,
 ) -> Iterator[Running]:
-    """A git at work in ``folder``, its output a pipe; it is ended in any case.
+    """Run git in ``folder`` with its output as a pipe, and end it with the context.
 
     Args:
         arguments: one of the commands that run nothing, and what it takes.
-        stdin, stderr: where what it reads comes from, and its complaints go to.
+        stdin: of the process.
+        stderr: of the process.
 
     Raises:
         InstallError: there is no git.
@@ -154,13 +155,13 @@ def start(
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                with contextlib.suppress(OSError):  # what it was still to be told
+                with contextlib.suppress(OSError):  # unwritten input
                     pipe.close()
         _running.discard(process)
 
 
 def _bound_memory(process: Running) -> None:
-    """Where the system can do that to a process that runs."""
+    """Limit the memory of a running process, on Linux."""
     if sys.platform == "linux":
         import resource
 
@@ -178,8 +179,11 @@ def _environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _program(folder: Path, environment: Mapping[str, str]) -> str | None:
-    """Where git is. Never below ``folder``, and never wherever a process happens to stand: Windows
-    looks there first, and a ``PATH`` with "." does everywhere."""
+    """Return the path of git, or None.
+
+    Never below ``folder``, nor in the current directory: Windows looks there first, and so does a
+    ``PATH`` with ".".
+    """
     name = "git.exe" if sys.platform == "win32" else "git"
     inside = Path(os.path.abspath(folder))  # noqa: PTH100 - resolving would ask a network drive
     for entry in environment.get("PATH", os.defpath).split(os.pathsep):

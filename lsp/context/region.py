@@ -1,8 +1,8 @@
-"""The lines that a predicted edit may replace: whole pieces of syntax around the cursor.
+"""Region of lines that a predicted edit may replace: whole pieces of syntax around the cursor.
 
 A region is chosen anew only when the cursor comes near its edge; until then it moves and grows with
 the document, so that typing changes nothing before it in the prompt and the prefix cache holds.
-Pure functions of texts and trees. Lengths are estimates. Knows nothing of files or of pieces.
+Pure functions of texts and trees. Lengths are estimates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tree_sitter import Node
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """The lines in which two states of a text differ."""
+    """Lines in which two states of a text differ."""
 
     first: int  # 0-based line in which the difference begins
     last: int  # in which it ends, in the earlier text
@@ -28,7 +28,7 @@ class TextChange:
 
 @dataclass(frozen=True)
 class Page:
-    """``text`` with its cursor."""
+    """Text with its cursor."""
 
     text: str
     cursor: int  # index into text
@@ -48,7 +48,7 @@ class Page:
         return self.cursor - (self.text.rfind("\n", 0, self.cursor) + 1)
 
     def followed(self, text: str, cursor: int) -> tuple[Page, TextChange | None]:
-        """The next state of the text, and what changed; None: nothing but the cursor."""
+        """Return the next state of the text, and the change; None if only the cursor moved."""
         if text is self.text or text == self.text:
             return Page(self.text, cursor, self.line_at(cursor), self.total), None
         head, tail = common_ends(self.text, text)
@@ -61,11 +61,11 @@ class Page:
         )
 
     def line_at(self, at: int) -> int:
-        """The 0-based line of an index into the text; cheap near the cursor."""
+        """Return the 0-based line of an index into the text; cheap near the cursor."""
         return self.line + _lines_between(self.text, self.cursor, at)
 
     def part(self, first: int, last: int) -> list[str]:
-        """The lines [first, last); cheap near the cursor."""
+        """Return the lines [first, last); cheap near the cursor."""
         if "lines" in self.__dict__:
             return self.lines[first:last]
         start = end = self._start_of(first)
@@ -76,7 +76,7 @@ class Page:
         return self.text[start : end - 1].split("\n") if last > first else []
 
     def _start_of(self, line: int) -> int:
-        """Index of the first character of a line."""
+        """Return the index of the first character of a line."""
         at = self.text.rfind("\n", 0, self.cursor) + 1
         for _ in range(self.line - line):
             at = self.text.rfind("\n", 0, at - 1) + 1
@@ -86,7 +86,7 @@ class Page:
 
 
 def _lines_between(text: str, one: int, other: int) -> int:
-    """Line ends from ``one`` to ``other``, negative backwards."""
+    """Return the number of line ends from ``one`` to ``other``, negative backwards."""
     return text.count("\n", one, other) if other >= one else -text.count("\n", other, one)
 
 
@@ -101,7 +101,7 @@ Lines = tuple[int, int]  # 0-based, [first, last)
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where an edit may be, and why there."""
+    """Lines that an edit may replace, with the reason."""
 
     first: int  # 0-based line
     last: int  # behind the last line
@@ -118,19 +118,19 @@ class Region:
 
 
 def cost(line: str) -> float:
-    """Tokens of a line of a region."""
+    """Return the tokens of a line of a region, with its number."""
     return tokens_of(line) + _NUMBER
 
 
 def tokens_of(line: str) -> float:
-    """Tokens of a line with its newline. Outside ASCII a token is about three bytes."""
+    """Return the tokens of a line with its newline; three bytes each outside ASCII."""
     return estimate(line) if line.isascii() else 1.5 + len(line.strip().encode()) / 3.0
 
 
 def choose(
     lines: Sequence[str], line: int, syntax: Syntax | None, tokens: float = TOKENS
 ) -> Region:
-    """The region around ``line`` of about ``tokens`` tokens; ``line`` alone where it is longer.
+    """Return the region around ``line`` of about ``tokens`` tokens, or a longer ``line`` alone.
 
     The innermost pieces of syntax that fit are taken whole, then their neighbours, then lines.
     """
@@ -149,7 +149,7 @@ def choose(
 def keep(
     region: Region, page: Page, fresh: Callable[[], Region], tokens: float, spent: float
 ) -> Region:
-    """``region``, already moved along with the document, or a fresh one where it no longer serves.
+    """Return ``region``, moved along with the document already, or a fresh one near its edge.
 
     Args:
         fresh: makes the region that would be chosen now; called only if that matters.
@@ -172,7 +172,7 @@ def keep(
 
 
 def follow(region: Region, change: TextChange | None) -> Region | None:
-    """Where ``region`` lies after a change; None where its edge was changed."""
+    """Return ``region`` after a change; None if its edge was changed."""
     if change is None or change.first >= region.last:
         return region
     if change.last < region.first:
@@ -185,12 +185,12 @@ def follow(region: Region, change: TextChange | None) -> Region | None:
 
 
 def cost_of(region: Region, page: Page) -> float:
-    """Tokens of a region with the numbers of its lines."""
+    """Return the tokens of a region with the numbers of its lines."""
     return sum(map(cost, page.part(*region.lines)))
 
 
 class _Grown:
-    """A span of lines that grows within a budget. Spans are [first, last)."""
+    """Span of lines [first, last) that grows within a budget."""
 
     def __init__(self, lines: Sequence[str], line: int, room: float) -> None:
         self._lines = lines
@@ -230,7 +230,7 @@ class _Grown:
 
 
 def _around(syntax: Syntax, lines: Sequence[str], line: int) -> list[Node]:
-    """The nodes that hold what is written on ``line``, innermost first, the whole text last."""
+    """Return the nodes around the text of ``line``, innermost first, the whole text last."""
     text = lines[line]
     starts = sum(map(len, lines[:line])) + line
     low = starts + len(text) - len(text.lstrip())
@@ -246,7 +246,7 @@ def _around(syntax: Syntax, lines: Sequence[str], line: int) -> list[Node]:
 
 
 def _parts(node: Node) -> list[Node]:
-    """What a node is made of, from top to bottom: of a class its members, not name and body."""
+    """Return the parts of a node, top to bottom: of a class its members, not name and body."""
     while node.named_child_count == 1 and (only := node.named_child(0)) is not None:
         node = only
     return (node.child_by_field_name("body") or node).named_children

@@ -1,7 +1,7 @@
-"""Which candidates go into the context, and in which order.
+"""Selection and order of the excerpts in the context.
 
-The order is what the prefix cache lives on: what is in use stays where it is, and what is new comes
-behind it. Pure. Knows nothing of where candidates come from.
+Excerpts in use keep their order, and new ones follow behind them, so that the prefix cache keeps
+its value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STAYS = 1.3  # what an excerpt in use counts more than one that is not
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A candidate that did not make it, and why."""
+    """Candidate that was not chosen, with the reason."""
 
     piece: Piece
     reason: str
@@ -28,7 +28,7 @@ class LeftOut:
 def add_to(
     used: Sequence[Piece], candidates: Sequence[Piece], room: int, most: int
 ) -> tuple[tuple[Piece, ...], tuple[LeftOut, ...]]:
-    """Pieces in use stay where they are; new ones come behind them as far as there is room."""
+    """Return the excerpts in use with new ones behind them, as far as there is room."""
     left = room - sum(piece.tokens for piece in used)
     fresh = [piece for piece in _ranked(candidates) if not _covered(piece, used)]
     chosen, left_out = _fill(fresh, left, room, most - len(used))
@@ -38,7 +38,7 @@ def add_to(
 def select(
     used: Sequence[Piece], candidates: Sequence[Piece], room: int, most: int
 ) -> tuple[tuple[Piece, ...], tuple[LeftOut, ...]]:
-    """The best pieces: those in use in the order they were in, then new ones, the best last."""
+    """Return the best excerpts: those in use in their order, then new ones, the best last."""
     by_place = {_key(piece): piece for piece in used}
     ranked = _ranked(
         replace(by_place[_key(p)], score=_STAYS * p.score) if _key(p) in by_place else p
@@ -54,7 +54,7 @@ def select(
 def _fill(
     ranked: Sequence[Piece], left: float, room: int, most: int
 ) -> tuple[list[Piece], tuple[LeftOut, ...]]:
-    """The first of ``ranked`` that fit into ``left`` tokens, cut where one would take too much."""
+    """Return the first of ``ranked`` that fit into ``left`` tokens; long ones are cut."""
     chosen: list[Piece] = []
     left_out: list[LeftOut] = []
     for piece in ranked:
@@ -76,12 +76,12 @@ def _ranked(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _key(piece: Piece) -> tuple[str, str, str, int]:
-    """What makes two excerpts the same one."""
+    """Return the identity of an excerpt."""
     return piece.kind, piece.path, piece.name, piece.first
 
 
 def _covered(piece: Piece, others: Iterable[Piece]) -> bool:
-    """Is most of it shown already?"""
+    """Return whether most of an excerpt is in others already."""
     return any(
         other.path == piece.path
         and (other.kind == "diagnostic") == (piece.kind == "diagnostic")

@@ -1,1 +1,1 @@
-"""What is written down while the user wants it."""
+"""Recordings of editing, which the user turns on."""

@@ -1,8 +1,7 @@
-"""Changes as a language client sends them, as a recording wants them: by offsets into the text.
+"""Changes of documents by offsets into the text, as recordings have them.
 
 Offsets count UTF-16 code units from the beginning of the text, line ends included. Counting from
-there at each keystroke would cost the length of the file, so each document remembers where it
-counted last. Knows nothing of recordings.
+there at each keystroke would cost the length of the file, so the place of the last count is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .format import Replacement
 
 
 class Offsets:
-    """Offsets into one document, which tells of each change before it makes it."""
+    """Offsets into one document, which must report each change before it is made."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -25,8 +24,7 @@ class Offsets:
         self._offset = 0  # of that line's beginning
 
     def at(self, position: Position) -> int:
-        """The offset of a place; one behind the end of its line or of the text is taken for that
-        end, as when a change is made there."""
+        """Return the offset of a place, clamped to the end of its line and of the text."""
         document = self._document
         if position.line >= document.line_count:
             last = document.line_count - 1
@@ -35,7 +33,7 @@ class Offsets:
         return self._begin(position.line) + min(position.character, units(line))
 
     def of(self, change: ContentChange) -> Replacement:
-        """What a change, not made yet, replaces."""
+        """Return a change that is not made yet, by offsets."""
         if change.range is None:
             return self._of_whole(change.text)
         start, end = self.at(change.range.start), self.at(change.range.end)
@@ -44,7 +42,7 @@ class Offsets:
         return start, end, change.text
 
     def _begin(self, line: int) -> int:
-        """Where a line begins. Lines above the one counted to last must not have changed."""
+        """Return where a line begins; lines above the last one counted must be unchanged."""
         lengths = self._document.units_of
         while self._line < line:
             self._offset += lengths(self._line)
@@ -55,7 +53,7 @@ class Offsets:
         return self._offset
 
     def _of_whole(self, text: str) -> Replacement:
-        """A whole text that takes the place of another: what differs in it."""
+        """Return the difference between the present text and a whole new one."""
         self._line = self._offset = 0
         old = self._document.source
         head, tail = common_ends(old, text)
@@ -64,9 +62,11 @@ class Offsets:
 
 
 def together(edits: Sequence[Replacement]) -> list[list[Replacement]]:
-    """Edits made one after the other, each in what the one before it left, as groups of edits made
-    at once: offsets of a group all count in the text before it. Mostly that is one group; what
-    touches an earlier edit begins another."""
+    """Return successive edits as groups of edits that apply together.
+
+    Offsets of a group count in the text before it. An edit that touches an earlier one of its
+    group begins another.
+    """
     groups: list[list[Replacement]] = []
     for edit in edits:
         if not groups or not _joined(groups[-1], edit):

@@ -1,7 +1,7 @@
 """Sources of changes, as a recording names them, and whether git has just replaced files.
 
-:class:`~redraft.lsp.history.History` tells typing from undoing, accepting and bulk changes;
-:func:`source_of` names them, and tells apart a paste, a formatter and other changes.
+:class:`~redraft.lsp.history.History` separates typing, undoing, accepting and bulk changes;
+:func:`source_of` names them, and separates a paste, a formatter and other changes.
 
 A checkout, a merge, a rebase, a reset and a stash are in the log of ``HEAD``. So are a commit and a
 branch that begins where the last one stands, which leave the files alone. Not seen: ``stash pop``
@@ -34,11 +34,13 @@ def source_of(
     focused: bool = True,
     checked_out: Callable[[], bool] = lambda: False,
 ) -> ChangeSource:
-    """The source of a change, made by ``splices``, that the history took for ``happening``.
+    """Return the source of a change that the history classified as ``happening``.
 
     Args:
-        focused: whether the user was in the editor at all.
-        checked_out: whether git has just put other files in place; asked only where that may be.
+        happening: class of the change.
+        splices: lines that it changed.
+        focused: the editor has the focus.
+        checked_out: returns whether git has just replaced files; called only if that matters.
     """
     if happening == "accepted":
         return "suggestion"
@@ -56,7 +58,7 @@ def source_of(
 
 
 def _only_blanks_differ(splices: Sequence[Splice]) -> bool:
-    """Was more than one line laid out anew, and nothing else done?"""
+    """Return whether only the blanks of two lines or more differ."""
     if sum(max(len(splice.removed), len(splice.added)) for splice in splices) < 2:
         return False
     return all(
@@ -70,15 +72,14 @@ def _visible(lines: Sequence[str]) -> str:
 
 
 def _is_one_insertion(splices: Sequence[Splice]) -> bool:
-    """A bulk change by itself, at one place, for which nothing had to go? Many small ones in a row
-    are an agent that writes."""
+    """Return whether a bulk change is one insertion; many small ones in a row are an agent."""
     extent = splices[0].extent
     large = extent.characters >= BULK_CHARACTERS or extent.lines >= BULK_LINES
     return len(splices) == 1 and large and _inserted(splices[0])[0] == ""
 
 
 def _put_in(splices: Sequence[Splice]) -> int:
-    """Visible characters of the longest insertion."""
+    """Return the number of visible characters of the longest insertion."""
     return max(len("".join(_inserted(splice)[1].split())) for splice in splices)
 
 
@@ -98,20 +99,21 @@ _LONGEST = 4_096  # characters of such a file, bytes of the log's last line
 
 
 def has_moved(file: Path, now_s: float) -> bool:
-    """Does the log of ``HEAD`` of the repository that a file lies in tell of other files just now?
+    """Return whether git has just replaced files, by the log of ``HEAD`` of a file's repository.
 
     Args:
+        file: path in the working tree.
         now_s: seconds since 1970.
     """
     try:
         folder = _git_folder(file)
         if folder is None:
             return False
-        told = _stamp(folder / "logs" / "HEAD")  # a repository may be set up to keep none
-        moved_s = told if told is not None else _stamp(folder / "HEAD")
+        logged_s = _stamp(folder / "logs" / "HEAD")  # a repository may be set up to keep none
+        moved_s = logged_s if logged_s is not None else _stamp(folder / "HEAD")
         if moved_s is None or abs(now_s - moved_s) > RECENT_S:
             return False
-        if told is None:
+        if logged_s is None:
             return True
         last = read_file(folder, "logs/HEAD", _LONGEST, end=True)
     except (OSError, ValueError, Unreadable):  # ValueError: a pointer that is no path
@@ -120,7 +122,7 @@ def has_moved(file: Path, now_s: float) -> bool:
 
 
 def _stamp(file: Path) -> float | None:
-    """When a regular file was last changed, in seconds; None where there is none."""
+    """Return when a regular file was last changed, in seconds; None if there is none."""
     try:
         status = os.lstat(file)
     except FileNotFoundError:
@@ -138,7 +140,7 @@ def _git_folder(file: Path) -> Path | None:
             return parent / ".git"
         if stat.S_ISREG(mode):
             return _pointed_at(parent)
-        return None  # such as a link: whoever made it may have put it anywhere
+        return None  # such as a link, which may lead anywhere
     return None
 
 
@@ -155,9 +157,12 @@ def _pointed_at(parent: Path) -> Path | None:
 
 
 def _puts_files(line: bytes) -> bool:
-    """Does a line of the log, such as "OLD NEW WHO WHEN\\tcheckout: moving from main to other",
-    tell of files that changed? A stash is a reset to the same commit."""
-    told, _, reason = line.partition(b"\t")
-    old, _, rest = told.partition(b" ")
+    """Return whether a line of the log is from a command that replaces files.
+
+    Such a line is "OLD NEW WHO WHEN\\tcheckout: moving from main to other". A stash is a reset to
+    the same commit.
+    """
+    head, _, reason = line.partition(b"\t")
+    old, _, rest = head.partition(b" ")
     stays = old == rest.partition(b" ")[0]
     return not (reason.startswith(b"commit") or (reason.startswith(b"checkout") and stays))
