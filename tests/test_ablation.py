@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from redraft.evals.benchmarks.ablation import ALL, ARMS, ablate, arms, file_of
-from redraft.evals.benchmarks.commit_moments import CommitMoment, steps_in
-from redraft.evals.benchmarks.judged_model import PLANS
-from redraft.evals.benchmarks.next_edit import EditAsking
-from redraft.evals.benchmarks.server_context import KINDS, RELATED, ContextKind, gather
-from redraft.evals.figures.runs import RunFile, open_run
-from redraft.evals.figures.samples import CommitChange
+from redraft.evals.ablation import ALL, ARMS, ablate, arms, file_of
+from redraft.evals.example import Example
+from redraft.evals.gather import KINDS, RELATED, ContextKind, GatheredRequest, gather
 from redraft.evals.latency.workspace_cost import unpack
+from redraft.evals.predictors import ready_with
+from redraft.evals.run import Run, RunSpec, open_run
+from redraft.evals.sources.commits import CommitChange
+from redraft.evals.sources.next_edits import steps_in
 from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
 from redraft.model.records import Candidate, Confidence, Prediction
@@ -32,14 +32,18 @@ CHANGES = [
 ]
 
 
-def step() -> CommitMoment:
-    found = [each for each in steps_in(CHANGES) if each.path == "lib/rows.py" and each.edits]
-    return next(each for each in found if each.kind != "nothing left")
+def step() -> Example:
+    found = [each for each in steps_in(CHANGES) if each.moment.path == "lib/rows.py"]
+    return next(each for each in found if each.moment.edits and each.truth.texts)
 
 
-def prompt(without: frozenset[ContextKind] = frozenset()) -> str:
+def gathered(*without: ContextKind) -> GatheredRequest:
+    return gather(step(), RunSpec("edits", context_tokens=BUDGET, without=without))
+
+
+def prompt(*without: ContextKind) -> str:
     """What the model reads."""
-    request, tokenizer = gather(step(), BUDGET, without).request, fake_tokenizer()
+    request, tokenizer = gathered(*without).request, fake_tokenizer()
     return tokenizer.decode(
         rendered(request, tokenizer, small_config(verifier="ar"), BUDGET).tokens
     )
@@ -50,29 +54,29 @@ def test_with_all_the_prompt_holds_edits_definitions_and_far_lines() -> None:
     assert "-row_50 = compute(50)" in text
     assert "\n    scaled = value * unit" in text, "the commit's other file is read"
     assert "row_1 = " in text and "row_118 = " in text
-    parts = gather(step(), BUDGET).parts
+    parts = dict(gathered().parts)
     assert parts["edit"] >= 1 and parts["definition"] + parts["viewed"] >= 1
 
 
 def test_without_history_no_edit_is_shown_and_without_related_no_other_file() -> None:
-    assert "-row_50 = compute(50)" not in prompt(frozenset({"history"}))
-    text = prompt(frozenset(RELATED))
+    assert "-row_50 = compute(50)" not in prompt("history")
+    text = prompt(*RELATED)
     assert "\n    scaled = value" not in text and "-row_50 = compute(50)" in text
 
 
 @pytest.mark.parametrize("kind", ["definitions", "viewed", "imports"])
 def test_a_kind_of_excerpt_left_out_is_not_counted(kind: ContextKind) -> None:
     named = {"definitions": "definition", "viewed": "viewed", "imports": "import"}[kind]
-    assert gather(step(), BUDGET, frozenset({kind})).parts[named] == 0
+    assert dict(gathered(kind).parts)[named] == 0
 
 
 def test_without_far_only_the_region_is_shown_and_answers_find_their_place() -> None:
-    asked = gather(step(), BUDGET, frozenset({"far"}))
-    text = prompt(frozenset({"far"}))
+    asked = gathered("far")
+    text = prompt("far")
     assert "row_1 = " not in text and "row_118 = " not in text
-    request, whole = asked.request, step().text
+    request, whole = asked.request, step().moment.text
     assert whole[asked.offset :].startswith(request.text)
-    assert whole[asked.offset + request.cursor :] == whole[step().cursor :]
+    assert whole[asked.offset + request.cursor :] == step().moment.suffix
     sure = Confidence(0.9, 0.9, 0.9)
     said = Prediction("x", "m", (Candidate(3, 8, "new", sure, 3, 1, "end"),))
     (moved,) = asked.answered(said).candidates
@@ -82,17 +86,17 @@ def test_without_far_only_the_region_is_shown_and_answers_find_their_place() -> 
 def test_an_ablation_asks_each_step_in_each_way_and_resumes(tmp_path: Path) -> None:
     backend = FakeBackend(Noise(), small_config())
     model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 30), 1_024)
-    asking, out = EditAsking(PLANS["medium"], 600, 4, 0), tmp_path / "a.jsonl"
+    ready, out = ready_with(model), tmp_path / "a.jsonl"
 
-    def open_file(name: str, without: frozenset[ContextKind]) -> RunFile:
-        settings = {"benchmark": "edits", "sample": "s", "without": sorted(without)}
-        return open_run(file_of(out, name), settings, {}, resume=True)
+    def open_file(name: str, without: tuple[ContextKind, ...]) -> Run:
+        spec = RunSpec("edits", context_tokens=600, max_tokens=4, without=without)
+        return open_run(file_of(out, name), spec, {}, resume=True)
 
-    runs = ablate(model, [step()], asking, open_file)
-    assert set(runs) == set(ARMS) and all(len(run.episodes) == 1 for run in runs.values())
+    runs = ablate([step()], ready, open_file)
+    assert set(runs) == set(ARMS) and all(len(run.examples) == 1 for run in runs.values())
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert "a.jsonl" in before and "a-without-history.jsonl" in before
-    ablate(model, [step()], asking, open_file)
+    ablate([step()], ready, open_file)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     rows = {arm.name: arm for arm in arms(runs, seed=0)}
     assert rows["history"].parts["edit"] == 0 < rows[ALL].parts["edit"]

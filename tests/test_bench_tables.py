@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
-from redraft.evals.figures.intervals import Spread
+from redraft.evals.figures import Spread
 from redraft.evals.latency import latency
 from redraft.evals.latency.bench_editing import STAGES as EDITING_STAGES
 from redraft.evals.latency.bench_editing import WAYS, Editing
@@ -28,6 +28,7 @@ from redraft.evals.latency.latency import (
     measure,
     type_into,
 )
+from redraft.evals.machine import commit_of
 from redraft.model.predict import Model
 from redraft.model.records import DraftCount
 from redraft.model.runtime.backend import IntArray, Scores
@@ -215,7 +216,7 @@ def test_a_spread_has_median_and_percentile(values: list[float], p50: float, p95
 
 
 @pytest.mark.usefixtures("spawn")
-def test_figures_name_commit_and_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_name_commit_and_changes(tmp_path: Path) -> None:
     def git(*arguments: str) -> str:
         who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
         told = subprocess.check_output(["git", *who, *arguments], cwd=tmp_path, text=True)
@@ -223,8 +224,10 @@ def test_figures_name_commit_and_changes(tmp_path: Path, monkeypatch: pytest.Mon
 
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
-    monkeypatch.setattr(latency, "__file__", str(tmp_path / "evals" / "latency" / "latency.py"))
-    assert latency._commit() == ""  # it runs from no checkout
+    assert commit_of(tmp_path) == ""  # it runs from no checkout
+    gate = tmp_path / "model" / "gate" / "gate.json"
+    gate.parent.mkdir(parents=True)
+    gate.write_bytes(b"{}\r\n")
     code = tmp_path / "evals" / "latency" / "latency.py"
     code.parent.mkdir(parents=True)
     code.write_text("x = 1\n")
@@ -232,10 +235,14 @@ def test_figures_name_commit_and_changes(tmp_path: Path, monkeypatch: pytest.Mon
     git("add", ".")
     git("commit", "-qm", "one")
     commit = git("rev-parse", "--short", "HEAD")
-    assert latency._commit() == commit
+    assert commit_of(tmp_path) == commit
     (tmp_path / "notes.txt").write_text("no code\n")
-    assert latency._commit() == commit
+    assert commit_of(tmp_path) == commit
+    gate.write_text("[]\n")
+    assert commit_of(tmp_path) == f"{commit}-changed", "a gate decides answers too"
+    gate.write_bytes(b"{}\r\n")
+    assert commit_of(tmp_path) == commit
     code.write_text("x = 2\n")
-    assert latency._commit() == f"{commit}-changed"
+    assert commit_of(tmp_path) == f"{commit}-changed"
     code.unlink()
-    assert latency._commit() == f"{commit}-changed"
+    assert commit_of(tmp_path) == f"{commit}-changed"

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from redraft.evals.figures.intervals import Spread
+from redraft.evals.figures import Spread
 from redraft.evals.latency.beside import ServerRow, compare, headline, other_lines, typed_lines
 from redraft.model.errors import SettingsError
 from redraft.model.predict import Model

@@ -8,19 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from redraft.evals.benchmarks.baselines import Policy
-from redraft.evals.benchmarks.carry_on import (
-    LANGUAGES,
-    Scenario,
-    ask,
-    judged,
-    read_scenario,
-    scenarios,
-    tables,
-)
-from redraft.evals.benchmarks.judged_model import PLANS
-from redraft.evals.benchmarks.next_edit import EditAsking
-from redraft.evals.figures.runs import RunFile
+from redraft.evals.example import Example, Row
+from redraft.evals.pipeline import evaluate
+from redraft.evals.predictors import baseline
+from redraft.evals.run import Run, RunSpec
+from redraft.evals.scorers.next_edit import decide, score
+from redraft.evals.scorers.next_edit import suite_tables as tables
+from redraft.evals.sources.carry_on import LANGUAGES, read_scenario, records, scenarios
 from redraft.model.edits.hunks import hunks_of
 from redraft.model.errors import SettingsError
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, RecentEdit, Source
@@ -30,7 +24,8 @@ from typer.testing import CliRunner
 
 ALL = scenarios()
 QUIET = {"all done", "edit undone", "unrelated edit", "white space"}
-ASKING = EditAsking(PLANS["medium"], context=1_024, max_tokens=64, seed=0, least=0.88)
+BEFORE = {each.id: data["before"] for each, data in zip(ALL, records(), strict=True)}
+SPEC = RunSpec("carry-on", context_tokens=1_024, max_tokens=64, threshold=0.88)
 
 
 def errors(text: str, language: str) -> int:
@@ -39,7 +34,7 @@ def errors(text: str, language: str) -> int:
     return count_errors(syntax)
 
 
-def by_name(scenario: Scenario) -> str:
+def by_name(scenario: Example) -> str:
     return scenario.id
 
 
@@ -48,36 +43,36 @@ def test_there_is_one_of_each_kind_in_each_language() -> None:
     kinds = Counter(each.kind for each in ALL)
     assert len(kinds) == 20 and set(kinds.values()) == {len(LANGUAGES)}
     assert Counter(each.language for each in ALL) == dict.fromkeys(LANGUAGES, 20)
-    assert len({each.before for each in ALL}) == 120
+    assert len(set(BEFORE.values())) == 120
 
 
 def test_one_in_five_has_nothing_to_come() -> None:
-    assert {each.kind for each in ALL if not each.wanted} == QUIET
-    assert all(bool(each.wanted) != (each.kind in QUIET) for each in ALL)
+    assert {each.kind for each in ALL if not each.truth.texts} == QUIET
+    assert all(bool(each.truth.texts) != (each.kind in QUIET) for each in ALL)
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=by_name)
-def test_a_scenario_is_whole(scenario: Scenario) -> None:
-    assert 12 <= scenario.before.count("\n") + 1 <= 40
-    assert 0 <= scenario.cursor <= len(scenario.text)
-    assert errors(scenario.before, scenario.language) == 0
-    assert all(wanted != scenario.text for wanted in scenario.wanted)
-    for text in scenario.wanted or (scenario.text,):
+def test_a_scenario_is_whole(scenario: Example) -> None:
+    moment, before = scenario.moment, BEFORE[scenario.id]
+    assert 12 <= before.count("\n") + 1 <= 40
+    assert 0 <= moment.cursor <= len(moment.text)
+    assert errors(before, scenario.language) == 0
+    assert all(wanted != moment.text for wanted in scenario.truth.texts)
+    for text in scenario.truth.texts or (moment.text,):
         assert errors(text, scenario.language) == 0
-    last = scenario.wanted[-1] if scenario.wanted else scenario.text
-    assert len(hunks_of(scenario.text.split("\n"), last.split("\n"))) <= 6
+    assert len(hunks_of(moment.text.split("\n"), scenario.truth.final.split("\n"))) <= 6
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=by_name)
-def test_its_history_leads_from_before_to_the_text(scenario: Scenario) -> None:
-    text = scenario.before
-    for edit in scenario.edits:
+def test_its_history_leads_from_before_to_the_text(scenario: Example) -> None:
+    text, moment = BEFORE[scenario.id], scenario.moment
+    for edit in moment.edits:
         text = applied(edit, text)
     if scenario.kind == "half-typed":
-        assert text != scenario.text
-        assert scenario.text[scenario.cursor] == "\n", "the rest of the line is yet to be typed"
+        assert text != moment.text
+        assert moment.text[moment.cursor] == "\n", "the rest of the line is yet to be typed"
     else:
-        assert text == scenario.text and scenario.edits
+        assert text == moment.text and moment.edits
 
 
 def applied(edit: RecentEdit, text: str) -> str:
@@ -100,9 +95,9 @@ DATA = {
 
 def test_each_place_is_right_and_several_in_a_row_in_each_way() -> None:
     scenario = read_scenario(DATA)
-    assert scenario.text == "count = 1\nprint(total)\nsave(total)\n"
-    assert scenario.text[: scenario.cursor] == "count"
-    assert scenario.wanted == (
+    assert scenario.moment.text == "count = 1\nprint(total)\nsave(total)\n"
+    assert scenario.moment.prefix == "count"
+    assert scenario.truth.texts == (
         "count = 1\nprint(count)\nsave(total)\n",
         "count = 1\nprint(total)\nsave(count)\n",
         "count = 1\nprint(total)\nkeep(count)\n",
@@ -113,7 +108,8 @@ def test_each_place_is_right_and_several_in_a_row_in_each_way() -> None:
 
 def test_what_is_still_typed_is_no_recent_edit_and_a_mark_says_where_the_cursor_is() -> None:
     scenario = read_scenario(DATA | {"typing": True, "cursor": "print(‸total)"})
-    assert scenario.edits == () and scenario.text[scenario.cursor :].startswith("total)\nsave")
+    assert scenario.moment.edits == ()
+    assert scenario.moment.suffix.startswith("total)\nsave")
 
 
 def test_a_text_that_is_not_there_once_is_named() -> None:
@@ -123,11 +119,16 @@ def test_a_text_that_is_not_there_once_is_named() -> None:
         read_scenario(DATA | {"next": [["gone", "here"]]})
 
 
-def said(scenario: Scenario, old: str, new: str, source: Source = "model") -> Prediction:
-    at = scenario.text.index(old)
+def said(scenario: Example, old: str, new: str, source: Source = "model") -> Prediction:
+    at = scenario.moment.text.index(old)
     sure = Confidence(0.95, 0.95, 0.95)
     made = Candidate(at, at + len(old), new, sure, 3, 1, "end", source=source)
     return Prediction("1", "m", (made,))
+
+
+def judged(scenario: Example, prediction: Prediction, least: float) -> Row:
+    answered = replace(scenario, prediction=prediction)
+    return replace(answered, score=score(replace(answered, decision=decide(answered, least)))).row()
 
 
 def test_an_answer_is_judged_by_the_nearest_of_what_is_wanted() -> None:
@@ -163,14 +164,14 @@ def test_model_and_rules_are_told_apart() -> None:
     rule = said(scenario, "print(total)", "print(count)", "repeat").candidates
     found = judged(scenario, Prediction("1", "m", (*model, *rule)), 0.9)
     assert found["exact_shown"] is False, "the first one is shown"
-    assert found["alone"]["model"]["exact_shown"] is False
-    assert found["alone"]["rules"]["exact_shown"] is True
+    assert found["model_exact_shown"] is False
+    assert found["rules_exact_shown"] is True
 
 
 def test_the_tables_score_all_and_tell_each_kind_and_language() -> None:
-    run = RunFile({})
-    few = [read_scenario(DATA), replace(read_scenario(DATA | {"next": []}), id="quiet", kind="q")]
-    episodes = run.fill(few, lambda one: ask(Policy("none"), one, ASKING))
+    quiet = read_scenario(DATA | {"next": []})
+    few = [read_scenario(DATA), replace(quiet, id="quiet", tags=quiet.tags | {"kind": "q"})]
+    episodes = evaluate(few, Run(SPEC), baseline("none"))
     assert [each["shown"] for each in episodes] == [False, None]
     right = judged(few[0], said(few[0], "print(total)", "print(count)"), 0.9)
     whole, halves, languages, kinds = tables([right | {"total_ms": 5.0}, episodes[1]], seed=0)
@@ -188,12 +189,12 @@ def test_rules_alone_repeat_a_recent_edit_as_sure_as_their_odds() -> None:
     edit = RecentEdit("a.py", 0, diff)
     text = "    old = open(a, mode)\n    b = 1\n    old = open(a)"
     asked = EditRequest("next_edit", "a.py", text, 5, edits=(edit,))
-    first = Policy("rules").ask(asked).candidates[0]
+    first = baseline("rules").ask(asked).candidates[0]
     assert text[: first.start] + first.text + text[first.end :] == (
         "    old = open(a, mode)\n    b = 1\n    old = open(a, mode)"
     )
     assert first.source == "repeat" and 0 < (first.confidence.repeat or 0) < 1
-    assert not Policy("rules").ask(replace(asked, edits=())).candidates
+    assert not baseline("rules").ask(replace(asked, edits=())).candidates
 
 
 @pytest.mark.usefixtures("spawn")

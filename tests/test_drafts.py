@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from redraft.evals.figures.drafts import columns, fields_of, together, told
+from redraft.evals.scorers.costs import draft_columns, draft_fields, together
 from redraft.model.decode.completion import AUTOREGRESSIVE, Brief, Plan
 from redraft.model.decode.drafts import MEMORY, Copy, DraftTally, Odds, continuation
 from redraft.model.decode.endings import AnswerLimits
@@ -352,13 +352,11 @@ def test_drafts_are_counted_by_source_and_place() -> None:
     )
 
 
-def test_counts_of_several_predictions_are_added_and_told() -> None:
+def test_counts_of_several_predictions_are_added() -> None:
     one = Stats(drafts=(DraftCount("copy", (4, 2), (4, 1), (2, 1)),))
     other = Stats(drafts=(DraftCount("copy", (1,), (1,), (1,)),))
     counts = together([one, other])
     assert counts == (DraftCount("copy", (5, 2), (5, 1), (3, 1)),)
-    assert told(counts) == "copy 4 of 7: 0.60 1.00"
-    assert told(()) == ""
 
 
 def test_an_eval_tells_passes_saved_and_how_often_drafts_were_right() -> None:
@@ -366,10 +364,10 @@ def test_an_eval_tells_passes_saved_and_how_often_drafts_were_right() -> None:
         canvas_tokens=12, denoise_steps=9, drafts=(DraftCount("copy", (4, 2), (4, 2), (2, 1)),)
     )
     episodes = [
-        {"id": "a", "group": "a", "tokens": 12, **fields_of(stats)},
-        {"id": "b", "group": "b", "tokens": 12, **fields_of(Stats(canvas_tokens=12))},
+        {"id": "a", "group": "a", "tokens": 12, **draft_fields(stats)},
+        {"id": "b", "group": "b", "tokens": 12, **draft_fields(Stats(canvas_tokens=12))},
     ]
-    found = {each.name: each.figure(episodes).value for each in columns(episodes)}
+    found = {each.name: each.figure(episodes).value for each in draft_columns(episodes)}
     assert found == {
         "passes saved": 15 / 24,
         "copy drafts right": 0.5,

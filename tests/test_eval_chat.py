@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from redraft.evals.benchmarks.conversations import ChatTask, is_done, tasks
 from redraft.evals.sandbox.sandbox import run_program
+from redraft.evals.scorers.chat import ChatTask, is_done, tasks
 
-BY_QUESTION = {task.question: task for task in tasks()}
+BY_QUESTION = {task["question"]: task for task in tasks().values()}
 
 
 def task_of(beginning: str) -> ChatTask:
@@ -16,11 +16,11 @@ def task_of(beginning: str) -> ChatTask:
 
 @pytest.mark.usefixtures("spawn")
 def test_there_are_fifty_and_each_wants_something() -> None:
-    found = tasks()
+    found = tasks().values()
     assert len(found) == len(BY_QUESTION) == 50
     for task in found:
-        assert task.all or task.any or task.pattern or task.holds, task.question
-        assert not is_done(task, "", run_program), task.question
+        assert task.keys() & {"all", "any", "pattern", "holds"}, task["question"]
+        assert not is_done(task, "", run_program), task["question"]
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from redraft.evals.benchmarks.infill import InfillAsking, episode, request_for
-from redraft.evals.benchmarks.infill_gaps import Problem
-from redraft.evals.benchmarks.judged_model import PLANS, check_plan, find_model, plan_named
-from redraft.evals.sandbox.sandbox import protection, run_program
+from redraft.evals.example import Example, Row, gap
+from redraft.evals.gather import gather
+from redraft.evals.models import PLANS, check_plan, find_model, plan_named
+from redraft.evals.run import RunSpec, open_run, read_run
+from redraft.evals.sandbox.sandbox import protection
+from redraft.evals.scorers.infill import decide, score
 from redraft.model.errors import RedraftError, SettingsError, WeightsError
+from redraft.model.records import EditRequest
 from redraft.model.weights import registry
 from redraft.model.weights.fetch import Progress
 from redraft.server.commands import eval_options as opt
@@ -64,16 +67,20 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def rows_of(path: Path) -> list[Row]:
+    return read_run(path).rows()
+
+
 @pytest.mark.usefixtures("spawn")
 def test_human_eval_from_file_to_figures(tiny: Path, human_eval: Path, tmp_path: Path) -> None:
     run, summary = tmp_path / "run.jsonl", tmp_path / "summary.json"
     options = ("infill", "--human-eval", human_eval, "--weights", tiny, "--threads", 1)
     options = (*options, "--max-tokens", 12, "--out", run, "--json", summary)
     first = redraft(*options, "--limit", 2)
-    header, *episodes = lines_of(run)
-    assert header["run"]["benchmark"] == "infill" and header["run"]["variant"] == "fp32"
-    assert len(episodes) == 2
-    for each in episodes:
+    header, *examples = lines_of(run)
+    assert header["run"]["task"] == "infill" and header["run"]["variant"] == "fp32"
+    assert len(examples) == 2
+    for each in rows_of(run):
         assert each["outcome"] in ("passed", "failed", "timeout", "died")
         assert each["steps"] >= 1 and each["tokens"] >= 1
     assert "pass@1" in first and "n = 2" in first and protection() in " ".join(first.split())
@@ -82,7 +89,7 @@ def test_human_eval_from_file_to_figures(tiny: Path, human_eval: Path, tmp_path:
     assert figure["n"] == 2 and figure["low"] <= figure["value"] <= figure["high"]
 
     redraft(*options, "--resume")
-    assert lines_of(run)[:3] == [header, *episodes], "what was there is neither redone nor lost"
+    assert lines_of(run)[:3] == [header, *examples], "what was there is neither redone nor lost"
     assert len(lines_of(run)) == 4
     with pytest.raises(SettingsError, match="is there already"):
         redraft(*options)
@@ -105,6 +112,36 @@ def test_commits_are_measured_and_compared(tiny: Path, commits: Path, tmp_path: 
 
 
 @pytest.mark.usefixtures("spawn")
+def test_a_run_is_scored_again_and_checked_without_a_model(commits: Path, tmp_path: Path) -> None:
+    run, strict = tmp_path / "run.jsonl", tmp_path / "strict.jsonl"
+    redraft("edits", "--commits", commits, "--baseline", "copy-last-edit", "--out", run)
+    before = read_run(run)
+    told = redraft("score", run, "--out", tmp_path / "same.jsonl")
+    assert "next edit" in told
+    assert read_run(tmp_path / "same.jsonl").examples == before.examples
+    redraft("score", run, "--least", "1", "--out", strict)
+    assert any(each["shown"] for each in before.rows())
+    assert not any(each["shown"] for each in rows_of(strict))
+    assert "B - A" in redraft("compare", run, run, "--check")
+    name = next(iter(before.examples))
+    assert json.loads(redraft("show", run, name))["id"] == name
+    with pytest.raises(SettingsError, match="has no example 'x'"):
+        redraft("show", run, "x")
+
+
+def test_a_check_fails_where_a_run_is_worse(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for path, exact in zip(paths, (True, False), strict=True):
+        with open_run(path, RunSpec("edits"), {}, resume=False) as run:
+            for number in range(40):
+                name = str(number)
+                run.add(Example(name, name, score={"exact": exact and number % 8 > 0}))
+    command = ["eval", "compare", *map(str, paths), "--check"]
+    assert CliRunner().invoke(app, command).exit_code == 1
+    assert CliRunner().invoke(app, command[:-1]).exit_code == 0
+
+
+@pytest.mark.usefixtures("spawn")
 def test_gaps_of_held_out_files(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "a.py").write_text("\n".join(NEW))
@@ -123,12 +160,13 @@ def test_baselines_are_judged(tiny: Path, human_eval: Path, commits: Path, tmp_p
             "--out", runs[0])  # fmt: skip
     redraft("edits", "--commits", commits, "--baseline", "copy-last-edit", "--out", runs[1])
     redraft("edits", "--commits", commits, "--baseline", "none", "--out", runs[2])
-    filled, copied, quiet = (lines_of(run) for run in runs)
-    assert [each["passed"] for each in filled[1:]] == [False] * 3
-    assert filled[0]["run"]["model"] == "none" and "model_sha256" not in filled[0]["run"]
-    assert not any(each["shown"] for each in quiet[1:])
-    assert any(each["shown"] for each in copied[1:]), "every hunk renames the same"
-    assert "parts" in copied[1]
+    filled, copied, quiet = (rows_of(run) for run in runs)
+    assert [each["passed"] for each in filled] == [False] * 3
+    spec = read_run(runs[0]).spec
+    assert spec.model == "none" and not spec.model_sha256
+    assert not any(each["shown"] for each in quiet)
+    assert any(each["shown"] for each in copied), "every hunk renames the same"
+    assert "parts" in copied[0]
     assert "copy-last-edit" in redraft("compare", runs[2], runs[1])
     for arguments, says in (
         (("infill", "--human-eval", human_eval, "--weights", tiny), "choose none"),
@@ -162,15 +200,30 @@ def test_what_cannot_be_done_is_said(options: tuple[str, ...], says: str) -> Non
         redraft(*options)
 
 
-GAP = Problem(
-    "i", "g", "solution.py", "python", "line", "def f(x):\n", "    return y\n", "    y = x\n",
-    "\nassert f(3) == 3\n",
-)  # fmt: skip
+TEST = "\nassert f(3) == 3\n"
+PARTS = ("def f(x):\n", "    y = x\n", "    return y\n")
+
+
+def a_gap(parts: tuple[str, str, str] = PARTS, test: str = "", language: str = "python") -> Example:
+    return gap("i", "g", {"kind": "line", "language": language}, "solution.py", parts, test)
+
+
+GAP = a_gap(test=TEST)
+
+
+def asked() -> EditRequest:
+    return gather(GAP, RunSpec("infill", max_tokens=64)).request
+
+
+def scored(example: Example, text: str) -> Row:
+    """Return the score of ``text`` in a gap."""
+    answered = replace(example, prediction=offering(asked(), text))
+    return score(replace(answered, decision=decide(answered)))
 
 
 def test_the_model_is_asked_for_prefix_and_suffix_alone() -> None:
-    request = request_for(GAP, InfillAsking(PLANS["medium"], 64, 0))
-    assert (request.text, request.cursor) == (GAP.prefix + GAP.suffix, len(GAP.prefix))
+    request = asked()
+    assert (request.text, request.cursor) == (PARTS[0] + PARTS[2], len(PARTS[0]))
     assert (request.task, request.edits, request.related) == ("infill", (), ())
     assert request.max_lines is None and GAP.middle not in request.text
 
@@ -187,28 +240,25 @@ def test_the_model_is_asked_for_prefix_and_suffix_alone() -> None:
 )
 @pytest.mark.usefixtures("spawn")
 def test_an_answer_is_scored(completion: str, passed: bool, exact: bool, first_line: bool) -> None:
-    request = request_for(GAP, InfillAsking(PLANS["medium"], 64, 0))
-    found = episode(GAP, offering(request, completion), 5, run_program)
+    found = scored(GAP, completion)
     assert (found["passed"], found["exact"], found["first_line"]) == (passed, exact, first_line)
     assert found["completion"] == completion
 
 
 @pytest.mark.usefixtures("spawn")
 def test_an_answer_that_breaks_the_syntax_is_told_from_one_that_does_not() -> None:
-    request = request_for(GAP, InfillAsking(PLANS["medium"], 64, 0))
     parsed = {
-        text: episode(GAP, offering(request, text), 5, run_program)["parse_ok"]
+        text: scored(GAP, text)["parse_ok"]
         for text in ("    y = x\n", "    y = 3 * x\n", "    y = (x\n")
     }
     assert list(parsed.values()) == [True, True, True], "what breaks the file is held back"
-    opened = replace(GAP, prefix="def f(x):\n    y = (x\n", middle="    )\n", test="")
-    left_open = episode(opened, offering(request, "    + 1\n"), 5, run_program)
+    opened = a_gap(("def f(x):\n    y = (x\n", "    )\n", PARTS[2]))
+    left_open = scored(opened, "    + 1\n")
     assert left_open["parse_ok"] is False, "the truth closes what is open there"
-    broken = replace(GAP, suffix="    return (y\n", test="")
-    found = episode(broken, offering(request, "    y = x\n"), 5, run_program)
+    broken = a_gap((*PARTS[:2], "    return (y\n"))
+    found = scored(broken, "    y = x\n")
     assert found["parse_ok"] is True, "the truth has that error too"
-    odd = replace(GAP, language="klingon", test="")
-    assert episode(odd, offering(request, "x"), 5, run_program)["parse_ok"] is None
+    assert scored(a_gap(language="klingon"), "x")["parse_ok"] is None
 
 
 def test_plans_by_name() -> None:

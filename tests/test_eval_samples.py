@@ -8,17 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from redraft.evals.benchmarks.commit_moments import CommitMoment, steps_of
-from redraft.evals.benchmarks.infill_gaps import gaps_of, human_eval, whole_files
-from redraft.evals.benchmarks.judged_model import PLANS
-from redraft.evals.benchmarks.next_edit import EditAsking, ask_for, changed_lines, episode
-from redraft.evals.figures.samples import CommitChange, fingerprint, in_turn, read_changes
+from redraft.evals.example import Example, Moment, Row, Truth
+from redraft.evals.gather import gather
+from redraft.evals.run import RunSpec
 from redraft.evals.sandbox.sandbox import run_program
+from redraft.evals.scorers.next_edit import changed_lines, decide, score
+from redraft.evals.sources.commits import CommitChange, fingerprint, in_turn, read_changes
+from redraft.evals.sources.gaps import gaps_of, human_eval, whole_files
+from redraft.evals.sources.next_edits import steps_of
 from redraft.lsp.history import SHOWN_EDITS
 from redraft.model.edits.hunks import recent_edit
 from redraft.model.errors import SettingsError
 from redraft.model.prompts.redraft3 import window
-from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
+from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, RecentEdit
 from redraft.model.wire import check_request
 from support.training_sources import write_lines
 
@@ -78,18 +80,18 @@ def test_gaps_are_taken_out_of_what_the_commit_wrote() -> None:
         found = {gap.kind: gap for gap in gaps_of(change(number))}
         assert set(found) <= {"line", "tail", "lines"} and "line" in found
         for kind, gap in found.items():
-            assert gap.prefix + gap.middle + gap.suffix == "\n".join(NEW)
+            assert gap.truth.texts == ("\n".join(NEW),)
             assert gap.middle == gap.middle.strip("\n") and gap.middle.strip()
-            first = gap.prefix.count("\n")
+            first = gap.moment.prefix.count("\n")
             last = first + gap.middle.count("\n")
             assert {first, last} <= set(PLACES)
             assert (last > first) == (kind == "lines")
-            assert gap.suffix.startswith("\n") or not gap.suffix
+            assert gap.moment.suffix.startswith("\n") or not gap.moment.suffix
             if kind == "line":
                 assert gap.middle == NEW[first]
             if kind == "tail":
                 assert NEW[first].endswith(gap.middle) and gap.middle != NEW[first]
-            assert gap.test == ""
+            assert gap.truth.test == ""
 
 
 #: A problem of each official file, cut out of one program: prompt, middle, suffix.
@@ -115,9 +117,9 @@ def test_official_files_are_read_and_pass(name: str, packed: bool, tmp_path: Pat
     path.write_bytes(gzip.compress(data) if packed else data)
     (gap,) = human_eval(path)
     assert (gap.id, gap.group, gap.kind) == (name, "HumanEval/7", name.partition("/")[0])
-    assert (gap.prefix, gap.middle, gap.suffix) == OFFICIAL[name]
-    assert run_program(gap.program(gap.middle)).passed
-    assert not run_program(gap.program("")).passed
+    assert (gap.moment.prefix, gap.middle, gap.moment.suffix) == OFFICIAL[name]
+    assert run_program(gap.truth.texts[0] + gap.truth.test).passed
+    assert not run_program(gap.moment.text + gap.truth.test).passed
 
 
 def test_what_is_no_file_of_human_eval_is_refused(tmp_path: Path) -> None:
@@ -135,34 +137,36 @@ def test_gaps_of_held_out_files_may_be_anywhere_in_them() -> None:
     assert {gap.group for gap in found} == {"repo:a.py", "repo:b.go"}
     assert {gap.language for gap in found} == {"python", "go"}
     assert {gap.kind for gap in found} == {"line", "tail", "lines"}
-    assert all(gap.filled(gap.middle) == text for gap in found)
+    assert all(gap.truth.texts == (text,) for gap in found)
 
 
-def some_steps(count: int = 120) -> list[CommitMoment]:
+def some_steps(count: int = 120) -> list[Example]:
     return [step for number in range(count) for step in steps_of(change(number))]
 
 
 def test_a_moment_lies_between_the_commits_two_sides() -> None:
     lines = {f"{i}": (old, new) for i, (old, new) in enumerate(zip(OLD, NEW, strict=True))}
     for step in some_steps():
-        state = step.text.split("\n")
+        moment, state = step.moment, step.moment.text.split("\n")
         assert all(line in lines[str(i)] for i, line in enumerate(state))
         made = sum(line != old for line, old in zip(state, OLD, strict=True))
-        assert made >= 1 and 1 <= len(step.edits) <= SHOWN_EDITS
+        assert made >= 1 and 1 <= len(moment.edits) <= SHOWN_EDITS
         if step.kind == "nothing left":
-            assert step.text == step.wanted == "\n".join(NEW)
+            assert moment.text == step.truth.final == "\n".join(NEW) and not step.truth.texts
         else:
-            differs = [i for i, line in enumerate(step.wanted.split("\n")) if line != state[i]]
-            assert differs and all(step.wanted.split("\n")[i] == NEW[i] for i in differs)
+            wanted = step.truth.texts[0].split("\n")
+            differs = [i for i, line in enumerate(wanted) if line != state[i]]
+            assert differs and all(wanted[i] == NEW[i] for i in differs)
 
 
 def test_the_next_edit_is_always_in_the_window_that_serving_shows() -> None:
     kinds = set()
     for step in some_steps():
         kinds.add(step.kind)
-        line = step.text.count("\n", 0, step.cursor)
+        text = step.moment.text
+        line = text.count("\n", 0, step.moment.cursor)
         first, last = window(line, len(OLD))
-        begin, end = changed_lines(step.text, step.wanted)
+        begin, end = changed_lines(text, (*step.truth.texts, text)[0])
         assert first <= begin and end <= last
     assert kinds == {"near the last edit", "elsewhere", "nothing left"}
 
@@ -174,21 +178,29 @@ def test_about_one_moment_in_ten_has_nothing_left_to_do() -> None:
 
 def test_no_range_is_revealed_and_the_history_is_sent() -> None:
     step = some_steps(1)[0]
-    request = ask_for(step, EditAsking(PLANS["medium"], 512, 64, 0)).request
+    request = gather(step, RunSpec("edits", context_tokens=512, max_tokens=64)).request
     assert isinstance(request, EditRequest)
     check_request(request)
-    assert (request.task, request.edits) == ("next_edit", step.edits)
-    assert (request.text, request.cursor) == (step.text, step.cursor)
+    assert (request.task, request.edits) == ("next_edit", step.moment.edits)
+    assert (request.text, request.cursor) == (step.moment.text, step.moment.cursor)
     assert (request.min_tokens, request.max_tokens, request.context_tokens) == (1, 64, 512)
-    line = step.text.count("\n", 0, step.cursor)
+    line = request.text.count("\n", 0, request.cursor)
     assert request.region is not None and request.region[0] <= line < request.region[1]
 
 
 TEXT = "a = 1\nb = 2\nc = 3\n"
 
 
-def step_of(wanted: str, kind: str = "near the last edit") -> CommitMoment:
-    return CommitMoment("s", "g", "a.py", "python", kind, TEXT, 0, (), wanted)  # type: ignore[arg-type]
+def step_of(*wanted: str, edits: tuple[RecentEdit, ...] = ()) -> Example:
+    """Return a moment at which ``wanted`` is right, else nothing."""
+    moment = Moment("a.py", "python", TEXT, 0, edits)
+    tags = {"kind": "near the last edit" if wanted else "nothing left"}
+    return Example("s", "g", "next_edit", tags, moment, Truth(wanted, (*wanted, TEXT)[0]))
+
+
+def episode(step: Example, prediction: Prediction, least: float = 0.0) -> Row:
+    answered = replace(step, prediction=prediction)
+    return score(replace(answered, decision=decide(answered, least)))
 
 
 def saying(*change: tuple[int, int, str]) -> Prediction:
@@ -225,8 +237,7 @@ def test_what_no_one_would_see_is_not_shown_however_sure() -> None:
 
 def test_the_users_last_edits_are_never_taken_back_in_their_sight() -> None:
     typed = recent_edit("a.py", ["a = 1", "c = 3"], 1, 1, ("b = 2",))
-    step = replace(step_of(TEXT, "nothing left"), edits=(typed,))
-    found = episode(step, saying((6, 12, "")))
+    found = episode(step_of(edits=(typed,)), saying((6, 12, "")))
     assert (found["quiet"], found["abstained"]) == (True, "reversal")
 
 
@@ -241,8 +252,8 @@ def test_silence_is_right_only_where_nothing_is_left() -> None:
     silent = episode(step_of(WANTED), saying())
     assert (silent["exact"], silent["shown"], silent["right_quiet"]) == (False, False, False)
     assert (silent["exact_shown"], silent["place_shown"], silent["quiet"]) == (None, None, None)
-    done = episode(step_of(TEXT, "nothing left"), saying())
+    done = episode(step_of(), saying())
     assert (done["quiet"], done["right_quiet"]) == (True, True)
     assert (done["exact"], done["shown"]) == (None, None)
-    noisy = episode(step_of(TEXT, "nothing left"), saying((0, 6, "")))
+    noisy = episode(step_of(), saying((0, 6, "")))
     assert (noisy["quiet"], noisy["right_quiet"], noisy["exact_shown"]) == (False, None, None)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from redraft.evals.benchmarks import infill
-from redraft.evals.benchmarks.perplexity import (
+from redraft.evals.compare import compare
+from redraft.evals.example import Example
+from redraft.evals.figures import LEAST, Cell, Resampling, figures, ratio, share, sign_test
+from redraft.evals.metrics import exact, first_line_exact
+from redraft.evals.perplexity import (
     BLOCK,
     CHUNK,
     Rescaled,
@@ -22,11 +26,9 @@ from redraft.evals.benchmarks.perplexity import (
     score_tail,
     sources,
 )
-from redraft.evals.figures.compare import compare
-from redraft.evals.figures.intervals import LEAST, Cell, Resampling, figures, mcnemar, ratio, share
-from redraft.evals.figures.metrics import exact, first_line_exact
-from redraft.evals.figures.runs import RunFile, open_run, read_run
-from redraft.evals.figures.tables import Metric, overall, parted
+from redraft.evals.run import Run, RunSpec, open_run
+from redraft.evals.scorers import infill
+from redraft.evals.tables import Metric, overall, parted
 from redraft.model.errors import SettingsError
 from support.fake_backend import FakeBackend, Noise, small_config
 from support.onnx_models import store
@@ -77,9 +79,9 @@ def test_what_stands_or_falls_together_widens_the_interval() -> None:
     ("a", "b", "p"),
     [(0, 0, 1.0), (5, 5, 1.0), (1, 9, 22 / 1024), (0, 6, 2 / 64), (9, 1, 22 / 1024)],
 )
-def test_mcnemars_p_is_that_of_a_fair_coin(a: int, b: int, p: float) -> None:
-    assert mcnemar(a, b) == pytest.approx(p)
-    assert mcnemar(3_000, 3_500) < 1e-8  # and large counts do not overflow
+def test_the_sign_tests_p_is_that_of_a_fair_coin(a: int, b: int, p: float) -> None:
+    assert sign_test(a, b) == pytest.approx(p)
+    assert sign_test(3_000, 3_500) < 1e-8  # and large counts do not overflow
 
 
 def test_exact_match_ignores_trailing_whitespace_alone() -> None:
@@ -122,14 +124,17 @@ def test_episodes_without_a_field_do_not_count_for_it() -> None:
     assert row.figures["tokens/step"].value == 25 / 17
 
 
-def run_of(passed: list[bool], benchmark: str = "infill", sample: str = "s") -> RunFile:
-    return RunFile(
-        {"benchmark": benchmark, "sample": sample},
-        episodes={
-            str(i): {"id": str(i), "group": str(i), "passed": ok, "exact": None, "steps": 4 + ok}
-            for i, ok in enumerate(passed)
-        },
-    )
+def run_of(
+    passed: list[bool], task: str = "infill", sample: str = "s", group: int = 1, **tags: str
+) -> Run:
+    """Return a run with ``group`` examples in each group."""
+    examples = {
+        str(i): Example(
+            str(i), str(i // group), tags=tags, score={"passed": ok, "exact": None, "steps": 4 + ok}
+        )
+        for i, ok in enumerate(passed)
+    }
+    return Run(RunSpec(task, sample=sample), examples=examples)
 
 
 def test_two_runs_are_compared_episode_by_episode() -> None:
@@ -146,12 +151,47 @@ def test_two_runs_are_compared_episode_by_episode() -> None:
     assert steps.difference.value == pytest.approx(0.16)
 
 
+def test_examples_of_a_group_are_not_independent_in_a_comparison() -> None:
+    """Eight gaps of one problem that change together are one success of chance, not eight."""
+    a = run_of([False] * 8 + [True, False] * 12, group=8)
+    b = run_of([True] * 8 + [True, False] * 12, group=8)
+    _, (passed, _) = compare(a, b)
+    assert (passed.only_a, passed.only_b) == (0, 8)
+    assert passed.p == 1.0 and sign_test(0, 8) < 0.01
+
+
+def test_a_comparison_of_replays_resamples_sessions_if_there_are_enough() -> None:
+    """Four stretches of each session differ alike, so only sessions are independent."""
+
+    def replay(change: bool, by_session: bool) -> Run:
+        run = Run(RunSpec("replay"))
+        for session, stretch in product(range(12), range(4)):
+            name = f"{session}:{stretch}"
+            score = {"session": str(session), "accepted": change and session % 3 == 0}
+            run.add(Example(name, str(session) if by_session else name, score=score))
+        return run
+
+    (found,), (wanted,) = (
+        compare(replay(False, by_session), replay(True, by_session))[1]
+        for by_session in (False, True)
+    )
+    assert found.difference == wanted.difference and found.p == wanted.p
+
+
+def test_what_is_worse_is_told_by_the_whole_interval() -> None:
+    a, b = run_of([True] * 30 + [False] * 10), run_of([False] * 40)
+    passed, steps = compare(a, b)[1]
+    assert passed.is_worse and not steps.is_worse, "fewer steps are better"
+    assert [each.is_worse for each in compare(b, a)[1]] == [False, True]
+    assert not any(each.is_worse for each in compare(a, a)[1])
+
+
 def test_runs_that_cannot_be_compared_are_refused() -> None:
     with pytest.raises(SettingsError, match="of infill, the second of edits"):
         compare(run_of([True]), run_of([True], "edits"))
     with pytest.raises(SettingsError, match="samples differ"):
         compare(run_of([True]), run_of([True], sample="t"))
-    with pytest.raises(SettingsError, match="no episode in common"):
+    with pytest.raises(SettingsError, match="no example in common"):
         compare(run_of([True]), run_of([]))
 
 
@@ -201,73 +241,6 @@ def test_shares_of_few_groups_and_of_none_have_intervals(
     assert draws.by_episode == (len(set(groups)) == 1)
     assert found.low is not None and low[0] <= found.low <= low[1]
     assert found.high is not None and high[0] <= found.high <= high[1]
-
-
-MADE = {"plan": "medium", "seed": 0}
-
-
-def begin(path: Path, *ids: str) -> Path:
-    with open_run(path, MADE, {"system": "here"}, resume=False) as run:
-        for one in ids:
-            run.add({"id": one, "group": one, "text": "é\n\u2028"})
-    return path
-
-
-def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
-    run = read_run(begin(tmp_path / "new" / "run.jsonl", "a", "b"))
-    assert (run.settings, run.machine) == (MADE, {"system": "here"})
-    assert list(run.episodes) == ["a", "b"]
-    assert run.episodes["a"]["text"] == "é\n\u2028"
-
-
-def test_a_run_is_taken_up_where_a_kill_left_it(tmp_path: Path) -> None:
-    path = begin(tmp_path / "run.jsonl", "a", "b")
-    with path.open("a") as file:
-        file.write('{"id": "c", "gro')
-    assert list(read_run(path).episodes) == ["a", "b"]
-    with open_run(path, MADE, {}, resume=True) as run:
-        assert list(run.episodes) == ["a", "b"]
-        run.add({"id": "c", "group": "c"})
-    assert list(read_run(path).episodes) == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize("torn", ["", '{"run": {"pl'])
-def test_resume_begins_a_run_that_is_missing_or_torn(tmp_path: Path, torn: str) -> None:
-    path = tmp_path / "run.jsonl"
-    if torn:
-        path.write_text(torn)
-    with open_run(path, MADE, {}, resume=True) as run:
-        assert run.episodes == {}
-        run.add({"id": "a", "group": "a"})
-    assert list(read_run(path).episodes) == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "resume", "said"),
-    [
-        (MADE | {"plan": "low"}, True, "made with plan = 'medium', not 'low'"),
-        (MADE | {"threshold": 0.5}, True, r"made with threshold = None, not 0\.5"),
-        (MADE, False, "is there already"),
-    ],
-)
-def test_a_run_made_otherwise_is_neither_mixed_in_nor_overwritten(
-    tmp_path: Path, settings: dict[str, object], resume: bool, said: str
-) -> None:
-    path = begin(tmp_path / "run.jsonl", "a")
-    before = path.read_bytes()
-    with pytest.raises(SettingsError, match=said):
-        open_run(path, settings, {}, resume=resume)
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    "content", ["", "{}\n", "[]\n", "no json\n", '{"run": 1, "machine": {}}\n']
-)
-def test_another_file_is_not_taken_for_a_run(content: str, tmp_path: Path) -> None:
-    path = tmp_path / "other.jsonl"
-    path.write_text(content)
-    with pytest.raises(SettingsError, match="is not the file of an evaluation"):
-        read_run(path)
 
 
 CONFIG = tiny_config(head_dim=16, max_positions=2_304)  # 4,352 are stretched by 2
@@ -350,7 +323,7 @@ def test_scaling_changes_only_what_lies_beyond(folder: Path, tmp_path: Path) -> 
 
     told: list[tuple[int, int]] = []
     path = tmp_path / "run.jsonl"
-    with open_run(path, {}, {}, resume=False) as run:
+    with open_run(path, RunSpec("perplexity"), {}, resume=False) as run:
         measure(found, load, run, lambda done, total: told.append((done, total)))
         shown = list(cells(run, found, 0))
     assert asked == ["none", "linear", "yarn"]
@@ -360,7 +333,7 @@ def test_scaling_changes_only_what_lies_beyond(folder: Path, tmp_path: Path) -> 
     ]  # fmt: skip
     values = [cell.perplexity.value for cell in shown]
     assert len(set(values)) == 4 and all(value and value > 1 for value in values)
-    with open_run(path, {}, {}, resume=True) as run:
+    with open_run(path, RunSpec("perplexity"), {}, resume=True) as run:
         measure(found, _unasked, run)
 
 

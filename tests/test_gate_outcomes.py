@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from redraft.evals.figures.runs import RunFile
-from redraft.evals.gate.comparing import episode_of, moments_of, policies, run_of, says
+from redraft.evals.gate.comparing import moments_of, policies, row_of, rows_of, says
 from redraft.evals.gate.fitting import (
     fit_gate,
     judges_among,
@@ -21,7 +20,6 @@ from redraft.evals.gate.fitting import (
     shown_to_gate,
 )
 from redraft.evals.gate.labels import Judged, is_right, judged
-from redraft.evals.gate.outcomes import episode, in_suite, known_moments, question
 from redraft.evals.gate.ranking import (
     area,
     calibration_error,
@@ -32,6 +30,9 @@ from redraft.evals.gate.ranking import (
     risk_coverage,
     worths,
 )
+from redraft.evals.gather import gather
+from redraft.evals.run import Run, RunSpec, open_run
+from redraft.evals.sources.known import in_suite, known_moments
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import SettingsError
 from redraft.model.gate.eagerness import threshold
@@ -52,15 +53,15 @@ def commits(tmp_path: Path) -> Path:
     return write_lines(tmp_path / "train-commits.jsonl.zst", [commit()])
 
 
-def outcomes(commits: Path, sure: dict[bool, float]) -> RunFile:
+def outcomes(commits: Path, sure: dict[bool, float]) -> Run:
     """Answered with the truth as surely as ``sure[True]``, and with nonsense as ``sure[False]``."""
-    run = RunFile({"benchmark": "gate outcomes", "source": commits.name})
+    run = Run(RunSpec("outcomes", source=commits.name))
     for known in known_moments(commits, None, 1.0, None, 0):
-        asked = question(known.asked, 1_024)
+        asked, after = gather(known, run.spec), known.truth.final
         text, cursor = asked.request.text, asked.request.cursor
-        true = (cursor, cursor, known.after[cursor : len(known.after) - len(text) + cursor])
+        true = (cursor, cursor, after[cursor : len(after) - len(text) + cursor])
         if asked.request.task == "next_edit":
-            true = _first_change(text, known.after)
+            true = _first_change(text, after)
         false = (cursor, cursor, "wrong")
         if asked.request.task == "next_edit":
             false = (0, text.index("\n"), "wrong = 0")
@@ -69,7 +70,7 @@ def outcomes(commits: Path, sure: dict[bool, float]) -> RunFile:
             for each, p in ((true, sure[True]), (false, sure[False]))
             if each[0] != each[1] or each[2]
         )
-        run.add(episode(known, asked, Prediction("1", "m", made)))
+        run.add(replace(known, request=asked.request, prediction=Prediction("1", "m", made)))
     return run
 
 
@@ -93,8 +94,8 @@ def test_the_scenarios_judge_and_are_never_fitted_on() -> None:
     assert len(in_suite()) == 120
     infill = "HumanEval-SingleLineInfilling.jsonl.gz"
     for source in ("carry-on", "dev-commits.jsonl.zst", "human-eval", infill):
-        assert judges_among([RunFile({"source": source})]) == [source]
-    assert judges_among([RunFile({"source": "train-commits.jsonl.zst"})]) == []
+        assert judges_among([Run(RunSpec("outcomes", source))]) == [source]
+    assert judges_among([Run(RunSpec("outcomes", "train-commits.jsonl.zst"))]) == []
 
 
 def test_any_hunk_that_is_still_to_come_is_right_and_nothing_else() -> None:
@@ -130,10 +131,7 @@ def test_ghost_text_is_right_where_its_lines_are_the_first_of_what_stood_there()
 def test_gates_side_by_side(commits: Path) -> None:
     run = outcomes(commits, {True: 0.86, False: 0.6})
     moments = [each for each in moments_of([run]) if not each.is_done]
-    shown = {
-        each.name: run_of(each, moments, {}).episodes.values()
-        for each in policies(PLAIN_SAYS, moments)
-    }
+    shown = {each.name: rows_of(each, moments) for each in policies(PLAIN_SAYS, moments)}
     assert [each["utility"] for each in shown["gate, medium"]] == [75.0] * len(moments)
     assert not any(each["any"] for each in shown["by hand, medium"] if each["task"] == "next_edit")
     assert all(each["any"] for each in shown["by hand, high"])
@@ -146,7 +144,7 @@ def test_a_policy_shows_the_first_candidate_that_is_sure_enough(commits: Path) -
     moment = next(each for each in moments_of([run]) if not each.is_done)
     gate = policies(PLAIN_SAYS, [moment])
     medium = next(each for each in gate if each.name == "gate, medium")
-    told = episode_of(medium, moment)
+    told = row_of(medium, moment)
     assert (told["shown"], told["accepted"]) == (True, False)
     assert told["brier"] == pytest.approx(0.9**2)
 
@@ -197,7 +195,7 @@ def test_a_gate_for_a_session_is_fitted_on_the_others_alone(commits: Path) -> No
 def test_what_a_feature_is_worth_is_what_the_ranking_loses_without(commits: Path) -> None:
     candidates = [
         each
-        for one in outcomes(commits, {True: 0.9, False: 0.2}).episodes.values()
+        for one in outcomes(commits, {True: 0.9, False: 0.2}).examples.values()
         for each in judged(one)
     ]
     [mean] = [each for each in worths(PLAIN, candidates) if each.task == "infill"]
@@ -209,9 +207,9 @@ def test_what_a_feature_is_worth_is_what_the_ranking_loses_without(commits: Path
 def test_of_a_moment_that_several_runs_hold_the_last_one_counts(commits: Path) -> None:
     before, after = (outcomes(commits, {True: sure, False: 0.2}) for sure in (0.5, 0.9))
     both = newest([before, after])
-    assert both.episodes == after.episodes
-    after.episodes.pop(next(iter(after.episodes)))
-    assert len(newest([before, after]).episodes) == len(before.episodes)
+    assert both.examples == after.examples
+    after.examples.pop(next(iter(after.examples)))
+    assert len(newest([before, after]).examples) == len(before.examples)
 
 
 def _score(head: Head, sample: Sample) -> float:
@@ -282,16 +280,17 @@ def test_a_missing_feature_counts_as_average() -> None:
 
 def test_of_a_run_one_task_alone_may_count(commits: Path) -> None:
     run = outcomes(commits, {True: 0.9, False: 0.3})
-    tasks = [{each["task"] for each in only(task, run).episodes.values()} for task in FEATURES]
+    tasks = [{each.task for each in only(task, run).examples.values()} for task in FEATURES]
     assert tasks == [{task} for task in FEATURES]
-    assert only("infill", run).settings == run.settings
+    assert only("infill", run).spec == run.spec
 
 
 def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
     run = outcomes(commits, {True: 0.9, False: 0.3})
     path = tmp_path / "train.jsonl"
-    lines = [{"run": run.settings, "machine": {}}, *run.episodes.values()]
-    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    with open_run(path, run.spec, {}, resume=False) as written:
+        for example in run.examples.values():
+            written.add(example)
     made = tmp_path / "made.json"
     done = CliRunner().invoke(app, ["gate", "ship", str(path), "--out", str(made)])
     assert done.exit_code == 0, done.output
@@ -315,8 +314,7 @@ def test_sessions_without_fitted_runs_are_refused(tmp_path: Path) -> None:
 
 def test_ship_refuses_what_judges(tmp_path: Path) -> None:
     path = tmp_path / "dev.jsonl"
-    settings = {"benchmark": "gate outcomes", "source": "dev-commits.jsonl.zst"}
-    path.write_text(json.dumps({"run": settings, "machine": {}}) + "\n")
+    open_run(path, RunSpec("outcomes", "dev-commits.jsonl.zst"), {}, resume=False).__exit__()
     done = CliRunner().invoke(app, ["gate", "ship", str(path), "--out", str(tmp_path / "g.json")])
     assert isinstance(done.exception, SettingsError)
     assert "never fitted on" in str(done.exception)

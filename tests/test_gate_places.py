@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from redraft.evals.figures.samples import CommitChange
 from redraft.evals.gate.labels import as_served, is_kept
-from redraft.evals.gate.outcomes import half_typed
-from redraft.evals.gate.places import begun_gaps, position_of
+from redraft.evals.sources.begun import begun_gaps, position_of
+from redraft.evals.sources.commits import CommitChange
+from redraft.evals.sources.known import half_typed
 from redraft.model.decode.sampling import line_logs
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.blocks import lines_around
@@ -70,12 +70,12 @@ def test_bodies_are_cut_out_whole_and_a_new_file_has_nothing_below() -> None:
     found = [each for each in begun_gaps(change) if each.kind.startswith("body")]
     assert len(found) == 2
     for each in found:
-        assert position_of(each.text, each.cursor) == "empty body"
+        assert position_of(each.moment.text, each.moment.cursor) == "empty body"
         assert each.middle.lstrip().startswith(("square :=", "return false"))
     [new] = [each for each in found if "new file" in each.kind]
     [inside] = [each for each in found if "new file" not in each.kind]
-    assert lines_around(new.text, new.cursor)[1] == 0
-    assert inside.filled(inside.middle) == GO
+    assert lines_around(new.moment.text, new.moment.cursor)[1] == 0
+    assert inside.truth.texts == (GO,)
 
 
 def test_kept_is_what_stands_there_by_half_wherever_it_is_indented() -> None:
@@ -133,8 +133,8 @@ def show(item, rate):
 def test_of_a_line_half_typed_the_rest_is_wanted() -> None:
     edited = set()
     for seed in range(40):
-        moment = half_typed("shop.py", SHOP, random.Random(seed))
-        assert moment is not None and moment.wanted == SHOP != moment.text
+        moment = half_typed("shop.py", "python", SHOP, random.Random(seed))
+        assert moment is not None and moment.text != SHOP
         head, tail = moment.text[: moment.cursor], moment.text[moment.cursor :]
         assert SHOP.startswith(head) and SHOP.endswith(tail)
         assert "\n" not in SHOP[len(head) : len(SHOP) - len(tail)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from redraft.evals.figures.runs import RunFile
 from redraft.evals.gate.comparing import moments_of
 from redraft.evals.gate.labels import judged
 from redraft.evals.gate.replayed import replay_outcomes
-from redraft.evals.replay.predictors import ReadyPredictor
+from redraft.evals.predictors import ReadyPredictor
 from redraft.evals.replay.script import Script
+from redraft.evals.run import Run, RunSpec
 from redraft.model.records import EditRequest, Prediction
 from support.predictor import READY, infill
 from support.typist import Typist
@@ -35,7 +35,7 @@ def a_function(pasted: bool = False) -> Script:
     return typist.script()
 
 
-def run_of(script: Script, ask: Callable[[EditRequest], Prediction], run: RunFile) -> RunFile:
+def run_of(script: Script, ask: Callable[[EditRequest], Prediction], run: Run) -> Run:
     replay_outcomes([script], ReadyPredictor(ask, READY, lambda: None), run, None, 1_024)
     return run
 
@@ -54,9 +54,9 @@ def says(*texts: str) -> Callable[[EditRequest], Prediction]:
     ],
 )
 def test_right_is_what_the_user_typed_next(text: str, pasted: bool, right: list[bool]) -> None:
-    run = run_of(a_function(pasted), says(text), RunFile({}))
-    first = run.episodes["replayed:made-up:0:infill"]
-    assert (first["group"], first["text"][AT : AT + 3]) == ("made-up:0", "ret")
+    run = run_of(a_function(pasted), says(text), Run(RunSpec("outcomes")))
+    first = run.examples["replayed:made-up:0:infill"]
+    assert (first.group, first.moment.text[AT : AT + 3]) == ("made-up:0", "ret")
     found = list(judged(first))
     assert [each.right for each in found] == right
     assert all((each.source, each.block) == ("made-up", "made-up:0") for each in found)
@@ -70,9 +70,11 @@ def test_each_moment_has_both_tasks_and_is_asked_once() -> None:
         return says("urn 0")(request)
 
     script = a_function()
-    run = run_of(script, ask, RunFile({}))
-    assert len(run.episodes) == 2 * len(script.moments)
-    assert {each["moment"] for each in run.episodes.values()} == {m.id for m in script.moments}
+    run = run_of(script, ask, Run(RunSpec("outcomes")))
+    assert len(run.examples) == 2 * len(script.moments)
+    assert {each.measured["moment"] for each in run.examples.values()} == {
+        m.id for m in script.moments
+    }
     assert all(request.min_tokens == 1 for request in asked)
     before = len(asked)
     run_of(script, ask, run)
@@ -80,7 +82,7 @@ def test_each_moment_has_both_tasks_and_is_asked_once() -> None:
 
 
 def test_where_the_user_stops_nothing_was_left_to_do() -> None:
-    moments = moments_of([run_of(a_function(), says("urn 0"), RunFile({}))])
-    done = {each.episode["id"]: each.is_done for each in moments}
+    moments = moments_of([run_of(a_function(), says("urn 0"), Run(RunSpec("outcomes")))])
+    done = {each.example.id: each.is_done for each in moments}
     assert done["replayed:made-up:0:infill"] is False
     assert done["replayed:made-up:1:infill"] is True

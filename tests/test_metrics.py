@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.evals.figures.metrics import (
+from redraft.evals.metrics import (
     Kept,
     delta_chrf,
     errors_added,

@@ -50,7 +50,7 @@ def test_the_wheel_holds_every_module_and_data_file(wheel: zipfile.ZipFile) -> N
             assert f"redraft/{path.relative_to(ROOT).as_posix()}" in packed
         assert f"redraft/{package}/py.typed" in packed
     data = [*(ROOT / "model/shipped").iterdir(), *(ROOT / "model/configs").glob("*.toml")]
-    data += (ROOT / "evals/benchmarks/scenarios").glob("*.toml")
+    data += (ROOT / "evals/sources/scenarios").glob("*.toml")
     for path in data:
         assert f"redraft/{path.relative_to(ROOT).as_posix()}" in packed
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 import pytest
-from redraft.evals.figures.runs import Episode
+from redraft.evals.example import Row
+from redraft.evals.predictors import ReadyPredictor
 from redraft.evals.replay.player import MomentResult, play
-from redraft.evals.replay.predictors import ReadyPredictor
 from redraft.evals.replay.runs import Job, lines_of
 from redraft.evals.replay.script import Script
 from redraft.evals.replay.timed_predictor import ReplayPredictor
@@ -36,10 +36,11 @@ def says(*texts: str, confidence: float = 0.95) -> Ask:
 
 def lines(
     script: Script, ask: Ask, latency_ms: float | None = 100.0, **settings: object
-) -> list[Episode]:
+) -> list[Row]:
     chosen = frozenset(moment.id for moment in script.moments)
     job = Job(script, chosen, LspSettings(**settings), latency_ms)  # type: ignore[arg-type]
-    return lines_of(job, ReadyPredictor(ask, READY, lambda: None))
+    found = lines_of(job, ReadyPredictor(ask, READY, lambda: None))
+    return [each.row() for each in found]
 
 
 def begun() -> Typist:

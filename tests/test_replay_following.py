@@ -9,8 +9,8 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.evals.benchmarks.baselines import copy_last_edit, substitution
-from redraft.evals.figures.intervals import combined, quantile, unmeasured
+from redraft.evals.figures import combined, quantile, unmeasured
+from redraft.evals.predictors import copy_last_edit, substitution
 from redraft.evals.replay.matchers import (
     Comparison,
     DocumentChange,

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from redraft.evals.figures.intervals import Figure
-from redraft.evals.figures.runs import Episode, RunFile, open_run, read_run
-from redraft.evals.replay.predictors import PredictorChoice, ReadyPredictor
+from redraft.evals.example import Row
+from redraft.evals.figures import Figure
+from redraft.evals.predictors import PredictorChoice, ReadyPredictor
 from redraft.evals.replay.runs import Job, jobs_of, lines_of, read_scripts, replay_all, replay_job
 from redraft.evals.replay.tables import tables
 from redraft.evals.replay.timed_predictor import ThreadedPredictor
+from redraft.evals.run import Run, RunSpec, open_run, read_run
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InstallError
 from redraft.model.gate import gate
@@ -46,9 +47,9 @@ def recordings(tmp_path: Path) -> Path:
     return folder
 
 
-def replayed(folder: Path, out: Path | None, resume: bool = False, processes: int = 1) -> RunFile:
+def replayed(folder: Path, out: Path | None, resume: bool = False, processes: int = 1) -> Run:
     scripts = read_scripts([folder])
-    with open_run(out, {"benchmark": "replay"}, {}, resume) as run:
+    with open_run(out, RunSpec("replay"), {}, resume) as run:
         jobs = jobs_of(scripts, run, LspSettings(), latency_ms=50.0)
         replay_all(jobs, COPY, run, processes=processes)
     return run
@@ -63,19 +64,19 @@ def _the_shipped_gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gate.shipped.cache_clear()
 
 
-def fixed(run: RunFile) -> dict[str, Episode]:
+def fixed(run: Run) -> dict[str, Row]:
     return {
-        id_: {name: value for name, value in each.items() if name not in MEASURED}
-        for id_, each in run.episodes.items()
+        each["id"]: {name: value for name, value in each.items() if name not in MEASURED}
+        for each in run.rows()
     }
 
 
 def test_a_run_holds_a_line_for_every_moment(recordings: Path, tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     run = replayed(recordings, out)
-    assert sorted(run.episodes) == [f"session-{n}:{k}" for n in range(3) for k in range(2)]
+    assert sorted(run.examples) == [f"session-{n}:{k}" for n in range(3) for k in range(2)]
     assert fixed(read_run(out)) == fixed(run)
-    first = run.episodes["session-0:0"]
+    first = run.examples["session-0:0"].row()
     assert (first["was"], first["suggested"], first["accepted"]) == ("old", "new", True)
 
 
@@ -96,16 +97,16 @@ def test_what_the_run_knows_is_not_asked_again(recordings: Path, tmp_path: Path)
 
     ready = ReadyPredictor(ask, READY, lambda: None)
     (script, *_) = read_scripts([recordings])
-    run = RunFile({})
+    run = Run(RunSpec("replay"))
     (job,) = jobs_of([script], run, LspSettings(), latency_ms=50.0)
     replay_job(job, ready, run.add)
-    first = dict(run.episodes)
-    last = run.episodes.pop(script.moments[-1].id)
+    first = dict(run.examples)
+    last = run.examples.pop(script.moments[-1].id)
     before = len(asked)
     (job,) = jobs_of([script], run, LspSettings(), latency_ms=50.0)
     replay_job(job, ready, run.add)
-    assert len(asked) - before == last["requests"]
-    assert list(run.episodes) == list(first)
+    assert len(asked) - before == last.row()["requests"]
+    assert list(run.examples) == list(first)
 
 
 @pytest.mark.usefixtures("spawn")
@@ -113,7 +114,7 @@ def test_several_processes_write_the_same_lines(recordings: Path, tmp_path: Path
     alone = replayed(recordings, None)
     together = replayed(recordings, tmp_path / "run.jsonl", processes=2)
     assert fixed(together) == fixed(alone)
-    assert list(together.episodes) == list(alone.episodes)
+    assert list(together.examples) == list(alone.examples)
 
 
 @pytest.mark.timeout(900)  # on a busy machine Ray takes minutes to start
@@ -121,7 +122,7 @@ def test_a_ray_cluster_writes_the_same(recordings: Path, monkeypatch: pytest.Mon
     for name in ("raylet_start_wait_time_s", "gcs_server_request_timeout_seconds"):
         monkeypatch.setenv(f"RAY_{name}", "300")
     pytest.importorskip("ray", reason="Ray is not installed; pip install '.[ray]'")
-    scripts, run = read_scripts([recordings]), RunFile({})
+    scripts, run = read_scripts([recordings]), Run(RunSpec("replay"))
     jobs = jobs_of(scripts, run, LspSettings(), latency_ms=50.0)
     replay_all(jobs, COPY, run, ray_address="local")
     assert fixed(run) == fixed(replayed(recordings, None))
@@ -129,19 +130,19 @@ def test_a_ray_cluster_writes_the_same(recordings: Path, monkeypatch: pytest.Mon
 
 def test_without_ray_it_says_what_to_do(recordings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
-    jobs = jobs_of(read_scripts([recordings]), RunFile({}), LspSettings())
+    jobs = jobs_of(read_scripts([recordings]), Run(RunSpec("replay")), LspSettings())
     with pytest.raises(InstallError, match=r"\[ray\]"):
-        replay_all(jobs, COPY, RunFile({}), ray_address="local")
+        replay_all(jobs, COPY, Run(RunSpec("replay")), ray_address="local")
 
 
 def test_a_model_in_this_process_predicts(recordings: Path, tmp_path: Path) -> None:
     weights = store(tiny_config(head_dim=16), "fp32", tmp_path / "tiny")
     tiny_tokenizer().save(weights / "tokenizer.json")
     who = PredictorChoice(weights=weights, threads=1, context_tokens=128)
-    run = RunFile({})
+    run = Run(RunSpec("replay"))
     jobs = jobs_of(read_scripts([recordings]), run, LspSettings(eagerness="high"), limit=1)
     replay_all(jobs, who, run)
-    (line,) = run.episodes.values()
+    (line,) = run.rows()
     assert line["prompt_tokens"] > 0
     assert line["total_ms"] >= line["model_ms"] > 0
 
@@ -153,14 +154,14 @@ def test_a_server_is_asked_from_within_simulated_time(recordings: Path) -> None:
     ready = ReadyPredictor(there.ask, there.ready(poll_s=0.01), there.close)
     (script, *_) = read_scripts([recordings])
     job = Job(script, frozenset({script.moments[0].id}), LspSettings(), None)
-    (found,) = lines_of(job, ready)
+    (found,) = (each.row() for each in lines_of(job, ready))
     ready.close()
     assert found["suggested"] == "x = 2"
     assert found["model_ms"] >= 10
     assert fake.closed
 
 
-def line(number: int, **fields: object) -> Episode:
+def line(number: int, **fields: object) -> Row:
     said = {
         "id": f"s:{number}", "group": f"s:{number // 10}", "session": "s", "simulated": False,
         "language": "python", "task": "infill", "shown": True, "accepted": number % 4 == 0,
@@ -206,7 +207,7 @@ def test_the_command_replays_a_sample_and_goes_on(recordings: Path, tmp_path: Pa
     for more in (["--limit", "2"], ["--limit", "4", "--resume"], ["--resume"]):
         done = CliRunner().invoke(app, [*command, *more])
         assert done.exit_code == 0, done.output
-        counts.append(len(read_run(out).episodes))
+        counts.append(len(read_run(out).examples))
     assert counts == [2, 4, 6]
     assert "would accept, exact" in done.output
     told = json.loads(summary.read_text())
@@ -220,4 +221,4 @@ def test_with_the_model_none_nothing_is_shown(recordings: Path, tmp_path: Path) 
     command = ["eval", "replay", str(recordings), "--model", "none", "--out", str(out)]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
-    assert not any(each["shown"] for each in read_run(out).episodes.values())
+    assert not any(each["shown"] for each in read_run(out).rows())

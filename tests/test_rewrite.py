@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from redraft.evals.benchmarks.likelihood import nats_of, nats_of_nothing
+from redraft.evals.scorers.likelihood import nats_of, nats_of_nothing
 from redraft.model.decode.branches import OldText
 from redraft.model.decode.completion import Brief, Draft, plan_for
 from redraft.model.decode.endings import AnswerLimits

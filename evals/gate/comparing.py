@@ -1,14 +1,14 @@
 """Gates side by side on the same moments: ``redraft eval gate``.
 
-A run of outcomes becomes one run for each policy, of what that would have shown: the first
-candidate that no rule forbids and that is sure enough. Beside the gate stand what it has to beat:
+Each policy makes rows of a run, of what it would have shown: the first candidate that no filter
+refuses and whose score is high enough. Beside the gate stand what it has to beat:
 thresholds set by hand, the best single threshold on the same score (the intercept alone learned),
 and plain logistic regression with a threshold. Pure; asks no model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,12 +17,12 @@ from redraft.model.gate.gate import Gate
 from redraft.model.records import Candidate, Task
 from redraft.model.training.gate_fit import FOLDS, fold_of
 
-from ..figures.runs import Episode, RunFile
-from ..figures.tables import Metric
-from .labels import NOT_ASKED, Judged, judged
-from .places import POSITIONS, position_of
+from ..example import Example, Row
+from ..run import Run
+from ..sources.begun import POSITIONS, position_of
+from ..tables import Metric
+from .labels import Judged, judged
 
-BENCHMARK = "gate"
 NEXT_EDIT = "next edit"
 PLACES = (*POSITIONS, NEXT_EDIT)
 
@@ -91,30 +91,30 @@ class ThresholdPolicy:
 class JudgedMoment:
     """A moment with its candidates, best first."""
 
-    episode: Episode
+    example: Example
     candidates: tuple[Judged, ...]
 
     @property
     def is_done(self) -> bool:
-        """Is nothing left to do?"""
-        same = self.episode["text"] == self.episode["after"]
-        return bool(same) and not any(each.right for each in self.candidates)
+        """Whether nothing is left to do."""
+        same = self.example.moment.text == self.example.truth.final
+        return same and not any(each.right for each in self.candidates)
 
     @property
     def place(self) -> str:
         """Where ghost text stands, or that it is a next edit."""
-        told = self.episode
-        if told["task"] != "infill":
+        example = self.example
+        if example.task != "infill":
             return NEXT_EDIT
-        if told["reason"] == NOT_ASKED:
+        if example.prediction is None:
             return "not asked"
-        return position_of(told["text"], told["cursor"])
+        return position_of(example.moment.text, example.moment.cursor)
 
 
-def moments_of(runs: Iterable[RunFile]) -> list[JudgedMoment]:
-    """All moments of some runs of ``redraft gate outcomes``."""
+def moments_of(runs: Iterable[Run]) -> list[JudgedMoment]:
+    """Return all moments of some runs that have candidates to label."""
     return [
-        JudgedMoment(each, tuple(judged(each))) for run in runs for each in run.episodes.values()
+        JudgedMoment(each, tuple(judged(each))) for run in runs for each in run.examples.values()
     ]
 
 
@@ -154,7 +154,7 @@ def _as_many(
     first: ThresholdPolicy, score: Score, moments: Sequence[JudgedMoment]
 ) -> list[ThresholdPolicy]:
     """The gate where it shows as many as ``first`` does, and where as many of them are right."""
-    told = [episode_of(first, each) for each in moments]
+    told = [row_of(first, each) for each in moments]
     shown, right = (sum(bool(each[name]) for each in told) for name in ("any", "accepted"))
     levels = sorted(
         {score(c) for m in moments for c in m.candidates if not c.barred},
@@ -170,7 +170,7 @@ def _as_many(
         while low < high:  # both counts grow as the threshold falls
             middle = (low + high) // 2
             at = replace(tried, least=_at(levels[middle]))
-            if sum(bool(episode_of(at, each)[field]) for each in moments) >= count:
+            if sum(bool(row_of(at, each)[field]) for each in moments) >= count:
                 high = middle
             else:
                 low = middle + 1
@@ -204,30 +204,24 @@ def utility(kept: bool) -> float:
     return 0.75 if kept else -0.25
 
 
-# --- as runs -----------------------------------------------------------------------------------
+# --- as rows -----------------------------------------------------------------------------------
 
 
-def run_of(
-    policy: ThresholdPolicy, moments: Sequence[JudgedMoment], about: Mapping[str, object]
-) -> RunFile:
-    """What a policy would have shown, as a run."""
-    run = RunFile({"benchmark": BENCHMARK, "model": policy.name, **about})
-    for each in moments:
-        run.add(episode_of(policy, each))
-    return run
+def rows_of(policy: ThresholdPolicy, moments: Sequence[JudgedMoment]) -> list[Row]:
+    """Return what a policy would have shown."""
+    return [row_of(policy, each) for each in moments]
 
 
-def episode_of(policy: ThresholdPolicy, moment: JudgedMoment) -> Episode:
-    """A moment by a policy: the candidate shown, else the likeliest."""
+def row_of(policy: ThresholdPolicy, moment: JudgedMoment) -> Row:
+    """Return a moment by a policy: the candidate shown, else the likeliest."""
     scored = [(policy.score(each), each) for each in moment.candidates if not each.barred]
     shown = next((each for each in scored if each[0] >= policy.least(each[1])), None)
     lead = shown or max(scored, key=lambda each: each[0], default=None)
-    told = moment.episode
     is_shown, kept = shown is not None, lead is not None and lead[1].kept
     return {
-        "id": told["id"],
-        "group": told["group"],
-        "task": told["task"],
+        "id": moment.example.id,
+        "group": moment.example.group,
+        "task": moment.example.task,
         "where": moment.place,
         "any": is_shown,
         "shown": None if moment.is_done else is_shown,

@@ -18,7 +18,7 @@ from redraft.model.records import LEAST_LOG, Task
 from redraft.model.training.gate_fit import Sample, fit_shipped, fold_of
 from redraft.model.training.kto import Objective
 
-from ..figures.runs import RunFile
+from ..run import Run, RunSpec
 from .labels import Judged, judged
 from .ranking import area, calibration_error, error_by_chance
 
@@ -29,24 +29,25 @@ WANT = Objective(ratio=3.0, most_kl=0.02)
 JUDGES = ("dev-commits", "human-eval", "humaneval", "carry-on")
 
 
-def shown_to_gate(run: RunFile) -> Iterator[Judged]:
+def shown_to_gate(run: Run) -> Iterator[Judged]:
     """Return the candidates of a run that no rule keeps from being shown.
 
     They are whole, however improbable, as somebody who asks by a gesture gets them.
     """
-    for episode in run.episodes.values():
-        yield from (each for each in judged(episode, LEAST_LOG) if not each.barred)
+    for example in run.examples.values():
+        yield from (each for each in judged(example, LEAST_LOG) if not each.barred)
 
 
-def newest(runs: Iterable[RunFile]) -> RunFile:
+def newest(runs: Iterable[Run]) -> Run:
     """All moments of some runs; of one that several hold, what the last of them says."""
-    return RunFile({}, episodes={name: one for run in runs for name, one in run.episodes.items()})
+    found = {name: one for run in runs for name, one in run.examples.items()}
+    return Run(RunSpec("outcomes"), examples=found)
 
 
-def only(task: Task, run: RunFile) -> RunFile:
+def only(task: Task, run: Run) -> Run:
     """The moments of ``run`` at which that was asked."""
-    episodes = {name: one for name, one in run.episodes.items() if one["task"] == task}
-    return RunFile(run.settings, episodes=episodes)
+    found = {name: one for name, one in run.examples.items() if one.task == task}
+    return Run(run.spec, examples=found)
 
 
 def samples_of(candidates: Iterable[Judged]) -> dict[Task, list[Sample]]:
@@ -114,14 +115,14 @@ def left_out(
     return gate_of
 
 
-def judges_among(runs: Iterable[RunFile]) -> list[str]:
+def judges_among(runs: Iterable[Run]) -> list[str]:
     """Return the sources that are not for fitting."""
-    named = [str(run.settings.get("source", "")) for run in runs]
+    named = [run.spec.source for run in runs]
     return [name for name in named if any(judge in name.lower() for judge in JUDGES)]
 
 
 def card_of(
-    samples: Mapping[Task, Sequence[Sample]], runs: Sequence[RunFile], judged: str
+    samples: Mapping[Task, Sequence[Sample]], runs: Sequence[Run], judged: str
 ) -> dict[str, Any]:
     """What a gate was fitted on.
 
@@ -130,11 +131,11 @@ def card_of(
     """
     return {
         "made_by": "redraft gate ship",
-        "model": sorted({str(run.settings.get("model")) for run in runs}),
-        "weights_sha256": sorted({str(run.settings.get("model_sha256")) for run in runs}),
-        "sources": sorted({str(run.settings.get("source")) for run in runs}),
+        "model": sorted({run.spec.model for run in runs}),
+        "weights_sha256": sorted({run.spec.model_sha256 for run in runs}),
+        "sources": sorted({run.spec.source for run in runs}),
         "commits": sorted({each for run in runs if (each := run.machine.get("commit"))}),
-        "moments": len(newest(runs).episodes),
+        "moments": len(newest(runs).examples),
         "ratio": WANT.ratio,
         "beta": WANT.beta,
         "most_kl": WANT.most_kl,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from redraft.model.decode.sampling import confidence
@@ -21,16 +20,9 @@ from redraft.model.gate.eagerness import least_total, threshold
 from redraft.model.gate.features import with_features
 from redraft.model.gate.fitting import tidied
 from redraft.model.gate.reasons import Abstain
-from redraft.model.records import (
-    Candidate,
-    Confidence,
-    EditRequest,
-    RecentEdit,
-    RelatedFile,
-    Task,
-)
+from redraft.model.records import Candidate, EditRequest, Task
 
-from ..figures.runs import Episode
+from ..example import Example
 from .own_outcomes import KEPT_SHARE, kept_share
 
 #: The reason of a moment of a recording at which no answer came.
@@ -44,7 +36,7 @@ SERVED_LEAST = least_total(threshold("medium"))
 class Judged:
     """A candidate of which is known whether it was right."""
 
-    moment: str  # id of the episode
+    moment: str  # id of the example
     group: str
     language: str
     kind: str
@@ -72,38 +64,37 @@ class Judged:
         return self.group if self.kind == "replayed" else self.source
 
 
-def judged(episode: Episode, least: float = SERVED_LEAST) -> Iterator[Judged]:
-    """Return the candidates of an episode of ``redraft gate outcomes``, best first.
+def judged(example: Example, least: float = SERVED_LEAST) -> Iterator[Judged]:
+    """Return the candidates of an example, best first.
 
     Those of which nobody can tell are left out.
 
     Args:
         least: log-probability below which ghost text is given up; lines below it are left out.
     """
-    request = request_of(episode)
-    told = episode.get("right")  # of a recording, which tells it itself
-    answered = [candidate_of(each) for each in episode["candidates"]]
+    request, truth = request_of(example), example.truth
+    told = example.measured.get("right")  # of a recording, which tells it itself
+    answered = example.prediction.candidates if example.prediction is not None else ()
     served = [as_served(each, least) if request.task == "infill" else each for each in answered]
+    places = [at for at, each in enumerate(served) if each is not None]
     candidates = with_features(request, [each for each in served if each is not None])
     situation = situation_of(request, 0.0)
-    for place, each in enumerate(candidates):
+    for place, each in zip(places, candidates, strict=True):
         edit = Edit(request.text, each.start, each.end, each.text)
-        right = (
-            told[place] if told else is_right(edit, request, episode["after"], episode["wanted"])
-        )
+        right = told[place] if told else is_right(edit, request, truth.final, truth.texts)
         if right is None:
             continue
         decision = verdict(each, situation)
         yield Judged(
-            moment=episode["id"],
-            group=episode["group"],
-            language=episode["language"],
-            kind=episode["kind"],
+            moment=example.id,
+            group=example.group,
+            language=example.language,
+            kind=example.kind,
             task=request.task,
             place=place,
             candidate=each,
             right=right,
-            kept=right or is_kept(edit, request, episode["after"]),
+            kept=right or is_kept(edit, request, truth.final),
             barred=decision.kind if isinstance(decision, Abstain) else "",
         )
 
@@ -203,20 +194,15 @@ def _hunks(before: str, after: str) -> set[tuple[int, int, tuple[str, ...]]]:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def request_of(episode: Episode) -> EditRequest:
+def request_of(example: Example) -> EditRequest:
+    """Return what was asked, about the whole document and without limits."""
+    moment, request = example.moment, example.request
     return EditRequest(
-        task=episode["task"],
-        path=episode["path"],
-        text=episode["text"],
-        cursor=episode["cursor"],
-        language=episode["language"],
-        related=tuple(RelatedFile(**each) for each in episode["related"]),
-        edits=tuple(RecentEdit(**each) for each in episode["edits"]),
+        task=example.task,
+        path=moment.path,
+        text=moment.text,
+        cursor=moment.cursor,
+        language=moment.language,
+        related=request.related if request is not None else (),
+        edits=request.edits if request is not None else (),
     )
-
-
-def candidate_of(told: dict[str, Any]) -> Candidate:
-    sure = told["confidence"]
-    lists = {name: tuple(sure.get(name, ())) for name in ("logs", "lines")}
-    rest = {name: value for name, value in told.items() if name not in ("facts", "features")}
-    return Candidate(**{**rest, "confidence": Confidence(**sure | lists)})

@@ -24,7 +24,7 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Task
 from redraft.model.training.gate_fit import Sample
 
-from ..figures.metrics import kept
+from ..metrics import kept
 from ..recordings.documents import StreamDocuments
 from ..recordings.format import Changed, FetchStarted, Note, RestoreContent, SetContent, Stream
 from ..recordings.shown_and_outcome import candidate_of, confidence_of

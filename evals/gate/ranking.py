@@ -17,7 +17,7 @@ from redraft.model.gate.features import FEATURES, features_of
 from redraft.model.gate.gate import Gate, Head
 from redraft.model.records import Task
 
-from ..figures.intervals import FEW_GROUPS, draws, middle_95
+from ..figures import FEW_GROUPS, draws, middle_95
 from .comparing import GateScores, Score, scored_by_hand
 from .labels import Judged
 

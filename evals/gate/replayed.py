@@ -2,14 +2,14 @@
 
 A recording is played through the language server itself (:mod:`redraft.evals.replay.player`); what
 the model answered about the user's document is held against what the user typed next. Where that
-cannot be told, the candidate says nothing. Episodes are those of ``outcomes.py``, with what is
-right among them. Knows nothing of gates.
+cannot be told, the candidate says nothing. Examples hold what is right among
+their measurements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 
 from redraft.lsp.settings import LspSettings
@@ -17,13 +17,13 @@ from redraft.model.edits.edit import Edit
 from redraft.model.gate.fitting import fit
 from redraft.model.records import LEAST_LOG, Candidate, EditRequest, Prediction
 
-from ..figures.runs import Episode, OnDone, RunFile
+from ..example import Example, Moment, Truth
+from ..predictors import ReadyPredictor
 from ..replay.matchers import UNSEEN_S, DocumentChange, match, until_rest
 from ..replay.player import TASKS, MomentResult, play
-from ..replay.predictors import ReadyPredictor
 from ..replay.script import Script, sample
 from ..replay.timed_predictor import ReplayPredictor
-from .labels import NOT_ASKED
+from ..run import OnDone, Run, quiet
 
 KIND = "replayed"
 LATENCY_MS = 400.0  # simulated, of every answer: about what one takes on two cores
@@ -32,11 +32,11 @@ LATENCY_MS = 400.0  # simulated, of every answer: about what one takes on two co
 def replay_outcomes(
     scripts: Sequence[Script],
     ready: ReadyPredictor,
-    run: RunFile,
+    run: Run,
     limit: int | None,
     context: int,
     seed: int = 0,
-    progress: OnDone = lambda done, total: None,
+    progress: OnDone = quiet,
 ) -> None:
     """Ask at moments of recordings that ``run`` does not hold yet.
 
@@ -57,7 +57,7 @@ def replay_outcomes(
         predictor = ReplayPredictor(ask, ready.status, LATENCY_MS)
 
         def hear(outcome: MomentResult, script: Script = script) -> None:
-            for each in episodes_of(script, outcome):
+            for each in examples_of(script, outcome):
                 run.add(each)
             told.add(outcome.moment.id)
             progress(len(told & chosen), len(chosen))
@@ -65,8 +65,8 @@ def replay_outcomes(
         play(script, left, predictor, settings, hear)
 
 
-def _asked_at(run: RunFile) -> set[str]:
-    return {each["moment"] for each in run.episodes.values()}
+def _asked_at(run: Run) -> set[str]:
+    return {each.measured["moment"] for each in run.examples.values()}
 
 
 def _in_any_case(ready: ReadyPredictor, request: EditRequest) -> Prediction:
@@ -74,45 +74,38 @@ def _in_any_case(ready: ReadyPredictor, request: EditRequest) -> Prediction:
     return ready.ask(replace(request, min_tokens=1, seed=0, least_total=LEAST_LOG))
 
 
-def episodes_of(script: Script, outcome: MomentResult) -> Iterator[Episode]:
-    """For each task, the answer about the user's own document; one without candidates where there
-    is none, so that the moment counts."""
+def examples_of(script: Script, outcome: MomentResult) -> Iterator[Example]:
+    """Return for each task the answer about the user's own document.
+
+    Where there is none, the example has no prediction, so that the moment counts.
+    """
     moment = outcome.moment
     steps = script.following(moment.document, moment.done)
+    final = _at_rest(moment.text, until_rest(steps, moment.at_s))
+    is_told = script.ends_s - moment.at_s >= UNSEEN_S
     for task, asking in zip(TASKS, outcome.askings, strict=True):
-        here = [
-            (each.request, each.prediction)
-            for each in asking.answered
-            if each.request.task == task and each.request.text == moment.text and each.prediction
-        ]
-        request, said = here[0] if here else (_nothing(outcome, task), None)
-        candidates = said.candidates if said is not None else ()
-        is_told = script.ends_s - moment.at_s >= UNSEEN_S
-        yield {
-            "id": f"{KIND}:{moment.id}:{task}",
-            "moment": moment.id,
-            "group": moment.group,
-            "language": moment.language or "other",
-            "kind": KIND,
-            "task": task,
-            "path": request.path,
-            "text": request.text,
-            "cursor": request.cursor,
-            "edits": [asdict(each) for each in request.edits],
-            "related": [asdict(each) for each in request.related],
-            "after": _at_rest(moment.text, until_rest(steps, moment.at_s)),
-            "wanted": [],
-            "candidates": [asdict(each) for each in candidates],
-            "right": [is_right(request, each, steps, is_told) for each in candidates],
-            "reason": said.reason if said is not None else NOT_ASKED,
-        }
-
-
-def _nothing(outcome: MomentResult, task: str) -> EditRequest:
-    moment = outcome.moment
-    return EditRequest(
-        "infill" if task == "infill" else "next_edit", moment.path, moment.text, 0, moment.language
-    )
+        request, prediction = next(
+            (
+                (each.request, each.prediction)
+                for each in asking.answered
+                if each.request.task == task and each.request.text == moment.text
+            ),
+            (None, None),
+        )
+        candidates = prediction.candidates if prediction is not None else ()
+        right = [is_right(request, each, steps, is_told) for each in candidates if request]
+        cursor, edits = (request.cursor, request.edits) if request else (0, ())
+        yield Example(
+            f"{KIND}:{moment.id}:{task}",
+            moment.group,
+            task,
+            {"language": moment.language or "other", "kind": KIND},
+            Moment(moment.path, moment.language, moment.text, cursor, edits),
+            Truth((), final),
+            request,
+            prediction,
+            {"moment": moment.id, "right": right},
+        )
 
 
 def _at_rest(text: str, steps: Iterable[DocumentChange]) -> str:

@@ -32,7 +32,7 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.predict import Model
 from redraft.model.records import EditRequest, ModelStatus, Prediction, Task
 
-from ..figures.intervals import Spread
+from ..figures import Spread
 
 
 @dataclass(frozen=True, slots=True)

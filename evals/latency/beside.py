@@ -22,7 +22,7 @@ from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
 from redraft.model.records import EditRequest
 
-from ..figures.intervals import Spread
+from ..figures import Spread
 from .latency import SAMPLES, TYPED, Say, ask, emptied, places, sample_text
 
 TIMEOUT_S = 120.0

@@ -11,11 +11,7 @@ from __future__ import annotations
 
 import argparse as _sample_1
 import contextlib
-import hashlib
-import importlib.metadata
 import json.decoder as _sample_2
-import os
-import platform
 import random
 import re
 import shutil as _sample_3
@@ -29,23 +25,19 @@ from types import ModuleType
 from typing import Any
 
 import psutil
-from redraft.evals.latency.bench_editing import keystroke_overhead
-from redraft.lsp.context import git
-from redraft.lsp.context.files import Unreadable, read_file
 from redraft.model.calibrate import measure_passes
 from redraft.model.decode.completion import AUTOREGRESSIVE, Plan
 from redraft.model.decode.recent import RecentAnswers
-from redraft.model.errors import InstallError
 from redraft.model.load import KV_BYTES, onnx_loader
 from redraft.model.predict import Model, predict
 from redraft.model.records import DraftCount, EditRequest, Prediction, Quality, Stats
-from redraft.model.runtime.machine import processor
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.prefix_cache import PrefixCache
 
-from ..figures.drafts import together
-from ..figures.intervals import Spread
-from .bench_editing import Editing, type_and_ask
+from ..figures import Spread
+from ..machine import machine
+from ..scorers.costs import together
+from .bench_editing import Editing, keystroke_overhead, type_and_ask
 
 CONTEXTS = (256, 1_024, 2_048, 4_096)  # prompt budgets, tokens
 SAMPLES: tuple[ModuleType, ...] = (_sample_1, _sample_2, _sample_3, _sample_4)
@@ -53,7 +45,6 @@ STAGES = ("prompt_ms", "prefill_ms", "denoise_ms", "total_ms")
 TYPED = 50  # characters
 KEYS_PER_RUN = 2  # typed in each way of editing, for each of the runs
 PRICED_ROUNDS = 15  # passes of each width
-_LARGEST_CODE = 1 << 20  # bytes
 COMPARED_EVERY = 5  # keystrokes: these answers are computed with an empty cache as well
 
 Say = Callable[[str], None]
@@ -379,58 +370,6 @@ def emptied(model: Model) -> Iterator[Model]:
 def sample_text(module: ModuleType) -> str:
     assert module.__file__ is not None
     return Path(module.__file__).read_text(encoding="utf-8")
-
-
-def machine() -> dict[str, str]:
-    """What the figures were taken on."""
-    found = {
-        "processor": processor(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "cores": str(os.cpu_count()),
-        "date": time.strftime("%Y-%m-%d"),
-    }
-    for name in ("onnxruntime", "onnxruntime-gpu", "redraft"):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    commit = _commit()
-    if commit:
-        found["commit"] = commit
-    return found
-
-
-def _commit() -> str:
-    """The commit of the checkout whose code runs, "" where it runs from none. "-changed" behind it:
-    some of the code is not as it is there."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return ""
-    try:
-        found, tree = (
-            git.ask(root, *asked, within_s=10.0, most_bytes=_LARGEST_CODE)
-            for asked in (
-                ("rev-list", "-1", "--abbrev-commit", "HEAD"),
-                ("ls-tree", "-r", "-z", "HEAD"),
-            )
-        )
-    except (InstallError, OSError):
-        return ""
-    entries = (entry.partition("\t") for entry in tree.output.decode().split("\0"))
-    code = [(told.split()[-1], path) for told, _, path in entries if path.endswith(".py")]
-    changed = any(_blob(root, path) != blob for blob, path in code)
-    return found.output.decode().strip() + "-changed" * changed
-
-
-def _blob(root: Path, path: str) -> str:
-    """What git calls a file's content. Git itself would compare by filters that the repository
-    names, which are programs."""
-    try:
-        data = read_file(root, path, _LARGEST_CODE).replace(b"\r\n", b"\n")
-    except Unreadable:
-        return ""
-    return hashlib.sha1(b"blob %d\0%s" % (len(data), data), usedforsecurity=False).hexdigest()
 
 
 def as_json(report: BenchReport) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from redraft.lsp.context.workspace import read_code
 from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.training.shards import read_records
 
-from ..figures.samples import rank
+from ..sources.commits import rank
 
 _POLL_S = 0.25
 _QUIET_S = 8.0  # without work: it has started, the client's settings are there, the index is full

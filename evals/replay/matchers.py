@@ -18,7 +18,7 @@ from itertools import takewhile
 
 from redraft.model.text.common import common_head
 
-from ..figures.metrics import delta_chrf, dense, kept
+from ..metrics import delta_chrf, dense, kept
 
 
 @dataclass(frozen=True, slots=True)

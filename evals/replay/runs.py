@@ -21,17 +21,18 @@ from redraft.model.errors import InstallError, SettingsError
 from redraft.model.release import how_to_install
 from redraft.model.silence import import_silenced
 
-from ..figures.runs import Episode, OnDone, RunFile
+from ..example import Example
+from ..predictors import PredictorChoice, ReadyPredictor, open_predictor
+from ..run import OnDone, Run, quiet
 from .player import MomentResult, play
-from .predictors import PredictorChoice, ReadyPredictor, open_predictor
 from .scores import Scorer
 from .script import Script, read_script, sample
 from .timed_predictor import ReplayPredictor
 
 SUFFIXES = (".json", ".jsonl")
 
-OnEpisode = Callable[[Episode], None]
-Lines = Generator[list[Episode], None, None]  # of one recording after the other
+OnExample = Callable[[Example], None]
+Lines = Generator[list[Example], None, None]  # of one recording after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def _names(files: Sequence[Path]) -> list[str]:
 
 def jobs_of(
     scripts: Sequence[Script],
-    run: RunFile,
+    run: Run,
     settings: LspSettings,
     limit: int | None = None,
     latency_ms: float | None = None,
@@ -93,19 +94,20 @@ def jobs_of(
     for script in scripts:
         mine = [moment.id for moment in script.moments if moment.id in chosen]
         if run.missing(mine):
-            known = [a for id_ in mine for a in run.episodes.get(id_, {}).get("answers", ())]
+            made = [run.examples[id_] for id_ in mine if id_ in run.examples]
+            known = [answer for each in made for answer in each.measured["answers"]]
             jobs.append(Job(script, frozenset(mine), settings, latency_ms, tuple(known)))
     return jobs
 
 
-def replay_job(job: Job, ready: ReadyPredictor, on_episode: OnEpisode) -> None:
-    """Play one recording; ``on_episode`` hears of each moment, of those that the run has too."""
+def replay_job(job: Job, ready: ReadyPredictor, on_example: OnExample) -> None:
+    """Play one recording; ``on_example`` hears of each moment, of those that the run has too."""
     predictor = ReplayPredictor(ready.ask, ready.status, job.latency_ms)
     predictor.remember(job.known)
     scorer = Scorer(job.script, job.settings)
 
     def score(outcome: MomentResult) -> None:
-        on_episode(scorer.episode(outcome))
+        on_example(scorer.example(outcome))
 
     play(job.script, job.chosen, predictor, job.settings, score)
 
@@ -113,8 +115,8 @@ def replay_job(job: Job, ready: ReadyPredictor, on_episode: OnEpisode) -> None:
 def replay_all(
     jobs: Sequence[Job],
     who: PredictorChoice,
-    run: RunFile,
-    progress: OnDone = lambda done, total: None,
+    run: Run,
+    progress: OnDone = quiet,
     processes: int = 1,
     ray_address: str | None = None,
 ) -> None:
@@ -129,26 +131,26 @@ def replay_all(
         RedraftError: the model is gone; what is done stays in the run.
     """
     asked = {id_ for job in jobs for id_ in job.chosen}
-    total = len(run.episodes.keys() | asked)
-    progress(len(run.episodes), total)
+    total = len(run.examples.keys() | asked)
+    progress(len(run.examples), total)
 
-    def on_episode(episode: Episode) -> None:
-        if episode["id"] not in run.episodes:
-            run.add(episode)
-            progress(len(run.episodes), total)
+    def on_example(example: Example) -> None:
+        if example.id not in run.examples:
+            run.add(example)
+            progress(len(run.examples), total)
 
     if not jobs:
         return
     if ray_address is None and (processes == 1 or len(jobs) == 1):
         with _opened(who) as ready:
             for job in jobs:
-                replay_job(job, ready, on_episode)
+                replay_job(job, ready, on_example)
         return
     spread = _on_ray(jobs, who, ray_address) if ray_address else _in_processes(jobs, who, processes)
     with closing(spread):
         for lines in spread:
             for line in lines:
-                on_episode(line)
+                on_example(line)
 
 
 @contextmanager
@@ -179,13 +181,13 @@ def _begin(who: PredictorChoice) -> None:
     _READY_HERE.append(open_predictor(who))
 
 
-def _lines(job: Job) -> list[Episode]:
+def _lines(job: Job) -> list[Example]:
     return lines_of(job, _READY_HERE[0])
 
 
-def lines_of(job: Job, ready: ReadyPredictor) -> list[Episode]:
+def lines_of(job: Job, ready: ReadyPredictor) -> list[Example]:
     """All lines of a recording."""
-    lines: list[Episode] = []
+    lines: list[Example] = []
     replay_job(job, ready, lines.append)
     return lines
 
@@ -230,5 +232,5 @@ class _Actor:
     def __init__(self, who: PredictorChoice) -> None:
         self._mind = open_predictor(who)
 
-    def lines(self, job: Job) -> list[Episode]:
+    def lines(self, job: Job) -> list[Example]:
         return lines_of(job, self._mind)

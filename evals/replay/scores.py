@@ -17,8 +17,8 @@ from redraft.model.gate.gate import shipped
 from redraft.model.records import Candidate, EditRequest, Stats
 from redraft.model.text.syntax import language_of
 
-from ..figures import metrics
-from ..figures.runs import Episode
+from .. import metrics
+from ..example import Example, Moment, Row
 from .matchers import UNSEEN_S, WITHIN, Comparison, Match, compare, match, needed, until_rest
 from .player import MomentResult, Offer, PlayedQuestion
 from .script import ReplayMoment, Script
@@ -36,20 +36,16 @@ class Scorer:
         self._settings = settings
         self._last: tuple[Offer, bool, str] | None = None  # what led, was it shown, its episode
 
-    def episode(self, outcome: MomentResult) -> Episode:
-        """A moment, with the suggestion that led: the one shown, else the likeliest."""
+    def example(self, outcome: MomentResult) -> Example:
+        """Return a moment, with the suggestion that led: the one shown, else the likeliest."""
         asking, offer = self._lead(outcome)
         shown = asking is not None and asking.shown is not None
         moment = outcome.moment
         steps = self._script.following(moment.document, moment.done)
         left = needed(steps, moment.at_s, self._script.ends_s)
-        line: Episode = {
-            "id": moment.id,
-            "group": moment.group,
+        line: Row = {
             "session": moment.session,
             "simulated": self._script.simulated,
-            "language": moment.language or "other",
-            "path": moment.path,
             "at_s": round(moment.at_s, 3),
             "typed": moment.typed,
             "left": left,
@@ -60,8 +56,14 @@ class Scorer:
         }
         line |= self._suggestion(moment, outcome, asking, offer)
         line |= _cost(outcome, asking)
-        line["answers"] = [each.as_json() for each in outcome.answers]
-        return line
+        return Example(
+            moment.id,
+            moment.group,
+            tags={"language": moment.language or "other"},
+            moment=Moment(moment.path, moment.language, moment.text),
+            measured={"answers": [each.as_json() for each in outcome.answers]},
+            score=line,
+        )
 
     # --- which suggestion --------------------------------------------------------------------
 

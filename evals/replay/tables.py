@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..figures.intervals import Figure, quantile, unmeasured
-from ..figures.runs import Episode
-from ..figures.tables import Metric, Score, Table, overall, parted
+from ..example import Row
+from ..figures import Figure, quantile, unmeasured
+from ..tables import Metric, Score, Table, by_session, overall, parted, regrouped
 
-#: Sessions from which on they are what is resampled.
-ENOUGH_SESSIONS = 10
 #: Stages of a question's way, the first is the whole of it.
 STAGES = (
     "total_ms", "delay_ms", "queue_ms", "context_ms", "prefill_ms", "denoise_ms", "gate_ms",
@@ -25,14 +23,14 @@ STAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Percentile(Metric):
-    """A value that the share ``q`` of episodes does not exceed."""
+    """A value that the share ``q`` of rows does not exceed."""
 
     q: float = 0.5
 
     alone: ClassVar[bool] = True
 
-    def figure(self, episodes: Iterable[Episode], least: int = 1, seed: int = 0) -> Figure:
-        counted = [each for each in episodes if each.get(self.field) is not None]
+    def figure(self, rows: Iterable[Row], least: int = 1, seed: int = 0) -> Figure:
+        counted = [each for each in rows if each.get(self.field) is not None]
         if len(counted) < max(least, 1):
             return unmeasured(len(counted))
         values = [float(each[self.field]) for each in counted]
@@ -92,39 +90,28 @@ METRICS = metrics(simulated=False)
 BY_PART = ("shown", "accepted", "accepted_prefix", "delta_chrf", "quiet", "utility")
 
 
-def tables(episodes: Sequence[Episode], seed: int) -> Iterator[Table]:
+def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
     """Recordings of people and streams made from commits apart."""
     for simulated, title in ((False, "replay"), (True, "simulated streams (no acceptance)")):
-        some = regrouped([each for each in episodes if bool(each["simulated"]) is simulated])
+        some = regrouped([each for each in rows if bool(each["simulated"]) is simulated])
         if some:
             yield from _tables(f"{title}, intervals by {_unit(some)}", some, simulated, seed)
 
 
-def _tables(title: str, episodes: Sequence[Episode], simulated: bool, seed: int) -> Iterator[Table]:
+def _tables(title: str, rows: Sequence[Row], simulated: bool, seed: int) -> Iterator[Table]:
     known = metrics(simulated)
-    yield overall(title, known, episodes, seed)
-    parts: tuple[tuple[str, Callable[[Episode], str]], ...] = (
+    yield overall(title, known, rows, seed)
+    parts: tuple[tuple[str, Callable[[Row], str]], ...] = (
         ("by language", lambda each: str(each["language"])),
         ("by kind of suggestion", lambda each: str(each["task"] or "none")),
     )
     brief = [metric for metric in known if metric.field in BY_PART]
     for name, label in parts:
-        yield parted(name, brief, episodes, label, seed)
-    yield overall("what it takes", COSTS, episodes, seed)
+        yield parted(name, brief, rows, label, seed)
+    yield overall("what it takes", COSTS, rows, seed)
 
 
-def regrouped(episodes: Sequence[Episode]) -> list[Episode]:
-    """Grouped by session where there are enough of them."""
-    if not _by_session(episodes):
-        return list(episodes)
-    return [each | {"group": each["session"]} for each in episodes]
-
-
-def _by_session(episodes: Sequence[Episode]) -> bool:
-    return len({each["session"] for each in episodes}) >= ENOUGH_SESSIONS
-
-
-def _unit(episodes: Sequence[Episode]) -> str:
-    groups = len({each["group"] for each in episodes})
-    unit = "session" if _by_session(episodes) else "stretch of 5 minutes"
+def _unit(rows: Sequence[Row]) -> str:
+    groups = len({each["group"] for each in rows})
+    unit = "session" if by_session(rows) else "stretch of 5 minutes"
     return f"{unit} ({groups})"

@@ -20,7 +20,7 @@ from .console import bar, out
 from .options import check_writable, model_for, write_json
 
 if TYPE_CHECKING:
-    from redraft.evals.figures.intervals import Spread
+    from redraft.evals.figures import Spread
     from redraft.evals.latency.bench_editing import Editing
     from redraft.evals.latency.latency import Amount, BenchReport, InfillRow, TypedInfills
 

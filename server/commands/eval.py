@@ -1,44 +1,126 @@
 """``redraft eval``: how good a model is, with intervals, and whether one is better than another.
 
-Translates options into calls of ``redraft.evals`` and shows what comes back as tables and JSON;
-measures nothing itself.
+Translates options into calls of ``redraft.evals`` and shows what comes back as tables and JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from redraft.model.errors import SettingsError
 from redraft.model.gate.eagerness import threshold as threshold_for
+from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
 
 from . import eval_options as opt
 from .eval_gate import gate
-from .eval_infill import infill
 from .eval_replay import replay
+from .eval_runs import compare, score, show
 from .options import with_options
 
 if TYPE_CHECKING:
-    from redraft.evals.benchmarks.baselines import Policy
-    from redraft.evals.benchmarks.commit_moments import CommitMoment
-    from redraft.evals.benchmarks.judged_model import JudgedModel
-    from redraft.evals.benchmarks.next_edit import EditAsking
-    from redraft.evals.benchmarks.perplexity import Scaling
-    from redraft.evals.benchmarks.server_context import ContextKind
-    from redraft.evals.figures.runs import RunFile
-    from redraft.model.decode.completion import Plan
-    from redraft.model.predict import Model
+    from redraft.evals.example import Example
+    from redraft.evals.gather import ContextKind
+    from redraft.evals.perplexity import Scaling
+    from redraft.evals.predictors import ReadyPredictor
+    from redraft.evals.run import Run, RunSpec
     from redraft.model.runtime.backend import Backend
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
-for command in (infill, gate, replay):
+for command in (gate, replay, compare, score, show):
     app.command()(command)
 
-CHAT_CONTEXT = 2_048  # tokens; the requests are short
+SHOWN_FROM = threshold_for("medium")
+CHAT_CONTEXT = 2_048  # tokens; the questions are short
+#: Holds every problem of HumanEval-Infilling whole (577 tokens at most, 261 of them suffix).
+WHOLE = 2_048
 CONVERSES = opt.Judged("qwen2.5-coder-0.5b")
+
+
+@app.command()
+@with_options
+def infill(
+    human_eval: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl.gz", help="HumanEval-Infilling: pass@1.")
+    ] = None,
+    commits: opt.Commits = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="Held-out folders, files or a *-files.jsonl.zst."),
+    ] = None,
+    baseline: opt.Baseline = None,
+    limit: opt.Limit = None,
+    judged: opt.Judged = opt.USERS,
+    planned: opt.Planned = opt.USUAL,
+    context: Annotated[
+        int | None,
+        typer.Option(
+            min=MIN_CONTEXT_TOKENS,
+            max=MAX_CONTEXT_TOKENS,
+            help="Prompt budget, tokens. Default: 2048, for commits 1024.",
+        ),
+    ] = None,
+    max_tokens: opt.MaxTokens = 64,
+    jobs: Annotated[int, typer.Option(min=1, help="Programs tried side by side.")] = 1,
+    kept: opt.Kept = opt.NOTHING_KEPT,
+) -> None:
+    """Fill gaps: HumanEval-Infilling by its tests, or held-out commits and files by exact match."""
+    from redraft.evals.sandbox.sandbox import protection
+
+    from .console import out
+
+    examples, source = _gaps(human_eval, commits, files)
+    if human_eval is not None:
+        out.print(protection(), markup=False, style="dim")
+    context = context or (WHOLE if human_eval else opt.SERVED)
+    spec = opt.spec_of("infill", source, examples, kept, planned)
+    spec = replace(spec, context_tokens=context, max_tokens=max_tokens)
+    with _asking(spec, baseline, judged, planned, kept, known=("none",)) as (spec, predictor):
+        asked = _sampled(examples, limit, kept)
+        _warn_of_long(asked, predictor, max_tokens)
+        _evaluate(spec, asked, predictor, kept, "filling gaps", jobs)
+
+
+def _warn_of_long(asked: Sequence[Example], predictor: ReadyPredictor, most: int) -> None:
+    if predictor.model is None:
+        return
+    encode = predictor.model.tokenizer.encode
+    long = sum(len(encode(each.middle)) > most for each in asked)
+    if long:
+        opt.warn(
+            f"{long} of {len(asked)} true answers have more than {most} tokens and cannot be "
+            "written whole: see --max-tokens."
+        )
+
+
+def _gaps(
+    human_eval: Path | None, commits: Path | None, files: list[Path] | None
+) -> tuple[list[Example], str]:
+    """Return the gaps to fill, and the name of where they come from."""
+    from redraft.evals.perplexity import sources
+    from redraft.evals.sources.commits import read_changes
+    from redraft.evals.sources.gaps import gaps_of, whole_files
+    from redraft.evals.sources.gaps import human_eval as read
+
+    if [human_eval, commits, files or None].count(None) != 2:
+        raise SettingsError(
+            "Name what to fill: --human-eval FILE, --commits FILE or --files PATH, one of them."
+        )
+    if human_eval is not None:
+        return read(human_eval), human_eval.name
+    if commits is not None:
+        changes, name = read_changes(commits), commits.name
+    else:
+        changes = (each for source in sources(files or ()) for each in whole_files(*source))
+        name = " ".join(path.name for path in files or ())
+    examples = [gap for change in changes for gap in gaps_of(change)]
+    if not examples:
+        raise SettingsError(f"{name} holds no gap to fill. Name a folder or file of code.")
+    return examples, name
 
 
 @app.command()
@@ -55,9 +137,7 @@ def edits(
     planned: opt.Planned = opt.USUAL,
     context: opt.Context = opt.SERVED,
     max_tokens: opt.MaxTokens = 128,
-    least: Annotated[
-        float, typer.Option(min=0, max=1, help="Sureness from which an edit is shown.")
-    ] = threshold_for("medium"),
+    least: opt.Least = SHOWN_FROM,
     ablate: Annotated[
         bool,
         typer.Option(
@@ -75,70 +155,41 @@ def edits(
 ) -> None:
     """Foresee the next hunk of held-out commits, given the ones before it; or carry on what was
     begun in 120 small scenarios."""
-    from redraft.evals.benchmarks import carry_on, next_edit
-    from redraft.evals.figures.samples import fingerprint, in_turn
-
-    from .eval_tables import show_tables
-
     if suite is not None and (ablate or likelihood):
         raise SettingsError("--ablate and --likelihood are for --commits, not for --suite.")
-    source, cases = _cases(commits, suite)
-    plan = planned.made()
-    chosen_model = None if baseline else opt.judged_model(judged, kept.out)
-    asking = next_edit.EditAsking(
-        plan, context, max_tokens, kept.seed, least, writes=not likelihood
+    examples, source = _moments(commits, suite)
+    spec = replace(
+        opt.spec_of(suite or "edits", source, examples, kept, planned),
+        context_tokens=context,
+        max_tokens=max_tokens,
+        threshold=least,
+        likelihood=likelihood,
     )
-    settings = {
-        "benchmark": "edits", "source": source, "sample": fingerprint(cases),
-        **opt.about(chosen_model, baseline), **planned.about(), "context": context,
-        "max_tokens": max_tokens, "least": least, "seed": kept.seed,
-        "without": [], "likelihood": likelihood,
-    }  # fmt: skip
-    asked = in_turn(cases, limit, kept.seed)
-    with _foreseeing(baseline, chosen_model, judged.threads, context) as model:
-        _check_model(model, plan, likelihood)
+    with _asking(spec, baseline, judged, planned, kept) as (spec, predictor):
+        _check_likelihood(predictor, likelihood)
+        asked = _sampled(examples, limit, kept)
         if ablate:
-            return _ablate(model, asked, asking, settings, kept)
-        benchmark = carry_on if suite is not None else next_edit
-        with opt.open_run_for(kept.out, settings, kept.resume) as run:
-            with opt.progress_of("foreseeing edits") as progress:
-                episodes = run.fill(asked, lambda one: benchmark.ask(model, one, asking), progress)
-            show_tables(run, list(benchmark.tables(episodes, kept.seed)), kept.json_file)
+            return _ablate(spec, asked, predictor, kept)
+        _evaluate(spec, asked, predictor, kept, "foreseeing edits")
 
 
-def _cases(commits: Path | None, suite: str | None) -> tuple[str, list[Any]]:
-    """Return the name of what is asked about, and the cases."""
-    from redraft.evals.benchmarks import carry_on
-    from redraft.evals.benchmarks.commit_moments import steps_in
-    from redraft.evals.figures.samples import read_changes
+def _moments(commits: Path | None, suite: str | None) -> tuple[list[Example], str]:
+    """Return the moments to ask at, and the name of where they come from."""
+    from redraft.evals.sources.carry_on import scenarios
+    from redraft.evals.sources.commits import read_changes
+    from redraft.evals.sources.next_edits import steps_in
 
     if commits is not None and suite is None:
-        return commits.name, list(steps_in(read_changes(commits)))
+        return list(steps_in(read_changes(commits))), commits.name
     if suite is not None and commits is None:
-        return suite, carry_on.scenarios()
+        return scenarios(), suite
     raise SettingsError("Give either --commits FILE.jsonl.zst or --suite carry-on.")
 
 
-@contextmanager
-def _foreseeing(
-    baseline: str | None, chosen_model: JudgedModel | None, threads: int | None, context: int
-) -> Iterator[Model | Policy]:
-    from redraft.evals.benchmarks.baselines import POLICIES
+def _check_likelihood(predictor: ReadyPredictor, likelihood: bool) -> None:
+    from redraft.evals.scorers.likelihood import has_likelihood
 
-    if chosen_model is None:
-        yield opt.rule_of(baseline or "", POLICIES)
-        return
-    with opt.loaded(chosen_model, threads, context) as judged:
-        yield judged
-
-
-def _check_model(model: Model | Policy, plan: Plan, likelihood: bool) -> None:
-    from redraft.evals.benchmarks.baselines import Policy
-    from redraft.evals.benchmarks.likelihood import has_likelihood
-
-    if not isinstance(model, Policy):
-        opt.check_plan_of(plan, model)
-    if likelihood and (isinstance(model, Policy) or not has_likelihood(model)):
+    if likelihood and (predictor.model is None or not has_likelihood(predictor.model)):
         raise SettingsError(
             "These weights were not trained to write causally, so they tell no likelihood. Leave "
             "out --likelihood."
@@ -146,23 +197,99 @@ def _check_model(model: Model | Policy, plan: Plan, likelihood: bool) -> None:
 
 
 def _ablate(
-    model: Model | Policy,
-    steps: list[CommitMoment],
-    asking: EditAsking,
-    settings: dict[str, Any],
-    kept: opt.Kept,
+    spec: RunSpec, asked: Sequence[Example], predictor: ReadyPredictor, kept: opt.Kept
 ) -> None:
-    from redraft.evals.benchmarks.ablation import ALL, ablate, arms, file_of
+    from redraft.evals.ablation import ALL, ablate, arms, file_of
 
     from .eval_tables import show_arms
 
-    def open_file(name: str, without: frozenset[ContextKind]) -> RunFile:
+    def open_file(name: str, without: tuple[ContextKind, ...]) -> Run:
         path = file_of(kept.out, name) if kept.out is not None else None
-        return opt.open_run_for(path, settings | {"without": sorted(without)}, kept.resume)
+        return opt.open_run_for(path, replace(spec, without=without), kept.resume)
 
     with opt.progress_of("foreseeing edits in all ways") as progress:
-        runs = ablate(model, steps, asking, open_file, progress)
-    show_arms(runs[ALL], arms(runs, asking.seed), kept.json_file)
+        runs = ablate(asked, predictor, open_file, progress)
+    show_arms(runs[ALL], arms(runs, kept.seed), kept.json_file)
+
+
+@app.command()
+@with_options
+def chat(
+    limit: opt.Limit = None,
+    judged: opt.Judged = CONVERSES,
+    planned: opt.Planned = opt.USUAL,
+    max_tokens: Annotated[int, typer.Option(min=1, max=1024, help="Of an answer.")] = 160,
+    kept: opt.Kept = opt.NOTHING_KEPT,
+) -> None:
+    """Put fifty small requests to a model that converses, and look at what its answers hold."""
+    from redraft.evals.scorers.chat import examples
+
+    questions = examples()
+    spec = opt.spec_of("chat", "", questions, kept, planned)
+    spec = replace(spec, context_tokens=CHAT_CONTEXT, max_tokens=max_tokens)
+    with _asking(spec, None, judged, planned, kept) as (spec, predictor):
+        _evaluate(spec, _sampled(questions, limit, kept), predictor, kept, "conversing")
+
+
+# --- what these share -----------------------------------------------------------------------------
+
+
+def _sampled(examples: Sequence[Example], limit: int | None, kept: opt.Kept) -> list[Example]:
+    from redraft.evals.sources.commits import in_turn
+
+    return in_turn(examples, limit, kept.seed)
+
+
+@contextmanager
+def _asking(
+    spec: RunSpec,
+    baseline: str | None,
+    judged: opt.Judged,
+    planned: opt.Planned,
+    kept: opt.Kept,
+    known: Sequence[str] | None = None,
+) -> Iterator[tuple[RunSpec, ReadyPredictor]]:
+    """Yield the description with its model, and the predictor, which is closed afterwards.
+
+    Args:
+        known: the baselines that there are for this task; None: all.
+    """
+    from redraft.evals.models import check_plan
+    from redraft.evals.predictors import POLICIES, ready_with
+    from redraft.evals.predictors import baseline as baseline_of
+
+    if baseline is not None:
+        names = known or POLICIES
+        if baseline not in names:
+            raise SettingsError(
+                f"There is no baseline {baseline!r} here; choose {' or '.join(names)}."
+            )
+        yield replace(spec, model=baseline, baseline=baseline), baseline_of(baseline)
+        return
+    chosen_model = opt.judged_model(judged, kept.out)
+    with opt.loaded(chosen_model, judged.threads, spec.context_tokens or opt.SERVED) as model:
+        plan = planned.made()
+        check_plan(plan, model.backend.config)
+        yield opt.with_model(spec, chosen_model), ready_with(model, plan)
+
+
+def _evaluate(
+    spec: RunSpec,
+    asked: Sequence[Example],
+    predictor: ReadyPredictor,
+    kept: opt.Kept,
+    what: str,
+    jobs: int = 1,
+) -> None:
+    """Ask, keep the run, and show its tables."""
+    from redraft.evals.pipeline import TABLES, evaluate
+
+    from .eval_tables import show_tables
+
+    with opt.open_run_for(kept.out, spec, kept.resume) as run:
+        with opt.progress_of(what) as progress:
+            rows = evaluate(asked, run, predictor, jobs, progress)
+        show_tables(run, list(TABLES[spec.task](rows, kept.seed)), kept.json_file)
 
 
 @app.command()
@@ -178,22 +305,23 @@ def perplexity(
     kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
     """Perplexity of the last 1,024 tokens of long contexts, under each scaling of positions."""
-    from redraft.evals.benchmarks import perplexity as long
+    from redraft.evals import perplexity as long
+    from redraft.evals.run import RunSpec
 
     from .eval_tables import show_perplexity
 
     sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
     chosen_model = opt.judged_model(judged, kept.out)
 
-    def load(name: long.Scaling) -> Backend:
+    def load(name: Scaling) -> Backend:
         return long.Rescaled(chosen_model.folder, chosen_model.provider, judged.threads, name)
 
     found = long.prepare(chosen_model.folder, code, sizes, scalings)
-    settings = {
-        "benchmark": "perplexity", "code": " ".join(path.name for path in code),
-        "sample": long.fingerprint(found), **opt.about(chosen_model), "scored": long.SCORED,
-    }  # fmt: skip
-    with opt.open_run_for(kept.out, settings, kept.resume) as run:
+    source = " ".join(path.name for path in code)
+    spec = opt.with_model(
+        RunSpec("perplexity", source, long.fingerprint(found), seed=kept.seed), chosen_model
+    )
+    with opt.open_run_for(kept.out, spec, kept.resume) as run:
         with opt.progress_of("reading") as progress:
             long.measure(found, load, run, progress)
         show_perplexity(run, list(long.cells(run, found, kept.seed)), kept.json_file)
@@ -210,7 +338,7 @@ def _lengths(text: str, least: int) -> list[int]:
 
 
 def _scalings(text: str) -> list[Scaling]:
-    from redraft.evals.benchmarks.perplexity import SCALINGS
+    from redraft.evals.perplexity import SCALINGS
 
     wanted = {part.strip() for part in text.split(",")}
     if unknown := sorted(wanted - set(SCALINGS)):
@@ -218,54 +346,3 @@ def _scalings(text: str) -> list[Scaling]:
             f"{', '.join(unknown)}: choose among {', '.join(SCALINGS)}.", param_hint="--scaling"
         )
     return [name for name in SCALINGS if name in wanted]
-
-
-@app.command()
-@with_options
-def chat(
-    limit: opt.Limit = None,
-    judged: opt.Judged = CONVERSES,
-    plan: opt.PlanName = "medium",
-    max_tokens: Annotated[int, typer.Option(min=1, max=1024, help="Of an answer.")] = 160,
-    kept: opt.Kept = opt.NOTHING_KEPT,
-) -> None:
-    """Put fifty small requests to a model that converses, and look at what its answers hold."""
-    from redraft.evals.benchmarks import conversations
-    from redraft.evals.figures.samples import fingerprint, in_turn
-
-    from .eval_tables import show_tables
-
-    tasks = conversations.tasks()
-    chosen_model = opt.judged_model(judged, kept.out)
-    settings = {
-        "benchmark": "chat", "sample": fingerprint(tasks), **opt.about(chosen_model), "plan": plan,
-        "max_tokens": max_tokens, "seed": kept.seed,
-    }  # fmt: skip
-    asked = in_turn(tasks, limit, kept.seed)
-    how = opt.Planned(plan).made()
-    with (
-        opt.loaded(chosen_model, judged.threads, CHAT_CONTEXT) as ready,
-        opt.open_run_for(kept.out, settings, kept.resume) as run,
-    ):
-        with opt.progress_of("conversing") as progress:
-            episodes = run.fill(
-                asked, lambda task: conversations.ask(ready, task, how, max_tokens), progress
-            )
-        show_tables(run, list(conversations.tables(episodes, kept.seed)), kept.json_file)
-
-
-@app.command("compare")
-def compare_runs(
-    a: Annotated[Path, typer.Argument(metavar="A.jsonl")],
-    b: Annotated[Path, typer.Argument(metavar="B.jsonl")],
-    json_file: opt.Json = None,
-    seed: opt.Seed = 0,
-) -> None:
-    """Is run B better than run A, on the episodes that both have?"""
-    from redraft.evals.figures.compare import compare
-    from redraft.evals.figures.runs import read_run
-
-    from .eval_tables import show_comparison
-
-    first, second = read_run(a), read_run(b)
-    show_comparison(first, second, *compare(first, second, seed), json_file)

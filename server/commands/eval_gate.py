@@ -5,7 +5,7 @@ Translates options into calls of ``redraft.evals`` and shows what comes back; me
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,9 +17,10 @@ from . import eval_options as opt
 from .options import write_json
 
 if TYPE_CHECKING:
-    from redraft.evals.figures.runs import Episode, RunFile
+    from redraft.evals.example import Row
     from redraft.evals.gate.comparing import GateScores
     from redraft.evals.gate.ranking import Ranking, Worth
+    from redraft.evals.run import Run
 
 Runs = Annotated[
     list[Path], typer.Argument(metavar="RUN.jsonl…", help="Of 'redraft gate outcomes'.")
@@ -45,10 +46,10 @@ def gate(
     seed: opt.Seed = 0,
 ) -> None:
     """What gates would have shown: thresholds by hand, logistic regression, KTO."""
-    from redraft.evals.figures.runs import read_run
-    from redraft.evals.figures.tables import overall
-    from redraft.evals.gate.comparing import METRICS, moments_of, policies, run_of, says
+    from redraft.evals.gate.comparing import METRICS, moments_of, policies, rows_of, says
     from redraft.evals.gate.ranking import rankings, worths
+    from redraft.evals.run import read_run
+    from redraft.evals.tables import overall
     from redraft.model.gate.gate import SHIPPED, read_gate
 
     if sessions and not fitted_on:
@@ -59,11 +60,10 @@ def gate(
     if not moments:
         raise SettingsError("These runs hold no moment. Make some with 'redraft gate outcomes'.")
     candidates = [each for moment in moments for each in moment.candidates]
-    about = {"source": " ".join(path.stem for path in runs), "gate": used.name}
     first, others = says(used.name, lambda each: used), _fitted(fitted_on or [], read, sessions)
-    named = [run_of(policy, moments, about) for policy in policies(first, moments, others)]
+    named = {each.name: rows_of(each, moments) for each in policies(first, moments, others)}
     ranked, worth = rankings([first, *others], candidates, seed), worths(used, candidates)
-    tables = [overall(_name(run), METRICS, _episodes(run), seed) for run in named]
+    tables = [overall(name, METRICS, rows, seed) for name, rows in named.items()]
     _show(named, ranked, worth, seed)
     write_json(
         json_file,
@@ -74,19 +74,19 @@ def gate(
     )  # fmt: skip
 
 
-def _fitted(paths: Sequence[Path], judged: Sequence[RunFile], sessions: bool) -> list[GateScores]:
+def _fitted(paths: Sequence[Path], judged: Sequence[Run], sessions: bool) -> list[GateScores]:
     """Gates with and without static features, of runs that are not judged here; and with all
     sources judged here but a candidate's own."""
-    from redraft.evals.figures.runs import read_run
     from redraft.evals.gate.comparing import says
     from redraft.evals.gate.fitting import fit_gate, left_out, newest, samples_of, shown_to_gate
     from redraft.evals.gate.ranking import STATIC
+    from redraft.evals.run import read_run
 
     if not paths:
         return []
     read = [read_run(path) for path in paths]
-    known = {name for run in judged for name in run.episodes}
-    if any(name in known for run in read for name in run.episodes):
+    known = {name for run in judged for name in run.examples}
+    if any(name in known for run in read for name in run.examples):
         raise SettingsError("--fitted-on names moments that are judged here. Name other runs.")
     samples = samples_of(shown_to_gate(newest(read)))
     static = fit_gate(samples, "with static")
@@ -98,42 +98,34 @@ def _fitted(paths: Sequence[Path], judged: Sequence[RunFile], sessions: bool) ->
     return found
 
 
-def _name(run: RunFile) -> str:
-    """Return the name of the policy that a run is of."""
-    return str(run.settings["model"])
-
-
-def _episodes(run: RunFile) -> list[Episode]:
-    return list(run.episodes.values())
-
-
 def _show(
-    named: Sequence[RunFile], ranked: Sequence[Ranking], worth: Sequence[Worth], seed: int
+    named: Mapping[str, list[Row]], ranked: Sequence[Ranking], worth: Sequence[Worth], seed: int
 ) -> None:
-    from redraft.evals.figures.compare import compare
-    from redraft.evals.figures.tables import overall
+    from redraft.evals.compare import compare_rows
     from redraft.evals.gate.comparing import METRICS
+    from redraft.evals.tables import overall
 
     from .eval_tables import Sheet, show_sheet
 
     drawn = Sheet("gates on the same moments", ("", "n", *(one.heading for one in METRICS)))
-    for run in named:
-        row = overall("", METRICS, _episodes(run), seed).rows[0]
-        drawn.add_row(_name(run), f"{row.n:,}", *(m.show(row.figures[m.name]) for m in METRICS))
+    for name, rows in named.items():
+        row = overall("", METRICS, rows, seed).rows[0]
+        drawn.add_row(name, f"{row.n:,}", *(m.show(row.figures[m.name]) for m in METRICS))
     show_sheet(drawn)
     _show_places(named, seed)
-    against = Sheet(f"less {_name(named[0])}", ("", "shown", "accepted", "utility"))
-    for run in named[1:]:
-        found = {one.field: one for one in compare(named[0], run, seed)[1]}
+    first, *others = named
+    against = Sheet(f"less {first}", ("", "shown", "accepted", "utility"))
+    for name in others:
+        found = {one.field: one for one in compare_rows(named[first], named[name], seed)[1]}
         cells = []
-        for name, scale in (("shown", 100), ("accepted", 100), ("utility", 1)):
-            change = found[name].difference if name in found else None
+        for field, scale in (("shown", 100), ("accepted", 100), ("utility", 1)):
+            change = found[field].difference if field in found else None
             if change is None or change.value is None or change.low is None or change.high is None:
                 cells.append("–")
                 continue
             value, low, high = (scale * each for each in (change.value, change.low, change.high))
             cells.append(f"{value:+.1f} [{low:+.1f}, {high:+.1f}]")
-        against.add_row(_name(run), *cells)
+        against.add_row(name, *cells)
     show_sheet(against)
     _show_ranking(ranked)
     features = Sheet("what the gate goes by", ("feature", "task", "weight", "AUC lost without"))
@@ -143,20 +135,19 @@ def _show(
     show_sheet(features)
 
 
-def _show_places(named: Sequence[RunFile], seed: int) -> None:
+def _show_places(named: Mapping[str, list[Row]], seed: int) -> None:
     """Show what each eagerness of the gate would have shown, by place."""
-    from redraft.evals.figures.tables import overall
     from redraft.evals.gate.comparing import BY_PLACE, PLACES
+    from redraft.evals.tables import overall
 
     from .eval_tables import Sheet, show_sheet
 
     drawn = Sheet("by place", ("", "place", "n", *(one.heading for one in BY_PLACE)))
-    for run in named:
-        name = _name(run)
+    for name, rows in named.items():
         if not name.startswith("gate, ") or "as many" in name:
             continue
         for place in PLACES:
-            some = [one for one in _episodes(run) if one["where"] == place]
+            some = [one for one in rows if one["where"] == place]
             if some:
                 row = overall("", BY_PLACE, some, seed).rows[0]
                 figures = (m.show(row.figures[m.name]) for m in BY_PLACE)

@@ -12,18 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from redraft.model.errors import SettingsError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
 
 from .options import Group, Provider, Threads, Variant, check_writable
 
 if TYPE_CHECKING:
-    from redraft.evals.benchmarks.baselines import Policy
-    from redraft.evals.benchmarks.judged_model import JudgedModel
-    from redraft.evals.figures.runs import RunFile
+    from redraft.evals.example import Example
+    from redraft.evals.models import JudgedModel
+    from redraft.evals.run import Run, RunSpec
     from redraft.model.decode.completion import Plan
     from redraft.model.predict import Model
 
@@ -53,6 +52,9 @@ Context = Annotated[
 ]
 #: What "auto" picks on two CPU cores.
 SERVED = 1_024
+Least = Annotated[
+    float, typer.Option("--least", min=0, max=1, help="Score from which an edit is shown.")
+]
 MaxTokens = Annotated[int, typer.Option(min=1, max=1024, help="Of an answer.")]
 Out = Annotated[
     Path | None, typer.Option(metavar="RUN.jsonl", help="Write every episode there, as it comes.")
@@ -97,13 +99,9 @@ class Planned(Group):
     change: PlanChange = None
 
     def made(self) -> Plan:
-        from redraft.evals.benchmarks.judged_model import plan_named
+        from redraft.evals.models import plan_named
 
         return plan_named(self.plan, self.change or ())
-
-    def about(self) -> dict[str, Any]:
-        """For the header of a run."""
-        return {"plan": self.plan, "set": self.change or []}
 
 
 USERS, NOTHING_KEPT, USUAL = Judged("auto"), Kept(), Planned()
@@ -126,20 +124,6 @@ Commits = Annotated[
 # --- what every benchmark does -----------------------------------------------------------------
 
 
-def rule_of(name: str, known: Sequence[str]) -> Policy:
-    from redraft.evals.benchmarks.baselines import Policy
-
-    if name not in known:
-        raise SettingsError(f"There is no baseline {name!r} here; choose {' or '.join(known)}.")
-    return Policy(name)
-
-
-def check_plan_of(plan: Plan, model: Model) -> None:
-    from redraft.evals.benchmarks.judged_model import check_plan
-
-    check_plan(plan, model.backend.config)
-
-
 def folder_of(out: Path | None) -> Path | None:
     """Where folders made of adapters are kept; None: in the cache."""
     return out.absolute().parent / "judged" if out is not None else None
@@ -158,7 +142,7 @@ def settled(judged: Judged) -> Judged:
 
 
 def judged_model(judged: Judged, out: Path | None) -> JudgedModel:
-    from redraft.evals.benchmarks.judged_model import find_model
+    from redraft.evals.models import find_model
 
     from .console import bar
 
@@ -178,7 +162,7 @@ def judged_model(judged: Judged, out: Path | None) -> JudgedModel:
 @contextmanager
 def loaded(chosen_model: JudgedModel, threads: int | None, context: int) -> Iterator[Model]:
     """The model to judge in memory, which is given back afterwards."""
-    from redraft.evals.benchmarks.judged_model import load
+    from redraft.evals.models import load
 
     model = load(chosen_model, context, threads)
     try:
@@ -187,22 +171,29 @@ def loaded(chosen_model: JudgedModel, threads: int | None, context: int) -> Iter
         model.backend.close()
 
 
-def about(chosen_model: JudgedModel | None, baseline: str | None = None) -> dict[str, str]:
-    if chosen_model is None or baseline:
-        return {"model": baseline or "", "baseline": baseline or ""}
-    return {
-        "model": chosen_model.label,
-        "model_sha256": chosen_model.identity,
-        "variant": chosen_model.variant,
-    }
+def spec_of(
+    task: str, source: str, examples: Sequence[Example], kept: Kept, planned: Planned
+) -> RunSpec:
+    """Return the description of a run, without its model and budgets."""
+    from redraft.evals.run import RunSpec
+    from redraft.evals.sources.commits import fingerprint
+
+    changes = tuple(planned.change or ())
+    sample = fingerprint(examples)
+    return RunSpec(task, source, sample, plan=planned.plan, set=changes, seed=kept.seed)
 
 
-def open_run_for(out: Path | None, settings: dict[str, Any], resume: bool) -> RunFile:
-    """The run that ``--out`` and ``--resume`` mean, with this machine and command in its header."""
-    from redraft.evals.figures.runs import open_run
-    from redraft.evals.latency.latency import machine
+def with_model(spec: RunSpec, chosen: JudgedModel) -> RunSpec:
+    """Return the description with the model in it."""
+    return replace(spec, model=chosen.label, model_sha256=chosen.identity, variant=chosen.variant)
 
-    return open_run(out, settings, machine() | {"command": _command()}, resume)
+
+def open_run_for(out: Path | None, spec: RunSpec, resume: bool) -> Run:
+    """Return the run that ``--out`` and ``--resume`` mean, with this machine and command."""
+    from redraft.evals.machine import machine
+    from redraft.evals.run import open_run
+
+    return open_run(out, spec, machine() | {"command": _command()}, resume)
 
 
 def _command() -> str:

@@ -5,7 +5,7 @@ Translates options into calls of ``redraft.evals``; measures nothing itself.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +18,9 @@ from . import eval_options as opt
 from .options import with_options
 
 if TYPE_CHECKING:
-    from redraft.evals.replay.predictors import PredictorChoice
+    from redraft.evals.predictors import PredictorChoice
     from redraft.evals.replay.script import Script
+    from redraft.evals.run import RunSpec
 
 Paths = Annotated[
     list[Path], typer.Argument(metavar="PATH...", help="Recordings, or folders of them.")
@@ -64,7 +65,7 @@ def replay(
     --model copy-last-edit is a baseline that repeats the last substitution; --model none never
     shows anything.
     """
-    from redraft.evals.replay.predictors import PredictorChoice, check_who
+    from redraft.evals.predictors import PredictorChoice, check_choice
     from redraft.evals.replay.runs import jobs_of, read_scripts, replay_all
     from redraft.evals.replay.tables import tables
     from redraft.lsp.settings import LspSettings
@@ -75,50 +76,49 @@ def replay(
     who = PredictorChoice(
         **asdict(opt.settled(judged)), context_tokens=context, keep=keep, server=server, key=key
     )
-    check_who(who)
+    check_choice(who)
     scripts = read_scripts(paths)
-    settings = {
-        **_about(who), **_source(scripts), "eagerness": eagerness,
-        "quality": quality, "context": context, "latency_ms": latency_ms,
-        "seed": kept.seed,
-    }  # fmt: skip
+    spec = replace(
+        _described(who, scripts),
+        eagerness=eagerness,
+        quality=quality,
+        context_tokens=context,
+        latency_ms=latency_ms,
+        seed=kept.seed,
+    )
     lsp = LspSettings(eagerness=eagerness, quality=quality)
-    with opt.open_run_for(kept.out, settings, kept.resume) as run:
+    with opt.open_run_for(kept.out, spec, kept.resume) as run:
         work = jobs_of(scripts, run, lsp, limit, latency_ms, kept.seed)
         with opt.progress_of("replaying") as progress:
             replay_all(work, who, run, progress, jobs, ray)
-        episodes = sorted(run.episodes.values(), key=_order)
-        if not episodes:
+        rows = sorted(run.rows(), key=_order)
+        if not rows:
             raise SettingsError("These recordings hold no edit to ask at; record a longer session.")
-        show_tables(run, list(tables(episodes, kept.seed)), kept.json_file)
+        show_tables(run, list(tables(rows, kept.seed)), kept.json_file)
 
 
-def _about(who: PredictorChoice) -> dict[str, Any]:
-    """Which model, and where from; finding it also fetches it, before anything else begins."""
+def _described(who: PredictorChoice, scripts: list[Script]) -> RunSpec:
+    """Return which model and which recordings; this fetches the model if it is missing."""
+    from redraft.evals.replay.script import fingerprint
+    from redraft.evals.run import RunSpec
+
+    first, *more = [script.name for script in scripts]
+    source = f"{first} and {len(more)} more" if more else first
+    spec = RunSpec("replay", source, fingerprint(scripts))
     if who.server:
-        from redraft.evals.replay.predictors import open_predictor
+        from redraft.evals.predictors import open_predictor
 
         ready = open_predictor(who)
         ready.close()
-        return {"benchmark": "replay", "model": ready.status.model, "server": who.server}
+        return replace(spec, model=ready.status.model, server=who.server)
     if who.is_policy:
-        return {"benchmark": "replay", "model": who.model}
+        return replace(spec, model=who.model, baseline=who.model)
     from .console import bar
 
     with bar() as show:
         chosen_model = who.judged_model(lambda p: show(p.stage, p.fraction))
-    return {"benchmark": "replay", **opt.about(chosen_model)}
+    return opt.with_model(spec, chosen_model)
 
 
-def _source(scripts: list[Script]) -> dict[str, Any]:
-    from redraft.evals.replay.script import fingerprint
-
-    first, *more = [script.name for script in scripts]
-    return {
-        "source": f"{first} and {len(more)} more" if more else first,
-        "sample": fingerprint(scripts),
-    }
-
-
-def _order(episode: dict[str, Any]) -> tuple[str, float]:
-    return episode["session"], episode["at_s"]
+def _order(row: dict[str, Any]) -> tuple[str, float]:
+    return row["session"], row["at_s"]

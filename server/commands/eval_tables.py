@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from redraft.evals.benchmarks.ablation import ALL, COMPARED, SHOWN, Arm
-from redraft.evals.benchmarks.next_edit import METRICS
-from redraft.evals.benchmarks.perplexity import PerplexityCell
-from redraft.evals.figures.compare import Difference
-from redraft.evals.figures.intervals import LEAST
-from redraft.evals.figures.runs import RunFile
-from redraft.evals.figures.tables import LEGEND, Table
+from redraft.evals.ablation import ALL, COMPARED, SHOWN, Arm
+from redraft.evals.compare import Difference
+from redraft.evals.figures import LEAST
+from redraft.evals.perplexity import PerplexityCell
+from redraft.evals.run import Run
+from redraft.evals.scorers.next_edit import METRICS
+from redraft.evals.tables import LEGEND, Table
 from rich.measure import Measurement
 from rich.table import Table as Drawn
 from rich.text import Text
@@ -28,7 +28,7 @@ from .options import write_json
 WIDE = 200  # columns, where nobody's terminal says otherwise: figures with intervals take room
 
 
-def show_tables(run: RunFile, tables: list[Table], json_file: Path | None) -> None:
+def show_tables(run: Run, tables: list[Table], json_file: Path | None) -> None:
     _say_settings(run)
     for table in tables:
         show_sheet(_drawn(table))
@@ -36,7 +36,7 @@ def show_tables(run: RunFile, tables: list[Table], json_file: Path | None) -> No
     write_json(json_file, _summary(run) | {"tables": [table.as_json() for table in tables]})
 
 
-def show_perplexity(run: RunFile, cells: list[PerplexityCell], json_file: Path | None) -> None:
+def show_perplexity(run: Run, cells: list[PerplexityCell], json_file: Path | None) -> None:
     _say_settings(run)
     drawn = Sheet("perplexity of the last tokens", ("context", "scaling", "perplexity", "tokens"))
     for cell in cells:
@@ -47,7 +47,7 @@ def show_perplexity(run: RunFile, cells: list[PerplexityCell], json_file: Path |
     write_json(json_file, _summary(run) | {"cells": [asdict(cell) for cell in cells]})
 
 
-def show_arms(run: RunFile, arms: list[Arm], json_file: Path | None) -> None:
+def show_arms(run: Run, arms: list[Arm], json_file: Path | None) -> None:
     """The table of an ablation: what was left out, how it did, and the paired difference."""
     _say_settings(run)
     shown = [metric for metric in METRICS if metric.name in SHOWN]
@@ -74,13 +74,13 @@ def _change(one: Difference | None) -> str:
     )
 
 
-def _say_settings(run: RunFile) -> None:
-    said = ", ".join(f"{key} {value}" for key, value in run.settings.items() if value is not None)
+def _say_settings(run: Run) -> None:
+    said = ", ".join(f"{key} {value}" for key, value in run.spec.about().items())
     out.print(Text(said, "dim"))
 
 
-def _summary(run: RunFile) -> dict[str, Any]:
-    return {"settings": run.settings, "machine": run.machine}
+def _summary(run: Run) -> dict[str, Any]:
+    return {"settings": run.spec.about(), "machine": run.machine}
 
 
 @dataclass(slots=True)
@@ -149,19 +149,20 @@ def _drawn(table: Table) -> Sheet:
 
 
 def show_comparison(
-    a: RunFile, b: RunFile, common: int, found: list[Difference], json_file: Path | None
+    a: Run, b: Run, common: int, found: list[Difference], json_file: Path | None
 ) -> None:
     for name, run, other in (("A", a, b), ("B", b, a)):
-        differing = {k: v for k, v in run.settings.items() if other.settings.get(k) != v}
+        others = other.spec.about()
+        differing = {k: v for k, v in run.spec.about().items() if others.get(k) != v}
         said = ", ".join(f"{key} {value}" for key, value in differing.items())
         out.print(Text(f"{name}  {said or 'made as the other'}", "dim"))
-    drawn = Sheet(f"{common:,} episodes in both", ("", "n", "A", "B", "B - A", "only A / B", "p"))
+    drawn = Sheet(f"{common:,} examples in both", ("", "n", "A", "B", "B - A", "only A / B", "p"))
     for one in found:
         drawn.add_row(*_difference(one))
     show_sheet(drawn)
     write_json(
         json_file,
-        {"a": a.settings, "b": b.settings, "fields": [asdict(one) for one in found]},
+        {"a": a.spec.about(), "b": b.spec.about(), "fields": [asdict(one) for one in found]},
     )
 
 

@@ -165,10 +165,12 @@ def outcomes(
     seed: opt.Seed = 0,
 ) -> None:
     """Ask a model at moments whose outcome is known, for 'redraft gate fit' and 'eval gate'."""
-    from redraft.evals.gate.outcomes import in_suite, known_moments, make_outcomes
     from redraft.evals.gate.replayed import replay_outcomes
-    from redraft.evals.replay.predictors import ready_with
+    from redraft.evals.pipeline import evaluate
+    from redraft.evals.predictors import ready_with
     from redraft.evals.replay.runs import read_scripts
+    from redraft.evals.run import RunSpec
+    from redraft.evals.sources.known import in_suite, known_moments
 
     sources = [path for path in (commits, files) if path] or recording or []
     if bool(sources) == (suite is not None) or (recording and sources != recording):
@@ -177,24 +179,19 @@ def outcomes(
             "or --recording PATH."
         )
     chosen_model = opt.judged_model(judged, out)
-    settings = {
-        "benchmark": "gate outcomes", "share": share, "seed": seed, "context": context,
-        "source": suite or " ".join(path.name for path in sources),
-        **opt.about(chosen_model),
-    }  # fmt: skip
-    scripts = read_scripts(recording) if recording else []
-    plan = opt.USUAL.made()
+    source = suite or " ".join(path.name for path in sources)
+    spec = RunSpec("outcomes", source, context_tokens=context, share=share, seed=seed)
     with (
         opt.loaded(chosen_model, judged.threads, context) as model,
-        opt.open_run_for(out, settings, resume) as run,
+        opt.open_run_for(out, opt.with_model(spec, chosen_model), resume) as run,
         opt.progress_of("asking") as progress,
     ):
-        if scripts:
-            ready = ready_with(model, context)
-            replay_outcomes(scripts, ready, run, limit, context, seed, progress)
+        if recording:
+            scripts = read_scripts(recording)
+            replay_outcomes(scripts, ready_with(model), run, limit, context, seed, progress)
             return
         moments = in_suite() if suite else known_moments(commits, files, share, limit, seed)
-        make_outcomes(model, moments, plan, context, run, progress)
+        evaluate(moments, run, ready_with(model, opt.USUAL.made()), progress=progress)
 
 
 @app.command(hidden=True)
@@ -218,7 +215,6 @@ def ship(
     ] = "",
 ) -> None:
     """Fit the gate that comes with Redraft on outcomes of training commits. Takes seconds."""
-    from redraft.evals.figures.runs import read_run
     from redraft.evals.gate.fitting import (
         card_of,
         fit_gate,
@@ -228,6 +224,7 @@ def ship(
         samples_of,
         shown_to_gate,
     )
+    from redraft.evals.run import read_run
     from redraft.model.gate.gate import SHIPPED, write_gate
 
     from .console import out as console

@@ -18,7 +18,7 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from redraft.evals.benchmarks.baselines import repeat_edits
+from redraft.evals.predictors import repeat_edits
 from redraft.lsp.protocol.stdio import run_stdio
 from redraft.lsp.settings import LspSettings
 from redraft.model import errors

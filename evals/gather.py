@@ -1,8 +1,8 @@
-"""What the language server gathers at a moment of a commit, and the same with parts left out.
+"""The request of an example, built as the language server or an HTTP client would.
 
-Runs the server's own context: the commit's other files are open documents, those edited before were
-looked at, and what it would choose goes into the request. Any kind of context can be switched off,
-so that its worth shows. Knows nothing of models.
+For next edits the server's own context runs: the commit's other files are open documents, those
+edited before were viewed, and what it chooses goes into the request. Any kind of context can be
+left out, so that its worth shows.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
+from urllib.parse import quote
 
 from redraft.lsp.context.client_context import ClientContext
 from redraft.lsp.context.excerpts import PieceKind
 from redraft.lsp.context.gather import KINDS as PIECES
 from redraft.lsp.context.region import TOKENS
 from redraft.lsp.documents import Documents
+from redraft.lsp.ghost_text import infill_request
 from redraft.lsp.places import edit_request
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import Query
 from redraft.model.prompts.redraft3 import shrunk, window
-from redraft.model.records import EditRequest, Prediction, RecentEdit
+from redraft.model.records import LEAST_LOG, EditRequest, Prediction, RecentEdit
 from redraft.model.text.lines import estimate
 
-from .commit_moments import CommitMoment
+from .example import Example, Moment
+from .run import RunSpec
 
 #: What can be left out. ``region`` is the choice of lines by syntax, in place of which a window of
 #: fixed lines is taken; ``far`` the lines of the file outside of it. Commits tell no diagnostics.
 ContextKind = Literal["history", "definitions", "imports", "viewed", "region", "far"]
 KINDS: tuple[ContextKind, ...] = get_args(ContextKind)
-RELATED: tuple[ContextKind, ...] = (
-    "definitions",
-    "imports",
-    "viewed",
-)  # all excerpts of other files
+RELATED: tuple[ContextKind, ...] = ("definitions", "imports", "viewed")  # excerpts of other files
+SERVED = 1_024  # tokens of a prompt that "auto" picks on two CPU cores
 
 _EXCERPTS: dict[ContextKind, PieceKind] = {
     "definitions": "definition",
@@ -45,35 +45,51 @@ _LOOKED_S = 30.0  # from a look at another file to the moment
 
 
 @dataclass(frozen=True, slots=True)
-class ContextRequest:
+class GatheredRequest:
     """A request, and how to read its answer."""
 
     request: EditRequest
-    offset: int  # of ``request.text`` within the document
-    region: tuple[int, int]  # 0-based lines [first, last) of the document
-    parts: dict[str, int]  # how many recent edits and excerpts of each kind it shows
+    offset: int = 0  # of ``request.text`` within the document
+    region: tuple[int, int] = (0, 0)  # 0-based lines [first, last) of the document
+    parts: tuple[tuple[str, int], ...] = ()  # how many edits and excerpts of each kind it has
 
-    def answered(self, said: Prediction) -> Prediction:
-        """The prediction for the whole document."""
+    def answered(self, prediction: Prediction) -> Prediction:
+        """Return the prediction for the whole document."""
         moved = tuple(
             replace(each, start=each.start + self.offset, end=each.end + self.offset)
-            for each in said.candidates
+            for each in prediction.candidates
         )
-        return replace(said, candidates=moved)
+        return replace(prediction, candidates=moved)
 
 
-def gather(
-    step: CommitMoment, budget: int, without: Collection[ContextKind] = ()
-) -> ContextRequest:
-    """What the server would ask the model at ``step``.
+def gather(example: Example, spec: RunSpec) -> GatheredRequest:
+    """Return what is asked at an example.
 
-    Args:
-        budget: tokens of the prompt.
-        without: kinds to leave out.
+    Gaps of ``infill`` runs are asked for as by HTTP clients, all else as by the language server. An
+    answer is demanded in any case: "no edit" is decided by the score of the best edit.
     """
-    settings = LspSettings(context_tokens=budget)
-    edits = () if "history" in without else step.edits
-    around, query = _around(step, settings, edits, without)
+    moment = example.moment
+    if example.task == "next_edit":
+        return _next_edit(moment, spec)
+    if spec.task == "infill":
+        request = EditRequest("infill", moment.path, moment.text, moment.cursor, moment.language)
+        return GatheredRequest(_in_any_case(request, spec))  # no gap of the benchmarks is empty
+    query = Query("", moment.path, moment.language, moment.text, moment.cursor, 0)
+    settings = LspSettings(context_tokens=spec.context_tokens or SERVED)
+    request = _in_any_case(infill_request(query, settings), spec)
+    return GatheredRequest(replace(request, least_total=LEAST_LOG))
+
+
+def _in_any_case(request: EditRequest, spec: RunSpec) -> EditRequest:
+    most = spec.max_tokens or request.max_tokens
+    return replace(request, max_tokens=most, min_tokens=1, seed=spec.seed)
+
+
+def _next_edit(moment: Moment, spec: RunSpec) -> GatheredRequest:
+    without = spec.without
+    settings = LspSettings(context_tokens=spec.context_tokens or SERVED)
+    edits = () if "history" in without else moment.edits
+    around, query = _around(moment, settings, edits, without)
     gathered = around.gathered(query)
     region = _window(query) if "region" in without else gathered.region.lines
     request = replace(
@@ -85,9 +101,8 @@ def gather(
     parts = {"edit": len(edits)} | dict.fromkeys(sorted(PIECES), 0)
     for piece in gathered.pieces:
         parts[piece.kind] += 1
-    if "far" not in without:
-        return ContextRequest(request, 0, region, parts)
-    return ContextRequest(*_cropped(request, region), region, parts)
+    request, offset = _cropped(request, region) if "far" in without else (request, 0)
+    return GatheredRequest(_in_any_case(request, spec), offset, region, tuple(parts.items()))
 
 
 def _window(query: Query) -> tuple[int, int]:
@@ -99,18 +114,20 @@ def _window(query: Query) -> tuple[int, int]:
 
 
 def _around(
-    step: CommitMoment,
+    moment: Moment,
     settings: LspSettings,
     edits: tuple[RecentEdit, ...],
-    without: Collection[ContextKind],
+    without: Collection[str],
 ) -> tuple[ClientContext, Query]:
-    """A client that has all of the step's documents open and looked at the others just before, and
-    its query at the cursor."""
+    """Return a client with all documents of the moment open, and its query at the cursor.
+
+    It viewed the other documents just before.
+    """
     clock = _Clock()
     documents = Documents()
-    for other in step.others:
+    for other in moment.others:
         documents.open(_uri(other.path), other.text, 0, other.language)
-    document = documents.open(_uri(step.path), step.text, 0, step.language)
+    document = documents.open(_uri(moment.path), moment.text, 0, moment.language)
     around = ClientContext(
         documents.all,
         lambda: [_ROOT],
@@ -120,12 +137,12 @@ def _around(
         background=False,
         kinds=PIECES - {_EXCERPTS[kind] for kind in without if kind in _EXCERPTS},
     )
-    for other in step.others:
+    for other in moment.others:
         if other.cursor is not None:
             around.related(_query(other.path, other.language, other.text, other.cursor))
     clock.now_s += _LOOKED_S
     query = replace(
-        _query(step.path, step.language, step.text, step.cursor), revision=document.revision
+        _query(moment.path, moment.language, moment.text, moment.cursor), revision=document.revision
     )
     around.related(query)  # from here on it knows of all documents
     around.catch_up()
@@ -134,7 +151,7 @@ def _around(
 
 
 def _cropped(request: EditRequest, region: tuple[int, int]) -> tuple[EditRequest, int]:
-    """The request with the region as its whole text, and where that begins."""
+    """Return the request with the region as its whole text, and where that begins."""
     lines = request.text.split("\n")
     first, last = region
     offset = sum(len(line) + 1 for line in lines[:first])
@@ -144,7 +161,7 @@ def _cropped(request: EditRequest, region: tuple[int, int]) -> tuple[EditRequest
 
 
 class _Clock:
-    """Stands still unless it is turned."""
+    """A clock that stands still until it is set."""
 
     def __init__(self) -> None:
         self.now_s = 1_000.0
@@ -154,8 +171,6 @@ class _Clock:
 
 
 def _uri(path: str) -> str:
-    from urllib.parse import quote
-
     return f"{_ROOT}/{quote(path)}"
 
 

@@ -1,24 +1,26 @@
-"""From episodes to tables of figures: which fields are averaged how, over all and by part.
+"""Tables of figures: which fields of rows are averaged how, overall and by part.
 
-A part (a language, a length) with fewer than ``LEAST`` episodes is not measured, and says so.
+A part (a language, a length) with fewer than ``LEAST`` rows is not measured, and says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import LEAST, Cell, Figure, combined, draws_over, figures, unmeasured
+from .example import Row
+from .figures import LEAST, Cell, Figure, combined, draws_over, figures, unmeasured
 from .metrics import show_quiet_score
-from .runs import Episode
 
 MetricKind = Literal["share", "mean", "ratio"]
 Better = Literal["more", "less", ""]
 _ARROWS: dict[Better, str] = {"more": " ↑", "less": " ↓", "": ""}
+#: Sessions of a replay from which on they are what is resampled, instead of stretches of them.
+ENOUGH_SESSIONS = 10
 LEGEND = "↑ more is better, ↓ less is"
 
 
@@ -26,7 +28,7 @@ LEGEND = "↑ more is better, ↓ less is"
 class Metric:
     """One column: a field that is true or false, a mean, or a ratio of two sums.
 
-    Episodes in which the field is absent or None do not count.
+    Rows in which the field is absent or None do not count.
     """
 
     name: str
@@ -36,22 +38,22 @@ class Metric:
     digits: int = 1
     better: Better = ""  # which direction; none: it is neither good nor bad by itself
 
-    #: Does it reckon its interval by itself, being no share, mean or ratio?
+    #: Whether it computes its interval by itself, being no share, mean or ratio.
     alone: ClassVar[bool] = False
 
     @property
     def heading(self) -> str:
-        """Its name, and which direction is better."""
+        """Name, and which direction is better."""
         return self.name + _ARROWS[self.better]
 
-    def figure(self, episodes: Iterable[Episode], least: int = 1, seed: int = 0) -> Figure:
-        """Of these episodes alone."""
-        some = list(episodes)
+    def figure(self, rows: Iterable[Row], least: int = 1, seed: int = 0) -> Figure:
+        """Return the figure of some rows."""
+        some = list(rows)
         everything = np.ones(len(some), np.bool_)
         return figures(some, [Cell(self, everything, least)], draws_over(some, seed))[0]
 
     def show(self, figure: Figure) -> str:
-        """For people: value and interval."""
+        """Return value and interval for people."""
         if figure.value is None or figure.low is None or figure.high is None:
             return f"not measured (n={figure.n})" if figure.n else "–"
         if self.kind == "share":
@@ -68,8 +70,8 @@ class Score(Metric):
 
     alone: ClassVar[bool] = True
 
-    def figure(self, episodes: Iterable[Episode], least: int = 1, seed: int = 0) -> Figure:
-        counted = list(episodes)
+    def figure(self, rows: Iterable[Row], least: int = 1, seed: int = 0) -> Figure:
+        counted = list(rows)
         terms = [
             [term for name in self.TERMS for term in _sum_and_count(each.get(name))]
             for each in counted
@@ -95,7 +97,7 @@ def _score(sums: NDArray[np.float64]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """All figures over some of the episodes."""
+    """All figures over some of the rows."""
 
     label: str
     n: int
@@ -104,13 +106,14 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One way to part the episodes."""
+    """One way to split the rows of a run."""
 
     title: str
     metrics: tuple[Metric, ...]
     rows: tuple[TableRow, ...]
 
     def as_json(self) -> dict[str, Any]:
+        """Return title and rows with their figures."""
         return {
             "title": self.title,
             "rows": [
@@ -121,37 +124,48 @@ class Table:
         }
 
 
-def overall(title: str, metrics: Sequence[Metric], episodes: Sequence[Episode], seed: int) -> Table:
-    return Table(title, tuple(metrics), _rows(metrics, episodes, {"all": 1}, lambda _: "all", seed))
+def overall(title: str, metrics: Sequence[Metric], rows: Sequence[Row], seed: int) -> Table:
+    """Return one row of figures over all rows."""
+    return Table(title, tuple(metrics), _rows(metrics, rows, {"all": 1}, lambda _: "all", seed))
 
 
 def parted(
     title: str,
     metrics: Sequence[Metric],
-    episodes: Sequence[Episode],
-    label: Callable[[Episode], str],
+    rows: Sequence[Row],
+    label: Callable[[Row], str],
     seed: int,
 ) -> Table:
-    """A row for each value of ``label``, in the order of its first number, then by name."""
-    names = sorted({label(each) for each in episodes}, key=order_of)
-    rows = _rows(metrics, episodes, dict.fromkeys(names, LEAST), label, seed)
-    return Table(title, tuple(metrics), rows)
+    """Return a row for each value of ``label``, in the order of its first number, then by name."""
+    names = sorted({label(each) for each in rows}, key=order_of)
+    found = _rows(metrics, rows, dict.fromkeys(names, LEAST), label, seed)
+    return Table(title, tuple(metrics), found)
+
+
+def rows_of_parts(
+    title: str, metrics: Sequence[Metric], parts: Mapping[str, Sequence[Row]], seed: int
+) -> Table:
+    """Return a row for each part, however small, resampled by itself."""
+    found: list[TableRow] = []
+    for label, rows in parts.items():
+        found += (replace(row, label=label) for row in overall("", metrics, rows, seed).rows)
+    return Table(title, tuple(metrics), tuple(found))
 
 
 def _rows(
     metrics: Sequence[Metric],
-    episodes: Sequence[Episode],
-    least: dict[str, int],
-    label: Callable[[Episode], str],
+    rows: Sequence[Row],
+    least: Mapping[str, int],
+    label: Callable[[Row], str],
     seed: int,
 ) -> tuple[TableRow, ...]:
-    """Return a row for each name of ``least``, which holds the fewest episodes of a measured row.
+    """Return a table row for each name of ``least``, which holds the fewest rows to measure.
 
-    All rows share the draws of the whole run.
+    All table rows share the draws of the whole run.
     """
-    names = np.asarray([label(each) for each in episodes])
+    names = np.asarray([label(each) for each in rows])
     cells = [Cell(metric, names == name, few) for name, few in least.items() for metric in metrics]
-    found = iter(figures(episodes, cells, draws_over(episodes, seed)))
+    found = iter(figures(rows, cells, draws_over(rows, seed)))
     return tuple(
         TableRow(name, int((names == name).sum()), {metric.name: next(found) for metric in metrics})
         for name in least
@@ -159,5 +173,18 @@ def _rows(
 
 
 def order_of(label: str) -> tuple[int, str]:
+    """Return what parts are ordered by: the first number of a label, then the label."""
     digits = label.partition("-")[0].partition("+")[0]
     return (int(digits) if digits.isdecimal() else 0, label)
+
+
+def regrouped(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of a replay grouped by session if it has enough sessions."""
+    if not by_session(rows):
+        return list(rows)
+    return [each | {"group": each["session"]} for each in rows]
+
+
+def by_session(rows: Sequence[Row]) -> bool:
+    """Return whether rows are of a replay with enough sessions to resample these."""
+    return len({each.get("session") for each in rows}) >= ENOUGH_SESSIONS

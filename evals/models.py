@@ -1,8 +1,7 @@
-"""The model that is judged, and the plans of decoding by name.
+"""The model that is measured, and decoding plans by name.
 
-The model is the shipped one, a run's adapter, the bare base, or a ready folder.
-Makes a ready folder of an adapter by the very combine step that serves, and loads it for
-:func:`redraft.model.predict.predict`.
+The model is the shipped one, another adapter, the bare base, or a ready folder. A folder of an
+adapter is made by the same step as for serving.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def plan_named(name: str, changes: Sequence[str] = ()) -> Plan:
 
 
 def _read(field: str, value: str) -> Any:
-    """``value`` as the plan's field holds it: a number, or yes or no."""
+    """Return ``value`` as the plan's field holds it: a number, or yes or no."""
     known = [f.name for f in fields(Plan)]
     if field not in known:
         raise SettingsError(f"A plan has no field {field!r}; it has {', '.join(known)}.")
@@ -68,7 +67,7 @@ def _read(field: str, value: str) -> Any:
 
 
 def _kinds(field: str) -> set[Any]:
-    """The types that a field of a plan may have: its value may be None."""
+    """Return the types that a field of a plan may have: its value may be None."""
     hint = get_type_hints(Plan)[field]
     return set(get_args(hint)) or {hint}
 
@@ -112,7 +111,7 @@ def find_model(
     report: OnProgress,
     model: str = AUTO,
 ) -> JudgedModel:
-    """The folder of what is to be judged, made where it is not there yet.
+    """Return the folder of the model to measure, made if it is missing.
 
     Args:
         adapter: "shipped", "none" for the bare base, or a ``.safetensors`` file.
@@ -158,13 +157,13 @@ def _ready_folder(folder: Path, provider: str | None) -> JudgedModel:
 
 
 def bare(model: ModelInfo) -> ModelInfo:
-    """The model without its adapter. Writing causally is all that the base was trained for."""
+    """Return the model without its adapter, which writes causally."""
     config = replace(model.config, adapter="none", verifier="ar")
     return replace(model, adapter=None, adapter_sha256="", config=config)
 
 
 def with_adapter(model: ModelInfo, path: Path) -> ModelInfo:
-    """The model with another adapter, run as that adapter says it was trained."""
+    """Return the model with another adapter, run as that adapter says it was trained."""
     if not path.is_file():
         raise SettingsError(f"No adapter at {path}. Give its file, '{SHIPPED}' or '{BARE}'.")
     config = _config(model.config, load_adapter(path).metadata, path)
@@ -204,7 +203,7 @@ def _label(adapter: str, identity: str) -> str:
 
 
 def load(chosen_model: JudgedModel, context_tokens: int, threads: int | None) -> Model:
-    """The model in memory.
+    """Return the model in memory.
 
     Raises:
         WeightsError: the folder does not load.

@@ -1,8 +1,8 @@
-"""Figures with their 95 % intervals, and the comparison of two runs over the same episodes.
+"""Figures with their 95 % intervals, and the comparison of two runs over the same rows.
 
 Shares by Wilson (https://www.jstor.org/stable/2276774), means and ratios by a seeded bootstrap over
 groups (gaps of one problem, hunks of one commit stand or fall together), paired differences by the
-same, and McNemar's exact test where an episode either succeeds or not. Knows nothing of models.
+same, and an exact sign test.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .runs import Episode
+from .example import Row
 
 
 class Column(Protocol):
@@ -30,11 +30,11 @@ class Column(Protocol):
     def by(self) -> str: ...
     @property
     def alone(self) -> bool: ...
-    def figure(self, episodes: Iterable[Episode], least: int = 1, seed: int = 0) -> Figure: ...
+    def figure(self, rows: Iterable[Row], least: int = 1, seed: int = 0) -> Figure: ...
 
 
 TABLE_RESAMPLES = 1_000
-FEW_GROUPS = 8  # under which resampling groups says nothing; episodes are resampled instead
+FEW_GROUPS = 8  # under which resampling groups says nothing; rows are resampled instead
 _BLOCK_CELLS = 4_000_000  # of the weights held at once
 
 
@@ -53,10 +53,10 @@ class Resampling:
         self.seed, self.resamples = seed, resamples
 
     def ratios(self, tops: Floats, bottoms: Floats) -> tuple[Floats, Floats]:
-        """The 95 % interval of each column's sum of tops by its sum of bottoms.
+        """Return the 95 % interval of each column's sum of tops by its sum of bottoms.
 
         Args:
-            tops, bottoms: [episodes, columns].
+            tops, bottoms: [rows, columns].
 
         Returns:
             Lower and upper ends [columns]; NaN where no draw had anything below.
@@ -81,43 +81,43 @@ class Resampling:
         return ends[0], ends[1]
 
 
-def draws_over(episodes: Sequence[Episode], seed: int = 0) -> Resampling:
-    """Draw by the groups of the episodes; an episode without one is a group by itself."""
-    groups = [each.get("group", each.get("id", at)) for at, each in enumerate(episodes)]
+def draws_over(rows: Sequence[Row], seed: int = 0) -> Resampling:
+    """Draw by the groups of the rows; a row without one is a group by itself."""
+    groups = [each.get("group", each.get("id", at)) for at, each in enumerate(rows)]
     return Resampling(groups, seed)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A metric over some episodes of a run."""
+    """A metric over some rows of a run."""
 
     metric: Column
-    members: NDArray[np.bool_]  # [episodes]
-    least: int = 1  # episodes under which it is not measured
+    members: NDArray[np.bool_]  # [rows]
+    least: int = 1  # rows under which it is not measured
 
 
-def figures(episodes: Sequence[Episode], cells: Sequence[Cell], draws: Resampling) -> list[Figure]:
-    """Every cell's value and interval.
+def figures(rows: Sequence[Row], cells: Sequence[Cell], draws: Resampling) -> list[Figure]:
+    """Return every cell's value and interval.
 
     A share that is 0 or 1, or of which no draw differs, has Wilson's interval: resampling equal
     values finds no spread. Metrics that are no share, mean or ratio reckon for themselves.
     """
-    found = iter(_figures(episodes, [cell for cell in cells if not cell.metric.alone], draws))
-    return [_alone(episodes, cell, draws) if cell.metric.alone else next(found) for cell in cells]
+    found = iter(_figures(rows, [cell for cell in cells if not cell.metric.alone], draws))
+    return [_alone(rows, cell, draws) if cell.metric.alone else next(found) for cell in cells]
 
 
-def _alone(episodes: Sequence[Episode], cell: Cell, draws: Resampling) -> Figure:
-    some = [each for each, is_in in zip(episodes, cell.members, strict=True) if is_in]
+def _alone(rows: Sequence[Row], cell: Cell, draws: Resampling) -> Figure:
+    some = [each for each, is_in in zip(rows, cell.members, strict=True) if is_in]
     return cell.metric.figure(some, cell.least, draws.seed)
 
 
-def _figures(episodes: Sequence[Episode], cells: Sequence[Cell], draws: Resampling) -> list[Figure]:
+def _figures(rows: Sequence[Row], cells: Sequence[Cell], draws: Resampling) -> list[Figure]:
     if not cells:
         return []
-    tops = np.zeros((len(episodes), len(cells)))
+    tops = np.zeros((len(rows), len(cells)))
     bottoms = np.zeros_like(tops)
     counts = np.zeros(len(cells), np.int64)
-    columns = {cell.metric: _columns(episodes, cell.metric) for cell in cells}
+    columns = {cell.metric: _columns(rows, cell.metric) for cell in cells}
     for column, cell in enumerate(cells):
         top, bottom, known = columns[cell.metric]
         counted = known & cell.members
@@ -137,16 +137,14 @@ def _figures(episodes: Sequence[Episode], cells: Sequence[Cell], draws: Resampli
     return found
 
 
-def _columns(
-    episodes: Sequence[Episode], metric: Column
-) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    tops = _values(episodes, metric.field)
-    bottoms = _values(episodes, metric.by) if metric.kind == "ratio" else np.ones(len(episodes))
+def _columns(rows: Sequence[Row], metric: Column) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    tops = _values(rows, metric.field)
+    bottoms = _values(rows, metric.by) if metric.kind == "ratio" else np.ones(len(rows))
     return tops, bottoms, ~(np.isnan(tops) | np.isnan(bottoms))
 
 
-def _values(episodes: Sequence[Episode], field: str) -> Floats:
-    values = [each.get(field) for each in episodes]
+def _values(rows: Sequence[Row], field: str) -> Floats:
+    values = [each.get(field) for each in rows]
     return np.asarray(
         [float(value) if isinstance(value, int | float) else np.nan for value in values]
     )
@@ -178,12 +176,12 @@ _Z = 1.959963984540054  # 95 %, both sides
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number and the interval that holds it with 95 %; no number where too little was seen."""
+    """A number with its 95 % interval, without a number if too little was measured."""
 
     value: float | None
     low: float | None
     high: float | None
-    n: int  # episodes
+    n: int  # rows
 
     @property
     def measured(self) -> bool:
@@ -195,7 +193,7 @@ def unmeasured(n: int) -> Figure:
 
 
 def share(hits: int, n: int) -> Figure:
-    """``hits`` of ``n`` with Wilson's interval."""
+    """Return ``hits`` of ``n`` with Wilson's interval."""
     if n == 0:
         return unmeasured(0)
     p, z2 = hits / n, _Z * _Z
@@ -210,7 +208,7 @@ def ratio(
     groups: Sequence[Hashable] | None = None,
     seed: int = 0,
 ) -> Figure:
-    """Sum of ``tops`` by sum of ``bottoms`` (default: ones, so the mean), bootstrapped by group."""
+    """Return the sum of ``tops`` by that of ``bottoms`` (ones: the mean), bootstrapped by group."""
     terms = [*zip(tops, bottoms or [1.0] * len(tops), strict=True)]
     return combined(terms, _quotient, groups or range(len(terms)), seed)
 
@@ -222,7 +220,7 @@ def _quotient(sums: Floats) -> float | None:
 def quantile(
     values: Sequence[float], q: float, groups: Sequence[Hashable] | None = None, seed: int = 0
 ) -> Figure:
-    """The value that the share ``q`` of ``values`` does not exceed, bootstrapped by group."""
+    """Return the value that a share ``q`` of ``values`` does not exceed, bootstrapped by group."""
     if not values:
         return unmeasured(0)
     order = np.argsort(values, kind="stable")
@@ -243,7 +241,7 @@ def combined(
     groups: Sequence[Hashable],
     seed: int = 0,
 ) -> Figure:
-    """A figure of the sums of several terms over all episodes, bootstrapped by group.
+    """Return a figure of the sums of several terms over all rows, bootstrapped by group.
 
     Args:
         terms: of each episode, as many of each.
@@ -262,8 +260,7 @@ def combined(
 
 
 def draws(groups: int, seed: int = 0, resamples: int = RESAMPLES) -> Iterator[Floats]:
-    """The one bootstrap: how often each group is drawn with replacement, [groups], again and
-    again."""
+    """Yield how often each group is drawn with replacement, [groups], for each resample."""
     rng = np.random.default_rng(seed)
     for _ in range(resamples):
         drawn = rng.integers(groups, size=groups)
@@ -275,8 +272,11 @@ def middle_95(found: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def mcnemar(only_a: int, only_b: int) -> float:
-    """Exact two-sided p that a coin is fair which fell ``only_a`` and ``only_b`` times."""
+def sign_test(only_a: int, only_b: int) -> float:
+    """Return the exact two-sided p that a coin is fair which fell ``only_a`` and ``only_b`` times.
+
+    Of single examples that succeed or fail this is McNemar's test.
+    """
     n, k = only_a + only_b, min(only_a, only_b)
     if n == 0:
         return 1.0

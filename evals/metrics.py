@@ -31,8 +31,10 @@ def first_line_exact(found: str, wanted: str) -> bool:
     return exact(found.partition("\n")[0], wanted.partition("\n")[0])
 
 
-def length_class(tokens: int) -> str:
-    """The class of an answer of ``tokens`` tokens, such as "5-8 tokens"."""
+def length_class(tokens: int | None) -> str:
+    """Return the class of an answer of ``tokens`` tokens, such as "5-8 tokens"."""
+    if tokens is None:
+        return "not recorded"
     low = 1
     for high in LENGTHS:
         if tokens <= high:
@@ -86,8 +88,7 @@ def _delta_chrf(base: str, wanted: str, actual: str) -> float:
 
 
 def _trimmed(*texts: str) -> tuple[str, ...]:
-    """Without what all have in common at both ends, but for what n-grams of a change reach into:
-    their counts differ as before."""
+    """Drop what all texts have in common at both ends, except what n-grams of a change reach."""
     reach = max(_ORDERS) - 1
     head = max(0, common_head(*texts) - reach)
     tail = max(0, common_tail(*texts, most=min(map(len, texts)) - head) - reach)
@@ -127,7 +128,7 @@ class Kept:
 
 
 def kept(base: str, candidate: str, final: str) -> Kept | None:
-    """What of a suggestion is in the final text, by words; None: too much differs to tell."""
+    """Return what of a suggestion is in the final text, by words; None if too much differs."""
     base, candidate, final = _trimmed_lines(base, candidate, final)
     was, offered, became = (_TOKEN.findall(text) for text in (base, candidate, final))
     largest = max(len(was) * len(offered), len(was) * len(became), len(offered) * len(became))
@@ -227,8 +228,10 @@ def keystrokes(text: str) -> int:
 
 
 def keystrokes_saved(deleted: str, written: str, jumps: bool) -> int:
-    """What accepting spares: the keys to write it and one to delete what is marked, less Tab, less
-    another where the edit is so far away that the first only jumps there."""
+    """Return the keys that accepting saves: to write it, and one to delete what is selected.
+
+    One Tab is subtracted, and another if the edit is so far away that the first only jumps there.
+    """
     return keystrokes(written) + bool(deleted) - 1 - jumps
 
 
@@ -242,6 +245,11 @@ def harmonic_mean(one: float, other: float) -> float:
 
 
 def show_quiet_score(delta: float, show_rate: float, quiet_rate: float) -> float:
-    """One number for what is shown, how often it is where something is to be done, and how often
-    nothing is where nothing is: 0 … 1. ``delta`` is a delta chrF."""
+    """Return one number, 0 … 1: the worth of what is shown, and how rightly it is shown at all.
+
+    Args:
+        delta: delta chrF of what is shown.
+        show_rate: share shown where something is left to do.
+        quiet_rate: share not shown where nothing is.
+    """
     return delta / 100 * harmonic_mean(show_rate, quiet_rate)

@@ -1,7 +1,7 @@
-"""How often drafts that the causal pass judged were right: sums, episodes' fields and columns.
+"""Costs of a prediction, and how often its drafts were right.
 
-Knows nothing of where drafts come from. A source's drafts are told apart by place: a₁ is how often
-the first behind the last known token was right, a₂ how often the second where the first was, ….
+Drafts of a source are counted by place: a₁ is how often the first token behind the last verified
+one was right, a₂ how often the second was if the first was, and so on.
 """
 
 from __future__ import annotations
@@ -10,17 +10,36 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import get_args
 
-from redraft.model.records import DraftCount, DraftSource, Stats
+from redraft.model.gate.gate import shipped
+from redraft.model.records import DraftCount, DraftSource, Prediction, Stats, Task
 
-from .runs import Episode
-from .tables import Metric
+from ..example import Row
+from ..tables import Metric
 
-#: Places told apart; few drafts reach further.
+#: Places that are counted; few drafts reach further.
 PLACES = 3
 
 
+def costs(prediction: Prediction, task: Task) -> Row:
+    """Return what every task keeps of an answer: its best candidate's end, and what it took."""
+    first = prediction.candidates[0] if prediction.candidates else None
+    stats = prediction.stats
+    return {
+        "ended": first.finish == "end" if first is not None else None,
+        "confidence": shipped().score(first, task) if first is not None else None,
+        "source": first.source if first is not None else None,
+        "reason": prediction.reason,
+        "tokens": stats.canvas_tokens,
+        "steps": stats.denoise_steps,
+        "prompt_tokens": stats.prompt_tokens,
+        "cut": stats.cut,
+        "denoise_ms": round(stats.denoise_ms, 1),
+        "total_ms": round(stats.total_ms, 1),
+    }
+
+
 def together(stats: Iterable[Stats]) -> tuple[DraftCount, ...]:
-    """The counts of several predictions, by source."""
+    """Return the counts of several predictions, by source."""
     found: dict[DraftSource, DraftCount] = {}
     for count in (count for each in stats for count in each.drafts):
         known = found.get(count.source, DraftCount(count.source, (), (), ()))
@@ -37,22 +56,9 @@ def _sums(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip_longest(one, other, fillvalue=0))
 
 
-def told(counts: Sequence[DraftCount]) -> str:
-    """For people: ``copy 12 of 40: 0.62 0.50 0.41``, right of drafted and a₁ a₂ a₃."""
-    return ", ".join(
-        f"{each.source} {sum(each.right)} of {sum(each.drafted)}: "
-        + " ".join(
-            f"{right / reached:.2f}"
-            for right, reached in list(zip(each.right, each.reached, strict=True))[:PLACES]
-            if reached
-        )
-        for each in counts
-    )
-
-
-def fields_of(stats: Stats) -> Episode:
-    """What an episode keeps of the drafts of one prediction."""
-    found: Episode = {"passes_saved": stats.canvas_tokens - stats.denoise_steps}
+def draft_fields(stats: Stats) -> Row:
+    """Return what an example keeps of the drafts of one prediction."""
+    found: Row = {"passes_saved": stats.canvas_tokens - stats.denoise_steps}
     for each in stats.drafts:
         found[f"{each.source}_drafted"] = sum(each.drafted)
         found[f"{each.source}_right"] = sum(each.right)
@@ -63,15 +69,15 @@ def fields_of(stats: Stats) -> Episode:
     return found
 
 
-def columns(episodes: Sequence[Episode]) -> list[Metric]:
-    """Share of passes saved, and of each source that drafted anything how often it was right."""
+def draft_columns(rows: Sequence[Row]) -> list[Metric]:
+    """Return the share of passes saved, and how often the drafts of each source were right."""
     found = [Metric("passes saved", "ratio", "passes_saved", by="tokens", digits=2)]
     for source in get_args(DraftSource):
-        if any(f"{source}_drafted" in each for each in episodes):
+        if any(f"{source}_drafted" in each for each in rows):
             name = f"{source} drafts right"
             found.append(Metric(name, "ratio", f"{source}_right", f"{source}_drafted", 2))
         for place in range(1, PLACES + 1):
             right, reached = f"{source}_right_{place}", f"{source}_reached_{place}"
-            if any(each.get(reached) for each in episodes):
+            if any(each.get(reached) for each in rows):
                 found.append(Metric(f"… in place {place}, of {source}", "ratio", right, reached, 2))
     return found

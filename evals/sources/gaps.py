@@ -1,8 +1,8 @@
-"""Gaps to fill: HumanEval-Infilling's, and text of held-out commits or files.
+"""Gaps to fill: those of HumanEval-Infilling, and text cut out of held-out commits and files.
 
 All official files of https://github.com/openai/human-eval-infilling are read (2207.14255; single
-line, multi-line, random span and its light version, packed or not). Kept apart from the training
-rows on purpose: those may change, a benchmark may not. Knows nothing of models.
+line, multi-line, random span and its light version, packed or not). The code of the training rows
+is separate: it may change, a benchmark may not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import random
 import re
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,8 @@ from redraft.model.edits.hunks import hunks_of
 from redraft.model.errors import SettingsError
 from redraft.model.text.syntax import language_of
 
-from ..figures.samples import MOST_LINES, CommitChange, unix
+from ..example import Example, gap
+from .commits import MOST_LINES, CommitChange, unix
 
 GZIP = b"\x1f\x8b"
 MOST_CHARS = 240  # of a middle: 64 tokens mostly hold it
@@ -34,40 +34,8 @@ CUTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A gap."""
-
-    id: str
-    group: str  # gaps of one group stand or fall together
-    path: str  # as shown to the model
-    language: str
-    kind: str
-    prefix: str
-    suffix: str
-    middle: str  # the truth
-    test: str = ""  # what follows the program to try it; "": not to be run
-
-    @property
-    def text(self) -> str:
-        """With the gap open."""
-        return self.filled("")
-
-    @property
-    def cursor(self) -> int:
-        """Index into text."""
-        return len(self.prefix)
-
-    def filled(self, completion: str) -> str:
-        return self.prefix + completion + self.suffix
-
-    def program(self, completion: str) -> str:
-        """What decides, put together as the official harness does."""
-        return self.filled(completion) + self.test
-
-
-def human_eval(path: Path) -> list[Problem]:
-    """The problems of one official file.
+def human_eval(path: Path) -> list[Example]:
+    """Return the problems of one official file.
 
     Raises:
         SettingsError: it cannot be read as one.
@@ -86,18 +54,15 @@ def human_eval(path: Path) -> list[Problem]:
         ) from error
 
 
-def _human_eval(record: dict[str, Any]) -> Problem:
+def _human_eval(record: dict[str, Any]) -> Example:
     kind, *rest = record["task_id"].split("/")  # SingleLineInfilling/HumanEval/0/L5
-    return Problem(
-        id=record["task_id"],
-        group="/".join(rest[:2]),
-        path="solution.py",
-        language="python",
-        kind=kind,
-        prefix=record["prompt"],
-        suffix=record["suffix"],
-        middle=record["canonical_solution"],
-        test=f"\n{record['test']}\ncheck({record['entry_point']})\n",
+    return gap(
+        record["task_id"],
+        "/".join(rest[:2]),
+        {"kind": kind, "language": "python"},
+        "solution.py",
+        (record["prompt"], record["canonical_solution"], record["suffix"]),
+        f"\n{record['test']}\ncheck({record['entry_point']})\n",
     )
 
 
@@ -105,7 +70,7 @@ def _human_eval(record: dict[str, Any]) -> Problem:
 
 
 def whole_files(repository: str, files: Iterable[tuple[str, str]]) -> Iterator[CommitChange]:
-    """(path, text) pairs as if one commit each had written them; those of known languages."""
+    """Return (path, text) pairs of known languages as if one commit each had written them."""
     for path, text in files:
         language = language_of(path)
         if language is not None and text.count("\n") < MOST_LINES:
@@ -113,9 +78,11 @@ def whole_files(repository: str, files: Iterable[tuple[str, str]]) -> Iterator[C
             yield CommitChange(name, name, path, language, "", unix(text))
 
 
-def gaps_of(change: CommitChange) -> Iterator[Problem]:
-    """At most one whole line, one tail of a line and one run of 2 to 5 lines that the commit wrote,
-    each in the file as the commit left it."""
+def gaps_of(change: CommitChange) -> Iterator[Example]:
+    """Return at most one whole line, one tail of a line and one run of 2 to 5 lines.
+
+    The commit wrote each of them; the file is as the commit left it.
+    """
     lines = change.after.split("\n")
     runs = [
         range(first, last)
@@ -129,11 +96,11 @@ def gaps_of(change: CommitChange) -> Iterator[Problem]:
         rng = random.Random(f"{change.id}:{kind}")
         found = _choose(kind, lines, starts, runs, rng)
         if found is not None:
-            yield _gap(change, kind, *found)
+            yield gap_of(change, kind, *found)
 
 
 def _written(change: CommitChange) -> Iterator[tuple[int, int]]:
-    """Lines [first, last) of ``after`` that the commit wrote."""
+    """Return the lines [first, last) of ``after`` that the commit wrote."""
     shift = 0
     for hunk in hunks_of(change.before.split("\n"), change.after.split("\n")):
         first = hunk.first + shift
@@ -148,7 +115,7 @@ def _usable(line: str) -> bool:
 def _choose(
     kind: str, lines: list[str], starts: list[int], runs: list[range], rng: random.Random
 ) -> tuple[int, int] | None:
-    """The span [start, end) of the file to take out; None where the kind has no place."""
+    """Return the span [start, end) of the file to take out, None if the kind has no place."""
     if kind == "lines":
         runs = [run for run in runs if len(run) >= 2]
     places = [i for run in runs for i in run if _usable(lines[i])]
@@ -175,7 +142,7 @@ def _indent(line: str) -> int:
 
 
 def _cut(line: str, rng: random.Random) -> int | None:
-    """A column where a person may pause, with something left to write."""
+    """Return a column where a person may pause, with something left to write."""
     draw, begin = rng.random(), _indent(line)
     for share, pattern in CUTS:
         if draw > share:
@@ -187,14 +154,9 @@ def _cut(line: str, rng: random.Random) -> int | None:
     return None
 
 
-def _gap(change: CommitChange, kind: str, start: int, end: int) -> Problem:
-    return Problem(
-        id=f"{change.id}:{kind}",
-        group=change.commit,
-        path=change.path,
-        language=change.language,
-        kind=kind,
-        prefix=change.after[:start],
-        suffix=change.after[end:],
-        middle=change.after[start:end],
-    )
+def gap_of(change: CommitChange, kind: str, start: int, end: int) -> Example:
+    """Return the gap [start, end) of the file as the commit left it."""
+    text = change.after
+    tags = {"kind": kind, "language": change.language}
+    parts = text[:start], text[start:end], text[end:]
+    return gap(f"{change.id}:{kind}", change.commit, tags, change.path, parts)

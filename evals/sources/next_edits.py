@@ -4,7 +4,7 @@ Hunks come in the order in which a person would make them; those made are the re
 cursor stands where the last one left it, or near the next one where that is out of sight. The
 commit's files are edited one after the other: those before are as the commit left them and were
 looked at, those behind are as it found them. About one moment in ten has nothing left to do. Kept
-apart from the training rows on purpose. Knows nothing of models.
+apart from the training rows on purpose.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from redraft.model.prompts.redraft3 import window
 from redraft.model.records import RecentEdit
 from redraft.model.training.commits import end_of_edits, order_hunks
 
-from ..figures.samples import CommitChange
+from ..example import Example, Moment, OtherFile, Truth
+from .commits import CommitChange
 
 FROM_BEFORE = 3  # recent edits of the file edited before, at most
 MOST_LINES = 12  # of the next hunk, on either side
@@ -31,36 +32,11 @@ MOST_STEPS = 2  # of one file, with something to do
 NOTHING_LEFT = 1 / 9  # for each of those: one sample in ten
 
 Sight = Literal["near the last edit", "elsewhere", "nothing left"]
+Lines = list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class OtherFile:
-    """Another file of the commit, as it stands at the moment."""
-
-    path: str
-    language: str
-    text: str
-    cursor: int | None  # where the last edit of it ended; None: nobody was there yet
-
-
-@dataclass(frozen=True, slots=True)
-class CommitMoment:
-    """A moment."""
-
-    id: str
-    group: str  # the commit
-    path: str
-    language: str
-    kind: Sight
-    text: str
-    cursor: int
-    edits: tuple[RecentEdit, ...]  # oldest first
-    wanted: str  # the whole text after the next hunk; where nothing is left, ``text`` itself
-    others: tuple[OtherFile, ...] = ()  # what was edited last comes last
-
-
-def steps_in(changes: Iterable[CommitChange]) -> Iterator[CommitMoment]:
-    """Moments of commits whose files come one after the other, as ``read_changes`` gives them."""
+def steps_in(changes: Iterable[CommitChange]) -> Iterator[Example]:
+    """Return the moments of commits whose files follow each other, as of ``read_changes``."""
     for _, group in groupby(changes, key=lambda change: change.commit):
         files = list(group)
         for at, change in enumerate(files):
@@ -69,8 +45,8 @@ def steps_in(changes: Iterable[CommitChange]) -> Iterator[CommitMoment]:
 
 def steps_of(
     change: CommitChange, done: Sequence[CommitChange] = (), waiting: Sequence[CommitChange] = ()
-) -> Iterator[CommitMoment]:
-    """Some moments with something to do, and sometimes the one after the last hunk.
+) -> Iterator[Example]:
+    """Return some moments with something to do, and sometimes the one after the last hunk.
 
     Args:
         done: files of the commit that were edited before this one.
@@ -94,7 +70,7 @@ def steps_of(
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What is there besides the file."""
+    """Other files and earlier edits of a commit."""
 
     others: tuple[OtherFile, ...]
     edits: tuple[RecentEdit, ...]  # made elsewhere before
@@ -115,7 +91,7 @@ def _others(done: Sequence[CommitChange], waiting: Sequence[CommitChange]) -> tu
 
 
 def _last_edits(done: Sequence[CommitChange]) -> tuple[RecentEdit, ...]:
-    """The last edits in the file that was edited before; a new file is no edit."""
+    """Return the last edits in the file that was edited before; a new file is no edit."""
     if not done or not done[-1].before:
         return ()
     change, old = done[-1], done[-1].before.split("\n")
@@ -128,27 +104,28 @@ def _last_edits(done: Sequence[CommitChange]) -> tuple[RecentEdit, ...]:
 
 def _before(
     change: CommitChange,
-    old: list[str],
+    old: Lines,
     hunks: list[LineChange],
     target: int,
     around: _Around,
     rng: random.Random,
-) -> CommitMoment | None:
-    """The moment before hunk ``target``; None where that one is too large or cannot be shown."""
+) -> Example | None:
+    """Return the moment before hunk ``target``, None if that is too large or out of sight."""
     state, edits, hunk = apply_history(change.path, old, hunks, target)
     written = "\n".join(hunk.new)
     if max(len(hunk.new), hunk.last - hunk.first) > MOST_LINES or len(written) > MOST_CHARS:
         return None
-    kind: Sight = "near the last edit"
+    sight: Sight = "near the last edit"
     line, column = _cursor(old, hunks[:target], len(state))
     if not _holds(window(line, len(state)), hunk):
-        kind = "elsewhere"
+        sight = "elsewhere"
         line = min(max(0, hunk.first + rng.randint(-4, 4)), len(state) - 1)
         column = len(state[line])
         if not _holds(window(line, len(state)), hunk):
             return None
-    wanted = [*state[: hunk.first], *hunk.new, *state[hunk.last :]]
-    return _step(change, kind, target, state, (line, column), edits, wanted, around)
+    moment = _moment(change, state, (line, column), edits, around)
+    wanted = "\n".join([*state[: hunk.first], *hunk.new, *state[hunk.last :]])
+    return _example(change, sight, target, moment, (wanted,))
 
 
 def _holds(region: tuple[int, int], hunk: LineChange) -> bool:
@@ -156,40 +133,41 @@ def _holds(region: tuple[int, int], hunk: LineChange) -> bool:
 
 
 def _after_all(
-    change: CommitChange, old: list[str], hunks: list[LineChange], around: _Around
-) -> CommitMoment:
+    change: CommitChange, old: Lines, hunks: list[LineChange], around: _Around
+) -> Example:
     state, edits, _ = apply_history(change.path, old, hunks, len(hunks))
-    cursor = _cursor(old, hunks, len(state))
-    return _step(change, "nothing left", len(hunks), state, cursor, edits, state, around)
+    moment = _moment(change, state, _cursor(old, hunks, len(state)), edits, around)
+    return _example(change, "nothing left", len(hunks), moment, ())
 
 
-def _cursor(old: list[str], applied: list[LineChange], total: int) -> tuple[int, int]:
-    """Line and column where the last edit left it."""
+def _cursor(old: Lines, applied: list[LineChange], total: int) -> tuple[int, int]:
+    """Return line and column where the last edit ended."""
     line, column = end_of_edits(old, applied) or (0, 0)
     return (line, column) if line < total else (total - 1, 0)
 
 
-def _step(
+def _moment(
     change: CommitChange,
-    kind: Sight,
-    made: int,
-    state: list[str],
+    state: Lines,
     cursor: tuple[int, int],
     edits: tuple[RecentEdit, ...],
-    wanted: list[str],
     around: _Around,
-) -> CommitMoment:
+) -> Moment:
     line, column = cursor
     before = sum(len(text) + 1 for text in state[:line])
-    return CommitMoment(
-        id=f"{change.id}:{made}",
-        group=change.commit,
+    return Moment(
         path=change.path,
         language=change.language,
-        kind=kind,
         text="\n".join(state),
         cursor=before + min(column, len(state[line])),
         edits=tuple(map(last_burst, (*around.edits, *edits)[-SHOWN_EDITS:])),
-        wanted="\n".join(wanted),
         others=around.others,
     )
+
+
+def _example(
+    change: CommitChange, sight: Sight, made: int, moment: Moment, wanted: tuple[str, ...]
+) -> Example:
+    tags = {"kind": sight, "language": change.language}
+    truth = Truth(wanted, change.after)
+    return Example(f"{change.id}:{made}", change.commit, "next_edit", tags, moment, truth)

@@ -1,7 +1,7 @@
 """Held-out commits, and samples that stay the same: on every machine, a smaller part of a larger.
 
 All choices follow from hashes of names and a seed, and languages take turns, so that each is
-measured as soon as any. Knows nothing of what is asked about a commit.
+measured as soon as any.
 """
 
 from __future__ import annotations
@@ -10,31 +10,20 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import zstandard
 from redraft.model.errors import SettingsError
 from redraft.model.training.shards import read_records
 
+from ..example import Example
+
 MOST_LINES = 6_000  # of a file
-
-
-class Sample(Protocol):
-    """Anything that is asked about."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def language(self) -> str: ...
-
-
-Asked = TypeVar("Asked", bound=Sample)
 
 
 @dataclass(frozen=True, slots=True)
 class CommitChange:
-    """What a commit did to one file."""
+    """Change of one file by a commit."""
 
     id: str
     commit: str
@@ -45,7 +34,7 @@ class CommitChange:
 
 
 def read_changes(path: Path) -> Iterator[CommitChange]:
-    """The changed files of a ``*-commits.jsonl.zst``.
+    """Return the changed files of a ``*-commits.jsonl.zst``.
 
     Raises:
         SettingsError: it cannot be read as one.
@@ -61,7 +50,7 @@ def read_changes(path: Path) -> Iterator[CommitChange]:
 
 
 def changes_of(record: dict[str, Any]) -> Iterator[CommitChange]:
-    """The changed files of a line of :func:`read_changes`'s file."""
+    """Return the changed files of one line."""
     commit = f"{record['repo']}@{record['commit'][:10]}"
     for file in record["files"]:
         before, after = (unix(file[side] or "") for side in ("before", "after"))
@@ -71,12 +60,12 @@ def changes_of(record: dict[str, Any]) -> Iterator[CommitChange]:
 
 
 def unix(text: str) -> str:
-    """With line feeds alone."""
+    """Return ``text`` with line feeds alone."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def in_turn(samples: Iterable[Asked], limit: int | None, seed: int) -> list[Asked]:
-    """``limit`` of the samples (None: all), the languages taking turns while they last."""
+def in_turn(samples: Iterable[Example], limit: int | None, seed: int) -> list[Example]:
+    """Return ``limit`` of the samples (None: all), the languages taking turns while they last."""
     ordered = sorted(samples, key=lambda sample: rank(seed, sample.id))
     seen: dict[str, int] = {}
     turns: list[tuple[int, int]] = []  # of its language, in the order
@@ -87,11 +76,12 @@ def in_turn(samples: Iterable[Asked], limit: int | None, seed: int) -> list[Aske
 
 
 def rank(seed: int, name: str) -> bytes:
+    """Return what samples are ordered by."""
     return hashlib.sha256(f"{seed}:{name}".encode()).digest()
 
 
-def fingerprint(samples: Iterable[Sample]) -> str:
-    """Changes when anything about the samples does, so that two samplings never mix in a run."""
+def fingerprint(samples: Iterable[Example]) -> str:
+    """Return a hash of all samples, so that two samplings never mix in a run."""
     digest = hashlib.sha256()
     for sample in sorted(samples, key=lambda each: each.id):
         digest.update(repr(sample).encode("utf-8", "surrogatepass"))

@@ -1,7 +1,7 @@
 """Gaps where people start to write: a body just begun, the middle of a line, a new file.
 
-Taken out of real files by syntax, so that the real text tells what belongs there. Kept apart from
-the training rows on purpose. Knows nothing of models.
+Taken out of real files by syntax, so that the real text shows what belongs there. Kept apart from
+the training rows on purpose.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Literal
 
 from redraft.model.gate.blocks import begins_body, opening_line
@@ -17,8 +16,9 @@ from redraft.model.text.cursor import is_free, line_after, line_before
 from redraft.model.text.syntax import parse
 from redraft.model.training.middles import Piece, pieces
 
-from ..benchmarks.infill_gaps import Problem, gaps_of
-from ..figures.samples import CommitChange
+from ..example import Example, gap
+from .commits import CommitChange
+from .gaps import gap_of, gaps_of
 
 #: Where ghost text stands, for people and for tables.
 Position = Literal["empty body", "new line", "middle of a line", "end of a line"]
@@ -51,7 +51,7 @@ def position_of(text: str, cursor: int) -> Position:
     return "empty body" if begins_body(text, cursor) else "new line"
 
 
-def begun_gaps(change: CommitChange) -> Iterator[Problem]:
+def begun_gaps(change: CommitChange) -> Iterator[Example]:
     """Return some gaps of the file as the commit left it.
 
     They are bodies, parts of lines, and gaps of ``gaps_of`` with nothing below.
@@ -66,16 +66,16 @@ def begun_gaps(change: CommitChange) -> Iterator[Problem]:
         yield _body(change, piece, at, is_new=at % 2 == rng.randrange(2), rng=rng)
     middles = [each for each in found if _is_middle(change.after, each)]
     for at, piece in enumerate(rng.sample(middles, min(len(middles), _MOST_MIDDLES))):
-        yield _gap(change, f"middle {at}", piece.start, piece.end)
-    for gap in gaps_of(change):
-        if gap.suffix.startswith("\n") and rng.random() < _CUT_SHARE:
-            middle = _next_lines(change.after, len(gap.prefix))
-            kind = f"{gap.kind}, new file"
-            yield replace(gap, id=f"{gap.id}:new", kind=kind, suffix="", middle=middle)
+        yield gap_of(change, f"middle {at}", piece.start, piece.end)
+    for each in gaps_of(change):
+        prefix = each.moment.prefix
+        if each.moment.suffix.startswith("\n") and rng.random() < _CUT_SHARE:
+            parts = prefix, _next_lines(change.after, len(prefix)), ""
+            yield _new_file(change, each.kind, f"{each.id}:new", parts)
 
 
 def _is_body(change: CommitChange, piece: Piece) -> bool:
-    """Return whether the piece is a body on lines of its own, behind the line that begins it."""
+    """Return whether the piece is a body on separate lines, behind the line that begins it."""
     if piece.kind != "body" or change.language in _WITHOUT_BODIES:
         return False
     above, newline, indentation = change.after[: piece.start].rpartition("\n")
@@ -93,7 +93,7 @@ def _is_middle(text: str, piece: Piece) -> bool:
     return is_inside and "\n" not in text[piece.start : piece.end]
 
 
-def _body(change: CommitChange, piece: Piece, at: int, is_new: bool, rng: random.Random) -> Problem:
+def _body(change: CommitChange, piece: Piece, at: int, is_new: bool, rng: random.Random) -> Example:
     text, start, end = change.after, piece.start, piece.end
     docstring = _DOCSTRING.match(text, start, end)
     if docstring and rng.random() < _DOCSTRING_SHARE:
@@ -102,15 +102,20 @@ def _body(change: CommitChange, piece: Piece, at: int, is_new: bool, rng: random
     if closing and rng.random() >= _CLOSED_SHARE:
         end += closing.end()
     if not is_new:
-        return _gap(change, f"body {at}", start, end)
+        return gap_of(change, f"body {at}", start, end)
     prefix = text[:start]
     if rng.random() < _ALONE_SHARE:
         prefix = _alone(prefix)
     closed = closing is not None and end == piece.end
     suffix = "\n".join(("", *_closers_below(text, end))) if closed else ""
-    gap = _gap(change, f"body {at}, new file", start, end)
-    middle = gap.middle if closed else _next_lines(text, start)
-    return replace(gap, prefix=prefix, suffix=suffix, middle=middle)
+    middle = text[start:end] if closed else _next_lines(text, start)
+    name = f"{change.id}:body {at}, new file"
+    return _new_file(change, f"body {at}", name, (prefix, middle, suffix))
+
+
+def _new_file(change: CommitChange, kind: str, name: str, parts: tuple[str, str, str]) -> Example:
+    tags = {"kind": f"{kind}, new file", "language": change.language}
+    return gap(name, change.commit, tags, change.path, parts)
 
 
 def _next_lines(text: str, start: int) -> str:
@@ -152,16 +157,3 @@ def _closers_below(text: str, end: int) -> list[str]:
         if line.strip() and (deepest is None or depth < deepest):
             deepest = depth
     return found
-
-
-def _gap(change: CommitChange, kind: str, start: int, end: int) -> Problem:
-    return Problem(
-        id=f"{change.id}:{kind}",
-        group=change.commit,
-        path=change.path,
-        language=change.language,
-        kind=kind,
-        prefix=change.after[:start],
-        suffix=change.after[end:],
-        middle=change.after[start:end],
-    )

@@ -28,8 +28,9 @@ from redraft.model.runtime.rope import stretch
 from redraft.model.training.shards import read_records
 from redraft.model.weights.files import read_json
 
-from ..figures.intervals import Figure, ratio
-from ..figures.runs import Episode, OnDone, RunFile
+from .example import Example, Row
+from .figures import Figure, ratio
+from .run import OnDone, Run, quiet
 
 Scaling = Literal["none", "linear", "ntk", "yarn"]
 SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
@@ -105,7 +106,7 @@ def _text(path: Path) -> str:
 
 
 def _records(path: Path) -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
-    """The newest text of each file in a file of commits or of files, by repository."""
+    """Return the newest text of each file in a file of commits or of files, by repository."""
     found: dict[str, dict[str, str]] = {}
     for record in sorted(read_records(path), key=lambda each: each.get("time", 0)):
         files: list[dict[str, Any]] = record.get("files") or [record]
@@ -123,7 +124,7 @@ def documents(
     least: int,
     most: int,
 ) -> list[LongDocument]:
-    """The first ``most`` of at least ``least`` tokens, none read further than one window needs.
+    """Return the first ``most`` of at least ``least`` tokens, each as long as one window needs.
 
     Raises:
         SettingsError: none is that long.
@@ -155,7 +156,7 @@ def prepare(
     scalings: Sequence[Scaling],
     repositories: int = 3,
 ) -> list[Window]:
-    """The windows over the code at ``paths``, for the model in ``folder``.
+    """Return the windows over the code at ``paths``, for the model in ``folder``.
 
     Raises:
         SettingsError: nothing there is long enough.
@@ -196,7 +197,7 @@ def needed(config: ModelConfig, length: int, scaling: Scaling) -> Scaling:
 
 
 def fingerprint(found: Sequence[Window]) -> str:
-    """Changes with the code that is read; not with lengths and scalings."""
+    """Return a hash of the code that is read, whatever the lengths and scalings."""
     ends = sorted({(window.group, window.tokens[-SCORED:].tobytes()) for window in found})
     return hashlib.sha256(repr(ends).encode()).hexdigest()[:16]
 
@@ -204,21 +205,21 @@ def fingerprint(found: Sequence[Window]) -> str:
 def measure(
     found: Sequence[Window],
     load: Callable[[Scaling], Backend],
-    run: RunFile,
-    progress: OnDone = lambda done, total: None,
+    run: Run,
+    progress: OnDone = quiet,
 ) -> None:
     """Score every window that ``run`` does not hold yet, one scaling after the other."""
     total, done = sum(window.length for window in found), 0
     for scaling in SCALINGS:
         mine = [window for window in found if window.scaling == scaling]
-        todo = [window for window in mine if window.id not in run.episodes]
+        todo = [window for window in mine if window.id not in run.examples]
         done += sum(window.length for window in mine) - sum(window.length for window in todo)
         if not todo:
             continue
         backend = load(scaling)
         try:
             for window in todo:
-                run.add(episode(window, backend, _counting(progress, done, total)))
+                run.add(measured(window, backend, _counting(progress, done, total)))
                 done += window.length
         finally:
             backend.close()
@@ -228,28 +229,24 @@ def _counting(progress: OnDone, before: int, total: int) -> Callable[[int], None
     return lambda done: progress(before + done, total)
 
 
-def episode(window: Window, backend: Backend, told: Callable[[int], None]) -> Episode:
-    """Negative log-likelihood of the window's last tokens, in blocks."""
+def measured(window: Window, backend: Backend, progress: Callable[[int], None]) -> Example:
+    """Return the negative log-likelihood of the window's last tokens, in blocks."""
     sequence = backend.open(window.length)
     try:
-        nll = -score_tail(sequence, window.tokens, SCORED, told)
+        nll = -score_tail(sequence, window.tokens, SCORED, progress)
     finally:
         backend.release(sequence)
     blocks = [nll[i : i + BLOCK] for i in range(0, len(nll), BLOCK)]
-    return {
-        "id": window.id,
-        "group": window.group,
-        "length": window.length,
-        "scaling": window.scaling,
-        "nll": float(nll.mean()),
-        "blocks": [[round(float(block.sum()), 5), len(block)] for block in blocks],
-    }
+    sums = [[round(float(block.sum()), 5), len(block)] for block in blocks]
+    tags = {"length": str(window.length), "scaling": window.scaling}
+    score = {"nll": float(nll.mean()), "blocks": sums}
+    return Example(window.id, window.group, "infill", tags, score=score)
 
 
 def score_tail(
-    sequence: Cached, tokens: IntArray, count: int, told: Callable[[int], None] = lambda n: None
+    sequence: Cached, tokens: IntArray, count: int, progress: Callable[[int], None] | None = None
 ) -> FloatArray:
-    """Log-probabilities of the last ``count`` tokens, each given all before it. [count]
+    """Return log-probabilities [count] of the last ``count`` tokens, each given all before it.
 
     The token before them is part of the scored call, so that none is lost between two calls.
     """
@@ -258,15 +255,12 @@ def score_tail(
         raise SettingsError(f"{len(tokens):,} tokens are too few to score {count:,} of them.")
     for at in range(0, start, CHUNK):
         sequence.extend(tokens[at : min(at + CHUNK, start)])
-        told(at)
-    scored = _log_probabilities(sequence, tokens[start:])
-    told(len(tokens))
+        if progress is not None:
+            progress(at)
+    scored = sequence.score(tokens[start:]).target_logprob[:-1]
+    if progress is not None:
+        progress(len(tokens))
     return scored
-
-
-def _log_probabilities(sequence: Cached, tokens: IntArray) -> FloatArray:
-    """Of tokens[1:]; ``tokens`` [n] are appended. [n - 1]"""
-    return sequence.score(tokens).target_logprob[:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,19 +272,21 @@ class PerplexityCell:
     perplexity: Figure  # n: tokens scored
 
 
-def cells(run: RunFile, found: Sequence[Window], seed: int) -> Iterator[PerplexityCell]:
-    """In the order of the windows' lengths."""
+def cells(run: Run, found: Sequence[Window], seed: int) -> Iterator[PerplexityCell]:
+    """Return the perplexities in the order of the windows' lengths."""
     ways = sorted({(window.length, SCALINGS.index(window.scaling)) for window in found})
     stretched = {length for length, way in ways if way}
     for length, way in ways:
         mine = [w for w in found if (w.length, w.scaling) == (length, SCALINGS[way])]
         name = SCALINGS[way] if length in stretched else "any"
-        yield PerplexityCell(length, name, perplexity([run.episodes[w.id] for w in mine], seed))
+        yield PerplexityCell(
+            length, name, perplexity([run.examples[w.id].row() for w in mine], seed)
+        )
 
 
-def perplexity(episodes: Sequence[Episode], seed: int) -> Figure:
-    """exp of the mean negative log-likelihood, bootstrapped over blocks of neighbours."""
-    blocks = [block for each in episodes for block in each["blocks"]]
+def perplexity(rows: Sequence[Row], seed: int) -> Figure:
+    """Return exp of the mean negative log-likelihood, bootstrapped over blocks of neighbours."""
+    blocks = [block for each in rows for block in each["blocks"]]
     found = ratio([total for total, _ in blocks], [count for _, count in blocks], seed=seed)
     if found.value is None or found.low is None or found.high is None:
         return found

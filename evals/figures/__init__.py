@@ -1,1 +1,0 @@
-"""Figures: intervals, scores, and the runs they are taken from."""

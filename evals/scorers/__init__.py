@@ -1,0 +1,1 @@
+"""What an answer is worth, by task: decision, score, columns and tables."""

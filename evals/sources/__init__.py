@@ -1,0 +1,1 @@
+"""Suppliers of examples: commits, files, HumanEval, scenarios and questions."""
