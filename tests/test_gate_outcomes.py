@@ -39,7 +39,7 @@ from redraft.model.gate.eagerness import threshold
 from redraft.model.gate.features import FEATURES, features_of
 from redraft.model.gate.gate import Gate, Head, read_gate, write_gate
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
-from redraft.model.training.gate_fit import Sample
+from redraft.model.training.gate.fit import Sample
 from redraft.server.commands.main import app
 from support.gates import PLAIN, SHIPPED, write_plain
 from support.training_sources import commit, write_lines

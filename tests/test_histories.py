@@ -21,10 +21,11 @@ from redraft.model.training.commits import (
     begin_block,
     begin_typing,
     changes_of,
+    draw_moment,
     end_of_edits,
+    nothing_left,
     order_hunks,
 )
-from redraft.model.training.moments import draw_moment, nothing_left
 from redraft.model.training.neighbours import Neighbours, changed_with
 
 LINES = ["", "a", "b", "  a", "}", "x = 1"]

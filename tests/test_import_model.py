@@ -92,14 +92,14 @@ def test_conventions_come_from_the_family(published: Published) -> None:
 
 
 def test_torch_computes_what_the_reference_does(published: Published) -> None:
-    from redraft.model.training.reference.torch_network import Network
+    from redraft.model.training.network import Network
 
     config, tensors, _ = read_hf_checkpoint(published.folder)
     network = Network(config).eval()
     network.load(tensors)
     tokens = some_text(config, 75)
     with torch.no_grad():
-        found = network.logits(network.whole(torch.from_numpy(tokens)[None])[0]).numpy()
+        found = network.logits(network.whole(torch.from_numpy(tokens))).numpy()
     compare(config, found, reference_logits(published.model, published.layout, tokens))
 
 

@@ -21,10 +21,12 @@ COMMAND = ROOT / "server" / "commands"
 USES_TORCH = {
     "model/training/appraisal.py",
     "model/training/batches.py",
+    "model/training/arithmetic.py",
+    "model/training/layers.py",
     "model/training/checkpoints.py",
     "model/training/mask_drafts.py",
-    "model/training/reference/torch_network.py",
-    "model/training/reference/torch_backend.py",
+    "model/training/network.py",
+    "model/training/torch_backend.py",
     "model/training/train.py",
 }
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from redraft.model.training.chance import Floats, Outcomes, Prior, fit_chance, logit, sigmoid
-from redraft.model.training.kto import (
+from redraft.model.training.gate.chance import Floats, Outcomes, Prior, fit_chance, logit, sigmoid
+from redraft.model.training.gate.kto import (
     Objective,
     divergence,
     fit_kto,

@@ -1,4 +1,4 @@
-"""Mask drafts: where their groups stand, what they learn from, how their rightness is counted."""
+"""Mask drafts: where their groups stand, what they learn from, how often they are right."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from redraft.model.training.batches import Batches  # noqa: E402
 from redraft.model.training.mask_drafts import (  # noqa: E402
     DEPTH_WEIGHTS,
     PROMPT_WEIGHT,
+    acceptance,
     draft_loss,
     draw_groups,
     guess,
-    rightness,
 )
-from redraft.model.training.reference.torch_network import Network  # noqa: E402
+from redraft.model.training.network import Network  # noqa: E402
+from redraft.model.training.rows import FIRST_EDIT, KINDS  # noqa: E402
 from redraft.model.training.shards import Rows, read_shards  # noqa: E402
-from redraft.model.training.train import judge, mask_loss, run  # noqa: E402
+from redraft.model.training.train import evaluate, mask_loss, run  # noqa: E402
 from redraft.model.training.train_config import TrainConfig  # noqa: E402
 from redraft.model.weights.adapter import load_adapter, save_in_8_bits  # noqa: E402
 from support.tiny import tiny_config  # noqa: E402
@@ -34,7 +35,8 @@ torch.set_num_threads(1)
 MODEL = tiny_config(adapter="masks")
 MASKS = 3
 CONFIG = TrainConfig(
-    rank=4, learning_rate=1e-2, warmup_steps=2, batch_tokens=400, steps=150, minutes=5,
+    rank=4, learning_rate=1e-2, warmup_steps=2, average=0.99, final_rate=0.1,
+    batch_tokens=400, steps=150, minutes=5,
     evaluate_every=1_000, evaluate_rows=8, exact_rows=0, max_context=2_000, masks=MASKS, groups=12,
 )  # fmt: skip
 
@@ -69,7 +71,7 @@ def rows(count: int = 8) -> Rows:
         np.concatenate([[0], np.cumsum(lengths)]),
         (lengths - 10).astype(np.int32),
         np.full(count, 2, np.int32),
-        np.arange(count) % 2 == 0,
+        np.where(np.arange(count) % 2 == 0, FIRST_EDIT, 0).astype(np.uint8),
     )
 
 
@@ -96,22 +98,23 @@ def test_an_answer_that_is_empty_leaves_the_prompt() -> None:
 def test_a_group_sees_what_is_before_it_and_itself_alone() -> None:
     net = network()
     net.load(weights() | {"mask_embedding": np.ones(MODEL.hidden, np.float32)})
-    tokens = torch.from_numpy(rows()[0][0])[None]
+    tokens = torch.from_numpy(rows()[0][0])
     changed = tokens.clone()
-    changed[0, 20:] = 25
+    changed[20:] = 25
+
+    def guessed(ids: torch.Tensor, starts: list[int]) -> torch.Tensor:
+        return guess(net, net.context(ids)[1], [len(ids)], torch.tensor([starts]), MASKS)[0]
+
     with torch.no_grad():
-        seen = [
-            guess(net, net.context(ids)[1], torch.tensor([[10, 20, 30]]), MASKS)[0]
-            for ids in (tokens, changed)
-        ]
-        alone = guess(net, net.context(tokens)[1], torch.tensor([[20]]), MASKS)[0]
+        seen = [guessed(ids, [10, 20, 30]) for ids in (tokens, changed)]
+        alone = guessed(tokens, [20])
     assert torch.equal(seen[0][:2], seen[1][:2]) and not torch.equal(seen[0][2], seen[1][2])
     assert torch.allclose(seen[0][1], alone[0], atol=1e-5)
 
 
 def test_only_the_adapter_and_the_mask_learn() -> None:
     net = network()
-    batch = Batches(rows(), CONFIG.laying, MODEL)[0]
+    batch = Batches(rows(), CONFIG, MODEL.end_token)[0]
     mask_loss(net, batch, 1.0, "cpu").backward()
     moved = {n for n, p in net.named_parameters() if p.grad is not None and p.grad.any()}
     assert moved and all(n.endswith(("lora_b", "mask_embedding")) for n in moved)
@@ -136,25 +139,18 @@ def test_a_sampler_learns_what_follows_a_token_that_masks_cannot_see() -> None:
 def test_the_loss_is_nothing_where_the_masks_are_the_judge() -> None:
     """With the judge's own hidden states for guesses the divergence is that of the cut tail."""
     net = network()
-    tokens = torch.from_numpy(np.stack([rows()[0][0], rows()[3][0]]))
-    with torch.no_grad():
-        hidden, past = net.context(tokens)
+    lengths = [len(rows()[i][0]) for i in (0, 3)]
+    tokens = torch.from_numpy(np.concatenate([rows()[i][0] for i in (0, 3)]))
     starts = torch.tensor([[5, 12], [8, 20]])
-    ones = torch.ones(2, 2, MASKS)
-
-    class Judge:
-        config = net.config
-        logits = staticmethod(net.logits)
-        sampler = None
-
-        def canvas(
-            self, windows: torch.Tensor, begin: torch.Tensor, _: object, causal: bool
-        ) -> torch.Tensor:
-            at = begin[..., None] + torch.arange(windows.shape[2])
-            return torch.stack([hidden[row][at[row]] for row in range(len(hidden))])
-
-    exact = draft_loss(Judge(), tokens, hidden, past, starts, ones, 1.0)  # type: ignore[arg-type]
-    blind = draft_loss(net, tokens, hidden, past, starts, ones, 1.0)
+    begins = torch.tensor([0, lengths[0]])
+    with torch.no_grad():
+        hidden, past = net.context(tokens, lengths=lengths)
+        place = (begins[:, None] + starts)[..., None] + torch.arange(MASKS)
+        guesses = [hidden[place], guess(net, past, lengths, starts, MASKS)]
+    exact, blind = (
+        draft_loss(net, hidden, each, tokens, begins, starts, torch.ones(2, 2, MASKS), 1.0)
+        for each in guesses
+    )
     tail = net.logits(hidden).softmax(-1).topk(32).values.sum(-1).log().neg()
     assert 0 <= float(exact.detach()) <= float(tail.detach().max()) + 1e-5 < float(blind.detach())
 
@@ -165,7 +161,7 @@ def test_training_makes_drafts_agree_with_the_judge(width: int, tmp_path: Path) 
     config = replace(CONFIG, sampler=width)
     data = rows(12)
     net = network()
-    before = rightness(net, data, np.arange(6), MASKS, "cpu")
+    before = acceptance(net, data, np.arange(6), MASKS, "cpu")
     shards = tmp_path / "shards"
     save(data, shards)
     path = run(config, MODEL, weights(), {}, shards, shards, tmp_path / "run", "cpu")
@@ -180,17 +176,17 @@ def test_training_makes_drafts_agree_with_the_judge(width: int, tmp_path: Path) 
     save_in_8_bits(trained, tmp_path / "shipped")
     trained = load_adapter(tmp_path / "shipped")
     tensors = {**trained.lora, **trained.sampler, "mask_embedding": trained.mask_embedding}
-    asked = TrainConfig.to_judge(trained.metadata, CONFIG.rank, rows=8, exact=2)
-    found = judge(asked, MODEL, weights(), tensors, read_shards(shards, MODEL), "cpu")
+    asked = TrainConfig.to_evaluate(trained.metadata, CONFIG.rank, rows=8, exact=2)
+    found = evaluate(asked, MODEL, weights(), tensors, read_shards(shards, MODEL), "cpu")
     told = {name: value for name, value in judged.items() if "_draft_" in name}
     assert set(found) == set(told), "the same figures as in training"
     assert found["infill_draft_chances"][0] > before["chances"][0] + 0.2
 
 
-def test_rightness_counts_a_draft_only_where_those_before_it_were_right() -> None:
+def test_acceptance_counts_a_draft_only_where_those_before_it_were_right() -> None:
     net = network()
     data = rows()
-    found = rightness(net, data, np.arange(4), MASKS, "cpu")
+    found = acceptance(net, data, np.arange(4), MASKS, "cpu")
     first, second, third = found["chances"]
     assert found["places"] == 4 * 10  # nine of the ten and the prompt's last
     assert 0 <= first <= 1
@@ -201,11 +197,12 @@ def test_rightness_counts_a_draft_only_where_those_before_it_were_right() -> Non
 def save(data: Rows, folder: Path) -> None:
     """As ``redraft train pack`` writes shards."""
     raw = io.BytesIO()
-    arrays = {name: getattr(data, name) for name in ("tokens", "prompt", "plain", "is_edit")}
+    arrays = {name: getattr(data, name) for name in ("tokens", "prompt", "plain", "kind")}
     np.savez(raw, length=np.diff(data.offset), **arrays)
     packed = zstandard.ZstdCompressor().compress(raw.getvalue())
     folder.mkdir()
     (folder / "rows.npz.zst").write_bytes(packed)
     shard = {"file": "rows.npz.zst", "sha256": hashlib.sha256(packed).hexdigest()}
-    facts = {"prompt_format": MODEL.prompt_format, "vocab": MODEL.vocab, "shards": [shard]}
+    facts = {"prompt_format": MODEL.prompt_format, "vocab": MODEL.vocab, "row_kinds": KINDS}
+    facts["shards"] = [shard]
     (folder / "manifest.json").write_text(json.dumps(facts))

@@ -116,8 +116,8 @@ def test_storage_formats_change_little(variant: str, most: float, tmp_path: Path
 @pytest.mark.parametrize("shape", ["masks", "sampler"])
 def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install '.[train]')")
-    from redraft.model.training.reference.torch_backend import TorchSequence
-    from redraft.model.training.reference.torch_network import Network
+    from redraft.model.training.network import Network
+    from redraft.model.training.torch_backend import TorchSequence
 
     config = shaped(shape)
     sequence = opened(store(config, "fp32", tmp_path))

@@ -15,7 +15,7 @@ import numpy as np
 from redraft.model.gate.eagerness import EAGERNESS, Eagerness, threshold
 from redraft.model.gate.gate import Gate
 from redraft.model.records import Candidate, Task
-from redraft.model.training.gate_fit import FOLDS, fold_of
+from redraft.model.training.gate.fit import FOLDS, fold_of
 
 from ..example import Example, Row
 from ..run import Run

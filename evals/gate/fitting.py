@@ -1,7 +1,7 @@
 """The shipped gate, fitted on outcomes of commits: ``redraft gate ship``.
 
 What a commit or a replay says of a candidate becomes a sample; the rest is done by
-:mod:`redraft.model.training.gate_fit`. Never on commits that judge: the command refuses those that
+:mod:`redraft.model.training.gate.fit`. Never on commits that judge: the command refuses those that
 it knows by name.
 """
 
@@ -15,8 +15,8 @@ import numpy as np
 from redraft.model.gate.features import FEATURES, features_of
 from redraft.model.gate.gate import Gate
 from redraft.model.records import LEAST_LOG, Task
-from redraft.model.training.gate_fit import Sample, fit_shipped, fold_of
-from redraft.model.training.kto import Objective
+from redraft.model.training.gate.fit import Sample, fit_shipped, fold_of
+from redraft.model.training.gate.kto import Objective
 
 from ..run import Run, RunSpec
 from .labels import Judged, judged

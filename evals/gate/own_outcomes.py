@@ -22,7 +22,7 @@ from redraft.model.gate.features import FEATURES, features_of
 from redraft.model.gate.filters import Situation
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Task
-from redraft.model.training.gate_fit import Sample
+from redraft.model.training.gate.fit import Sample
 
 from ..metrics import kept
 from ..recordings.documents import StreamDocuments

@@ -2,7 +2,7 @@
 
 For each task a head weighs the features of a candidate with two lists of weights. ``chance`` is the
 probability that the candidate is kept (Bayesian logistic regression). ``score`` is the same moved
-by KTO (``model/training/kto.py``) and decides: a candidate needs the threshold of the user's
+by KTO (``model/training/gate/kto.py``) and decides: a candidate needs the threshold of the user's
 eagerness. ``gate.json`` is the shipped gate; a file holds a gate and its card.
 """
 

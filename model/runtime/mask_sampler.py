@@ -1,7 +1,7 @@
 """The sampler of masks: it adapts a mask's guess to the token before it, once that is known.
 
 The sampler of masked multi-token prediction (2507.11851) in numpy, some two million products a
-guess; ``training/reference/torch_network.py`` trains it.
+guess; ``training/network.py`` trains it.
 """
 
 from __future__ import annotations

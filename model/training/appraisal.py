@@ -1,7 +1,7 @@
-"""Figures of a network during training: loss, exact match and tokens per step, or how often mask
-drafts are right, on packed rows it does not train on.
+"""Figures of a network on packed rows that it does not train on, for watching a run.
 
-The benchmarks of ``redraft eval`` measure shipped models; these figures are for watching a run.
+They are the loss, exact matches and tokens per step, or of mask drafts how often they are right.
+The benchmarks of ``redraft eval`` measure shipped models.
 """
 
 from __future__ import annotations
@@ -19,56 +19,39 @@ from ..decode.completion import AUTOREGRESSIVE, Brief, Plan, plan_for
 from ..decode.endings import AnswerLimits
 from ..decode.passes import Passes
 from ..decode.speculative import write
-from .mask_drafts import rightness
-from .reference.torch_backend import TorchBackend
-from .reference.torch_network import Network
+from .mask_drafts import acceptance
+from .network import Network
 from .shards import Rows
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """How much is judged, and in what respects."""
-
-    rows: int  # for the losses, both tasks together
-    exact_rows: int  # of them also decoded, for exact match and tokens per step
-    max_context: int
-    masks: int = 0  # of a group of mask drafts; 0: there are none
-    control: bool = False  # also decode one token a step
+from .torch_backend import TorchBackend
+from .train_config import TrainConfig
 
 
 @torch.no_grad()
-def appraise(network: Network, rows: Rows, extent: Extent, device: str) -> dict[str, Any]:
+def appraise(
+    network: Network, rows: Rows, config: TrainConfig, device: str, control: bool = False
+) -> dict[str, Any]:
     """Return figures by name, per task.
 
-    ``{task}_causal_loss`` and ``_causal_accuracy`` are of the causal pass on the answers. The
-    control writes one token a pass.
+    ``{task}_causal_loss`` and ``_causal_accuracy`` are of the causal pass on the answers.
+
+    Args:
+        control: also decode one token a pass.
     """
     network.eval()
     figures: dict[str, Any] = {}
     for task, wanted in (("infill", False), ("edit", True)):
-        members = np.flatnonzero((rows.is_edit == wanted) & (rows.prompt <= extent.max_context))
-        members = members[: extent.rows // 2]
-        if extent.masks:
-            figures |= _of_drafts(network, rows, members, task, extent, device)
+        members = np.flatnonzero((rows.is_edit == wanted) & (rows.prompt <= config.max_context))
+        members = members[: config.evaluate_rows // 2]
+        if config.masks:
+            found = acceptance(network, rows, members, config.masks, device)
+            figures |= {f"{task}_draft_{name}": value for name, value in found.items()}
             continue
         figures |= _losses(network, rows, members, task, device)
-        decoded = members[: extent.exact_rows // 2]
+        decoded = members[: config.exact_rows // 2]
         figures |= _decode(network, rows, decoded, task, plan_for("medium"))
-        if extent.control:
+        if control:
             figures |= _decode(network, rows, decoded, f"{task}_control", AUTOREGRESSIVE)
     return figures
-
-
-def _of_drafts(
-    network: Network,
-    rows: Rows,
-    members: NDArray[np.int64],
-    task: str,
-    extent: Extent,
-    device: str,
-) -> dict[str, Any]:
-    found = rightness(network, rows, members, extent.masks, device)
-    return {f"{task}_draft_{name}": value for name, value in found.items()}
 
 
 def _losses(
@@ -77,9 +60,9 @@ def _losses(
     tally = LossTally()
     for member in members:
         tokens, prompt, _ = rows[int(member)]
-        ids = torch.from_numpy(np.append(tokens, network.config.end_token))[None].to(device)
-        hidden, _ = network.context(ids)  # [1, n + 1, hidden]
-        tally.add(network.logits(hidden[0, prompt - 1 : -1]), ids[0, prompt:])
+        ids = torch.from_numpy(np.append(tokens, network.config.end_token)).to(device)
+        hidden, _ = network.context(ids)  # [n + 1, hidden]
+        tally.add(network.logits(hidden[prompt - 1 : -1]), ids[prompt:])
     return tally.figures(f"{task}_causal")
 
 
@@ -107,7 +90,7 @@ class LossTally:
 def _decode(
     network: Network, rows: Rows, members: NDArray[np.int64], name: str, plan: Plan
 ) -> dict[str, float]:
-    """Exact match under ``plan`` and tokens placed per denoise step."""
+    """Return exact matches under ``plan`` and tokens written per pass."""
     backend = TorchBackend(network)
     exact, placed, steps = 0, 0, 0
     for member in members:

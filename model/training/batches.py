@@ -1,15 +1,14 @@
-"""Batches of packed rows: which rows go together, and what of each counts in the loss.
+"""Batches of packed rows: which rows go together, and which of their tokens are in the loss.
 
-Batch ``n`` is the same on every machine and for any number of processes: it is drawn from its
-number alone.
+Rows of a batch lie behind one another; nothing is padded. Batch ``n`` is the same on every machine
+and for any number of processes, because its draws depend on its number alone.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -17,63 +16,59 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ..config import ModelConfig
 from ..errors import SettingsError
-from .mask_drafts import LaidGroups, draw_groups
+from .mask_drafts import draw_groups
 from .shards import Rows
+from .train_config import TrainConfig
 
-#: Rows of one pool are sorted by length, so that a batch is padded little.
-POOL = 2_048
-
-
-@dataclass(frozen=True, slots=True)
-class Laying:
-    """What of the training's configuration decides the batches."""
-
-    batch_tokens: int  # context tokens of a batch, padding included
-    max_context: int  # rows with a longer prompt are skipped
-    code_tokens: int  # see causal_weights
-    code_weight: float
-    seed: int
-    masks: int = 0  # of a group of mask drafts, which take the place of the causal loss; 0: none
-    groups: int = 0  # of mask drafts per row
+#: Class of the prompt's own tokens in the loss, behind those of :data:`.rows.KINDS`.
+CODE = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows padded to one length; every tensor lives on the CPU."""
+    """Rows behind one another; every tensor is in main memory."""
 
-    tokens: Tensor  # [rows, length] prompt + answer + END padding
-    starts: Tensor  # [rows, groups] of mask drafts; no groups where the causal loss trains
-    weights: Tensor  # [rows, groups, masks] of each mask in the loss
-    causal: Tensor  # [rows, length] weight of each token as the causal pass's target
+    tokens: Tensor  # [n] prompt + answer + END of each row
+    lengths: list[int]  # of the rows
+    at: Tensor  # [m] positions whose next token is in the causal loss
+    weight: Tensor  # [m] of each of those tokens
+    kind: Tensor  # [m] class of each: the row's number in KINDS, or CODE
+    starts: Tensor  # [rows, groups] of mask drafts, within their rows; no groups without masks
+    mask_weight: Tensor  # [rows, groups, masks] of each mask in the loss
 
     def pin_memory(self) -> Batch:
         """Return the batch in memory that a CUDA device reads without waiting."""
-        return Batch(**{each.name: getattr(self, each.name).pin_memory() for each in fields(self)})
+        names = ("tokens", "at", "weight", "kind", "starts", "mask_weight")
+        return replace(self, **{name: getattr(self, name).pin_memory() for name in names})
+
+    @property
+    def positions(self) -> int:
+        """Return the number of supervised positions."""
+        return len(self.at) + int((self.mask_weight > 0).sum())
 
 
 class Batches(Dataset[Batch]):
     """Batch number n, for every n; epoch after epoch."""
 
-    def __init__(self, rows: Rows, laying: Laying, model: ModelConfig) -> None:
-        self._rows, self._laying, self._model = rows, laying, model
+    def __init__(self, rows: Rows, config: TrainConfig, end_token: int) -> None:
+        self._rows, self._config, self._end_token = rows, config, end_token
         self._plans: list[list[NDArray[np.int64]]] = []
 
     def __getitem__(self, number: int) -> Batch:
         place, epoch = number, 0
         while True:
             if epoch == len(self._plans):
-                self._plans.append(plan_batches(self._rows, self._laying, epoch))
+                self._plans.append(plan_batches(self._rows, self._config, epoch))
             if place < len(self._plans[epoch]):
                 members = self._plans[epoch][place]
-                return lay_batch(self._rows, members, self._laying, self._model, number)
+                return lay_batch(self._rows, members, self._config, self._end_token, number)
             place -= len(self._plans[epoch])
             epoch += 1
 
 
 def stream(batches: Batches, first: int, stride: int, workers: int, pin: bool) -> Iterator[Batch]:
-    """Batches ``first``, ``first + stride``, … for ever, laid ahead by ``workers`` processes."""
+    """Yield batches ``first``, ``first + stride``, … forever, prepared ahead by ``workers``."""
     return iter(
         DataLoader(
             batches,
@@ -86,86 +81,73 @@ def stream(batches: Batches, first: int, stride: int, workers: int, pin: bool) -
     )
 
 
-def plan_batches(rows: Rows, laying: Laying, epoch: int) -> list[NDArray[np.int64]]:
-    """Row numbers of each batch: rows of like length together, batches in random order.
+def plan_batches(rows: Rows, config: TrainConfig, epoch: int) -> list[NDArray[np.int64]]:
+    """Return the row numbers of each batch of an epoch, in random order.
 
     Raises:
         SettingsError: no row is short enough.
     """
-    rng = np.random.default_rng((laying.seed, epoch))
-    length = np.diff(rows.offset)
-    fitting = np.flatnonzero(rows.prompt <= laying.max_context)
-    order = rng.permutation(fitting)
+    rng = np.random.default_rng((config.seed, epoch))
+    length = np.diff(rows.offset) + 1  # with END
+    order = rng.permutation(np.flatnonzero(rows.prompt <= config.max_context))
+    if not len(order):
+        raise SettingsError(f"No row has a prompt of at most {config.max_context} tokens.")
     found: list[NDArray[np.int64]] = []
-    for begin in range(0, len(order), POOL):
-        part = order[begin : begin + POOL]
-        part = part[np.argsort(length[part], kind="stable")]
-        start, longest = 0, 0
-        for i in range(len(part)):
-            longest = max(longest, int(length[part[i]]) + 16)
-            if longest * (i + 1 - start) > laying.batch_tokens and i > start:
-                found.append(part[start:i])
-                start, longest = i, int(length[part[i]]) + 16
-        found.append(part[start:])
-    if not found:
-        raise SettingsError(f"No row has a prompt of at most {laying.max_context} tokens.")
-    return [found[i] for i in rng.permutation(len(found))]
+    begin, tokens = 0, 0
+    for i, row in enumerate(order):
+        tokens += int(length[row])
+        if tokens > config.batch_tokens and i > begin:
+            found.append(order[begin:i])
+            begin, tokens = i, int(length[row])
+    return [*found, order[begin:]]
 
 
 def lay_batch(
-    rows: Rows, members: NDArray[np.int64], laying: Laying, model: ModelConfig, number: int
+    rows: Rows, members: NDArray[np.int64], config: TrainConfig, end_token: int, number: int
 ) -> Batch:
-    """Return the batch of rows ``members``, with what is random of it drawn from ``number``."""
-    rng = np.random.default_rng((laying.seed, 1, number))
-    texts: list[NDArray[np.int64]] = []
-    causal: list[NDArray[np.float32]] = []
-    drawn: list[LaidGroups] = []
+    """Return the batch of rows ``members``, with its random part drawn from ``number``."""
+    rng = np.random.default_rng((config.seed, 1, number))
+    texts, at, weight, kind, starts, mask_weight = [], [], [], [], [], []
+    begin = 0
     for member in members:
         tokens, prompt, plain = rows[int(member)]
         answer = len(tokens) - prompt
-        if laying.masks:
-            drawn.append(draw_groups(prompt, answer, laying.groups, laying.masks, rng))
-        texts.append(np.append(tokens, model.end_token))
-        weights = causal_weights(prompt, answer, plain, laying.code_tokens, laying.code_weight, rng)
-        causal.append(np.zeros_like(weights) if laying.masks else weights)
-    starts, counted = _groups_of(drawn, len(texts))
-    return Batch(_padded(texts, model.end_token), starts, counted, _padded(causal, 0.0))
+        texts.append(np.append(tokens, end_token))
+        if config.masks:
+            groups = draw_groups(prompt, answer, config.groups, config.masks, rng)
+            starts.append(groups.start)
+            mask_weight.append(groups.weight)
+        else:
+            weights = causal_weights(prompt, answer, plain, config, rng)
+            targets = np.flatnonzero(weights)
+            at.append(targets - 1 + begin)
+            weight.append(weights[targets])
+            kind.append(np.where(targets < prompt, CODE, rows.kind[member]))
+        begin += len(tokens) + 1
+    return Batch(
+        torch.from_numpy(np.concatenate(texts)),
+        [len(text) for text in texts],
+        torch.from_numpy(np.concatenate(at or [np.zeros(0, np.int64)])),
+        torch.from_numpy(np.concatenate(weight or [np.zeros(0, np.float32)])),
+        torch.from_numpy(np.concatenate(kind or [np.zeros(0, np.int64)])),
+        torch.from_numpy(np.stack(starts)) if starts else torch.zeros(len(texts), 0).long(),
+        torch.from_numpy(np.stack(mask_weight)) if starts else torch.zeros(len(texts), 0, 0),
+    )
 
 
 def causal_weights(
-    prompt: int,
-    answer: int,
-    plain: int,
-    code_tokens: int,
-    code_weight: float,
-    rng: np.random.Generator,
+    prompt: int, answer: int, plain: int, config: TrainConfig, rng: np.random.Generator
 ) -> NDArray[np.float32]:
     """Return the weight [prompt + answer + 1] of each token as a target of the causal pass.
 
-    The answer and its END count 1. Up to ``code_tokens`` tokens of the ordinary code in the prompt
-    after ``plain``, drawn anew for every batch, count ``code_weight``: more signal from a context
-    that is read anyway.
+    The answer and its END count 1: weights that favour the change spoil the probabilities by which
+    edits are ranked. Up to ``code_tokens`` tokens of the ordinary code in the prompt after
+    ``plain`` count ``code_weight``: more signal from a context that is read anyway.
     """
     weight = np.zeros(prompt + answer + 1, np.float32)
-    if plain and code_tokens and prompt - plain > 1:
+    if plain and config.code_tokens and prompt - plain > 1:
         room = np.arange(plain + 1, prompt)
-        chosen = rng.choice(room, min(code_tokens, len(room)), replace=False)
-        weight[chosen] = code_weight
+        chosen = rng.choice(room, min(config.code_tokens, len(room)), replace=False)
+        weight[chosen] = config.code_weight
     weight[prompt:] = 1.0
     return weight
-
-
-def _padded(rows: list[NDArray[Any]], filler: float) -> Tensor:
-    """[rows, length]"""
-    out = np.full((len(rows), max(map(len, rows))), filler, rows[0].dtype)
-    for i, row in enumerate(rows):
-        out[i, : len(row)] = row
-    return torch.from_numpy(out)
-
-
-def _groups_of(drawn: list[LaidGroups], rows: int) -> tuple[Tensor, Tensor]:
-    """Return starts and weights; see :class:`Batch`."""
-    if not drawn:
-        return torch.zeros(rows, 0, dtype=torch.int64), torch.zeros(rows, 0, 0)
-    start = torch.from_numpy(np.stack([groups.start for groups in drawn]))
-    return start, torch.from_numpy(np.stack([groups.weight for groups in drawn]))

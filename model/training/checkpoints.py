@@ -1,16 +1,17 @@
-"""What a training run leaves in its folder: state to resume from, the adapter to ship, its log.
+"""Files of a training run: the state to resume from, the adapter to ship, the log.
 
 ``state.pt`` holds plain tensors and is loaded with weights_only; ``adapter.safetensors`` is the
-moving average in bf16; ``log.jsonl`` has a line for each step and each judgement, ``loss.png``
+moving average in bf16; ``log.jsonl`` has a line for each step and each evaluation, ``loss.png``
 draws it. Every file is replaced in one move or only added to.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ..config import ModelConfig
-from .reference.torch_network import Network
+from ..weights.adapter import GROUND
+from .appraisal import appraise
+from .network import Network
+from .shards import Rows
 from .train_config import TrainConfig
 
 Arrays = Mapping[str, NDArray[np.float32]]
@@ -29,17 +33,25 @@ Arrays = Mapping[str, NDArray[np.float32]]
 
 @dataclass(slots=True)
 class RunProgress:
-    """What a run has behind it, on all devices together; saved with every checkpoint."""
+    """Progress of a run, on all devices together; saved with every checkpoint."""
 
     step: int = 0
     seconds: float = 0.0
     positions: int = 0  # supervised positions
-    tokens: int = 0  # context tokens read
+    tokens: int = 0  # read: prompts and answers
+
+    def used(self, config: TrainConfig) -> float:
+        """Return the share of the first budget to end that is used; 1 or more: the run is over."""
+        shares = (self.step / config.steps, self.tokens / config.tokens)
+        return max(*shares, self.seconds / (60 * config.minutes))
 
 
 @dataclass(slots=True)
 class State:
-    """All that a run changes; what it needs to go on where it was cut off."""
+    """Everything that a run changes: enough to resume it after any step.
+
+    Batches depend on their numbers alone, so the step also gives the place in the rows.
+    """
 
     trained: dict[str, torch.nn.Parameter]
     average: dict[str, Tensor]  # of ``trained``, over its steps; this is what ships
@@ -56,7 +68,7 @@ class State:
         return cls(trained, average, optimiser, RunProgress())
 
     def save(self, path: Path) -> None:
-        """Written in one move."""
+        """Write the state in one move."""
         state = {
             "adapter": {n: p.detach() for n, p in self.trained.items()},
             "average": self.average,
@@ -68,7 +80,7 @@ class State:
         temporary.replace(path)
 
     def resume(self, path: Path) -> bool:
-        """Take over what ``path`` holds; False where there is no such file."""
+        """Take over the state at ``path``; return False if there is no such file."""
         if not path.is_file():
             return False
         where = next(iter(self.trained.values())).device
@@ -82,7 +94,7 @@ class State:
 
     @contextmanager
     def with_average(self) -> Iterator[None]:
-        """The network computes with the moving average; then what trains comes back untouched."""
+        """Have the network compute with the moving average for a while."""
         own = {n: p.detach().clone() for n, p in self.trained.items()}
         self._put(self.average)
         try:
@@ -90,43 +102,67 @@ class State:
         finally:
             self._put(own)
 
+    @torch.no_grad()
+    def update_average(self, decay: float) -> None:
+        """Move the average towards the weights, which count 1 - ``decay``."""
+        for name, parameter in self.trained.items():
+            self.average[name].lerp_(parameter.float(), 1 - decay)
+
     def _put(self, values: Mapping[str, Tensor]) -> None:
         for name, parameter in self.trained.items():
             parameter.data.copy_(values[name])
 
 
+@dataclass(slots=True)
+class RunFolder:
+    """Output of the first process: log, checkpoints, lines for the user."""
+
+    out: Path
+    config: TrainConfig
+    network: Network
+    state: State
+    ground: Arrays
+    facts: Mapping[str, str]
+    say: Callable[[str], None]
+    _saved_at: float = field(default_factory=time.monotonic)
+    _last: RunProgress | None = None  # at the step before
+
+    @property
+    def unsaved_s(self) -> float:
+        return time.monotonic() - self._saved_at
+
+    def log_step(self, losses: dict[str, float], rate: float) -> None:
+        """Log the losses of a step by kind, and say every tenth."""
+        done, last = self.state.done, self._last or self.state.done
+        speed = (done.tokens - last.tokens) / max(done.seconds - last.seconds, 1e-9)
+        self._last = replace(done)
+        facts = {"rate": rate, "tokens_per_s": round(speed, 1)}
+        rounded = {name: round(value, 4) for name, value in losses.items()}
+        entry = {"kind": "step", "arithmetic": self.network.arithmetic, **rounded, **facts}
+        log(self.out, entry | asdict(done))
+        if done.step % 10 == 0:
+            left = done.seconds * (1 / max(done.used(self.config), 1e-9) - 1) / 60
+            self.say(
+                f"step {done.step}, loss {losses['loss']:.3f}, {done.seconds / 60:.1f} min, "
+                f"{left:.0f} min left, {done.tokens / done.seconds:,.0f} tokens/s"
+            )
+
+    def log_evaluation(self, rows: Rows, device: str) -> None:
+        with self.state.with_average():
+            figures = appraise(self.network, rows, self.config, device)
+        log(self.out, {"kind": "evaluation", **figures, **asdict(self.state.done)})
+        self.say(" ".join(f"{name} {value}" for name, value in figures.items()))
+
+    def save(self) -> None:
+        """Write the state to resume from, and the adapter."""
+        self.state.save(self.out / "state.pt")
+        tensors = self.state.average | under(GROUND, self.ground)
+        described = metadata(self.config, self.network.config, self.state.done, self.facts)
+        save_adapter(self.out / "adapter.safetensors", tensors, described)
+        self._saved_at = time.monotonic()
+
+
 # --- what ships -------------------------------------------------------------------------------
-
-
-def shippable(
-    config: TrainConfig, base: Arrays, average: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
-    """The adapter; of a full run, the part of each matrix's change that fits into ``rank``."""
-    if config.adapter != "full":
-        return dict(average)
-    found: dict[str, Tensor] = {}
-    for name, now in average.items():
-        if not is_matrix(name):
-            found[name] = now
-            continue
-        change = now - torch.from_numpy(np.ascontiguousarray(base[name])).to(now.device)
-        low, high = low_rank(change, config.rank)
-        stem = name.removesuffix(".weight")
-        found[f"{stem}.lora_a"], found[f"{stem}.lora_b"] = low, high
-    return found
-
-
-def low_rank(change: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """lora_a [rank, in] and lora_b [out, rank] whose product is nearest to ``change`` [out, in]:
-    its largest singular values (Eckart and Young, 1936)."""
-    u, s, v = torch.linalg.svd(change.float(), full_matrices=False)
-    root = s[:rank].sqrt()
-    return root[:, None] * v[:rank], u[:, :rank] * root
-
-
-def is_matrix(name: str) -> bool:
-    """Whether a parameter is one that a full run trains."""
-    return name.startswith("blocks.") and name.endswith(".weight") and "norm" not in name
 
 
 def under(prefix: str, arrays: Arrays) -> dict[str, Tensor]:
@@ -136,7 +172,7 @@ def under(prefix: str, arrays: Arrays) -> dict[str, Tensor]:
 def metadata(
     config: TrainConfig, model: ModelConfig, done: RunProgress, facts: Mapping[str, str]
 ) -> dict[str, str]:
-    """What whoever loads the adapter checks, and how it came about."""
+    """Return what is checked when the adapter is loaded, and the history of the run."""
     return {
         "rank": str(config.rank),
         "scale": "1.0",
@@ -157,7 +193,7 @@ def metadata(
 
 
 def save_adapter(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, str]) -> None:
-    """The adapter in bf16, replaced in one move."""
+    """Write the adapter in bf16, in one move."""
     temporary = path.with_suffix(".tmp")
     save_file(
         {n: t.to(torch.bfloat16).cpu().contiguous() for n, t in tensors.items()},
@@ -171,7 +207,7 @@ def save_adapter(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, 
 
 
 def forget_after(log: Path, step: int) -> None:
-    """Drop entries of steps that a cut-off run took after its last checkpoint."""
+    """Drop entries of steps that an interrupted run took after its last checkpoint."""
     if log.is_file():
         lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
         kept = [line for line in lines if line.endswith("}\n") and json.loads(line)["step"] <= step]
@@ -184,7 +220,7 @@ def log(out: Path, entry: dict[str, Any]) -> None:
 
 
 def plot(out: Path) -> None:
-    """``loss.png`` from ``log.jsonl``: losses, and of mask drafts the tokens they bring a pass."""
+    """Draw ``loss.png`` from ``log.jsonl``: losses, and tokens per pass of mask drafts."""
     import matplotlib
 
     matplotlib.use("Agg")  # no screen needed
@@ -209,7 +245,7 @@ def plot(out: Path) -> None:
 
 
 def _held_out(axes: Any, judged: list[dict[str, Any]], ending: str, what: str) -> None:
-    """A line of the figures whose names end so for each task they are told of."""
+    """Draw one line for each task that has figures whose names end so."""
     tasks = sorted({key.removesuffix(ending) for e in judged for key in e if key.endswith(ending)})
     for task in tasks:
         points = [(e["step"], e[task + ending]) for e in judged if task + ending in e]

@@ -1,18 +1,17 @@
-"""Mask drafts: masks that stand behind a known token and are read in the judge's own pass (torch).
+"""Mask drafts: masks that stand behind a known token and are read in the verifying pass (torch).
 
-``t`` is a token that is known. The causal pass over it tells the next token; ``m`` masks behind it,
-which see the cache up to ``t`` and those before them, guess the ``m`` tokens after that one, so
-that whatever the judge writes next, its successors are drafted already and no pass is spent on
-drafting alone. Here is how they are laid in training, what they learn from and how often they are
-right. The context and its causal pass are frozen: the judge's own distributions are the target,
-since it is the judge who will read the drafts, not the author of the text.
+The causal pass over a known token ``t`` gives the next token. ``m`` masks behind ``t``, which see
+the cache up to ``t`` and each other, guess the ``m`` tokens after that one. So the successors of
+whatever is written next are drafted already, and no pass is spent on drafting alone. The causal
+pass is frozen, and its own distributions are the target, since it will verify the drafts.
 
-Sources: TiDAR (2511.08923) drafts and judges in one pass; masked multi-token prediction with a
+Sources: TiDAR (2511.08923) drafts and verifies in one pass; masked multi-token prediction with a
 gated adapter and the alignment of hidden states (2507.11851, 2605.06885).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,18 +22,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..config import CANDIDATES
-from .reference.torch_network import KeyValues, Network
+from .network import KeyValues, Network
 from .shards import Rows
 
 DEPTH_WEIGHTS = (1.0, 0.8, 0.64, 0.5)  # of the first, second, … mask; the last for all further ones
 PROMPT_WEIGHT = 0.5  # of a group that stands in the prompt, beside one in the answer
-LIKELIEST = CANDIDATES  # tokens of the judge's distribution that are learnt from
+LIKELIEST = CANDIDATES  # tokens of the verifier's distribution that are learnt from
 ALONE = 0.5  # weight of a guess that does not know the token before, beside one that does
 
 
 @dataclass(frozen=True, slots=True)
 class LaidGroups:
-    """Where a row's groups of masks stand, and how much each mask counts."""
+    """Places of a row's groups of masks, and the weight of each mask."""
 
     start: NDArray[np.int64]  # [groups] position of the first mask; it sees all that is before it
     weight: NDArray[np.float32]  # [groups, masks] in the loss; 0: there is no text to learn from
@@ -43,7 +42,7 @@ class LaidGroups:
 def draw_groups(
     prompt: int, answer: int, groups: int, masks: int, rng: np.random.Generator
 ) -> LaidGroups:
-    """LaidGroups of ``masks`` behind tokens of a row of ``prompt`` and ``answer`` tokens and END.
+    """Draw groups of ``masks`` behind tokens of a row of ``prompt`` and ``answer`` tokens and END.
 
     Up to two thirds stand in the answer, where they are read when serving; the others anywhere in
     the prompt. Too few places repeat.
@@ -67,44 +66,45 @@ def draw_groups(
 
 def draft_loss(
     network: Network,
-    tokens: Tensor,
     hidden: Tensor,
-    past: KeyValues,
+    guesses: Tensor,
+    tokens: Tensor,
+    begins: Tensor,
     starts: Tensor,
-    weights: Tensor,
+    weight: Tensor,
     align: float,
 ) -> Tensor:
-    """How far the masks are from the judge: KL divergence, and ``align`` times 1 - the cosine of
-    their hidden states to the judge's at the same positions; weighted mean. Where there is a
-    sampler, what it makes of the guesses counts, and half of them as they are.
+    """Return how far the masks are from the causal pass, as a weighted mean.
+
+    That is the KL divergence, and ``align`` times 1 - the cosine of their hidden states to those of
+    the causal pass at the same positions. With a sampler, the divergence of what it makes of the
+    guesses counts, and half of that of the guesses as they are.
 
     Args:
-        tokens: [rows, length] of the causal pass.
-        hidden: [rows, length, hidden] of it, without gradient. past: its cache.
-        starts: [rows, groups]. weights: [rows, groups, masks].
+        hidden: [n, hidden] of the causal pass over ``tokens`` [n], without gradient.
+        guesses: hidden states [rows, groups, masks, hidden] of the masks.
+        begins: [rows] place of each row's first token.
+        starts: [rows, groups]. weight: [rows, groups, masks].
     """
-    guesses = guess(network, past, starts, weights.shape[2])  # [rows, groups, masks, hidden]
-    row, at = _positions(starts, weights.shape[2])  # [rows, groups, masks] each
-    counted = weights > 0
-    place = (row * hidden.shape[1] + at)[counted]  # [n] into the flattened causal pass
+    place = begins[:, None, None] + starts[..., None]  # [rows, groups, 1]
+    place = place + torch.arange(weight.shape[2], device=starts.device)  # [rows, groups, masks]
+    counted = weight > 0
+    place, own = place[counted], guesses[counted]  # [n], [n, hidden]
     unique, inverse = torch.unique(place, return_inverse=True)
-    judge = hidden.reshape(-1, hidden.shape[-1])[unique]  # [u, hidden]
+    wanted = hidden[unique]  # [u, hidden]
     with torch.no_grad():
-        chance, token = network.logits(judge).softmax(-1).topk(LIKELIEST)  # [u, LIKELIEST] each
+        chance, token = network.logits(wanted).softmax(-1).topk(LIKELIEST)  # [u, LIKELIEST] each
         chance = (chance / chance.sum(-1, keepdim=True))[inverse]  # [n, LIKELIEST]
         token = token[inverse]
-    own = guesses[counted]  # [n, hidden]
     logits = network.logits(own)  # [n, vocab]
     log_p = logits.log_softmax(-1).gather(-1, token)  # [n, LIKELIEST]
     loss = _divergence(chance, log_p)
     if network.sampler is not None:
-        before = tokens.reshape(-1)[(row * tokens.shape[1] + at)[counted]]  # [n]
-        loss = ALONE * loss + _sampled_loss(network, own, logits, before, chance, token)
+        loss = ALONE * loss + _sampled_loss(network, own, logits, tokens[place], chance, token)
     if align:
-        cosine = F.cosine_similarity(own.float(), judge[inverse].float(), dim=-1)
+        cosine = F.cosine_similarity(own.float(), wanted[inverse].float(), dim=-1)
         loss = loss + align * (1 - cosine)
-    weight = weights[counted]
-    return (loss * weight).sum() / weight.sum().clamp_min(1e-9)
+    return (loss * weight[counted]).sum() / weight.sum().clamp_min(1e-9)
 
 
 def _sampled_loss(
@@ -115,9 +115,11 @@ def _sampled_loss(
     chance: Tensor,
     token: Tensor,
 ) -> Tensor:
-    """KL divergence [n] from the judge's ``chance`` of its likeliest ``token`` [n, k], among
-    these and a mask's own likeliest, once the token ``before`` [n] is known. ``masks`` are hidden
-    states [n, hidden], ``logits`` [n, vocab] theirs."""
+    """Return the KL divergence once the token ``before`` [n] is known. [n].
+
+    It is taken over the verifier's likeliest ``token`` [n, k], of probability ``chance``, and a
+    mask's own likeliest. ``masks`` are hidden states [n, hidden], ``logits`` [n, vocab] theirs.
+    """
     ids = logits.topk(LIKELIEST).indices  # [n, LIKELIEST]
     both = torch.cat([ids, token], -1)
     changed = logits.gather(-1, both) + network.follow(masks, before, both)
@@ -129,13 +131,16 @@ def _sampled_loss(
 
 
 def _divergence(chance: Tensor, log_p: Tensor) -> Tensor:
-    """KL divergence [n] of guesses with ``log_p`` from the judge's ``chance``, [n, k] each."""
+    """Return the KL divergence [n] of ``log_p`` from the verifier's ``chance``, [n, k] each."""
     return (chance * (chance.clamp_min(1e-9).log() - log_p)).sum(-1)
 
 
 def likeliest(network: Network, hidden: Tensor, before: Tensor) -> Tensor:
-    """The guesses [n] of masks with these hidden states [n, hidden] behind the tokens ``before``
-    [n]; without a sampler those make no difference."""
+    """Return the guesses [n] of masks with these hidden states [n, hidden].
+
+    Args:
+        before: [n] the tokens before; without a sampler they make no difference.
+    """
     logits = network.logits(hidden)
     if network.sampler is None:
         return logits.argmax(-1)
@@ -144,49 +149,49 @@ def likeliest(network: Network, hidden: Tensor, before: Tensor) -> Tensor:
     return ids.gather(-1, best)[:, 0]
 
 
-def guess(network: Network, past: KeyValues, starts: Tensor, masks: int) -> Tensor:
-    """Hidden states [rows, groups, masks, hidden] of groups beginning at ``starts`` [rows, groups]:
-    that of mask i is to be the judge's at position start + i."""
+def guess(
+    network: Network, past: KeyValues, lengths: Sequence[int], starts: Tensor, masks: int
+) -> Tensor:
+    """Return hidden states [rows, groups, masks, hidden] of groups at ``starts`` [rows, groups].
+
+    That of mask i is to be the causal pass's at position start + i.
+
+    Args:
+        lengths: of the rows that lie behind one another in ``past``.
+    """
     windows = torch.full(
         (*starts.shape, masks), network.config.mask_token, dtype=torch.int64, device=starts.device
     )
-    return network.canvas(windows, starts, past, causal=True)
-
-
-def _positions(starts: Tensor, masks: int) -> tuple[Tensor, Tensor]:
-    """Row and position of every mask, [rows, groups, masks] each."""
-    at = starts[..., None] + torch.arange(masks, device=starts.device)
-    row = torch.arange(len(starts), device=starts.device)[:, None, None].expand_as(at)
-    return row, at
+    return network.canvas(windows, starts, past, lengths, causal=True)
 
 
 @torch.no_grad()
-def rightness(
+def acceptance(
     network: Network, rows: Rows, members: NDArray[np.int64], masks: int, device: str
 ) -> dict[str, Any]:
-    """How often drafts agree with the judge over the answers of ``members``, text as it is.
+    """Measure how often drafts agree with the causal pass over the answers of ``members``.
 
     Returns:
-        ``chances``: a₁, a₂, …: how often the draft at a depth is the judge's likeliest token where
-        those before it were. ``tokens_per_pass``: 1 + a₁ + a₁a₂ + …, copies not counted.
+        ``chances``: a₁, a₂, …: how often the draft at a depth is the verifier's likeliest token
+        where those before it were. ``tokens_per_pass``: 1 + a₁ + a₁a₂ + …, copies not counted.
         ``places``: known tokens that were tried.
     """
     reached, right = np.zeros(masks), np.zeros(masks)
     for member in members:
         tokens, prompt, _ = rows[int(member)]
-        ids = torch.from_numpy(np.append(tokens, network.config.end_token))[None].to(device)
+        ids = torch.from_numpy(np.append(tokens, network.config.end_token)).to(device)
         hidden, past = network.context(ids)
-        last = ids.shape[1] - 1  # END
+        last = len(ids) - 1  # END
         known = torch.arange(prompt - 1, last - 1, device=device)
         if not len(known):
             continue
-        judged = network.logits(hidden[0, prompt - 1 :]).argmax(-1)  # [answer + 2], from prompt - 1
-        index = known[:, None] + 1 + torch.arange(masks, device=device)  # position that judges it
-        found = guess(network, past, known[None] + 1, masks)[0].flatten(0, 1)
-        before = ids[0, index.clamp_max(last)].flatten()
+        verified = network.logits(hidden[prompt - 1 :]).argmax(-1)  # [answer + 2], from prompt - 1
+        index = known[:, None] + 1 + torch.arange(masks, device=device)  # position that verifies it
+        found = guess(network, past, [len(ids)], known[None] + 1, masks)[0].flatten(0, 1)
+        before = ids[index.clamp_max(last)].flatten()
         drafts = likeliest(network, found, before).view(-1, masks)
         there = index < last
-        agree = (drafts == judged[(index - prompt + 1).clamp_max(len(judged) - 1)]) & there
+        agree = (drafts == verified[(index - prompt + 1).clamp_max(len(verified) - 1)]) & there
         so_far = torch.cumprod(agree.int(), dim=1).bool()  # [known, masks]
         before = torch.cat([torch.ones_like(so_far[:, :1]), so_far[:, :-1]], dim=1) & there
         reached += before.sum(0).cpu().numpy()

@@ -22,12 +22,14 @@ from ..prompts.redraft3 import REGION_MARGIN, render_edit, render_infill
 from ..prompts.tokenizer import PREFIX, Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
 from ..text.lines import estimate, estimate_text
-from .commits import FileChange, changes_of
-from .middles import Middle, MiddleKind, SourceText, choose_middle, draw_kind
-from .moments import TrainingMoment, draw_moment, nothing_left
+from .commits import FileChange, TrainingMoment, changes_of, draw_moment, nothing_left
+from .middles import MIX, Middle, MiddleKind, SourceText, choose_middle, draw_kind
 from .neighbours import Neighbours, changed_with
 
 RowKind = MiddleKind | Literal["edit", "typing", "none"]
+#: Every class of row, by the byte that stands for it in a shard; next edits come last.
+KINDS: tuple[RowKind, ...] = (*MIX, "edit", "typing", "none")
+FIRST_EDIT = len(MIX)
 _TRIES = 3
 _SPARE = 4  # times its wanted length: the room a prompt is rendered with, so that nothing is cut
 

@@ -32,10 +32,10 @@ from ..config import ModelConfig
 from ..errors import SettingsError, WeightsError
 from ..prompts.tokenizer import Tokenizer
 from .neighbours import Neighbours
-from .rows import RECIPE, Recipe, Row, RowKind, rows_of
+from .rows import FIRST_EDIT, KINDS, RECIPE, Recipe, Row, rows_of
 
 Tokens = NDArray[np.unsignedinteger[Any]]
-_Fact = tuple[int, int, int, bool]  # of a row: length, prompt, plain, is it a next edit
+_Fact = tuple[int, int, int, int]  # of a row: length, prompt, plain, kind
 
 TOKENS_PER_SHARD = 24_000_000  # 48 MB, and about 18 packed
 CHUNK = 64  # lines a worker gets at once
@@ -50,7 +50,13 @@ class Rows:
     offset: NDArray[np.int64]
     prompt: NDArray[np.int32]
     plain: NDArray[np.int32]
-    is_edit: NDArray[np.bool_]
+    kind: NDArray[np.uint8]  # number in KINDS
+
+    @property
+    def is_edit(self) -> NDArray[np.bool_]:
+        """Return which rows ask for the next edit."""
+        found: NDArray[np.bool_] = self.kind >= FIRST_EDIT
+        return found
 
     def __len__(self) -> int:
         return len(self.prompt)
@@ -83,6 +89,8 @@ def read_shards(folder: Path, config: ModelConfig) -> Rows:
             f"{facts['vocab']} tokens; this model wants {config.prompt_format!r} with "
             f"{config.vocab}. Pack them again."
         )
+    if facts.get("row_kinds") != list(KINDS):
+        raise SettingsError(f"The shards in {folder} have other classes of rows. Pack them again.")
     parts = [_read_shard(folder / s["file"], s["sha256"]) for s in facts["shards"]]
     lengths = np.concatenate([p["length"] for p in parts]).astype(np.int64)
     return Rows(
@@ -90,7 +98,7 @@ def read_shards(folder: Path, config: ModelConfig) -> Rows:
         np.concatenate([[0], np.cumsum(lengths)]),
         np.concatenate([p["prompt"] for p in parts]),
         np.concatenate([p["plain"] for p in parts]),
-        np.concatenate([p["is_edit"] for p in parts]),
+        np.concatenate([p["kind"] for p in parts]),
     )
 
 
@@ -167,6 +175,7 @@ def pack(
         facts = {
             "prompt_format": config.prompt_format,
             "vocab": config.vocab,
+            "row_kinds": KINDS,
             "seed": seed,
             "rows": writer.rows,
             "tokens": writer.tokens,
@@ -237,7 +246,7 @@ class _Yield:
     @classmethod
     def of(cls, survey: _Survey, part: PackedRows) -> _Yield:
         scale = survey.lines / len(survey.sample)
-        edits, found = int(part.is_edit.sum()), len(part.length)
+        edits, found = int((part.kind >= FIRST_EDIT).sum()), len(part.length)
         commits = "files" in json.loads(survey.sample[0])
         return cls(commits, edits * scale, (found - edits) * scale, found, len(part.tokens))
 
@@ -283,8 +292,7 @@ class PackedRows:
     length: NDArray[np.int32]
     prompt: NDArray[np.int32]
     plain: NDArray[np.int32]
-    is_edit: NDArray[np.bool_]
-    kinds: Counter[RowKind]
+    kind: NDArray[np.uint8]
 
 
 def pack_rows(rows: Sequence[Row], config: ModelConfig) -> PackedRows:
@@ -293,8 +301,7 @@ def pack_rows(rows: Sequence[Row], config: ModelConfig) -> PackedRows:
         np.array([len(r.prompt) + len(r.answer) for r in rows], dtype=np.int32),
         np.array([len(r.prompt) for r in rows], dtype=np.int32),
         np.array([r.plain for r in rows], dtype=np.int32),
-        np.array([r.task == "next_edit" for r in rows], dtype=np.bool_),
-        Counter(r.kind for r in rows),
+        np.array([KINDS.index(r.kind) for r in rows], dtype=np.uint8),
     )
 
 
@@ -309,7 +316,7 @@ class ShardWriter:
     def __init__(self, out: Path, config: ModelConfig, shards: int) -> None:
         self.rows = 0
         self.tokens = 0
-        self.kinds: Counter[RowKind] = Counter()
+        self.kinds: Counter[str] = Counter()
         self._out = out
         self._dtype = _dtype(config)
         self._count = max(1, shards)
@@ -332,7 +339,7 @@ class ShardWriter:
             part.length.tolist(),
             part.prompt.tolist(),
             part.plain.tolist(),
-            part.is_edit.tolist(),
+            part.kind.tolist(),
             strict=True,
         )
         begin = 0
@@ -345,7 +352,7 @@ class ShardWriter:
             begin = end
         self.rows += len(part.length)
         self.tokens += begin
-        self.kinds += part.kinds
+        self.kinds.update(KINDS[kind] for kind in part.kind.tolist())
 
     def write(self, draw: np.random.Generator) -> list[dict[str, Any]]:
         """The shards' entries in the manifest."""
@@ -369,9 +376,7 @@ def _write_shard(
 ) -> str:
     """Rows in random order; returns the file's SHA-256."""
     order = draw.permutation(len(facts))
-    length, prompt, plain, is_edit = (
-        np.array(column)[order] for column in zip(*facts, strict=True)
-    )
+    length, prompt, plain, kind = (np.array(column)[order] for column in zip(*facts, strict=True))
     begin = np.cumsum([0, *(fact[0] for fact in facts)])
     buffer = io.BytesIO()
     np.savez(
@@ -380,7 +385,7 @@ def _write_shard(
         length=length.astype(np.int32),
         prompt=prompt.astype(np.int32),
         plain=plain.astype(np.int32),
-        is_edit=is_edit.astype(np.bool_),
+        kind=kind.astype(np.uint8),
     )
     packed = zstandard.ZstdCompressor(level=9).compress(buffer.getvalue())
     path.write_bytes(packed)

@@ -1,57 +1,49 @@
 """Training of an adapter over packed rows, on CPU or CUDA devices.
 
     redraft train pack DATA… --out shards                 once
-    redraft train run --shards shards --config causal-cpu  resumes where it was cut off
+    redraft train run --shards shards --config causal-cpu  resumes where it was interrupted
     torchrun --nproc-per-node 4 --no-python redraft train run …  the same on four devices
 
-One row gives one causal pass over its context. Either that pass is trained, or it is frozen and
-groups of masks over its cache are. ``checkpoints.py`` writes the run folder.
+The base is frozen in the fastest arithmetic of the machine. Either the causal pass is trained, or
+it is frozen and groups of masks over its cache are. ``checkpoints.py`` writes the run folder.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import signal
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import torch
 import torch.distributed
-import torch.nn.functional as F
 from torch import Tensor
 
 from ..config import ModelConfig
 from ..errors import SettingsError
-from ..weights.adapter import GROUND
 from .appraisal import appraise
-from .batches import Batch, Batches, stream
-from .checkpoints import (
-    Arrays,
-    RunProgress,
-    State,
-    forget_after,
-    is_matrix,
-    log,
-    metadata,
-    plot,
-    save_adapter,
-    shippable,
-    under,
-)
-from .mask_drafts import draft_loss
-from .reference.torch_network import Network
+from .arithmetic import Arithmetic, probe
+from .batches import CODE, Batch, Batches, stream
+from .checkpoints import Arrays, RunFolder, State, forget_after, plot
+from .layers import FeedForward, RMSNorm
+from .mask_drafts import draft_loss, guess
+from .network import Network, slices
+from .rows import KINDS
 from .shards import Rows, read_shards
 from .train_config import TrainConfig
 
 NONE: Arrays = MappingProxyType({})
+_TRIM_EVERY = 4  # steps
 
 
-class Interrupted:
+class StopOnSignal:
     """Turns Ctrl-C and SIGTERM into "save and stop" after the current step."""
 
     def __init__(self) -> None:
@@ -75,121 +67,73 @@ def run(
     say: Callable[[str], None] = lambda _: None,
     facts: Mapping[str, str] = MappingProxyType({}),
     ground: Arrays = NONE,
+    arithmetic: Arithmetic | None = None,
 ) -> Path:
-    """Train until ``steps`` or ``minutes`` are used up; returns the adapter's path.
+    """Train until the first budget of ``config`` is used up; return the adapter's path.
 
-    Under ``torchrun`` every process calls this; the first one alone writes and speaks.
+    Resumes from ``out``. Under ``torchrun`` every process calls this; the first one alone writes.
 
     Args:
         base: weights of the base, by the names of ModelConfig.
         start: adapter tensors to start from; {} for a fresh one.
-        shards, held_out: packed rows to train on, and others to judge by.
-        facts: what the adapter's metadata says besides, such as the base and its SHA-256.
-        ground: low-rank change of an earlier phase, already worked into ``base``; saved with the
+        shards, held_out: packed rows to train on, and others to evaluate on.
+        say: takes lines for the user.
+        facts: more metadata of the adapter, such as the base and its SHA-256.
+        ground: low-rank change of an earlier phase, already merged into ``base``; saved with the
             adapter, which is of no use without it.
+        arithmetic: of the frozen base; None: the fastest of this machine.
 
     Raises:
         SettingsError: there is nothing to train on, or no such device.
     """
-    # 1. The network, and what an earlier run left of it.
+    # 1. The frozen base in the fastest arithmetic, and the adapter as an earlier run left it.
     out.mkdir(parents=True, exist_ok=True)
     world = _Processes.join(_pick_device(device))
-    model = replace(model, logit_shift=True)
     torch.manual_seed(config.seed)
-    network = _build(config, model, base, start, world.device)
+    network = build(config, model, base, start, world.device, arithmetic)
     state = State.fresh(network, config.learning_rate, config.weight_decay)
     if state.resume(out / "state.pt"):
         say(f"resuming from {out / 'state.pt'}")
 
-    # 2. Rows to judge by, and batches from where it stopped.
-    judge_rows = read_shards(held_out, model) if held_out and world.first else None
+    # 2. Batch n is the same on every machine; this process takes those from ``first``.
     rows = read_shards(shards, model)
-    batches = _batches(rows, config, model, state.done, world)
-    folder = _RunFolder(out, config, model, base, ground, facts, say)
-    if world.first:
-        folder.begin(state.done, f"training on {world}: {len(rows):,} rows")
+    held_out_rows = read_shards(held_out, model) if held_out and world.is_first else None
+    first = state.done.step * config.accumulate * world.size + world.rank
+    laid = Batches(rows, config, model.end_token)
+    batches = stream(laid, first, world.size, config.loaders, world.device.startswith("cuda"))
+    folder = RunFolder(out, config, network, state, ground, facts, say)
+    if world.is_first:
+        forget_after(out / "log.jsonl", state.done.step)
+        say(f"{network.arithmetic} on {world}, {len(rows):,} rows, from step {state.done.step}")
 
-    # 3. Steps, until a budget is used up or someone stops one of the processes.
-    interrupted, stop = Interrupted(), False
+    # 3. Steps, until a budget is used up or one of the processes is asked to stop.
+    stop, is_over = StopOnSignal(), False
     begun = time.monotonic() - state.done.seconds
-    while not stop:
-        rate = _rate(config, state.done)
+    while not is_over:
+        rate = _rate(config, state.done.step, state.done.used(config))
         group = [next(batches) for _ in range(config.accumulate)]
-        loss = _step(network, state, group, config, rate, world)
+        losses = _step(network, state, group, config, rate, world)
         state.done.seconds = time.monotonic() - begun
-        finished = state.done.step >= config.steps or state.done.seconds > config.minutes * 60
-        stop = world.any(finished or interrupted.asked)
-        if not world.first:
+        is_spent = world.any(state.done.used(config) >= 1)
+        is_over = is_spent or world.any(stop.asked)
+        if not world.is_first:
             continue
-        # 4. The first process tells, judges now and then, and saves.
-        folder.tell_step(loss, rate, state.done)
-        due = state.done.step % config.evaluate_every == 0 or finished
-        if judge_rows and due and not interrupted.asked:
-            folder.tell_judgement(network, state, judge_rows, world.device)
-        if stop or folder.unsaved_s > config.save_every_s:
-            folder.save(state)
 
-    if world.first:
+        # 4. The first process logs, evaluates and saves.
+        folder.log_step(losses, rate)
+        is_due = state.done.step % config.evaluate_every == 0 or is_spent
+        if held_out_rows and is_due and not stop.asked:
+            folder.log_evaluation(held_out_rows, world.device)
+        if is_over or folder.unsaved_s > config.save_every_s:
+            folder.save()
+
+    if world.is_first:
         plot(out)
     world.leave()
     return out / "adapter.safetensors"
 
 
-def _batches(
-    rows: Rows, config: TrainConfig, model: ModelConfig, done: RunProgress, world: _Processes
-) -> Iterator[Batch]:
-    """This process's share of them, from the first that nobody has seen."""
-    first = done.step * config.accumulate * world.size + world.rank
-    made = Batches(rows, config.laying, model)
-    return stream(made, first, world.size, config.loaders, world.device.startswith("cuda"))
-
-
-@dataclass(slots=True)
-class _RunFolder:
-    """What the first process writes of a run, and what it says meanwhile."""
-
-    out: Path
-    config: TrainConfig
-    model: ModelConfig
-    base: Arrays
-    ground: Arrays
-    facts: Mapping[str, str]
-    say: Callable[[str], None]
-    _saved_at: float = field(default_factory=time.monotonic)
-
-    @property
-    def unsaved_s(self) -> float:
-        return time.monotonic() - self._saved_at
-
-    def begin(self, done: RunProgress, what: str) -> None:
-        forget_after(self.out / "log.jsonl", done.step)
-        self.say(f"{what}, from step {done.step}")
-
-    def tell_step(self, loss: float, rate: float, done: RunProgress) -> None:
-        log(self.out, {"kind": "step", "loss": round(loss, 4), "rate": rate, **asdict(done)})
-        if done.step % 10 == 0:
-            self.say(
-                f"step {done.step} loss {loss:.3f} rate {rate:.1e} {done.seconds / 60:.1f} min "
-                f"{done.positions / done.seconds:,.0f} positions/s "
-                f"{done.tokens / done.seconds:,.0f} tokens/s"
-            )
-
-    def tell_judgement(self, network: Network, state: State, rows: Rows, device: str) -> None:
-        with state.with_average():
-            figures = appraise(network, rows, self.config.extent, device)
-        log(self.out, {"kind": "evaluation", **figures, **asdict(state.done)})
-        self.say(" ".join(f"{k} {v}" for k, v in figures.items()))
-
-    def save(self, state: State) -> None:
-        """What to resume from, and the adapter."""
-        state.save(self.out / "state.pt")
-        tensors = shippable(self.config, self.base, state.average) | under(GROUND, self.ground)
-        described = metadata(self.config, self.model, state.done, self.facts)
-        save_adapter(self.out / "adapter.safetensors", tensors, described)
-        self._saved_at = time.monotonic()
-
-
-def judge(
+def evaluate(
     config: TrainConfig,
     model: ModelConfig,
     base: Arrays,
@@ -197,10 +141,10 @@ def judge(
     rows: Rows,
     device: str = "auto",
 ) -> dict[str, Any]:
-    """Figures of a finished adapter and of its control; see :func:`appraise`."""
+    """Return the figures of a finished adapter and of its control; see :func:`appraise`."""
     device = _pick_device(device)
-    network = _build(config, model, base, adapter, device)
-    return appraise(network, rows, replace(config.extent, control=True), device)
+    network = build(config, model, base, adapter, device)
+    return appraise(network, rows, config, device, control=True)
 
 
 # --- one step ---------------------------------------------------------------------------------
@@ -213,20 +157,24 @@ def _step(
     config: TrainConfig,
     rate: float,
     world: _Processes,
-) -> float:
-    """One optimiser step over ``group``, on every device at once; returns the mean loss."""
+) -> dict[str, float]:
+    """Take one optimiser step over ``group``, on every device at once.
+
+    Returns:
+        The mean loss, and by kind of row in nats per token.
+    """
     network.train()
-    counts = torch.zeros(3, dtype=torch.float64)  # loss, positions, tokens
+    counts = torch.zeros(3 + 2 * (CODE + 1), dtype=torch.float64)
     for batch in group:
         if config.masks:
-            loss = mask_loss(network, batch, config.align, world.device)
+            loss, by_kind = mask_loss(network, batch, config.align, world.device), None
         else:
-            loss = causal_loss(network, batch, world.device)
+            loss, by_kind = causal_loss(network, batch, world.device)
         (loss / len(group)).backward()  # type: ignore[no-untyped-call]
-        supervised = int((batch.weights > 0).sum() + (batch.causal > 0).sum())
-        counts += torch.tensor(
-            [float(loss.detach()) / len(group), supervised, batch.tokens.numel()]
-        )
+        about = torch.tensor([float(loss.detach()), batch.positions, len(batch.tokens)])
+        counts[:3] += about
+        if by_kind is not None:
+            counts[3:] += by_kind.flatten()
     world.average_gradients(state.trained.values())
     counts = world.total(counts)
     torch.nn.utils.clip_grad_norm_(state.trained.values(), config.clip)
@@ -235,36 +183,53 @@ def _step(
     state.optimiser.step()
     state.optimiser.zero_grad(set_to_none=True)
     done = state.done
-    decay = min(config.average, (1 + done.step) / (10 + done.step))
-    for name, parameter in state.trained.items():
-        state.average[name].lerp_(parameter.detach().float(), 1 - decay)
+    state.update_average(min(config.average, (1 + done.step) / (10 + done.step)))
     done.step += 1
     done.positions += int(counts[1])
     done.tokens += int(counts[2])
-    return float(counts[0]) / world.size
+    if done.step % _TRIM_EVERY == 0:
+        _return_memory()
+    nats, tokens = counts[3:].view(2, -1).tolist()
+    names = {**dict(enumerate(KINDS)), CODE: "code"}
+    by_name = {f"loss_{names[i]}": nats[i] / tokens[i] for i in names if tokens[i]}
+    return {"loss": float(counts[0]) / (world.size * len(group)), **by_name}
 
 
-def causal_loss(network: Network, batch: Batch, device: str) -> Tensor:
-    """Return the mean cross-entropy of the causal pass per unit of weight.
+def causal_loss(network: Network, batch: Batch, device: str) -> tuple[Tensor, Tensor]:
+    """Score the supervised tokens of a batch by the causal pass.
 
-    Logits are computed only where there is weight.
+    Returns:
+        The mean cross-entropy per unit of weight, and [2, 256] of the kinds: nats and tokens.
     """
     tokens = batch.tokens.to(device, non_blocking=True)
-    hidden, _ = network.context(tokens)  # [rows, length, hidden]
-    weights = batch.causal[:, 1:].to(device)  # [rows, length - 1]
-    counted = weights > 0
-    logits = network.logits(hidden[:, :-1][counted])  # [n, vocab]
-    loss = F.cross_entropy(logits, tokens[:, 1:][counted], reduction="none")  # [n]
-    return (loss * weights[counted]).sum() / weights[counted].sum()
+    at, weight = batch.at.to(device), batch.weight.to(device)
+    hidden, _ = network.context(tokens, lengths=batch.lengths)  # [n, hidden]
+    nats = network.nats(hidden[at], tokens[at + 1])  # [m]
+    own = nats.detach().double().cpu()
+    by_kind = (torch.bincount(batch.kind, each, CODE + 1) for each in (own, torch.ones_like(own)))
+    return (nats * weight).sum() / weight.sum(), torch.stack([*by_kind])
 
 
 def mask_loss(network: Network, batch: Batch, align: float, device: str) -> Tensor:
-    """What mask drafts behind tokens of ``batch`` are off; the causal pass itself is frozen."""
+    """Return the loss of the mask drafts of a batch; the causal pass itself is frozen."""
+    tokens = batch.tokens.to(device, non_blocking=True)
+    starts, weight = batch.starts.to(device), batch.mask_weight.to(device)
     with torch.no_grad():
-        tokens = batch.tokens.to(device, non_blocking=True)
-        hidden, past = network.context(tokens)
-    starts, weights = batch.starts.to(device), batch.weights.to(device)
-    return draft_loss(network, tokens, hidden, past, starts, weights, align)
+        hidden, past = network.context(tokens, lengths=batch.lengths)
+    guesses = guess(network, past, batch.lengths, starts, weight.shape[2])
+    begins = torch.tensor([row.start for row in slices(batch.lengths)], device=device)
+    return draft_loss(network, hidden, guesses, tokens, begins, starts, weight, align)
+
+
+def _return_memory() -> None:
+    """Return freed memory to the system.
+
+    Batches differ in shape: without this a process grew from 8 to 11 GB in half an hour.
+    """
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc; musl has none
+        if trim is not None:
+            trim(0)
 
 
 # --- several devices --------------------------------------------------------------------------
@@ -272,7 +237,7 @@ def mask_loss(network: Network, batch: Batch, align: float, device: str) -> Tens
 
 @dataclass(frozen=True, slots=True)
 class _Processes:
-    """The processes that train together; alone unless ``torchrun`` started this one."""
+    """The processes that train together; one alone unless ``torchrun`` started it."""
 
     rank: int
     size: int
@@ -294,7 +259,7 @@ class _Processes:
         return self.device if self.size == 1 else f"{self.size} × {self.device.partition(':')[0]}"
 
     @property
-    def first(self) -> bool:
+    def is_first(self) -> bool:
         return self.rank == 0
 
     def average_gradients(self, parameters: Iterable[Tensor]) -> None:
@@ -316,7 +281,7 @@ class _Processes:
         return counts.cpu()
 
     def any(self, asked: bool) -> bool:
-        """Whether one of the processes wants to stop: then all do, after the same step."""
+        """Return whether one of the processes asks; all get the same answer."""
         return bool(self.total(torch.tensor([float(asked)], dtype=torch.float64))[0])
 
     def leave(self) -> None:
@@ -337,36 +302,41 @@ def _pick_device(wanted: str) -> str:
     return wanted
 
 
-def _build(
-    config: TrainConfig, model: ModelConfig, base: Arrays, start: Arrays, device: str
+def build(
+    config: TrainConfig,
+    model: ModelConfig,
+    base: Arrays,
+    start: Arrays,
+    device: str,
+    arithmetic: Arithmetic | None = None,
 ) -> Network:
-    """What is frozen in bf16, what trains in fp32; activations are bf16."""
-    model = replace(model, adapter=config.active, sampler=config.sampler)
-    rank = 0 if config.adapter == "full" else config.rank
-    network = Network(model, rank=rank, reach=max(config.max_context + 256, 2_048))
+    """Return the network with a frozen base and an adapter in float32.
+
+    Args:
+        start: adapter tensors; {}: a fresh adapter.
+        arithmetic: of the base; None: the fastest.
+    """
+    model = replace(model, logit_shift=True, adapter=config.active, sampler=config.sampler)
+    reach = max(config.max_context + 256, 2_048)
+    network = Network(model, config.rank, reach=reach, low=config.low)
     network.load(dict(base))
-    if start and config.adapter == "full":
-        raise SettingsError("A full run starts from the base; merge an adapter with --ground.")
     if start:
-        network.load({**base, **_of_rank(start, network, rank)})
+        network.load({**base, **_of_rank(start, network, config.rank)})
     else:
         rows = network.embed.data
         noise = torch.randn(model.hidden) * rows.std()
         network.mask_embedding.data = rows.mean(0) + 0.1 * noise
-    if config.adapter == "full":
-        for name, parameter in network.named_parameters():
-            parameter.requires_grad_(is_matrix(name) or name == "mask_embedding")
-    for name, parameter in network.named_parameters():
-        if not parameter.requires_grad and "norm" not in name:
-            parameter.data = parameter.data.to(torch.bfloat16)
-    if config.compile:
-        for block in network.blocks:
-            block.compile(dynamic=True)
-    return network.to(device)
+    network = network.to(device)
+    network.freeze(arithmetic or probe(network.largest_matrix))
+    if config.compile and network.arithmetic != "int8":
+        for module in network.modules():  # attention differs with each batch: it stays as it is
+            if isinstance(module, FeedForward | RMSNorm):
+                module.compile(dynamic=True)
+    return network
 
 
 def _of_rank(start: Arrays, network: Network, rank: int) -> Arrays:
-    """``start`` widened to ``rank``: the new directions are as drawn, and change nothing yet.
+    """Widen ``start`` to ``rank``; the new directions are random, and change nothing yet.
 
     Raises:
         SettingsError: it has a higher rank.
@@ -392,9 +362,12 @@ def _of_rank(start: Arrays, network: Network, rank: int) -> Arrays:
     return widened
 
 
-def _rate(config: TrainConfig, done: RunProgress) -> float:
-    """Linear warm-up, then a cosine to ``final_rate`` over whichever budget ends first."""
-    used = max(done.step / config.steps, done.seconds / (config.minutes * 60))
+def _rate(config: TrainConfig, step: int, used: float) -> float:
+    """Return the rate: a linear warm-up, then a cosine to ``final_rate`` over the budget.
+
+    Args:
+        step: steps taken so far. used: share of the budget.
+    """
     cosine = 0.5 * (1 + math.cos(math.pi * min(used, 1.0)))
-    warm = min(1.0, (done.step + 1) / config.warmup_steps)
+    warm = min(1.0, (step + 1) / config.warmup_steps)
     return config.learning_rate * warm * (config.final_rate + (1 - config.final_rate) * cosine)

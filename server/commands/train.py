@@ -41,7 +41,7 @@ Base = Annotated[
 
 
 def sources(paths: list[Path]) -> list[Path]:
-    """The given files, and of a folder the files called ``train-*``: others are for judging."""
+    """The given files, and of a folder the files called ``train-*``: others are held out."""
     found: list[Path] = []
     for path in paths:
         found += sorted(path.glob("train-*.jsonl.zst")) if path.is_dir() else [path]
@@ -86,8 +86,7 @@ def pack(
 
     grounds = _base(base)
     recipe = RECIPES[lengths]
-    if edits is not None:
-        recipe = dataclasses.replace(recipe, edit_share=edits)
+    recipe = dataclasses.replace(recipe, edit_share=recipe.edit_share if edits is None else edits)
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("packing rows", total=rows)
         manifest = make(
@@ -139,7 +138,8 @@ def run(
         "shards"
     ),
     held_out: Annotated[
-        Path | None, typer.Option(help="Packed rows to judge by, of repositories not trained on.")
+        Path | None,
+        typer.Option(help="Packed rows to evaluate on, of repositories not trained on."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Run folder; resumes what it holds.")] = Path(
         "runs/default"
@@ -200,7 +200,7 @@ def _ground(name: str) -> dict[str, FloatArray]:
 
 
 @app.command()
-def judge(
+def evaluate(
     held_out: Annotated[Path, typer.Option(help="Packed rows of repositories not trained on.")],
     adapter: Annotated[str, typer.Argument(help="'shipped' or a .safetensors file.")] = "shipped",
     rows: Annotated[int, typer.Option(min=2, help="Rows for loss and accuracy.")] = 400,
@@ -208,8 +208,10 @@ def judge(
     base: Base = MODEL,
     device: Literal["auto", "cpu", "cuda"] = "auto",
 ) -> None:
-    """Loss, accuracy, exact match at threshold 0.9 and tokens per step on held-out rows; of masks
-    how often their drafts are what the judge writes next, and tokens per pass."""
+    """Print loss, accuracy, exact matches and tokens per step on held-out rows.
+
+    Of masks, print how often their drafts are what the model writes next, and tokens per pass.
+    """
     train = _torch_side()
     from redraft.model.config import ModelConfig
     from redraft.model.training.shards import read_shards
@@ -222,9 +224,9 @@ def judge(
     described = {key: found.metadata[key] for key in ("adapter", "verifier")}
     model = ModelConfig.from_dict({**grounds.config.to_dict(), **described})
     rank = next(t.shape[0] for name, t in found.lora.items() if name.endswith("lora_a"))
-    config = TrainConfig.to_judge(found.metadata, rank, rows, exact)
+    config = TrainConfig.to_evaluate(found.metadata, rank, rows, exact)
     below = dict(with_ground(model, grounds.tensors, found))
-    figures = train.judge(
+    figures = train.evaluate(
         config, model, below, _tensors(found), read_shards(held_out, model), device
     )
     console.print_json(json.dumps({"adapter": adapter, "rows": rows, "decoded": exact, **figures}))

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..gate.features import FEATURES, POSITIVE
-from ..gate.gate import Head
-from ..records import Task
+from ...gate.features import FEATURES, POSITIVE
+from ...gate.gate import Head
+from ...records import Task
 from .chance import Bools, Chance, Floats, Outcomes, Prior, fit_chance
 from .kto import Objective, fit_kto
 

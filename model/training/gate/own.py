@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..gate.eagerness import threshold_of
-from ..gate.gate import Gate, Head
-from ..records import Task
+from ...gate.eagerness import threshold_of
+from ...gate.gate import Gate, Head
+from ...records import Task
 from .chance import Floats, Outcomes, Prior, fit_chance, logit
-from .gate_fit import Sample, positive_of, rows_of
+from .fit import Sample, positive_of, rows_of
 from .kto import Objective, fit_kto
 
 #: Outcomes of a task under which only the intercept moves, and of those kept.

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...config import CANDIDATES, ModelConfig
-from ...errors import SettingsError
-from ...network.layout import TOP
-from ...runtime.backend import FloatArray, IntArray, MaskGuesses, Rows, Scores, Sequence
-from .torch_network import KeyValues, Network
+from ..config import CANDIDATES, ModelConfig
+from ..errors import SettingsError
+from ..network.layout import TOP
+from ..runtime.backend import FloatArray, IntArray, MaskGuesses, Rows, Scores, Sequence
+from .network import KeyValues, Network
 
 
 class TorchSequence:
@@ -51,11 +51,11 @@ class TorchSequence:
     @torch.no_grad()
     def _append(self, tokens: IntArray) -> Tensor:
         """Hidden states [n, hidden] of ``tokens``, whose keys and values join the cache."""
-        ids = torch.from_numpy(tokens)[None].to(self._network.embed.device)  # [1, n]
-        hidden, own = self._network.context(ids, self._past, len(self._tokens))
+        ids = torch.from_numpy(tokens).to(self._network.embed.device)  # [n]
+        hidden, own = self._network.context(ids, self._past)
         self._past = own if self._past is None else _join(self._past, own)
         self._tokens += tokens.tolist()
-        return hidden[0]
+        return hidden
 
     @torch.no_grad()
     def read(self, rows: Rows, logits: bool = False) -> Scores:
@@ -75,15 +75,15 @@ class TorchSequence:
         device = self._network.embed.device
         cache = np.ones((rows.masks, base), np.bool_)
         seen = torch.from_numpy(np.concatenate([cache, rows.sees[kept:]], axis=1))
-        ids = torch.from_numpy(rows.tokens[None, kept:]).to(device)  # [1, g]
-        at = torch.from_numpy(rows.positions[None, kept:]).to(device)
-        hidden = self._network.masks(ids, at, self._past, seen[None, None].to(device))
-        found = self._network.logits(hidden[0], self._permitted)  # [g, vocab]
+        ids = torch.from_numpy(rows.tokens[kept:]).to(device)  # [g]
+        at = torch.from_numpy(rows.positions[kept:]).to(device)
+        hidden = self._network.masks(ids, at, self._past, seen.to(device))
+        found = self._network.logits(hidden, self._permitted)  # [g, vocab]
         logit, token = found.topk(min(CANDIDATES, found.shape[-1]))
         confidence = torch.exp(logit[:, 0] - found.logsumexp(-1))
         follows = None if self._network.sampler is None else self._follows
         guesses = MaskGuesses(
-            token.cpu().numpy(), _numpy(confidence), _numpy(logit), _numpy(hidden[0]), follows
+            token.cpu().numpy(), _numpy(confidence), _numpy(logit), _numpy(hidden), follows
         )
         return scores._replace(masks=guesses)
 
@@ -103,9 +103,7 @@ class TorchSequence:
             raise ValueError(f"cannot truncate {len(self._tokens)} tokens to {length}")
         del self._tokens[length:]
         if self._past is not None:
-            self._past = (
-                [(k[:, :, :length], v[:, :, :length]) for k, v in self._past] if length else None
-            )
+            self._past = [(k[:, :length], v[:, :length]) for k, v in self._past] if length else None
 
     @torch.no_grad()
     def denoise(self, window: IntArray, behind: IntArray, logits: bool = False) -> Scores:
@@ -115,7 +113,8 @@ class TorchSequence:
         batch = torch.from_numpy(window)[None, None].to(device)  # [1, 1, B]
         starts = torch.full((1, 1), len(self._tokens), device=device)
         past = self._past if self._past is not None else _nothing(self._network)
-        hidden = self._network.canvas(batch, starts, past)[0, 0]  # [B, hidden]
+        lengths = [len(self._tokens)]
+        hidden = self._network.canvas(batch, starts, past, lengths)[0, 0]  # [B, hidden]
         return _scores(self._network.logits(hidden, self._permitted), window, logits)
 
 
@@ -180,16 +179,14 @@ def _scores(logits: Tensor, targets: IntArray, whole: bool) -> Scores:
 
 def _join(past: KeyValues, own: KeyValues) -> KeyValues:
     return [
-        (torch.cat([pk, k], 2), torch.cat([pv, v], 2))
+        (torch.cat([pk, k], 1), torch.cat([pv, v], 1))
         for (pk, pv), (k, v) in zip(past, own, strict=True)
     ]
 
 
 def _nothing(network: Network) -> KeyValues:
     c = network.config
-    empty = torch.zeros(
-        1, c.kv_heads, 0, c.head_dim, dtype=network.dtype, device=network.embed.device
-    )
+    empty = torch.zeros(c.kv_heads, 0, c.head_dim, dtype=network.dtype, device=network.embed.device)
     return [(empty, empty)] * c.layers
 
 

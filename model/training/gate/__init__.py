@@ -1,0 +1,1 @@
+"""Fitting of the gate: the chance that an edit is kept, and when to show it."""
