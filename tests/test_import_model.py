@@ -21,7 +21,6 @@ from redraft.model.predict import predict
 from redraft.model.prompts.tokenizer import END, MASK
 from redraft.model.records import EditRequest
 from redraft.model.runtime import device, onnx_backend
-from redraft.model.runtime.machine import import_onnxruntime, int8_is_exact
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.weights import provide
 from redraft.model.weights.huggingface import checkpoint_sha256, read_hf_checkpoint
@@ -29,6 +28,7 @@ from redraft.model.weights.import_model import import_model
 from redraft.model.weights.vocabularies import read_tokenizer
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
+from support.processors import skip_where_inexact
 from support.reference import Reference
 from support.tiny_hf import LAYOUTS, TEXT, Layout, reference_logits, torch, write_hf
 from typer.testing import CliRunner
@@ -142,8 +142,7 @@ def reference_predictions(
 
 @pytest.mark.parametrize("variant", ["q8", "int8", "fp16", "q4", "q4f16"])
 def test_quantised_variants_stay_near(published: Published, variant: str, tmp_path: Path) -> None:
-    if variant == "int8" and not int8_is_exact(import_onnxruntime()):
-        pytest.skip("int8 saturates on this processor: it multiplies bytes without VNNI")
+    skip_where_inexact(variant)
     config, tensors, _ = read_hf_checkpoint(published.folder)
     materialise(config, tensors, tensors, variant, tmp_path)
     sequence = onnx_backend.OnnxBackend(tmp_path, provider="CPU", threads=1).open(256)

@@ -49,7 +49,11 @@ LEVELS = {
     "server": (
         "settings", "http", "wires", "app", "engine_process", "scaling", "commands",
     ),
-    "evals": ("figures recordings sandbox", "benchmarks latency", "replay", "gate"),
+    "evals": (
+        "example machine metrics models recordings sandbox", "figures run sources",
+        "gather perplexity tables", "compare scorers", "latency", "replay.timed_predictor",
+        "predictors", "pipeline", "ablation replay", "gate",
+    ),
 }  # fmt: skip
 
 
