@@ -1,4 +1,4 @@
-"""What each kind of context is worth: the same examples, with one kind after the other left out.
+"""Measure each kind of context: run the same examples with one kind at a time left out.
 
 All ways of asking take turns at every example, so that a run that is stopped has as many of each.
 Each way has a run file of its own, which can be continued and compared like any other.
@@ -39,7 +39,7 @@ COMPARED = ("exact", "chrf", "nats")
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One way of asking, and how it did."""
+    """The results of a run with one kind of context left out."""
 
     name: str  # what was left out
     n: int

@@ -33,7 +33,7 @@ NEITHER = frozenset({"shown", "tokens", "ended"})
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field in both runs, over the examples that have it in both."""
+    """The difference of a field between two runs, over the examples that both runs have it for."""
 
     field: str
     share: bool
@@ -46,7 +46,7 @@ class Difference:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the whole interval is on the bad side of zero."""
+        """True if the whole confidence interval says that the second run is worse."""
         low, high = self.difference.low, self.difference.high
         if low is None or high is None or self.field in NEITHER:
             return False

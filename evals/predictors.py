@@ -1,4 +1,4 @@
-"""What predicts in an evaluation: a model in this process, a server, or a baseline by rule.
+"""Predictors of an evaluation: a model in this process, a server, or a baseline by rule.
 
 The baselines: ``none`` shows nothing; ``copy-last-edit`` repeats the last substitution where the
 same text stands once more, which a model has to beat; ``rules`` are the engine's edits by rule
@@ -46,7 +46,7 @@ _LONGEST = 200  # characters of what is looked for
 
 @dataclass(frozen=True, slots=True)
 class PredictorChoice:
-    """What is to predict, in words that another process or machine understands."""
+    """The choice of a predictor, in values that another process or machine understands."""
 
     model: str = AUTO  # of the registry, or a baseline
     adapter: str = SHIPPED

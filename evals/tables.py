@@ -106,7 +106,7 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One way to split the rows of a run."""
+    """A table of figures: the examples of a run, grouped by one property."""
 
     title: str
     metrics: tuple[Metric, ...]

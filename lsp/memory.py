@@ -306,7 +306,7 @@ _RECENT = 4
 
 @dataclass(slots=True)
 class DocumentMemory:
-    """What a session remembers of one document."""
+    """The suggestions of one document that a session keeps."""
 
     ghosts: deque[Suggestion] = field(default_factory=lambda: deque(maxlen=_RECENT))
     overtaken: Suggestion | None = None  # next edit that came too late for its text, still valid

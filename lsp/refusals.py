@@ -112,7 +112,7 @@ def half_typed(query: Query, changes: Sequence[LineChange]) -> Abstain | None:
     in languages that are not known, next edits are offered.
 
     Args:
-        changes: see :meth:`.editor.history.History.just_done`.
+        changes: see :meth:`.history.History.just_done`.
     """
     if query.invoked or not changes or len(changes[0].old) != 1 or len(changes[0].new) != 1:
         return None
@@ -162,7 +162,7 @@ class _Globs:
     refusals: Memo[tuple[str, str], str] = field(default_factory=lambda: Memo(4 << 20))
 
     def refuse(self, file: tuple[str, str]) -> str:
-        """Why the file of a path and a URI is refused, "" if it is not."""
+        """Return why a file, given as path and URI, is refused; "" if it is allowed."""
         path, uri = file[0].lower(), file[1]
         name, place = path.rsplit("/", 1)[-1], end_of(uri).lower() if uri else path
         found = next(filter(None, map(self.fitting, {name, _BACKUP.sub("", name), path})), "")

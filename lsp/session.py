@@ -143,7 +143,7 @@ class Session:
         """Apply changes of a document.
 
         Raises:
-            InvalidRequest: see :meth:`.editor.documents.Documents.change`.
+            InvalidRequest: see :meth:`.documents.Documents.change`.
         """
         known = self.documents.get(uri)
         trusted = known is not None and not known.out_of_step

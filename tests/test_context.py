@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redraft.lsp.context.excerpts import Diagnostic, Piece
-from redraft.lsp.context.gather import Context, Gathered, OpenFile, View
+from redraft.lsp.context.gather import Context, Gathered, View
+from redraft.lsp.context.mentions import OpenText
 from redraft.model.prompts.tokenizer import REGION
 from redraft.model.records import EditRequest, RecentEdit, Task
 from redraft.model.text.common import common_head
@@ -94,7 +95,7 @@ def test_names_in_recent_edits_count() -> None:
 
 def test_the_place_in_the_document_before_is_shown_for_a_while() -> None:
     context = Context(indexer_of(FILES), kinds=frozenset({"viewed"}))
-    opened = tuple(OpenFile(path, "python", 1, str) for path in FILES)
+    opened = tuple(OpenText("", path, "python", 1, str) for path in FILES)
     at = CART.index("def total_price")
     other = View("file:///cart.py", "shop/cart.py", "python", CART, at, now_s=10.0, opened=opened)
     context.gather(other)

@@ -96,7 +96,7 @@ class JudgedMoment:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do."""
+        """True if the text needs no further edit."""
         same = self.example.moment.text == self.example.truth.final
         return same and not any(each.right for each in self.candidates)
 

@@ -1,1 +1,1 @@
-"""What an answer is worth, by task: decision, score, columns and tables."""
+"""Scorers of each task: they decide, score the answer and lay out its tables."""

@@ -23,7 +23,7 @@ from ..secret_files import secret_in
 from ..settings import LspSettings
 from ..suggestion import Query
 from .excerpts import PieceKind
-from .gather import BUDGET, KINDS, Context, Gathered, OpenFile, View
+from .gather import BUDGET, KINDS, Context, Gathered, View
 from .importable import Asker
 from .indexer import Indexer
 from .mentions import OpenText
@@ -225,11 +225,11 @@ class ClientContext:
             self._secrets[document.uri] = known
         return known[1]
 
-    def _opened(self) -> Iterable[OpenFile]:
+    def _opened(self) -> Iterable[OpenText]:
         for document in self._trusted():
             path = self._path(document)
             language = code_language(path) or document.language
-            yield OpenFile(path, language, document.revision, _text_of(document))
+            yield OpenText(document.uri, path, language, document.revision, _text_of(document))
 
     def _path(self, document: Document) -> str:
         path = self._paths.get(document.uri)

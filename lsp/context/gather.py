@@ -32,6 +32,7 @@ from .excerpts import (
 from .importable import Asker, Importer
 from .index import Snapshot
 from .indexer import Indexer
+from .mentions import OpenText
 from .region import Lines, Page, Region
 from .selection import QUANTUM, LeftOut, add_to, select
 
@@ -53,16 +54,6 @@ _VIEW_ENDS_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class OpenFile:
-    """A document in the editor."""
-
-    path: str  # as shown to the model
-    language: str
-    revision: int  # new with every change
-    text: Callable[[], str]  # "\n" line ends
-
-
-@dataclass(frozen=True, slots=True)
 class View:
     """What is asked about: a place in a document, and what is known around it."""
 
@@ -75,7 +66,7 @@ class View:
     budget: int = BUDGET  # tokens of the whole prompt
     now_s: float = 0.0  # by a clock that never goes back
     diagnostics: tuple[Diagnostic, ...] = ()  # of this document
-    opened: tuple[OpenFile, ...] = ()  # all open documents; this one may be among them
+    opened: tuple[OpenText, ...] = ()  # all open documents; this one may be among them
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One client: its session, its status line, what it supports, and how to reach it."""
+"""The connected client: its session, its status line and its capabilities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME = "redraft"
 
 
 class Client:
-    """What handlers need of one client.
+    """A connected client, as the message handlers use it.
 
     Args:
         notify: sends it a notification: method, params.

@@ -243,8 +243,8 @@ def nothing_left(change: FileChange, rng: random.Random) -> TrainingMoment:
 def _cursor(
     lines: list[str], line: int, here: tuple[int, int] | None, rng: random.Random
 ) -> tuple[int, int]:
-    """Where in ``line`` a person is: where the last edit ended if that is ``here``, else mostly at
-    its end or where its text begins."""
+    """Return the cursor in ``line``: ``here`` if that is in the line, else mostly its end or the
+    beginning of its text."""
     if here and here[0] == line:
         return here
     text = lines[line]

@@ -13,7 +13,7 @@ from ..errors import SettingsError
 
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
-    """One run. A TOML file under ``model/configs/`` sets what differs from these defaults.
+    """Settings of a training run. A TOML file under ``model/configs/`` overrides these defaults.
 
     The run ends with the first of its budgets: ``steps``, ``tokens``, ``minutes``.
     """

@@ -52,7 +52,7 @@ _FAST_WEIGHTS, _FAST_DENOISING = 2.0e9, 0.6e9
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One entry of the list."""
+    """Open weights that ``redraft model pull`` knows."""
 
     name: str
     repo: str  # on the hub
@@ -74,7 +74,7 @@ class Known:
         return self.weights * _Q8 + _BESIDES
 
     def runs(self, memory: int, provider: str) -> Runs:
-        """Whether it is of use here.
+        """Return how well this machine runs the weights.
 
         Args:
             memory: bytes of this machine's, or of its GPU.

@@ -116,7 +116,7 @@ def _device_of(settings: Settings) -> Device:
 
 
 def choice_findings(settings: Settings) -> Iterator[Finding]:
-    """Which model runs, why, and how to get a larger one that suits this machine."""
+    """Report the model that runs, the reason, and the command that gets a larger one if it fits."""
     from redraft.model.load import which_model
 
     how = (settings.variant, settings.provider, settings.threads)
