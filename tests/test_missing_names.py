@@ -256,10 +256,11 @@ def test_a_name_of_a_library_that_the_workspace_defines_too_is_a_choice() -> Non
 def test_names_just_written_are_looked_up_in_the_workspace() -> None:
     written = ["for a in Money(b=1, c=d.Inner):", "# Word", "a()"]
     text = "import os\nx = Older()\n{}\n{}\n    {}\n".format(*written)
-    assert names_to_look_up(text, "python", written) == ["Money"]
-    assert names_to_look_up("x := money.Parse(y)\n", "go", ["x := money.Parse(y)"]) == [
-        "money.Parse"
-    ]
+    assert names_to_look_up(text, "python", written, lambda _: True) == ["Money"]
+    assert names_to_look_up(text, "python", written, lambda _: False) == []
+    assert names_to_look_up(
+        "x := money.Parse(y)\n", "go", ["x := money.Parse(y)"], lambda _: False
+    ) == ["money.Parse"]
 
 
 STATIC = "import static org.junit.Assert.*;"

@@ -181,7 +181,11 @@ class ClientContext:
             return ()
         language = code_language(query.path) or query.language
         written = written_lines([each for each in edits if each.path == query.path])
-        names = names_to_look_up(query.text, language, written)
+
+        def is_defined(name: str) -> bool:
+            return bool(self._context.definers(name, language) - {query.path})
+
+        names = names_to_look_up(query.text, language, written, is_defined)
         asker = Asker(query.path, language, query.text)
         return self._context.importable(names, asker) if names else ()
 

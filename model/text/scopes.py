@@ -149,6 +149,12 @@ class Bindings:
         uses = [each for each in uses if (each.line, each.column) not in places]
         return sorted([*bound, *uses], key=lambda each: (each.line, each.column))
 
+    def unresolved(self) -> Iterator[Occurrence]:
+        """Yield the occurrences one by one in the order of the text, uses without their scope."""
+        for leaf in self._find_leaves():
+            if not self._is_module(leaf):
+                yield self._bound(leaf) or self._used(leaf, {})
+
     def at(self, line: int, column: int | None = None) -> list[Occurrence]:
         """Return the occurrences in a line, or the one at a column."""
         return [
@@ -157,13 +163,15 @@ class Bindings:
 
     @cached_property
     def _leaves(self) -> list[Node]:
-        syntax, found = self._syntax, list[Node]()
+        return list(self._find_leaves())
+
+    def _find_leaves(self) -> Iterator[Node]:
+        syntax = self._syntax
         for at in places_of(self._name, syntax.text):
             start, end = syntax.byte_of(at), syntax.byte_of(at + len(self._name))
             leaf = syntax.tree.root_node.descendant_for_byte_range(start, end)
             if leaf is not None and "identifier" in leaf.type and leaf.start_byte == start:
-                found.append(leaf)
-        return found
+                yield leaf
 
     def _occurrence(
         self, leaf: Node, role: Role, scope: Node | None, source: str = "", function: str = ""
@@ -202,7 +210,8 @@ class Bindings:
     @cached_property
     def _outer_names(self) -> list[Node]:
         """The leaves in Python's ``global`` and ``nonlocal`` statements."""
-        if self._family != "python":
+        text = self._syntax.text
+        if self._family != "python" or not ("global" in text or "nonlocal" in text):
             return []
         outside = ("global_statement", "nonlocal_statement")
         return [each for each in self._leaves if each.parent and each.parent.type in outside]
