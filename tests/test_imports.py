@@ -51,7 +51,7 @@ LEVELS = {
     ),
     "evals": (
         "example machine metrics models recordings sandbox", "figures run sources",
-        "gather perplexity tables", "compare scorers", "latency", "replay.timed_predictor",
+        "gather perplexity tables", "compare scorers", "replay.timed_predictor", "latency",
         "predictors", "pipeline", "ablation replay", "gate",
     ),
 }  # fmt: skip

@@ -13,11 +13,11 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from redraft.lsp import ghost_text, places, search
+from redraft.lsp import ghost_text, places
 from redraft.lsp.context.gather import BUDGET
 from redraft.lsp.positions import Position
 from redraft.lsp.protocol.messages import changed
@@ -30,36 +30,61 @@ from redraft.model.edits.syntax_errors import added_errors
 from redraft.model.engine import Engine
 from redraft.model.gate.reasons import Abstain
 from redraft.model.predict import Model
-from redraft.model.records import EditRequest, ModelStatus, Prediction, Task
+from redraft.model.records import EditRequest, ModelStatus, Prediction, Stats, Task
 
 from ..figures import Spread
+from ..replay.timed_predictor import run
+
+_KEY_S = 0.1  # simulated, between two keys of a line
+_LINE_S = 1.0  # simulated, after a line: its typist reads it, and the next edit is asked for
+_ANSWER_S = 0.15  # simulated, until a model answers
 
 
 @dataclass(frozen=True, slots=True)
 class Keystrokes:
-    """Milliseconds each keystroke took, by the clock and of the processor."""
+    """Milliseconds of the language server without a model."""
 
-    wall_ms: list[float] = field(default_factory=list)
-    processor_ms: list[float] = field(default_factory=list)
+    wall_ms: list[float]  # of each key until the next one, by the clock
+    processor_ms: list[float]  # the same, of the processor
+    question_ms: list[float]  # of the processor: one complete question about a next edit
 
 
 def keystroke_overhead(lines: int = 10_000, keystrokes: int = 500) -> Keystrokes:
-    """Type code into the middle of a file of ``lines`` lines, at a key a tenth of a second.
+    """Type code into the middle of a file of ``lines`` lines, in simulated time.
 
-    Each keystroke reads a ``didChange`` from its JSON and applies it: document, history, outcomes.
-    Then the session decides on ghost text and on the next edit, and what it would ask the model is
-    made complete: syntax tree, region, definitions and edits.
+    After each key the editor asks for ghost text and for a next edit. The session waits for its
+    debounce, completes its questions, asks a model that has nothing to say, and decides.
     """
     code = code_lines()
-    typist = Typist((code * (lines // len(code) + 1))[:lines], lines // 2)
-    spent = Keystrokes()
-    for key in _keys(code, keystrokes):
+    document = (code * (lines // len(code) + 1))[:lines]
+    keys = _keys(code, keystrokes)
+    wall_ms, processor_ms = run(_type(document, keys))
+    return Keystrokes(wall_ms, processor_ms, _questions(document, keys))
+
+
+async def _type(document: list[str], keys: str) -> tuple[list[float], list[float]]:
+    typist = Typist(document, len(document) // 2, clock=asyncio.get_running_loop().time)
+    session, asking, spent = typist.session, list[asyncio.Task[Show | Abstain]](), []
+    for key in keys:
         message = typist.message(key)
         wall, processor = time.perf_counter(), time.thread_time()
-        typist.questions(typist.press(message))
-        spent.processor_ms.append(1000 * (time.thread_time() - processor))
-        spent.wall_ms.append(1000 * (time.perf_counter() - wall))
-        typist.now_s += 0.1
+        query = typist.press(message)
+        asking += map(asyncio.ensure_future, (session.ghost_text(query), session.next_edit(query)))
+        await asyncio.sleep(_LINE_S if key == "\n" else _KEY_S)
+        spent.append((time.perf_counter() - wall, time.thread_time() - processor))
+    await asyncio.gather(*asking)
+    return [1000 * wall for wall, _ in spent], [1000 * processor for _, processor in spent]
+
+
+def _questions(document: list[str], keys: str) -> list[float]:
+    """Return the milliseconds that a question about a next edit takes after each key."""
+    typist, spent = Typist(document, len(document) // 2), list[float]()
+    for key in keys:
+        query = typist.press(typist.message(key))
+        processor = time.thread_time()
+        typist.question(query, "next_edit")
+        spent.append(1000 * (time.thread_time() - processor))
+        typist.now_s += _KEY_S
     return spent
 
 
@@ -82,17 +107,24 @@ class Typist:
         lines: of the document.
         line: where typing begins, 0-based; at its start.
         budget: tokens of a prompt.
+        clock: reads seconds; None: ``now_s``, which its user moves on.
     """
 
-    def __init__(self, lines: list[str], line: int, budget: int = BUDGET) -> None:
+    def __init__(
+        self,
+        lines: list[str],
+        line: int,
+        budget: int = BUDGET,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         self.now_s = 100.0
         self._uri, self._path, self._version = "file:///w/bench.py", "bench.py", 0
         self._line, self._column = line, 0
-        settings, self.clock = LspSettings(context_tokens=budget), lambda: self.now_s
-        self.session = Session(_NoModel(), settings, self.clock, reads=False)
+        settings, clock = LspSettings(context_tokens=budget), clock or (lambda: self.now_s)
+        self.session = Session(_SilentModel(), settings, clock, reads=False)
         self.session.folders = ["file:///w"]
         self.session.open(self._uri, "\n".join(lines), 0, "python")
-        self.questions(self.press(self.message("#")))
+        self.question(self.press(self.message("#")), "next_edit")
         self.session.context.catch_up()  # a large document is parsed in the background
 
     def go(self, line: int) -> None:
@@ -126,23 +158,16 @@ class Typist:
         scene = self.session.scene(query)
         return places.question(self.session, scene, places.place_of(self.session, scene, query))
 
-    def questions(self, query: Query) -> list[PlacedRequest]:
-        """Return the questions of the session now: for ghost text, then for the next edit."""
-        decisions: dict[Task, Show | Abstain | None] = {
-            "infill": ghost_text.known(self.session, query),
-            "next_edit": search.known_edit(self.session, query),
-        }
-        return [self.question(query, task) for task in decisions if decisions[task] is None]
 
-
-class _NoModel:
-    """A predictor for sessions that never ask it."""
+class _SilentModel:
+    """A predictor without answers."""
 
     async def predict(self, *_: object) -> Prediction:
-        raise AssertionError("no model is asked here")
+        await asyncio.sleep(_ANSWER_S)
+        return Prediction("", "silent", (), "nothing to say", Stats())
 
     async def status(self) -> ModelStatus:
-        raise AssertionError("no model is asked here")
+        raise AssertionError("nobody asks for it here")
 
     async def close(self) -> None:
         """Do nothing."""
@@ -154,7 +179,7 @@ STAGES = ("queue_ms", "context_ms", "prompt_ms", "prefill_ms", "denoise_ms", "pa
 
 _LINE = 600  # of the file, where typing begins
 _EARLIER = (640, 620)  # lines of two edits made before
-_KEY_S, _PAUSE_S = 0.2, 3.0
+_ASKED_S, _PAUSE_S = 0.2, 3.0
 _OVERTAKEN = 5  # questions that a key makes pointless
 _INTO_IT_S = 0.02  # into its computation
 _TYPED = "    total = sum(value for value in values if value)\n    return total / len(values)\n"
@@ -253,7 +278,7 @@ def _at_work(context: int) -> Typist:
         typist.go(line)
         for key in "# seen ":
             typist.press(typist.message(key))
-            typist.now_s += _KEY_S
+            typist.now_s += _ASKED_S
         typist.now_s += _PAUSE_S
     typist.go(_LINE)
     return typist
@@ -261,7 +286,7 @@ def _at_work(context: int) -> Typist:
 
 async def _press(typist: Typist, engine: Engine, key: str, way: Way) -> _Key:
     task = _task(way)
-    typist.now_s += _KEY_S
+    typist.now_s += _ASKED_S
     query = typist.press(typist.message(key))
     wall, processor = time.perf_counter(), time.process_time()
     request = typist.question(query, task).request
@@ -303,5 +328,5 @@ async def _overtaken(typist: Typist, engine: Engine, task: Task, end: float) -> 
 
 
 def _next_request(typist: Typist, key: str, task: Task) -> EditRequest:
-    typist.now_s += _KEY_S
+    typist.now_s += _ASKED_S
     return typist.question(typist.press(typist.message(key)), task).request

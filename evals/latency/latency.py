@@ -163,7 +163,11 @@ def run(
         quality=quality,
         threads=threads or psutil.cpu_count(logical=False) or 1,
         auto_context=loaded.context_tokens,
-        editor={"wall": Spread.of(spent.wall_ms), "processor": Spread.of(spent.processor_ms)},
+        editor={
+            "a key by the clock": Spread.of(spent.wall_ms),
+            "a key": Spread.of(spent.processor_ms),
+            "asking for a next edit": Spread.of(spent.question_ms),
+        },
         memory_mb={
             "before": round(before / 2**20),
             "model loaded": round(process.memory_info().rss / 2**20),

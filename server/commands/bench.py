@@ -223,7 +223,7 @@ class Shown:
         self._say("")
         for name, spread in report.editor.items():
             figure = f"{spread.p50:.2f} / {spread.p99:.2f} ms p50 / p99"
-            self._say(f"server per key in 10,000 lines, {name}: {figure}")
+            self._say(f"server in 10,000 lines, {name}: {figure}")
         for name, megabytes in report.memory_mb.items():
             self._say(f"memory, {name}: {megabytes:.0f} MB")
         for name, share in report.load.items():
