@@ -80,14 +80,15 @@ class RemotePredictor:
         async with self._response("GET", "/redraft/v1/status", _QUICK) as response:
             return _read(await _answer(response), ModelStatus)
 
-    async def call(self, method: str, path: str) -> Any:
-        """Return the JSON with which a small, quick route answers.
+    async def attend(self) -> None:
+        """Stay connected until the engine process leaves. Until then it does not end when idle.
 
         Raises:
-            EngineGone: no answer within :data:`STATUS_TIMEOUT_S`.
+            EngineGone: the connection broke.
         """
-        async with self._response(method, path, _QUICK) as response:
-            return await _answer(response)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
+        async with self._response("GET", "/redraft/v1/attend", timeout) as response:
+            await response.read()
 
     async def close(self) -> None:
         self._closed = True

@@ -163,11 +163,6 @@ class Settings(BaseModel):
             "leaves and gives its memory back"
         ),
     )
-    ping_s: float = Field(
-        60.0,
-        gt=0,
-        description="seconds between the signs of life of a joined client; well below idle_exit_s",
-    )
     start_timeout_s: float = Field(
         30.0,
         gt=0,

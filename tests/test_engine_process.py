@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import os
 import stat
 import sys
@@ -18,14 +17,15 @@ from redraft.model.errors import (
     EngineGone,
     InvalidRequest,
     ModelNotReady,
-    SettingsError,
     Unauthorized,
 )
 from redraft.model.records import EditRequest
 from redraft.model.remote import RemotePredictor
+from redraft.server.commands.serve import stop_engines
+from redraft.server.engine_process import client as engine_client
 from redraft.server.engine_process import rendezvous
 from redraft.server.engine_process.client import EngineClient
-from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous, began
+from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous
 from redraft.server.settings import Settings
 from support.served import eventually
 
@@ -135,18 +135,18 @@ async def test_an_idle_engine_leaves_and_takes_its_files_along(settings: Setting
     brief = settings.with_options(idle_exit_s=0.3)
     async with client(brief) as joined:
         pid = await pid_of(joined)
-        meeting = Rendezvous.of(brief)
-        await eventually(lambda: gone(pid))
-        assert meeting.read() is None
-        assert meeting.socket is None or not meeting.socket.exists()
-        assert not meeting.is_taken()
+    meeting = Rendezvous.of(brief)
+    await eventually(lambda: gone(pid))
+    assert meeting.read() is None
+    assert meeting.socket is None or not meeting.socket.exists()
+    assert not meeting.is_taken()
 
 
 async def test_a_joined_client_keeps_the_engine(settings: Settings) -> None:
-    brief = settings.with_options(idle_exit_s=1.0, ping_s=0.1)
+    brief = settings.with_options(idle_exit_s=0.3)
     async with client(brief) as joined:
         pid = await pid_of(joined)
-        await asyncio.sleep(2.5)
+        await asyncio.sleep(1.5)
         assert not gone(pid)
     await eventually(lambda: gone(pid))
 
@@ -155,13 +155,16 @@ async def test_a_running_request_keeps_the_engine(settings: Settings, tmp_path: 
     brief = settings.with_options(idle_exit_s=0.3)
     notes = tmp_path / "notes"
     async with client(brief) as joined:
-        asking = asyncio.create_task(pid_of(joined, "<hold>"))
-        await eventually(lambda: notes.exists() and notes.read_text())
-        pid = int(notes.read_text())
-        await asyncio.sleep(1.0)
-        assert not gone(pid)
-        asking.cancel()
-        await eventually(lambda: gone(pid))
+        pid = await pid_of(joined)
+        remote = await engine_client.join_running(brief)
+        assert remote is not None
+    asking = asyncio.create_task(remote.predict(EditRequest("infill", "a.py", "<hold>", 0)))
+    await eventually(lambda: notes.exists() and notes.read_text())
+    await asyncio.sleep(1.0)
+    assert not gone(pid)
+    asking.cancel()
+    await eventually(lambda: gone(pid))
+    await remote.close()
 
 
 async def test_the_files_of_a_crashed_engine_are_no_obstacle(settings: Settings) -> None:
@@ -174,34 +177,31 @@ async def test_the_files_of_a_crashed_engine_are_no_obstacle(settings: Settings)
         assert (await pid_of(joined)) > 0
 
 
-@pytest.mark.parametrize("record", ["", "{", "[]", "null", '{"address": 1}'])
-def test_a_damaged_record_is_no_obstacle(settings: Settings, record: str) -> None:
-    meeting = Rendezvous.of(settings)
-    (meeting.folder / "engine.json").write_text(record)
-    assert meeting.read() is None
-
-
-async def test_an_engine_of_an_older_release_is_replaced(settings: Settings) -> None:
-    async with client(settings) as old, client(settings, release="999.0") as new:
+async def test_an_upgraded_client_gets_an_engine_of_its_own_build(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with client(settings) as old:
         before = await pid_of(old)
-        after = await pid_of(new)
-        assert after != before
-        await eventually(lambda: gone(before))
-        assert await pid_of(old) == after  # the older client follows
-        assert await pid_of(new) == after  # and nobody replaces it again
+        old_meeting = Rendezvous.of(settings)
+        monkeypatch.setattr(rendezvous, "BUILD", "of the upgrade")
+        assert Rendezvous.of(settings).folder != old_meeting.folder
+        assert await pid_of(old) == before  # the old client keeps its engine
 
 
-async def test_an_engine_of_a_newer_release_is_joined(settings: Settings) -> None:
-    async with client(settings) as new, client(settings, release="0.0.1") as old:
-        assert await pid_of(new) == await pid_of(old)
+async def test_a_client_from_before_an_upgrade_is_told_to_restart(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_client, "BUILD", "from before the upgrade")
+    async with client(settings) as old:
+        with pytest.raises(EngineGone, match=r"was upgraded .* Restart the editor"):
+            await old.status()
 
 
-def test_other_records_start_another(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    meeting = Rendezvous.of(settings)
-    assert Rendezvous.of(settings).folder == meeting.folder
-    monkeypatch.setattr(rendezvous, "SCHEMA", "of another release")
-    other = Rendezvous.of(settings)
-    assert other.folder != meeting.folder and other.log_file != meeting.log_file
+async def test_an_engine_that_ends_is_noticed_before_the_next_request(settings: Settings) -> None:
+    async with client(settings, patience_s=0.0) as joined:
+        first = await until_answered(joined)
+        kill(first)
+        await eventually(lambda: joined._running is None)
 
 
 async def test_an_engine_that_cannot_start_says_why_and_is_left(settings: Settings) -> None:
@@ -265,14 +265,6 @@ async def test_a_long_socket_path_falls_back_to_tcp(settings: Settings, tmp_path
         assert endpoint is not None
         assert endpoint.address.startswith("http://127.0.0.1:")
         kill(pid)
-
-
-@posix
-def test_a_folder_that_is_a_link_is_not_trusted(settings: Settings, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(SettingsError, match="REDRAFT_RUNTIME_DIR"):
-        Rendezvous.of(settings.with_options(runtime_dir=tmp_path / "link"))
 
 
 async def test_the_engine_imports_nothing_from_the_users_project(
@@ -375,14 +367,14 @@ async def test_an_engine_that_has_too_much_to_do_is_left_alone(settings: Setting
         assert await until_answered(joined) == first
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only there is the boot's time reckoned anew")
-def test_a_changed_clock_loses_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    me = psutil.Process()
-    endpoint = Endpoint("", True, "", me.pid, began(me), "0")
-    (tmp_path / str(me.pid)).symlink_to(f"/proc/{me.pid}")
-    told = Path("/proc/stat").read_text().replace("btime ", "btime 1")  # centuries later
-    (tmp_path / "stat").write_text(told)
-    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
-    assert psutil.Process(me.pid).create_time() > me.create_time() + 3_600
-    assert endpoint.process() is not None
-    assert dataclasses.replace(endpoint, started=endpoint.started - 60).process() is None
+async def test_stop_ends_the_engines_of_all_models(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = settings.with_options(model="other-model")
+    async with client(settings) as first, client(other) as second:
+        pids = [await pid_of(first), await pid_of(second)]
+        assert await asyncio.to_thread(stop_engines, settings) == 2
+        assert all(gone(pid) for pid in pids)
+        assert "other-model" in capsys.readouterr().out
+        assert await asyncio.to_thread(stop_engines, settings) == 0
+        assert await pid_of(first) not in pids  # the next request starts another

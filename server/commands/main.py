@@ -376,6 +376,16 @@ def lsp(
     run_tcp(predictor, *address, token, listening)
 
 
+@app.command(rich_help_panel=DAILY)
+def stop() -> None:
+    """End the engine processes that editors share. The next request of an editor starts one."""
+    from .console import out
+    from .serve import stop_engines
+
+    if not stop_engines(load()):
+        out.print("no engine process is running", markup=False)
+
+
 app.command(rich_help_panel=DAILY)(chat)
 app.add_typer(models, name="model", rich_help_panel=MODELS)
 app.add_typer(record_app, name="record", rich_help_panel=LEARNING)

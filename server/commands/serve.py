@@ -1,30 +1,39 @@
-"""``redraft serve``: the engine of this process behind HTTP, or engines of a Ray cluster, until a
-signal stops it."""
+"""``redraft serve``: an engine in this process behind HTTP, or engines on a Ray cluster.
+
+And ``redraft stop``, which ends the engine processes that editors share.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 
+import psutil
 from redraft.model.choice import usual_model
 from redraft.model.records import Predictor
 from redraft.model.weights.provide import check_known
 
 from ..app import create_app
+from ..engine_process.liveness import end_process
 from ..engine_process.open import open_engine
+from ..engine_process.rendezvous import running_engines
 from ..http.connections import ConnectionLimits
 from ..http.listen import check_free, listening, until_told_to_stop
 from ..settings import Settings
-from .console import err
+from .console import err, out
 
-#: Seconds between two looks at a model that is loading.
+#: Seconds between two checks of a model that is loading.
 LOOK_S = 0.5
+
+#: Seconds that an engine process gets to end, besides the time its running requests get.
+STOP_PATIENCE_S = 2.0
 
 
 async def run_server(settings: Settings) -> None:
-    """Serves until SIGINT or SIGTERM.
+    """Serve until SIGINT or SIGTERM.
 
     Raises:
-        SettingsError: the address demands a key, is in use, or is not this machine's; or there is
+        SettingsError: the address needs a key, is in use, or is not this machine's; or there is
             no such variant.
         UnknownModel: there is no such model.
     """
@@ -53,7 +62,7 @@ async def run_server(settings: Settings) -> None:
 
 
 async def run_cluster(settings: Settings, address: str, replicas: int, most: int | None) -> None:
-    """The same on a Ray cluster.
+    """Serve on a Ray cluster until SIGINT or SIGTERM.
 
     Raises:
         InstallError: Ray Serve is not installed.
@@ -71,15 +80,33 @@ async def run_cluster(settings: Settings, address: str, replicas: int, most: int
         err.print("stopping", markup=False)
 
 
+def stop_engines(settings: Settings) -> int:
+    """End this user's engine processes of any model and build; return how many there were."""
+    engines = list(running_engines(settings))
+    for engine in engines:
+        end_process(engine, psutil.Process.terminate)
+    deadline = time.monotonic() + settings.shutdown_s + STOP_PATIENCE_S
+    for engine in engines:
+        process = engine.process()
+        if process is not None:
+            try:
+                process.wait(max(deadline - time.monotonic(), 0.0))
+            except psutil.TimeoutExpired:  # it hangs
+                end_process(engine, psutil.Process.kill)
+        name = engine.model or "unknown model"
+        out.print(f"stopped engine process {engine.pid} ({name})", markup=False)
+    return len(engines)
+
+
 async def _tell_when_ready(predictor: Predictor) -> None:
-    """Each change of the model's state, once; a failed load may be tried again by a request."""
-    told = ""
+    """Print each change of the model's state. A request may retry a failed load."""
+    printed = ""
     while True:
         status = await predictor.status()
         provider = f" on {status.provider}" if status.provider else ""
         detail = f": {status.message}" if status.message and status.state == "failed" else ""
         line = f"{status.model}{provider}: {status.state}{detail}"
-        if line != told:
+        if line != printed:
             err.print(line, markup=False)
-            told = line
+            printed = line
         await asyncio.sleep(LOOK_S)

@@ -1,1 +1,1 @@
-"""The engine's process: what it runs, and how its clients meet it."""
+"""The engine process that all editors of a user share, and its clients."""

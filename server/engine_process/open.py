@@ -1,4 +1,4 @@
-"""Makes the engine that settings ask for. Imports it late: the command line starts without it."""
+"""The engine that settings ask for. It stands alone because ``host`` imports the HTTP server."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 def open_engine(settings: Settings) -> Predictor:
-    """Return the engine in this process; it fetches and loads its weights in the background.
+    """Return an engine in this process, which downloads and loads its weights in the background.
 
-    Whatever goes wrong there, an unknown model or a missing onnxruntime included, is in its status.
+    Failures, such as an unknown model or a missing onnxruntime, are in its status.
     """
+    # Imported here so that the command line starts without them.
     from redraft.model.choice import usual_model
     from redraft.model.conversation import ChatEngine
     from redraft.model.engine import Engine
@@ -34,7 +35,7 @@ def open_engine(settings: Settings) -> Predictor:
 
 
 def companion_of(model: str) -> Companion | None:
-    """Return the model that holds conversations in the place of ``model``; None: there is none."""
+    """Return the model that answers conversations in place of ``model``, or None."""
     from redraft.model.conversation import Companion, chat_abilities_of
     from redraft.model.weights.registry import info
 
@@ -42,6 +43,6 @@ def companion_of(model: str) -> Companion | None:
         chat = info(info(model).chat)
     except RedraftError:
         return None
-    # Only once it is loaded is its template known; each model that talks for another knows tools.
+    # Its template is known only once it is loaded. Every companion of ours can call tools.
     abilities = chat_abilities_of(chat.config, knows_tools=True)
     return Companion(chat.name, chat.config.max_positions, abilities)

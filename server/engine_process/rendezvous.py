@@ -1,8 +1,7 @@
-"""Where the engine process and its clients find each other: a private folder on this machine.
+"""The private folder where the engine process and its clients find each other.
 
-Holds a lock that the engine keeps for as long as it lives (the system releases it however the
-engine dies, so a lock left behind is no lock), a record of address and token, and the socket.
-Knows nothing of HTTP and of how a process is started.
+It holds a lock, a record with address and token, and the socket. The engine holds the lock for as
+long as it lives; the system releases it however the engine dies.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import stat
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,12 +23,13 @@ import filelock
 import platformdirs
 import psutil
 from redraft.model.errors import SettingsError
+from redraft.model.release import BUILD
 from redraft.model.wire import SCHEMA
 
 from ..settings import Settings
 
-#: What makes the engine in its process, as ``module:callable``; the callable takes
-#: :class:`Settings`. Named here, as importing the process's own module costs clients 6 MB.
+#: The function that makes the engine in its process, as ``module:callable``. It takes
+#: :class:`Settings`. It stands here because importing ``host`` costs a client 6 MB.
 DEFAULT_ENGINE = "redraft.server.engine_process.open:open_engine"
 
 #: Longest path of a Unix domain socket that every system takes, bytes (macOS: 104 with the NUL).
@@ -37,81 +38,73 @@ MAX_SOCKET_PATH_BYTES = 103
 #: Environment variables that decide which weights a model's name means.
 WEIGHTS_VARIABLES = ("REDRAFT_CACHE_DIR", "REDRAFT_MODELS")
 
+RECORD_NAME = "engine.json"
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """How to reach a running engine process."""
+    """The address of a running engine process."""
 
     address: str  # a URL, or the path of a Unix domain socket
     socket: bool
     token: str
     pid: int
-    started: float  # as :func:`began`; tells a reused pid from the engine's
+    started: float  # see ``started_at``; tells the engine from a later process with its pid
     release: str
-
-    def older_than(self, release: str) -> bool:
-        return _ordered(self.release) < _ordered(release)
+    model: str = ""  # as the settings name it
 
     def process(self) -> psutil.Process | None:
-        """The engine's, if it still is there."""
+        """Return the engine's process, or None if it has ended."""
         with contextlib.suppress(psutil.Error):
-            found = psutil.Process(self.pid)
-            if abs(began(found) - self.started) < 1.0:
-                return found
+            process = psutil.Process(self.pid)
+            if abs(started_at(process) - self.started) < 1.0:
+                return process
         return None
 
 
-def began(process: psutil.Process) -> float:
-    """When a process began, seconds, on a scale that no change of the clock moves. On Linux psutil
-    adds the time of the boot, which the kernel reckons from the clock as it is at the moment."""
+def started_at(process: psutil.Process) -> float:
+    """Return when a process started, in seconds, unaffected by changes of the clock.
+
+    On Linux psutil adds the boot time, which the kernel computes from the present clock.
+    """
     at: float = process.create_time()
     return at - psutil.boot_time() if sys.platform == "linux" else at
 
 
-def _ordered(release: str) -> tuple[int, ...]:
-    parts = (part for part in release.split("."))
-    return tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in parts)
-
-
 class Rendezvous:
-    """The meeting point of one user's clients of one schema that run the same model alike."""
+    """The folder of one engine: clients of one user, one build and one choice of model share it."""
 
     def __init__(self, folder: Path, log_dir: Path, name: str) -> None:
         self.folder = folder
         self.log_file = log_dir / f"engine-{name}.log"
-        #: What the process says before its log is set up, and when Python itself dies.
+        #: Output of the process before its log is set up, and when Python itself fails.
         self.start_log_file = log_dir / f"engine-{name}.start.log"
-        self._record = folder / "engine.json"
+        self._record = folder / RECORD_NAME
         self._lock = folder / "engine.lock"
         socket = folder / "engine.sock"
-        usable = sys.platform != "win32" and len(os.fsencode(socket)) <= MAX_SOCKET_PATH_BYTES
-        #: ``None`` where there are no such sockets, or the path is too long: loopback TCP then.
-        self.socket = socket if usable else None
+        is_usable = sys.platform != "win32" and len(os.fsencode(socket)) <= MAX_SOCKET_PATH_BYTES
+        #: None: the engine listens on loopback TCP instead.
+        self.socket = socket if is_usable else None
 
     @classmethod
     def of(cls, settings: Settings) -> Rendezvous:
-        """The meeting point for ``settings``; its folders exist afterwards.
+        """Return the rendezvous for ``settings``, and create its folders.
 
         Raises:
-            SettingsError: the folder cannot be made, or others could write to it.
+            SettingsError: the folder cannot be created, or other users could write to it.
         """
         wanted = settings.model_dump_json(include={"model", "variant", "provider", "threads"})
-        where = [os.environ.get(name, "") for name in WEIGHTS_VARIABLES]
-        name = hashlib.sha256("\0".join([SCHEMA, wanted, *where]).encode()).hexdigest()[:12]
-        root = _private(settings.runtime_dir) if settings.runtime_dir else _runtime_root()
-        return cls(_private(root / name), _log_dir(settings), name)
+        weights = [os.environ.get(name, "") for name in WEIGHTS_VARIABLES]
+        key = "\0".join([SCHEMA, BUILD, wanted, *weights])
+        name = hashlib.sha256(key.encode()).hexdigest()[:12]
+        return cls(_private(_runtime_root(settings) / name), _log_dir(settings), name)
 
     def read(self) -> Endpoint | None:
-        """The record of the engine, which may be dead by now; ``None`` without a usable one."""
-        try:
-            data = json.loads(self._record.read_text(encoding="utf-8"))
-            known = {field.name for field in dataclasses.fields(Endpoint)}
-            return Endpoint(**{key: data[key] for key in known & data.keys()})
-        except (OSError, ValueError, TypeError, AttributeError):
-            return None  # absent, or damaged
+        """Return the engine's record, or None without a usable one. The engine may be dead."""
+        return _read(self._record)
 
     def publish(self, endpoint: Endpoint) -> None:
-        """Write the record: nobody ever reads half of it, and other users cannot read it at all."""
+        """Write the record, whole or not at all, readable by this user only."""
         handle, name = tempfile.mkstemp(dir=self.folder, prefix="engine-")  # mode 0600
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -122,13 +115,13 @@ class Rendezvous:
             raise
 
     def withdraw(self) -> None:
-        """Remove the record and the socket; only for the holder of the lock."""
+        """Remove the record and the socket. Only the holder of the lock may call this."""
         self._record.unlink(missing_ok=True)
         if self.socket is not None:
             self.socket.unlink(missing_ok=True)
 
     def take(self) -> filelock.BaseFileLock | None:
-        """The lock, held, or ``None`` while an engine process holds it. Never waits."""
+        """Return the held lock, or None while an engine process holds it. Never waits."""
         lock = filelock.FileLock(self._lock)
         try:
             lock.acquire(timeout=0)
@@ -137,39 +130,59 @@ class Rendezvous:
         return lock
 
     def is_taken(self) -> bool:
+        """Return whether an engine process holds the lock."""
         lock = self.take()
         if lock is not None:
             lock.release()
         return lock is None
 
 
-def _runtime_root() -> Path:
-    """The platform's runtime folder, or one in the cache where there is none (as in containers)."""
+def running_engines(settings: Settings) -> Iterator[Endpoint]:
+    """Yield each of this user's running engine processes, of any build and model."""
+    for record in sorted(_runtime_root(settings).glob(f"*/{RECORD_NAME}")):
+        endpoint = _read(record)
+        if endpoint is not None and endpoint.process() is not None:
+            yield endpoint
+
+
+def _read(record: Path) -> Endpoint | None:
+    try:
+        data = json.loads(record.read_text(encoding="utf-8"))
+        fields = {field.name for field in dataclasses.fields(Endpoint)}
+        return Endpoint(**{name: data[name] for name in fields & data.keys()})
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None  # absent or damaged
+
+
+def _runtime_root(settings: Settings) -> Path:
+    """Return the runtime folder of the platform, or one in the cache if there is none."""
+    if settings.runtime_dir:
+        return _private(settings.runtime_dir)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about its fallback, which _private checks
+            warnings.simplefilter("ignore")  # platformdirs warns about its own fallback
             folder = platformdirs.user_runtime_path("redraft", appauthor=False)
         return _private(folder)
-    except (OSError, SettingsError):
+    except (OSError, SettingsError):  # in containers, for example
         return _private(platformdirs.user_cache_path("redraft", appauthor=False) / "run")
 
 
 def _private(folder: Path) -> Path:
-    """``folder``, made if need be, that this user alone may use."""
+    """Create ``folder`` for this user alone, and return it."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if sys.platform != "win32":  # Windows' profile folders are private by their ACLs
-            found = folder.lstat()
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            status = folder.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
                 raise SettingsError(
-                    f"{folder} belongs to someone else or is no folder, so the engine's token "
+                    f"{folder} belongs to another user or is not a folder, so the engine's token "
                     "would not be safe there. Remove it, or set REDRAFT_RUNTIME_DIR."
                 )
-            if found.st_mode & 0o077:
+            if status.st_mode & 0o077:
                 folder.chmod(0o700)
     except OSError as error:
         raise SettingsError(
-            f"The folder {folder} for the engine's socket cannot be made: {error.strerror}. "
+            f"The folder {folder} for the engine's socket cannot be created: {error.strerror}. "
             "Set REDRAFT_RUNTIME_DIR to one that can be written."
         ) from error
     return folder
@@ -177,6 +190,6 @@ def _private(folder: Path) -> Path:
 
 def _log_dir(settings: Settings) -> Path:
     folder = settings.log_dir or platformdirs.user_log_path("redraft", appauthor=False)
-    with contextlib.suppress(OSError):  # an engine without a log is better than none
+    with contextlib.suppress(OSError):  # an engine can run without a log
         folder.mkdir(parents=True, exist_ok=True)
     return folder
