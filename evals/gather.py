@@ -26,7 +26,7 @@ from redraft.model.records import LEAST_LOG, EditRequest, Prediction, RecentEdit
 from redraft.model.text.lines import estimate
 
 from .example import Example, Moment
-from .run import RunSpec
+from .spec import RunSpec
 
 #: What can be left out. ``region`` is the choice of lines by syntax, in place of which a window of
 #: fixed lines is taken; ``far`` the lines of the file outside of it. Commits tell no diagnostics.
@@ -82,7 +82,7 @@ def gather(example: Example, spec: RunSpec) -> GatheredRequest:
 
 def _in_any_case(request: EditRequest, spec: RunSpec) -> EditRequest:
     most = spec.max_tokens or request.max_tokens
-    return replace(request, max_tokens=most, min_tokens=1, seed=spec.seed)
+    return replace(request, max_tokens=most, min_tokens=1, seed=spec.seed, quality=spec.quality)
 
 
 def _next_edit(moment: Moment, spec: RunSpec) -> GatheredRequest:

@@ -1,4 +1,4 @@
-"""The model that is measured, and decoding plans by name.
+"""The model that is measured, and its decoding settings.
 
 The model is the shipped one, another adapter, the bare base, or a ready folder. A folder of an
 adapter is made by the same step as for serving.
@@ -6,13 +6,13 @@ adapter is made by the same step as for serving.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from redraft.model.config import ModelConfig
-from redraft.model.decode.completion import AUTOREGRESSIVE, Plan, plan_for
+from redraft.model.decode.completion import Plan, plan_for
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.load import KV_BYTES, choose_device, template_in, which_model
 from redraft.model.predict import Model, warm_up
@@ -24,33 +24,26 @@ from redraft.model.weights.combine import combine
 from redraft.model.weights.fetch import Progress
 from redraft.model.weights.files import MANIFEST, problem_of, read_json, sha256_of
 from redraft.model.weights.provide import base_path, ensure, recipe_of
-from redraft.model.weights.registry import AUTO, ModelInfo, cache_dir, info
+from redraft.model.weights.registry import ModelInfo, cache_dir, info
 
-PLANS: dict[str, Plan] = {
-    "low": plan_for("low"),
-    "medium": plan_for("medium"),
-    "high": plan_for("high"),
-    "autoregressive": AUTOREGRESSIVE,
-}
+from .spec import BARE, SHIPPED, RunSpec
 
 
-def plan_named(name: str, changes: Sequence[str] = ()) -> Plan:
-    """Return a plan with ``field=value`` changes of its fields.
+def plan_of(spec: RunSpec) -> Plan:
+    """Return the decoding settings of a run: those of its quality, with its changes.
 
     Raises:
-        SettingsError: there is no such plan or field.
+        SettingsError: a change is not FIELD=VALUE of such a setting.
     """
-    plan = PLANS.get(name)
-    if plan is None:
-        raise SettingsError(f"There is no plan {name!r}; choose one of {', '.join(PLANS)}.")
-    for change in changes:
+    plan = plan_for(spec.quality)
+    for change in spec.set:
         field, _, value = change.partition("=")
         plan = replace(plan, **{field: _read(field, value)})
     return plan
 
 
 def _read(field: str, value: str) -> Any:
-    """Return ``value`` as the plan's field holds it: a number, or yes or no."""
+    """Return ``value`` as the field of a plan holds it: a number, or yes or no."""
     known = [f.name for f in fields(Plan)]
     if field not in known:
         raise SettingsError(f"A plan has no field {field!r}; it has {', '.join(known)}.")
@@ -87,12 +80,13 @@ def check_plan(plan: Plan, config: ModelConfig) -> None:
 
 OnProgress = Callable[[Progress], None]
 
-SHIPPED = "shipped"
-BARE = "none"
+
+def ignored(_: Progress) -> None:
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedModel:
+class MeasuredModel:
     """A folder ready to load, and what to call it."""
 
     label: str
@@ -102,47 +96,35 @@ class JudgedModel:
     identity: str  # SHA-256 of what makes its answers: adapter, or the folder's manifest
 
 
-def find_model(
-    adapter: str,
-    weights: Path | None,
-    variant: str | None,
-    provider: str | None,
-    keep: Path | None,
-    report: OnProgress,
-    model: str = AUTO,
-) -> JudgedModel:
+def find_model(spec: RunSpec, report: OnProgress = ignored) -> MeasuredModel:
     """Return the folder of the model to measure, made if it is missing.
-
-    Args:
-        adapter: "shipped", "none" for the bare base, or a ``.safetensors`` file.
-        model: of the registry; whose base and adapter, or which imported weights. "auto": what
-            a user of this machine gets.
-        weights: a ready folder instead of all that.
-        keep: where folders made of adapters are kept; None: in the cache.
 
     Raises:
         SettingsError: there is no such file, or the variant does not run here.
         WeightsError: the adapter does not fit the base.
     """
-    if weights is not None:
-        return _ready_folder(weights, provider)
-    model = which_model(model, variant, provider, None).model
+    variant, provider = spec.variant or None, spec.provider or None
+    if spec.weights is not None:
+        return _ready_folder(spec.weights, provider)
+    model = which_model(spec.model, variant, provider, None).model
     described = info(model)
-    if adapter == SHIPPED:
+    if spec.adapter == SHIPPED:
         device = choose_device(described, variant, provider)
         folder = ensure(model, device.variant, report)
         identity = described.adapter_sha256 or sha256_of(folder / MANIFEST)
         label = f"{described.name} {described.version}"
-        return JudgedModel(label, folder, device.variant, device.provider, identity)
-    changed = bare(described) if adapter == BARE else with_adapter(described, Path(adapter))
+        return MeasuredModel(label, folder, device.variant, device.provider, identity)
+    is_bare = spec.adapter == BARE
+    changed = bare(described) if is_bare else with_adapter(described, Path(spec.adapter))
     device = choose(provider or "auto", variant or "auto", changed.config)
     identity = changed.adapter_sha256 or described.base.gguf_sha256
-    place = (keep or cache_dir() / "judged") / identity[:16] / device.variant
-    _make(changed, model, place, device.variant, report)
-    return JudgedModel(_label(adapter, identity), place, device.variant, device.provider, identity)
+    folder = cache_dir() / "judged" / identity[:16] / device.variant
+    _make(changed, model, folder, device.variant, report)
+    label = "bare base" if is_bare else f"{Path(spec.adapter).name} ({identity[:8]})"
+    return MeasuredModel(label, folder, device.variant, device.provider, identity)
 
 
-def _ready_folder(folder: Path, provider: str | None) -> JudgedModel:
+def _ready_folder(folder: Path, provider: str | None) -> MeasuredModel:
     variant = read_json(folder / "graphs.json").get("variant")
     if variant is None:
         raise SettingsError(
@@ -153,7 +135,7 @@ def _ready_folder(folder: Path, provider: str | None) -> JudgedModel:
         config = ModelConfig.from_dict(read_json(folder / "config.json"))
         provider = choose(provider or "auto", str(variant), config).provider
     named = folder / (MANIFEST if (folder / MANIFEST).is_file() else "config.json")
-    return JudgedModel(folder.name, folder, str(variant), provider, sha256_of(named))
+    return MeasuredModel(folder.name, folder, str(variant), provider, sha256_of(named))
 
 
 def bare(model: ModelInfo) -> ModelInfo:
@@ -198,11 +180,7 @@ def _make(model: ModelInfo, name: str, folder: Path, variant: str, report: OnPro
         combine(model, base_path(name, report), variant, folder, recipe, report)
 
 
-def _label(adapter: str, identity: str) -> str:
-    return "bare base" if adapter == BARE else f"{Path(adapter).name} ({identity[:8]})"
-
-
-def load(chosen_model: JudgedModel, context_tokens: int, threads: int | None) -> Model:
+def load(chosen: MeasuredModel, context_tokens: int, threads: int | None) -> Model:
     """Return the model in memory.
 
     Raises:
@@ -210,17 +188,17 @@ def load(chosen_model: JudgedModel, context_tokens: int, threads: int | None) ->
     """
     from redraft.model.runtime.onnx_backend import OnnxBackend
 
-    backend = OnnxBackend(chosen_model.folder, chosen_model.provider, threads, KV_BYTES)
+    backend = OnnxBackend(chosen.folder, chosen.provider, threads, KV_BYTES)
     try:
         warm_up(backend)
-        tokenizer = Tokenizer.from_file(chosen_model.folder / "tokenizer.json")
+        tokenizer = Tokenizer.from_file(chosen.folder / "tokenizer.json")
         return Model(
-            name=chosen_model.label,
+            name=chosen.label,
             backend=backend,
             tokenizer=tokenizer,
             cache=PrefixCache(backend, KV_BYTES),
             context_tokens=context_tokens,
-            template=template_in(chosen_model.folder, tokenizer),
+            template=template_in(chosen.folder, tokenizer),
         )
     except BaseException:
         backend.close()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +19,11 @@ from redraft.model.records import EditRequest
 from .example import Example, Row
 from .gather import GatheredRequest, gather
 from .predictors import ReadyPredictor
-from .run import OnDone, Run, RunSpec, quiet
+from .run import OnDone, Run, quiet
 from .scorers import chat, infill, next_edit
 from .scorers.likelihood import has_likelihood, nats_of, nats_of_nothing, prompt_of
 from .scorers.next_edit import changed_lines, lines_written
+from .spec import RunSpec
 from .tables import Table
 
 _NAME = re.compile(r"[^\W\d]\w{2,}")
@@ -38,40 +38,14 @@ TABLES: dict[str, Callable[[Sequence[Row], int], Iterator[Table]]] = {
 
 
 def evaluate(
-    examples: Sequence[Example],
-    run: Run,
-    predictor: ReadyPredictor,
-    jobs: int = 1,
-    progress: OnDone = quiet,
+    examples: Sequence[Example], run: Run, predictor: ReadyPredictor, progress: OnDone = quiet
 ) -> list[Row]:
-    """Fill ``run`` with those of ``examples`` that it lacks; return the rows of all, in order.
-
-    The predictor is asked in this thread; ``jobs`` threads beside it score, since programs that
-    test an answer take time.
-    """
-    todo = [each for each in examples if each.id not in run.examples]
-    done = len(examples) - len(todo)
-    with ThreadPoolExecutor(jobs) as pool:
-        scoring: set[Future[Example]] = set()
-        for example in todo:
-            answered = answer(example, predictor, run.spec)
-            scoring.add(pool.submit(judge, answered, run.spec))
-            done += _keep(run, scoring, most_open=2 * jobs)
-            progress(done, len(examples))
-        while scoring:
-            done += _keep(run, scoring, most_open=0)
-            progress(done, len(examples))
+    """Fill ``run`` with those of ``examples`` that it lacks; return the rows of all, in order."""
+    for done, example in enumerate(examples, 1):
+        if example.id not in run.examples:
+            run.add(judge(answer(example, predictor, run.spec), run.spec))
+        progress(done, len(examples))
     return [run.examples[each.id].row() for each in examples]
-
-
-def _keep(run: Run, scoring: set[Future[Example]], most_open: int) -> int:
-    """Write the examples that are scored; wait for one if too many are not."""
-    timeout = None if len(scoring) > most_open else 0
-    over = wait(scoring, timeout, FIRST_COMPLETED).done
-    for each in over:
-        run.add(each.result())
-    scoring -= over
-    return len(over)
 
 
 # --- gather and predict --------------------------------------------------------------------------
@@ -80,7 +54,7 @@ def _keep(run: Run, scoring: set[Future[Example]], most_open: int) -> int:
 def answer(example: Example, predictor: ReadyPredictor, spec: RunSpec) -> Example:
     """Return the example with its request, prediction and what only now can be measured."""
     if example.task == "chat":
-        request = chat.request_for(example, spec.max_tokens or 1)
+        request = chat.request_for(example, spec)
         return replace(example, request=request, prediction=predictor.ask(request))
     asked = gather(example, spec)
     prediction = None

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from redraft.model.decode.completion import Plan
 from redraft.model.edits.hunks import lines_of
@@ -29,11 +28,12 @@ from redraft.model.remote import RemotePredictor
 from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.propose import propose
 from redraft.model.text.common import common_ends
-from redraft.model.weights.registry import AUTO
 from redraft.model.wire import check_request
 
-from .models import SHIPPED, JudgedModel, OnProgress, find_model, load
+from .gather import SERVED
+from .models import OnProgress, check_plan, find_model, ignored, load, plan_of
 from .replay.timed_predictor import ThreadedPredictor
+from .spec import SHIPPED, RunSpec
 
 NONE, COPY_LAST_EDIT, RULES = "none", "copy-last-edit", "rules"
 POLICIES = (NONE, COPY_LAST_EDIT, RULES)
@@ -42,38 +42,6 @@ _SURE = Confidence(mean=1.0, minimum=1.0, first=1.0)  # substitutions have no li
 _TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
 _WORD = re.compile(r"\w")
 _LONGEST = 200  # characters of what is looked for
-
-
-@dataclass(frozen=True, slots=True)
-class PredictorChoice:
-    """The choice of a predictor, in values that another process or machine understands."""
-
-    model: str = AUTO  # of the registry, or a baseline
-    adapter: str = SHIPPED
-    weights: Path | None = None
-    variant: str | None = None
-    provider: str | None = None
-    threads: int | None = None
-    context_tokens: int = 1_024
-    keep: Path | None = None  # where folders made of adapters are kept
-    server: str = ""  # "http://host:port": asked instead of all that
-    key: str | None = None  # the server's
-
-    @property
-    def is_policy(self) -> bool:
-        return self.model in POLICIES
-
-    def judged_model(self, report: OnProgress) -> JudgedModel:
-        """Return the model's folder, fetched or made if it is missing."""
-        return find_model(
-            self.adapter,
-            self.weights,
-            self.variant,
-            self.provider,
-            self.keep,
-            report,
-            self.model,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +54,44 @@ class ReadyPredictor:
     model: Model | None = None  # if it runs in this process
 
 
-def open_predictor(choice: PredictorChoice, plan: Plan | None = None) -> ReadyPredictor:
+def described(spec: RunSpec, report: OnProgress = ignored) -> RunSpec:
+    """Return the description with the name and the hash of what predicts.
+
+    Fetches or makes the model if it is missing.
+
+    Raises:
+        RedraftError: there is no such model or baseline, or the server cannot be reached.
+    """
+    _check(spec)
+    if spec.baseline:
+        return replace(spec, model=spec.baseline)
+    if spec.server:
+        ready = _remote(spec)
+        ready.close()
+        return replace(spec, model=ready.status.model)
+    found = find_model(spec, report)
+    return replace(spec, model=found.label, model_sha256=found.identity, variant=found.variant)
+
+
+def open_predictor(spec: RunSpec) -> ReadyPredictor:
     """Load a model, reach a server, or make a baseline.
 
     Raises:
         RedraftError: the model does not load, or the server cannot be reached.
     """
-    if choice.server:
-        return _remote(choice)
-    if choice.is_policy:
-        return baseline(choice.model)
-    chosen_model = choice.judged_model(lambda _: None)
-    return ready_with(load(chosen_model, choice.context_tokens, choice.threads), plan)
+    if spec.server:
+        return _remote(spec)
+    if spec.baseline:
+        return baseline(spec.baseline)
+    found = find_model(spec)
+    model = load(found, spec.context_tokens or SERVED, spec.threads)
+    plan = plan_of(spec)
+    try:
+        check_plan(plan, model.backend.config)
+    except RedraftError:
+        model.backend.close()
+        raise
+    return ready_with(model, plan)
 
 
 def ready_with(model: Model, plan: Plan | None = None) -> ReadyPredictor:
@@ -113,8 +107,8 @@ def ready_with(model: Model, plan: Plan | None = None) -> ReadyPredictor:
     return ReadyPredictor(ask, status, backend.close, model)
 
 
-def _remote(choice: PredictorChoice) -> ReadyPredictor:
-    there = ThreadedPredictor(lambda: RemotePredictor(choice.server, choice.key))
+def _remote(spec: RunSpec) -> ReadyPredictor:
+    there = ThreadedPredictor(lambda: RemotePredictor(spec.server, spec.key))
     try:
         status = there.ready()
     except RedraftError:
@@ -123,17 +117,21 @@ def _remote(choice: PredictorChoice) -> ReadyPredictor:
     return ReadyPredictor(there.ask, status, there.close)
 
 
-def check_choice(choice: PredictorChoice) -> None:
-    """Refuse what cannot be meant.
+def _check(spec: RunSpec) -> None:
+    """Refuse a baseline that does not exist, and options that exclude each other.
 
     Raises:
-        SettingsError: a baseline on a server, or weights for one.
+        SettingsError: says which.
     """
-    has_weights = choice.weights or choice.adapter != SHIPPED
-    if (choice.server and (choice.is_policy or has_weights)) or (choice.is_policy and has_weights):
+    names = POLICIES[:1] if spec.task == "infill" else POLICIES
+    if spec.baseline and spec.baseline not in names:
         raise SettingsError(
-            f"The predictor {choice.server or choice.model!r} has no adapter or weights to choose; "
-            "leave out --adapter and --weights, and name one of --model and --server."
+            f"There is no baseline {spec.baseline!r} here; choose {' or '.join(names)}."
+        )
+    if spec.server and (spec.baseline or spec.weights or spec.adapter != SHIPPED):
+        raise SettingsError(
+            f"The server {spec.server} has chosen what predicts; leave out --baseline, --adapter "
+            "and --weights, or --server."
         )
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from redraft.model.errors import InvalidRequest, SettingsError
 from redraft.model.validation import read
 
 from .example import Example, Row
+from .spec import RunSpec, saved_spec
 
 FORMAT = 2  # of the file
 
@@ -24,36 +25,6 @@ OnDone = Callable[[int, int], None]  # done, total
 
 def quiet(done: int, total: int) -> None:
     """Ignore progress."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunSpec:
-    """Description of an evaluation. Fields that a task does not use keep defaults."""
-
-    task: str  # infill, edits, carry-on, outcomes, replay, chat, perplexity, gate
-    source: str = ""  # names of the files, or of the suite
-    sample: str = ""  # fingerprint of all examples of the source
-    model: str = ""  # for people
-    model_sha256: str = ""  # of what makes the answers: adapter, or the folder's manifest
-    variant: str = ""
-    baseline: str = ""  # predicts instead of a model
-    server: str = ""
-    plan: str = ""
-    set: tuple[str, ...] = ()  # changes of the plan, FIELD=VALUE
-    context_tokens: int | None = None
-    max_tokens: int | None = None  # None: as the language server asks
-    threshold: float | None = None  # score from which an edit is shown
-    without: tuple[str, ...] = ()  # kinds of context left out
-    likelihood: bool = False  # only how likely the true edit is
-    eagerness: str = ""
-    quality: str = ""
-    latency_ms: float | None = None  # replay; None: as measured
-    share: float | None = None  # of the lines of the source that are looked at
-    seed: int = 0
-
-    def about(self) -> dict[str, Any]:
-        """Return the fields that are set, for people."""
-        return {name: value for name, value in asdict(self).items() if value not in ("", None, ())}
 
 
 @dataclass(slots=True)
@@ -122,7 +93,7 @@ def open_run(path: Path | None, spec: RunSpec, machine: Mapping[str, str], resum
 
 def write_header(file: TextIO, run: Run) -> None:
     """Write the first line of a run's file."""
-    header = {"format": FORMAT, "run": asdict(run.spec), "machine": run.machine}
+    header = {"format": FORMAT, "run": run.spec.key_fields(), "machine": run.machine}
     file.write(json.dumps(header) + "\n")
     file.flush()
 
@@ -141,7 +112,7 @@ def read_run(path: Path) -> Run:
                 f"{path} is a run of another release (format {header.get('format', 1)}, not "
                 f"{FORMAT}): its lines lack what this one needs. Make it again."
             )
-        run = Run(read(RunSpec, header["run"]), dict(header["machine"]))
+        run = Run(read(RunSpec, saved_spec(dict(header["run"]))), dict(header["machine"]))
         for line in lines[1:-1]:  # what follows the last newline is torn or nothing
             example = Example.from_json(json.loads(line))
             run.examples[example.id] = example
@@ -166,7 +137,7 @@ def _without_torn_line(path: Path) -> int:
 
 
 def _check_same(path: Path, before: RunSpec, now: RunSpec) -> None:
-    was, wanted = asdict(before), asdict(now)
+    was, wanted = before.key_fields(), now.key_fields()
     for name in was:
         if was[name] != wanted[name]:
             raise SettingsError(

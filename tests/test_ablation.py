@@ -11,9 +11,10 @@ from redraft.evals.example import Example
 from redraft.evals.gather import KINDS, RELATED, ContextKind, GatheredRequest, gather
 from redraft.evals.latency.workspace_cost import unpack
 from redraft.evals.predictors import ready_with
-from redraft.evals.run import Run, RunSpec, open_run
+from redraft.evals.run import Run, open_run
 from redraft.evals.sources.commits import CommitChange
 from redraft.evals.sources.next_edits import steps_in
+from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
 from redraft.model.records import Candidate, Confidence, Prediction

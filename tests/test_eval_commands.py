@@ -15,14 +15,15 @@ import numpy as np
 import pytest
 from redraft.evals.example import Example, Row, gap
 from redraft.evals.gather import gather
-from redraft.evals.models import PLANS, check_plan, find_model, plan_named
-from redraft.evals.run import RunSpec, open_run, read_run
+from redraft.evals.models import MeasuredModel, check_plan, find_model, plan_of
+from redraft.evals.run import open_run, read_run
 from redraft.evals.sandbox.sandbox import protection
 from redraft.evals.scorers.infill import decide, score
+from redraft.evals.spec import RunSpec
+from redraft.model.decode.completion import Plan, plan_for
 from redraft.model.errors import RedraftError, SettingsError, WeightsError
 from redraft.model.records import EditRequest
 from redraft.model.weights import registry
-from redraft.model.weights.fetch import Progress
 from redraft.server.commands import eval_options as opt
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
@@ -93,8 +94,8 @@ def test_human_eval_from_file_to_figures(tiny: Path, human_eval: Path, tmp_path:
     assert len(lines_of(run)) == 4
     with pytest.raises(SettingsError, match="is there already"):
         redraft(*options)
-    with pytest.raises(SettingsError, match="made with plan"):
-        redraft(*options, "--resume", "--plan", "low")
+    with pytest.raises(SettingsError, match="made with quality"):
+        redraft(*options, "--resume", "--quality", "low")
 
 
 @pytest.mark.usefixtures("spawn")
@@ -105,9 +106,9 @@ def test_commits_are_measured_and_compared(tiny: Path, commits: Path, tmp_path: 
     a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     edits = redraft("edits", *shared, "--out", a)
     assert "quiet where nothing is left" in edits
-    redraft("edits", *shared, "--out", b, "--plan", "autoregressive")
+    redraft("edits", *shared, "--out", b, "--quality", "low", "--set", "drafts=no")
     compared = redraft("compare", a, b)
-    assert "plan medium" in compared and "plan autoregressive" in compared
+    assert "quality medium" in compared and "quality low" in compared
     assert "shown" in compared and "steps" in compared
 
 
@@ -119,7 +120,7 @@ def test_a_run_is_scored_again_and_checked_without_a_model(commits: Path, tmp_pa
     told = redraft("score", run, "--out", tmp_path / "same.jsonl")
     assert "next edit" in told
     assert read_run(tmp_path / "same.jsonl").examples == before.examples
-    redraft("score", run, "--least", "1", "--out", strict)
+    redraft("score", run, "--threshold", "1", "--out", strict)
     assert any(each["shown"] for each in before.rows())
     assert not any(each["shown"] for each in rows_of(strict))
     assert "B - A" in redraft("compare", run, run, "--check")
@@ -261,35 +262,35 @@ def test_an_answer_that_breaks_the_syntax_is_told_from_one_that_does_not() -> No
     assert scored(a_gap(language="klingon"), "x")["parse_ok"] is None
 
 
-def test_plans_by_name() -> None:
-    assert plan_named("medium", ["threshold=0.7"]) == replace(PLANS["medium"], threshold=0.7)
-    changed = plan_named("medium", ["draft_above=0.4", "copies=no", "second_tries=2"])
+def test_decoding_settings_follow_from_quality_and_changes() -> None:
+    def plan(*changes: str) -> Plan:
+        return plan_of(RunSpec("infill", set=changes))
+
+    assert plan("threshold=0.7") == replace(plan_for("medium"), threshold=0.7)
+    changed = plan("draft_above=0.4", "copies=no", "second_tries=2")
     assert (changed.draft_above, changed.copies, changed.second_tries) == (0.4, False, 2)
-    after = plan_named("medium", ["max_steps=0", "deadline_ms=1"])
+    after = plan("max_steps=0", "deadline_ms=1")
     assert (repr(after.max_steps), repr(after.deadline_ms)) == ("0", "1.0")
     for wrong in ("accept=0.3", "copies=maybe", "draft_above=much", "max_steps=2.5"):
         with pytest.raises(SettingsError):
-            plan_named("medium", [wrong])
-    with pytest.raises(SettingsError, match="choose one of low, medium"):
-        plan_named("bold")
+            plan(wrong)
     with pytest.raises(SettingsError, match="not trained to write autoregressively"):
-        check_plan(PLANS["autoregressive"], tiny_config(verifier="none"))
-    check_plan(PLANS["autoregressive"], tiny_config())
+        check_plan(plan("drafts=no"), tiny_config(verifier="none"))
+    check_plan(plan("drafts=no"), tiny_config())
 
 
-def quiet(progress: Progress) -> None:
-    pass
-
-
-def subject_at(folder: Path) -> Any:
-    return find_model("shipped", folder, None, None, None, quiet)
+def measured(adapter: str = "shipped", weights: Path | None = None) -> MeasuredModel:
+    model = RunSpec("edits", model="tiny", adapter=adapter, weights=weights)
+    if weights is None:
+        model = replace(model, variant="fp32", provider="CPU")
+    return find_model(model)
 
 
 def test_a_ready_folder_is_judged_as_it_is(tiny: Path, tmp_path: Path) -> None:
-    found = subject_at(tiny)
+    found = measured(weights=tiny)
     assert (found.folder, found.variant) == (tiny, "fp32")
     with pytest.raises(SettingsError, match="holds no ready model"):
-        subject_at(tmp_path)
+        measured(weights=tmp_path)
 
 
 @pytest.fixture
@@ -333,20 +334,19 @@ def adapter_at(path: Path, sha: str, **metadata: str) -> Path:
 
 def test_an_adapter_is_judged_as_it_was_trained(base: str, tmp_path: Path) -> None:
     adapter = adapter_at(tmp_path / "a.safetensors", base, verifier="ar", canvas="8")
-    keep = tmp_path / "judged"
-    found = find_model(str(adapter), None, "fp32", "CPU", keep, quiet, "tiny")
+    found = measured(str(adapter))
     assert found.identity == hashlib.sha256(adapter.read_bytes()).hexdigest()
-    assert found.folder == keep / found.identity[:16] / "fp32"
+    assert found.folder == registry.cache_dir() / "judged" / found.identity[:16] / "fp32"
     config = json.loads((found.folder / "config.json").read_text())
     assert (config["adapter"], config["verifier"], config["canvas_width"]) == ("all", "ar", 8)
     before = (found.folder / "graphs.json").stat().st_mtime_ns
-    again = find_model(str(adapter), None, "fp32", "CPU", keep, quiet, "tiny")
+    again = measured(str(adapter))
     assert again == found
     assert (found.folder / "graphs.json").stat().st_mtime_ns == before, "it was made once"
 
 
-def test_the_bare_base_writes_causally(base: str, tmp_path: Path) -> None:
-    found = find_model("none", None, "fp32", "CPU", tmp_path / "judged", quiet, "tiny")
+def test_the_bare_base_writes_causally(base: str) -> None:
+    found = measured("none")
     assert (found.label, found.identity) == ("bare base", base)
     config = json.loads((found.folder / "config.json").read_text())
     assert (config["adapter"], config["verifier"]) == ("none", "ar")
@@ -355,21 +355,21 @@ def test_the_bare_base_writes_causally(base: str, tmp_path: Path) -> None:
 def test_an_adapter_of_another_base_is_refused(base: str, tmp_path: Path) -> None:
     adapter = adapter_at(tmp_path / "a.safetensors", "0" * 64)
     with pytest.raises(WeightsError, match="base_sha256"):
-        find_model(str(adapter), None, "fp32", "CPU", tmp_path, quiet, "tiny")
+        measured(str(adapter))
     odd = adapter_at(tmp_path / "b.safetensors", base, verifier="oracle")
     with pytest.raises(WeightsError, match="causal-cpu"):
-        find_model(str(odd), None, "fp32", "CPU", tmp_path, quiet, "tiny")
+        measured(str(odd))
     with pytest.raises(SettingsError, match="No adapter at"):
-        find_model("missing", None, "fp32", "CPU", tmp_path, quiet, "tiny")
+        measured("missing")
 
 
 def test_settings_say_where_the_judged_model_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_VARIANT", "q8")
     monkeypatch.setenv("REDRAFT_PROVIDER", "cpu")
-    told = opt.settled(opt.Judged("auto"))
+    told = opt.settled(RunSpec("edits"))
     assert (told.variant, told.provider) == ("q8", "CPU")
     for asked in (
-        opt.Judged("auto", variant="fp32", provider="CUDA"),
-        opt.Judged("auto", weights=Path("b")),
+        RunSpec("edits", variant="fp32", provider="CUDA"),
+        RunSpec("edits", weights=Path("b")),
     ):
         assert opt.settled(asked) == asked

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from redraft.evals.example import Example, Moment
-from redraft.evals.run import RunSpec, open_run, read_run
+from redraft.evals.run import open_run, read_run
+from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
 
-MADE = RunSpec("edits", plan="medium")
+MADE = RunSpec("edits")
 
 
 def begin(path: Path, *ids: str) -> Path:
@@ -52,7 +53,7 @@ def test_resume_begins_a_run_that_is_missing_or_torn(tmp_path: Path, torn: str) 
 @pytest.mark.parametrize(
     ("spec", "resume", "said"),
     [
-        (replace(MADE, plan="low"), True, "made with plan = 'medium', not 'low'"),
+        (replace(MADE, quality="low"), True, "made with quality = 'medium', not 'low'"),
         (replace(MADE, threshold=0.5), True, r"made with threshold = None, not 0\.5"),
         (MADE, False, "is there already"),
     ],
@@ -76,6 +77,13 @@ def test_another_file_is_not_taken_for_a_run(content: str, tmp_path: Path) -> No
     path.write_text(content)
     with pytest.raises(SettingsError, match="is not the file of an evaluation"):
         read_run(path)
+
+
+def test_a_run_of_the_last_release_is_read_with_its_plan_as_quality(tmp_path: Path) -> None:
+    path = tmp_path / "old.jsonl"
+    said = '"task": "outcomes", "plan": "low", "quality": "", "share": null, "provider": "x"'
+    path.write_text(f'{{"format": 2, "run": {{{said}}}, "machine": {{}}}}\n')
+    assert read_run(path).spec == RunSpec("outcomes", quality="low")
 
 
 def test_a_run_of_an_older_format_is_refused_with_the_reason(tmp_path: Path) -> None:

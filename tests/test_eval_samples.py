@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from redraft.evals.example import Example, Moment, Row, Truth
 from redraft.evals.gather import gather
-from redraft.evals.run import RunSpec
 from redraft.evals.sandbox.sandbox import run_program
 from redraft.evals.scorers.next_edit import changed_lines, decide, score
 from redraft.evals.sources.commits import CommitChange, fingerprint, in_turn, read_changes
 from redraft.evals.sources.gaps import gaps_of, human_eval, whole_files
 from redraft.evals.sources.next_edits import steps_of
+from redraft.evals.spec import RunSpec
 from redraft.lsp.history import SHOWN_EDITS
 from redraft.model.edits.hunks import recent_edit
 from redraft.model.errors import SettingsError

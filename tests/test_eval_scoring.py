@@ -26,8 +26,9 @@ from redraft.evals.perplexity import (
     score_tail,
     sources,
 )
-from redraft.evals.run import Run, RunSpec, open_run
+from redraft.evals.run import Run, open_run
 from redraft.evals.scorers import infill
+from redraft.evals.spec import RunSpec
 from redraft.evals.tables import Metric, overall, parted
 from redraft.model.errors import SettingsError
 from support.fake_backend import FakeBackend, Noise, small_config

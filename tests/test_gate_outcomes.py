@@ -31,8 +31,9 @@ from redraft.evals.gate.ranking import (
     worths,
 )
 from redraft.evals.gather import gather
-from redraft.evals.run import Run, RunSpec, open_run
+from redraft.evals.run import Run, open_run
 from redraft.evals.sources.known import in_suite, known_moments
+from redraft.evals.spec import RunSpec
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import SettingsError
 from redraft.model.gate.eagerness import threshold

@@ -50,7 +50,7 @@ LEVELS = {
         "settings", "http", "wires", "app", "engine_process", "scaling", "commands",
     ),
     "evals": (
-        "example machine metrics models recordings sandbox", "figures run sources",
+        "example machine metrics recordings sandbox spec", "figures models run sources",
         "gather perplexity tables", "compare scorers", "replay.timed_predictor", "latency",
         "predictors", "pipeline", "ablation replay", "gate",
     ),

@@ -56,7 +56,18 @@ def test_open_weights_are_imported_completed_with_and_measured(name: str, tmp_pa
     for task in tasks:
         out = tmp_path / f"{task}.jsonl"
         source = ("--files", str(code.parent)) if task == "infill" else ("--suite", "carry-on")
-        run("eval", task, *source, "--limit", "1", "--context", "600", "--out", str(out), *asked)
+        run(
+            "eval",
+            task,
+            *source,
+            "--limit",
+            "1",
+            "--context-tokens",
+            "600",
+            "--out",
+            str(out),
+            *asked,
+        )
         head, *episodes = map(json.loads, out.read_text().splitlines())
         assert head["run"]["model"].startswith(name) and len(episodes) == 1
 

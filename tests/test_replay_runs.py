@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from redraft.evals.example import Row
 from redraft.evals.figures import Figure
-from redraft.evals.predictors import PredictorChoice, ReadyPredictor
+from redraft.evals.predictors import ReadyPredictor
 from redraft.evals.replay.runs import Job, jobs_of, lines_of, read_scripts, replay_all, replay_job
 from redraft.evals.replay.tables import tables
 from redraft.evals.replay.timed_predictor import ThreadedPredictor
-from redraft.evals.run import Run, RunSpec, open_run, read_run
+from redraft.evals.run import Run, open_run, read_run
+from redraft.evals.spec import RunSpec
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InstallError
 from redraft.model.gate import gate
@@ -27,7 +28,7 @@ from support.tiny import tiny_config, tiny_tokenizer
 from support.typist import Typist
 from typer.testing import CliRunner
 
-COPY = PredictorChoice(model="copy-last-edit")
+COPY = RunSpec("replay", baseline="copy-last-edit")
 MEASURED = ("context_ms", "gate_ms")  # real time, whatever the clock of the replay says
 
 
@@ -138,7 +139,7 @@ def test_without_ray_it_says_what_to_do(recordings: Path, monkeypatch: pytest.Mo
 def test_a_model_in_this_process_predicts(recordings: Path, tmp_path: Path) -> None:
     weights = store(tiny_config(head_dim=16), "fp32", tmp_path / "tiny")
     tiny_tokenizer().save(weights / "tokenizer.json")
-    who = PredictorChoice(weights=weights, threads=1, context_tokens=128)
+    who = RunSpec("replay", weights=weights, threads=1, context_tokens=128)
     run = Run(RunSpec("replay"))
     jobs = jobs_of(read_scripts([recordings]), run, LspSettings(eagerness="high"), limit=1)
     replay_all(jobs, who, run)
@@ -200,7 +201,7 @@ def test_simulated_streams_never_speak_of_acceptance() -> None:
 def test_the_command_replays_a_sample_and_goes_on(recordings: Path, tmp_path: Path) -> None:
     out, summary = tmp_path / "run.jsonl", tmp_path / "summary.json"
     command = [
-        "eval", "replay", str(recordings), "--model", "copy-last-edit", "--latency-ms", "50",
+        "eval", "replay", str(recordings), "--baseline", "copy-last-edit", "--latency-ms", "50",
         "--out", str(out), "--json", str(summary),
     ]  # fmt: skip
     counts = []
@@ -216,9 +217,9 @@ def test_the_command_replays_a_sample_and_goes_on(recordings: Path, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("spawn")
-def test_with_the_model_none_nothing_is_shown(recordings: Path, tmp_path: Path) -> None:
+def test_with_the_baseline_none_nothing_is_shown(recordings: Path, tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
-    command = ["eval", "replay", str(recordings), "--model", "none", "--out", str(out)]
+    command = ["eval", "replay", str(recordings), "--baseline", "none", "--out", str(out)]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     assert not any(each["shown"] for each in read_run(out).rows())

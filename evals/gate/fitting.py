@@ -18,7 +18,8 @@ from redraft.model.records import LEAST_LOG, Task
 from redraft.model.training.gate.fit import Sample, fit_shipped, fold_of
 from redraft.model.training.gate.kto import Objective
 
-from ..run import Run, RunSpec
+from ..run import Run
+from ..spec import RunSpec
 from .labels import Judged, judged
 from .ranking import area, calibration_error, error_by_chance
 

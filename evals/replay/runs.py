@@ -22,8 +22,9 @@ from redraft.model.release import how_to_install
 from redraft.model.silence import import_silenced
 
 from ..example import Example
-from ..predictors import PredictorChoice, ReadyPredictor, open_predictor
+from ..predictors import ReadyPredictor, open_predictor
 from ..run import OnDone, Run, quiet
+from ..spec import RunSpec
 from .player import MomentResult, play
 from .scores import Scorer
 from .script import Script, read_script, sample
@@ -114,7 +115,7 @@ def replay_job(job: Job, ready: ReadyPredictor, on_example: OnExample) -> None:
 
 def replay_all(
     jobs: Sequence[Job],
-    who: PredictorChoice,
+    who: RunSpec,
     run: Run,
     progress: OnDone = quiet,
     processes: int = 1,
@@ -154,7 +155,7 @@ def replay_all(
 
 
 @contextmanager
-def _opened(who: PredictorChoice) -> Iterator[ReadyPredictor]:
+def _opened(who: RunSpec) -> Iterator[ReadyPredictor]:
     ready = open_predictor(who)
     try:
         yield ready
@@ -167,7 +168,7 @@ def _opened(who: PredictorChoice) -> Iterator[ReadyPredictor]:
 _READY_HERE: list[ReadyPredictor] = []  # of this process, where it is one of several
 
 
-def _in_processes(jobs: Sequence[Job], who: PredictorChoice, processes: int) -> Lines:
+def _in_processes(jobs: Sequence[Job], who: RunSpec, processes: int) -> Lines:
     """The lines of each recording, in the order of the jobs."""
     start = multiprocessing.get_context("spawn")  # a fork would copy threads that are not there
     workers = min(processes, len(jobs))
@@ -177,7 +178,7 @@ def _in_processes(jobs: Sequence[Job], who: PredictorChoice, processes: int) -> 
         yield from pool.map(_lines, jobs)
 
 
-def _begin(who: PredictorChoice) -> None:
+def _begin(who: RunSpec) -> None:
     _READY_HERE.append(open_predictor(who))
 
 
@@ -195,7 +196,7 @@ def lines_of(job: Job, ready: ReadyPredictor) -> list[Example]:
 # --- on many machines ----------------------------------------------------------------------------
 
 
-def _on_ray(jobs: Sequence[Job], who: PredictorChoice, address: str) -> Lines:
+def _on_ray(jobs: Sequence[Job], who: RunSpec, address: str) -> Lines:
     """The same on a Ray cluster, whose machines need Redraft installed and reach the weights by
     themselves: one actor a job at most, as many at once as the cluster has processors for."""
     try:
@@ -229,7 +230,7 @@ def _on_ray(jobs: Sequence[Job], who: PredictorChoice, address: str) -> Lines:
 class _Actor:
     """A process somewhere, with the model in its memory."""
 
-    def __init__(self, who: PredictorChoice) -> None:
+    def __init__(self, who: RunSpec) -> None:
         self._mind = open_predictor(who)
 
     def lines(self, job: Job) -> list[Example]:

@@ -17,6 +17,7 @@ from redraft.model.records import Conversation, EditRequest, Message
 
 from ..example import Example, Moment, Row
 from ..sandbox.sandbox import ProgramResult, run_program
+from ..spec import RunSpec
 from ..tables import Metric, Table, overall
 
 SYSTEM = Message("system", "You are a helpful assistant.")
@@ -50,11 +51,17 @@ def examples() -> list[Example]:
     ]
 
 
-def request_for(example: Example, max_tokens: int) -> EditRequest:
+def request_for(example: Example, spec: RunSpec) -> EditRequest:
     """Return the conversation that asks a question alone."""
     conversation = Conversation((SYSTEM, Message("user", example.moment.text)))
     return EditRequest(
-        task="chat", path="", text="", cursor=0, max_tokens=max_tokens, conversation=conversation
+        "chat",
+        path="",
+        text="",
+        cursor=0,
+        max_tokens=spec.max_tokens or 1,
+        quality=spec.quality,
+        conversation=conversation,
     )
 
 

@@ -5,16 +5,15 @@ Translates options into calls of ``redraft.evals`` and shows what comes back as 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
-from redraft.model.gate.eagerness import threshold as threshold_for
-from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
+from redraft.model.gate.eagerness import threshold
 
 from . import eval_options as opt
 from .eval_gate import gate
@@ -27,48 +26,45 @@ if TYPE_CHECKING:
     from redraft.evals.gather import ContextKind
     from redraft.evals.perplexity import Scaling
     from redraft.evals.predictors import ReadyPredictor
-    from redraft.evals.run import Run, RunSpec
+    from redraft.evals.run import Run
     from redraft.model.runtime.backend import Backend
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
 for command in (gate, replay, compare, score, show):
     app.command()(command)
 
-SHOWN_FROM = threshold_for("medium")
-CHAT_CONTEXT = 2_048  # tokens; the questions are short
-#: Holds every problem of HumanEval-Infilling whole (577 tokens at most, 261 of them suffix).
+SERVED = 1_024  # tokens of a prompt that "auto" picks on two CPU cores
+#: Tokens that hold every problem of HumanEval-Infilling whole (577 at most, 261 of them suffix).
 WHOLE = 2_048
-CONVERSES = opt.Judged("qwen2.5-coder-0.5b")
+
+INFILL, PERPLEXITY = RunSpec("infill", max_tokens=64), RunSpec("perplexity")
+EDITS = RunSpec("edits", context_tokens=SERVED, max_tokens=128, threshold=threshold("medium"))
+CHAT = RunSpec("chat", model="qwen2.5-coder-0.5b", context_tokens=2_048, max_tokens=160)
 
 
 @app.command()
 @with_options
 def infill(
     human_eval: Annotated[
-        Path | None, typer.Option(metavar="FILE.jsonl.gz", help="HumanEval-Infilling: pass@1.")
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl.gz", help="Fill the gaps of HumanEval-Infilling and run its tests."
+        ),
     ] = None,
     commits: opt.Commits = None,
     files: Annotated[
         list[Path] | None,
-        typer.Option(metavar="PATH", help="Held-out folders, files or a *-files.jsonl.zst."),
-    ] = None,
-    baseline: opt.Baseline = None,
-    limit: opt.Limit = None,
-    judged: opt.Judged = opt.USERS,
-    planned: opt.Planned = opt.USUAL,
-    context: Annotated[
-        int | None,
         typer.Option(
-            min=MIN_CONTEXT_TOKENS,
-            max=MAX_CONTEXT_TOKENS,
-            help="Prompt budget, tokens. Default: 2048, for commits 1024.",
+            metavar="PATH", help="Fill gaps in these folders, files or a *-files.jsonl.zst."
         ),
     ] = None,
-    max_tokens: opt.MaxTokens = 64,
-    jobs: Annotated[int, typer.Option(min=1, help="Programs tried side by side.")] = 1,
+    spec: RunSpec = INFILL,
     kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
-    """Fill gaps: HumanEval-Infilling by its tests, or held-out commits and files by exact match."""
+    """Fill gaps: HumanEval-Infilling by its tests, or held-out commits and files by exact match.
+
+    Without --context-tokens a prompt has 2048 tokens with --human-eval, else 1024.
+    """
     from redraft.evals.sandbox.sandbox import protection
 
     from .console import out
@@ -76,13 +72,12 @@ def infill(
     examples, source = _gaps(human_eval, commits, files)
     if human_eval is not None:
         out.print(protection(), markup=False, style="dim")
-    context = context or (WHOLE if human_eval else opt.SERVED)
-    spec = opt.spec_of("infill", source, examples, kept, planned)
-    spec = replace(spec, context_tokens=context, max_tokens=max_tokens)
-    with _asking(spec, baseline, judged, planned, kept, known=("none",)) as (spec, predictor):
-        asked = _sampled(examples, limit, kept)
-        _warn_of_long(asked, predictor, max_tokens)
-        _evaluate(spec, asked, predictor, kept, "filling gaps", jobs)
+    tokens = spec.context_tokens or (WHOLE if human_eval else SERVED)
+    spec = opt.with_source(replace(spec, context_tokens=tokens), source, examples)
+    with opt.opened(spec) as (full, predictor):
+        asked = _sampled(examples, spec)
+        _warn_of_long(asked, predictor, spec.max_tokens or 0)
+        _evaluate(full, asked, predictor, kept, "filling gaps")
 
 
 def _warn_of_long(asked: Sequence[Example], predictor: ReadyPredictor, most: int) -> None:
@@ -129,48 +124,29 @@ def edits(
     commits: opt.Commits = None,
     suite: Annotated[
         Literal["carry-on"] | None,
-        typer.Option(help="Scenarios that come with Redraft, in place of commits."),
+        typer.Option(help="Measure on scenarios that come with Redraft instead."),
     ] = None,
-    baseline: opt.Baseline = None,
-    limit: opt.Limit = None,
-    judged: opt.Judged = opt.USERS,
-    planned: opt.Planned = opt.USUAL,
-    context: opt.Context = opt.SERVED,
-    max_tokens: opt.MaxTokens = 128,
-    least: opt.Least = SHOWN_FROM,
     ablate: Annotated[
         bool,
-        typer.Option(
-            "--ablate",
-            help="Leave out each kind of context in turn, on the same steps: one table.",
-        ),
+        typer.Option("--ablate", help="Leave out each kind of context in turn, in one table."),
     ] = False,
-    likelihood: Annotated[
-        bool,
-        typer.Option(
-            "--likelihood", help="Only how likely the true edit is; no answer is written."
-        ),
-    ] = False,
+    spec: RunSpec = EDITS,
     kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
-    """Foresee the next hunk of held-out commits, given the ones before it; or carry on what was
-    begun in 120 small scenarios."""
-    if suite is not None and (ablate or likelihood):
+    """Predict the next hunk of held-out commits, given the ones before it.
+
+    --suite carry-on continues what was begun in 120 small scenarios.
+    """
+    if suite is not None and (ablate or spec.likelihood):
         raise SettingsError("--ablate and --likelihood are for --commits, not for --suite.")
     examples, source = _moments(commits, suite)
-    spec = replace(
-        opt.spec_of(suite or "edits", source, examples, kept, planned),
-        context_tokens=context,
-        max_tokens=max_tokens,
-        threshold=least,
-        likelihood=likelihood,
-    )
-    with _asking(spec, baseline, judged, planned, kept) as (spec, predictor):
-        _check_likelihood(predictor, likelihood)
-        asked = _sampled(examples, limit, kept)
+    spec = opt.with_source(replace(spec, task=suite or "edits"), source, examples)
+    with opt.opened(spec) as (full, predictor):
+        _check_likelihood(predictor, spec.likelihood)
+        asked = _sampled(examples, spec)
         if ablate:
-            return _ablate(spec, asked, predictor, kept)
-        _evaluate(spec, asked, predictor, kept, "foreseeing edits")
+            return _ablate(full, asked, predictor, kept)
+        _evaluate(full, asked, predictor, kept, "predicting edits")
 
 
 def _moments(commits: Path | None, suite: str | None) -> tuple[list[Example], str]:
@@ -191,7 +167,7 @@ def _check_likelihood(predictor: ReadyPredictor, likelihood: bool) -> None:
 
     if likelihood and (predictor.model is None or not has_likelihood(predictor.model)):
         raise SettingsError(
-            "These weights were not trained to write causally, so they tell no likelihood. Leave "
+            "These weights were not trained to write causally, so they have no likelihood. Leave "
             "out --likelihood."
         )
 
@@ -205,72 +181,31 @@ def _ablate(
 
     def open_file(name: str, without: tuple[ContextKind, ...]) -> Run:
         path = file_of(kept.out, name) if kept.out is not None else None
-        return opt.open_run_for(path, replace(spec, without=without), kept.resume)
+        return opt.open_run_for(replace(kept, out=path), replace(spec, without=without))
 
-    with opt.progress_of("foreseeing edits in all ways") as progress:
+    with opt.progress_of("predicting edits in all ways") as progress:
         runs = ablate(asked, predictor, open_file, progress)
-    show_arms(runs[ALL], arms(runs, kept.seed), kept.json_file)
+    show_arms(runs[ALL], arms(runs, spec.seed), kept.json_file)
 
 
 @app.command()
 @with_options
 def chat(
-    limit: opt.Limit = None,
-    judged: opt.Judged = CONVERSES,
-    planned: opt.Planned = opt.USUAL,
-    max_tokens: Annotated[int, typer.Option(min=1, max=1024, help="Of an answer.")] = 160,
+    spec: RunSpec = CHAT,
     kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
-    """Put fifty small requests to a model that converses, and look at what its answers hold."""
+    """Put fifty small requests to a model that converses, and check its answers."""
     from redraft.evals.scorers.chat import examples
 
     questions = examples()
-    spec = opt.spec_of("chat", "", questions, kept, planned)
-    spec = replace(spec, context_tokens=CHAT_CONTEXT, max_tokens=max_tokens)
-    with _asking(spec, None, judged, planned, kept) as (spec, predictor):
-        _evaluate(spec, _sampled(questions, limit, kept), predictor, kept, "conversing")
+    with opt.opened(opt.with_source(spec, "", questions)) as (full, predictor):
+        _evaluate(full, _sampled(questions, spec), predictor, kept, "conversing")
 
 
-# --- what these share -----------------------------------------------------------------------------
-
-
-def _sampled(examples: Sequence[Example], limit: int | None, kept: opt.Kept) -> list[Example]:
+def _sampled(examples: Sequence[Example], spec: RunSpec) -> list[Example]:
     from redraft.evals.sources.commits import in_turn
 
-    return in_turn(examples, limit, kept.seed)
-
-
-@contextmanager
-def _asking(
-    spec: RunSpec,
-    baseline: str | None,
-    judged: opt.Judged,
-    planned: opt.Planned,
-    kept: opt.Kept,
-    known: Sequence[str] | None = None,
-) -> Iterator[tuple[RunSpec, ReadyPredictor]]:
-    """Yield the description with its model, and the predictor, which is closed afterwards.
-
-    Args:
-        known: the baselines that there are for this task; None: all.
-    """
-    from redraft.evals.models import check_plan
-    from redraft.evals.predictors import POLICIES, ready_with
-    from redraft.evals.predictors import baseline as baseline_of
-
-    if baseline is not None:
-        names = known or POLICIES
-        if baseline not in names:
-            raise SettingsError(
-                f"There is no baseline {baseline!r} here; choose {' or '.join(names)}."
-            )
-        yield replace(spec, model=baseline, baseline=baseline), baseline_of(baseline)
-        return
-    chosen_model = opt.judged_model(judged, kept.out)
-    with opt.loaded(chosen_model, judged.threads, spec.context_tokens or opt.SERVED) as model:
-        plan = planned.made()
-        check_plan(plan, model.backend.config)
-        yield opt.with_model(spec, chosen_model), ready_with(model, plan)
+    return in_turn(examples, spec.limit, spec.seed)
 
 
 def _evaluate(
@@ -279,17 +214,16 @@ def _evaluate(
     predictor: ReadyPredictor,
     kept: opt.Kept,
     what: str,
-    jobs: int = 1,
 ) -> None:
     """Ask, keep the run, and show its tables."""
     from redraft.evals.pipeline import TABLES, evaluate
 
     from .eval_tables import show_tables
 
-    with opt.open_run_for(kept.out, spec, kept.resume) as run:
+    with opt.open_run_for(kept, spec) as run:
         with opt.progress_of(what) as progress:
-            rows = evaluate(asked, run, predictor, jobs, progress)
-        show_tables(run, list(TABLES[spec.task](rows, kept.seed)), kept.json_file)
+            rows = evaluate(asked, run, predictor, progress)
+        show_tables(run, list(TABLES[spec.task](rows, spec.seed)), kept.json_file)
 
 
 @app.command()
@@ -299,32 +233,36 @@ def perplexity(
         list[Path],
         typer.Argument(metavar="PATH...", help="Folders or files of code, or a *.jsonl.zst."),
     ],
-    lengths: Annotated[str, typer.Option(help="Tokens, between commas.")] = "4096,8192,16384,32768",
-    scaling: Annotated[str, typer.Option(help="Of positions.")] = "none,linear,ntk,yarn",
-    judged: opt.Judged = opt.USERS,
+    lengths: Annotated[
+        str, typer.Option(help="Read contexts of these many tokens.")
+    ] = "4096,8192,16384,32768",
+    scaling: Annotated[
+        str, typer.Option(help="Scale positions in these ways.")
+    ] = "none,linear,ntk,yarn",
+    spec: RunSpec = PERPLEXITY,
     kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
     """Perplexity of the last 1,024 tokens of long contexts, under each scaling of positions."""
     from redraft.evals import perplexity as long
-    from redraft.evals.run import RunSpec
+    from redraft.evals.models import find_model
 
     from .eval_tables import show_perplexity
 
     sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
-    chosen_model = opt.judged_model(judged, kept.out)
+    spec = opt.settled(spec)
+    full = opt.described(spec)
+    model = find_model(spec)
 
     def load(name: Scaling) -> Backend:
-        return long.Rescaled(chosen_model.folder, chosen_model.provider, judged.threads, name)
+        return long.Rescaled(model.folder, model.provider, spec.threads, name)
 
-    found = long.prepare(chosen_model.folder, code, sizes, scalings)
+    found = long.prepare(model.folder, code, sizes, scalings)
     source = " ".join(path.name for path in code)
-    spec = opt.with_model(
-        RunSpec("perplexity", source, long.fingerprint(found), seed=kept.seed), chosen_model
-    )
-    with opt.open_run_for(kept.out, spec, kept.resume) as run:
+    full = replace(full, source=source, sample=long.fingerprint(found))
+    with opt.open_run_for(kept, full) as run:
         with opt.progress_of("reading") as progress:
             long.measure(found, load, run, progress)
-        show_perplexity(run, list(long.cells(run, found, kept.seed)), kept.json_file)
+        show_perplexity(run, list(long.cells(run, found, spec.seed)), kept.json_file)
 
 
 def _lengths(text: str, least: int) -> list[int]:

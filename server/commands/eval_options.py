@@ -1,6 +1,6 @@
-"""What the commands that judge a model share: their options, the model, the run, the progress.
+"""Options and helpers of the commands that measure: the predictor, the run on disk, the progress.
 
-Translates options into calls of ``redraft.evals``; measures nothing itself.
+The options of a run are the fields of :class:`redraft.evals.spec.RunSpec`.
 """
 
 from __future__ import annotations
@@ -15,196 +15,110 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
+from redraft.evals.spec import RunSpec
 
-from .options import Group, Provider, Threads, Variant, check_writable
+from .options import Group, check_writable
 
 if TYPE_CHECKING:
     from redraft.evals.example import Example
-    from redraft.evals.models import JudgedModel
-    from redraft.evals.run import Run, RunSpec
-    from redraft.model.decode.completion import Plan
-    from redraft.model.predict import Model
+    from redraft.evals.predictors import ReadyPredictor
+    from redraft.evals.run import Run
 
-
-Limit = Annotated[
-    int | None, typer.Option(min=1, help="Episodes at most; a smaller sample is part of a larger.")
-]
-ModelName = Annotated[
-    str, typer.Option("--model", help="Of 'redraft model list'; auto: what users get.")
-]
-Adapter = Annotated[
-    str, typer.Option(help="'shipped', 'none' for the bare base, or an adapter's .safetensors.")
-]
-Weights = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="A ready folder, instead of an adapter.")
-]
-PlanName = Annotated[
-    str,
-    typer.Option("--plan", help="low, medium, high or autoregressive."),
-]
-PlanChange = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Change the plan, as second_tries=0."),
-]
-Context = Annotated[
-    int, typer.Option(min=MIN_CONTEXT_TOKENS, max=MAX_CONTEXT_TOKENS, help="Prompt budget, tokens.")
-]
-#: What "auto" picks on two CPU cores.
-SERVED = 1_024
-Least = Annotated[
-    float, typer.Option("--least", min=0, max=1, help="Score from which an edit is shown.")
-]
-MaxTokens = Annotated[int, typer.Option(min=1, max=1024, help="Of an answer.")]
 Out = Annotated[
-    Path | None, typer.Option(metavar="RUN.jsonl", help="Write every episode there, as it comes.")
+    Path | None,
+    typer.Option(metavar="RUN.jsonl", help="Write every example to this file, as it is measured."),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in the file of --out.")]
 Json = Annotated[
     Path | None,
     typer.Option(
-        "--json", metavar="FILE", help="Write the summary there.", callback=check_writable
+        "--json",
+        metavar="FILE",
+        help="Also write the figures to this file, as JSON.",
+        callback=check_writable,
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of the sample, the draws and the bootstrap.")]
-
-
-@dataclass(frozen=True, slots=True)
-class Judged(Group):
-    """The options that say which model is judged, and where it runs."""
-
-    model: ModelName
-    adapter: Adapter = "shipped"
-    weights: Weights = None
-    variant: Variant = None
-    provider: Provider = None
-    threads: Threads = None
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the intervals.")]
+Commits = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.jsonl.zst", help="Measure on held-out commits of this file."),
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Kept(Group):
-    """The options that say what is written down of a run."""
+    """The options that say what is written of a run."""
 
     out: Out = None
     resume: Resume = False
     json_file: Json = None
-    seed: Seed = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Planned(Group):
-    """The options that say how boldly answers are written."""
-
-    plan: PlanName = "medium"
-    change: PlanChange = None
-
-    def made(self) -> Plan:
-        from redraft.evals.models import plan_named
-
-        return plan_named(self.plan, self.change or ())
+NOTHING_KEPT = Kept()
 
 
-USERS, NOTHING_KEPT, USUAL = Judged("auto"), Kept(), Planned()
+def settled(spec: RunSpec) -> RunSpec:
+    """Return the description with the user's settings for options that are not given.
 
-
-Baseline = Annotated[
-    str | None,
-    typer.Option(
-        metavar="RULE",
-        help="No model: 'none' never writes; 'copy-last-edit' repeats the last substitution; "
-        "'rules' repeats recent edits as the engine does before the model judges them.",
-    ),
-]
-Commits = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE.jsonl.zst", help="Commits of repositories not trained on."),
-]
-
-
-# --- what every benchmark does -----------------------------------------------------------------
-
-
-def folder_of(out: Path | None) -> Path | None:
-    """Where folders made of adapters are kept; None: in the cache."""
-    return out.absolute().parent / "judged" if out is not None else None
-
-
-def settled(judged: Judged) -> Judged:
-    """The same, with what the user's settings say where an option is not given; a ready folder
-    runs as it demands."""
+    A ready folder runs as it demands.
+    """
     from ..settings import load_settings
 
-    if judged.weights is not None:
-        return judged
+    if spec.weights is not None:
+        return spec
     settings = load_settings()
-    variant, provider = judged.variant or settings.variant, judged.provider or settings.provider
-    return replace(judged, variant=variant, provider=provider)
+    variant, provider = spec.variant or settings.variant, spec.provider or settings.provider
+    return replace(spec, variant=variant or "", provider=provider or "")
 
 
-def judged_model(judged: Judged, out: Path | None) -> JudgedModel:
-    from redraft.evals.models import find_model
+def described(spec: RunSpec) -> RunSpec:
+    """Return the description with the name and hash of the model, fetched if it is missing."""
+    from redraft.evals import predictors
 
     from .console import bar
 
-    keep, judged = folder_of(out), settled(judged)
     with bar() as show:
-        return find_model(
-            judged.adapter,
-            judged.weights,
-            judged.variant,
-            judged.provider,
-            keep,
-            lambda p: show(p.stage, p.fraction),
-            judged.model,
-        )
+        return predictors.described(spec, lambda p: show(p.stage, p.fraction))
+
+
+def with_source(spec: RunSpec, source: str, examples: Sequence[Example]) -> RunSpec:
+    """Return the description with the name and the fingerprint of its examples."""
+    from redraft.evals.sources.commits import fingerprint
+
+    return replace(spec, source=source, sample=fingerprint(examples))
 
 
 @contextmanager
-def loaded(chosen_model: JudgedModel, threads: int | None, context: int) -> Iterator[Model]:
-    """The model to judge in memory, which is given back afterwards."""
-    from redraft.evals.models import load
+def opened(spec: RunSpec) -> Iterator[tuple[RunSpec, ReadyPredictor]]:
+    """Yield the full description and the predictor, which is closed afterwards."""
+    from redraft.evals.predictors import open_predictor
 
-    model = load(chosen_model, context, threads)
+    spec = settled(spec)
+    full = described(spec)
+    predictor = open_predictor(spec)
     try:
-        yield model
+        yield full, predictor
     finally:
-        model.backend.close()
+        predictor.close()
 
 
-def spec_of(
-    task: str, source: str, examples: Sequence[Example], kept: Kept, planned: Planned
-) -> RunSpec:
-    """Return the description of a run, without its model and budgets."""
-    from redraft.evals.run import RunSpec
-    from redraft.evals.sources.commits import fingerprint
-
-    changes = tuple(planned.change or ())
-    sample = fingerprint(examples)
-    return RunSpec(task, source, sample, plan=planned.plan, set=changes, seed=kept.seed)
-
-
-def with_model(spec: RunSpec, chosen: JudgedModel) -> RunSpec:
-    """Return the description with the model in it."""
-    return replace(spec, model=chosen.label, model_sha256=chosen.identity, variant=chosen.variant)
-
-
-def open_run_for(out: Path | None, spec: RunSpec, resume: bool) -> Run:
+def open_run_for(kept: Kept, spec: RunSpec) -> Run:
     """Return the run that ``--out`` and ``--resume`` mean, with this machine and command."""
     from redraft.evals.machine import machine
     from redraft.evals.run import open_run
 
-    return open_run(out, spec, machine() | {"command": _command()}, resume)
+    return open_run(kept.out, spec, machine() | {"command": _command()}, kept.resume)
 
 
 def _command() -> str:
-    """What was typed, without the folders of this machine."""
+    """Return what was typed, without the folders of this machine."""
     typed = [Path(each).name if os.sep in each else each for each in sys.argv[1:]]
     return shlex.join(["redraft", *typed])
 
 
 @contextmanager
 def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time that is left, on standard error."""
+    """Yield a function that moves a bar with the time that is left, on standard error."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -229,6 +143,7 @@ def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def warn(message: str) -> None:
+    """Print a note on standard error."""
     from .console import err
 
     err.print(f"note: {message}", style="yellow", markup=False)

@@ -1,4 +1,4 @@
-"""``redraft eval compare``, ``score`` and ``show``: what is done with runs that are there.
+"""``redraft eval compare``, ``score`` and ``show``: commands that read runs.
 
 Translates options into calls of ``redraft.evals`` and shows what comes back.
 """
@@ -43,7 +43,10 @@ def compare(
 
 def score(
     path: RunPath,
-    least: opt.Least | None = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Show an edit whose score is at least this."),
+    ] = None,
     out: opt.Out = None,
     json_file: opt.Json = None,
     seed: opt.Seed = 0,
@@ -58,7 +61,9 @@ def score(
     from .eval_tables import show_tables
 
     before = read_run(path)
-    changed = replace(before.spec, threshold=least) if least is not None else before.spec
+    changed = before.spec
+    if threshold is not None:
+        changed = replace(changed, threshold=threshold)
     found = rescore(before, changed)
     with open_run(out, changed, before.machine, resume=False) as written:
         for example in found.examples.values():

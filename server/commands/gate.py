@@ -6,10 +6,12 @@ Translates options into calls of ``redraft.evals`` and ``redraft.lsp``; decides 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
 from redraft.model.gate.eagerness import Eagerness
 
@@ -19,7 +21,7 @@ from .options import with_options
 if TYPE_CHECKING:
     from redraft.evals.gate.own_outcomes import RecordedMoments
 
-BEST = opt.Judged("redraft-0.5b")
+OUTCOMES = RunSpec("outcomes", model="redraft-0.5b", context_tokens=1_024)
 
 app = typer.Typer(
     help="Fit, show or delete your own gate. The gate decides which suggestions are shown.",
@@ -155,21 +157,13 @@ def outcomes(
     recording: Annotated[
         list[Path] | None, typer.Option(metavar="PATH", help="Recordings, played once more.")
     ] = None,
-    share: Annotated[
-        float, typer.Option(min=0, max=1, help="Of the lines of these, how many are looked at.")
-    ] = 0.05,
-    limit: opt.Limit = None,
-    judged: opt.Judged = BEST,
-    context: opt.Context = opt.SERVED,
+    spec: RunSpec = OUTCOMES,
     resume: opt.Resume = False,
-    seed: opt.Seed = 0,
 ) -> None:
     """Ask a model at moments whose outcome is known, for 'redraft gate fit' and 'eval gate'."""
     from redraft.evals.gate.replayed import replay_outcomes
     from redraft.evals.pipeline import evaluate
-    from redraft.evals.predictors import ready_with
     from redraft.evals.replay.runs import read_scripts
-    from redraft.evals.run import RunSpec
     from redraft.evals.sources.known import in_suite, known_moments
 
     sources = [path for path in (commits, files) if path] or recording or []
@@ -178,20 +172,21 @@ def outcomes(
             "Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both; or --suite carry-on; "
             "or --recording PATH."
         )
-    chosen_model = opt.judged_model(judged, out)
     source = suite or " ".join(path.name for path in sources)
-    spec = RunSpec("outcomes", source, context_tokens=context, share=share, seed=seed)
     with (
-        opt.loaded(chosen_model, judged.threads, context) as model,
-        opt.open_run_for(out, opt.with_model(spec, chosen_model), resume) as run,
+        opt.opened(replace(spec, source=source)) as (full, predictor),
+        opt.open_run_for(opt.Kept(out, resume), full) as run,
         opt.progress_of("asking") as progress,
     ):
         if recording:
-            scripts = read_scripts(recording)
-            replay_outcomes(scripts, ready_with(model), run, limit, context, seed, progress)
+            scripts, tokens = read_scripts(recording), spec.context_tokens or 0
+            replay_outcomes(scripts, predictor, run, spec.limit, tokens, spec.seed, progress)
             return
-        moments = in_suite() if suite else known_moments(commits, files, share, limit, seed)
-        evaluate(moments, run, ready_with(model, opt.USUAL.made()), progress=progress)
+        if suite:
+            moments = in_suite()
+        else:
+            moments = known_moments(commits, files, spec.share, spec.limit, spec.seed)
+        evaluate(moments, run, predictor, progress)
 
 
 @app.command(hidden=True)

@@ -215,7 +215,7 @@ def show_context(
 @with_options
 def bench(
     quality: Quality = "medium",
-    context: Annotated[
+    context_tokens: Annotated[
         list[int] | None,
         typer.Option(
             min=MIN_CONTEXT_TOKENS,
@@ -262,11 +262,11 @@ def bench(
         from .bench import measure_beside
 
         return measure_beside(
-            settings, beside, context[0] if context else 1_024, runs or 12, json_file
+            settings, beside, context_tokens[0] if context_tokens else 1_024, runs or 12, json_file
         )
     from .bench import measure
 
-    measure(settings, quality, context, runs, quick, json_file)
+    measure(settings, quality, context_tokens, runs, quick, json_file)
 
 
 # --- serving --------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Options that several commands share, groups of them, and the file of ``--json``.
 
-A command takes a group of options as one parameter.
+A command takes a group of options as one parameter, and the options of a run as its description.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -117,26 +118,43 @@ def model_for(settings: Settings) -> str:
     return which_model(settings.model, *how).model
 
 
+def options_of(default: object) -> dict[str, Any]:
+    """Return the options that a parameter with this default stands for; none if it is one itself.
+
+    A :class:`Group` stands for its fields, a :class:`RunSpec` for those that its task reads.
+    """
+    if isinstance(default, Group):
+        return get_type_hints(type(default), include_extras=True)
+    found: dict[str, Any] = {}
+    if isinstance(default, RunSpec):
+        hints = get_type_hints(RunSpec)
+        for name, how in default.options().items():
+            kind = list[str] if hints[name] == tuple[str, ...] else hints[name]
+            found[name] = Annotated[kind, typer.Option(f"--{name.replace('_', '-')}", **how)]
+    return found
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command each of whose parameters that is a :class:`Group` by default stands for all options
-    of it."""
+    """Expand each parameter that stands for options into these."""
     signature = inspect.signature(command, eval_str=True)
     parameters: list[inspect.Parameter] = []
-    groups: dict[str, Group] = {}
+    groups: dict[str, tuple[Any, dict[str, Any]]] = {}
     for each in signature.parameters.values():
-        if not isinstance(each.default, Group):
+        options = options_of(each.default)
+        if not options:
             parameters.append(each)
             continue
-        groups[each.name] = each.default
-        for name, option in get_type_hints(each.annotation, include_extras=True).items():
+        groups[each.name] = each.default, options
+        for name, option in options.items():
             default = getattr(each.default, name)
             parameters.append(each.replace(name=name, default=default, annotation=option))
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        for name, group in groups.items():
-            named = {each.name: given.pop(each.name) for each in fields(group)}
-            given[name] = replace(group, **named)
+        for name, (default, options) in groups.items():
+            values = {each: given.pop(each) for each in options}
+            named = {each: tuple(v) if isinstance(v, list) else v for each, v in values.items()}
+            given[name] = replace(default, **named)
         command(**given)
 
     parameters = [each.replace(kind=each.KEYWORD_ONLY) for each in parameters]
