@@ -132,6 +132,7 @@ def test_imports_are_told_to_files_of_the_only_folder(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
     (project / "cart.py").write_text(CART)
+    (project / "till.py").write_text("from cart import Cart\n")
     folders = [project.as_uri()]
     context = ClientContext(list, lambda: folders, LspSettings, time.monotonic, background=False)
     context.folders_changed()

@@ -15,6 +15,7 @@ from pathlib import Path
 from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFile
 from redraft.model.rules.example import written_lines
 from redraft.model.rules.imports import names_to_look_up
+from redraft.model.rules.modules import find_modules
 
 from .. import refusals
 from ..documents import Document
@@ -24,7 +25,6 @@ from ..settings import LspSettings
 from ..suggestion import Query
 from .excerpts import PieceKind
 from .gather import BUDGET, KINDS, Context, Gathered, View
-from .importable import Asker
 from .indexer import Indexer
 from .mentions import OpenText
 from .workspace import OTHERS_CODE, folder_of
@@ -186,8 +186,8 @@ class ClientContext:
             return bool(self._context.definers(name, language) - {query.path})
 
         names = names_to_look_up(query.text, language, written, is_defined)
-        asker = Asker(query.path, language, query.text)
-        return self._context.importable(names, asker) if names else ()
+        workspace = self._indexer.index.workspace()
+        return find_modules(names, query.path, language, query.text, workspace)
 
     def gathered(self, query: Query) -> Gathered:
         """Both, with the reason and the cost of each piece."""

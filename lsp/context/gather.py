@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFile
+from redraft.model.records import Diagnostic, RecentEdit, RelatedFile
 from redraft.model.text.imported_files import imported
 from redraft.model.text.lines import estimate_text
 from redraft.model.text.syntax import LANGUAGES, Syntax, language_of, parse
@@ -29,7 +29,6 @@ from .excerpts import (
     of_diagnostics,
     of_views,
 )
-from .importable import Asker, Importer
 from .index import Snapshot
 from .indexer import Indexer
 from .mentions import OpenText
@@ -213,11 +212,6 @@ class Context:
         return frozenset(
             place.path for place in self._indexer.index.snapshot.places(name, language)
         )
-
-    def importable(self, names: Iterable[str], asker: Asker) -> tuple[Importable, ...]:
-        """What ``asker`` would import ``names`` from, where the index leaves no choice."""
-        index = self._indexer.index
-        return Importer(index.snapshot, index.text).find(names, asker)
 
     def syntax(self, view: View) -> Syntax | None:
         """The document's tree, brought up to date in a few ms; None where there is no grammar, or

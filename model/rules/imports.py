@@ -26,7 +26,8 @@ _MOST_LOOKED_UP, _MOST_CHECKED = 32, 200
 #: Chances of the families. Imports precede their use in the order of our commits: left to the end
 #: 307 times, they were proposed 96 times, 62 times to the letter, and falsely at 14 of 16,000
 #: moments. Of 1,050 imports of a project's names taken out of files of training repositories,
-#: "workspace" proposed 695, 392 of them to the letter.
+#: "workspace" proposed 695, 392 of them to the letter. It names modules as other files do since: of
+#: 350 such names it proposed 128 and named 122 modules right; before that 81 and 55.
 CHANCES = {"imported": 0.5, STANDARD: 0.5, "workspace": 0.55}
 #: Traits of Rust's standard library that can be derived without an import.
 _DERIVED = ("Debug", "Hash")

@@ -78,7 +78,7 @@ def imported(text: str, language: str, path: str) -> tuple[tuple[str, ...], ...]
     found: dict[tuple[str, ...], None] = {}
     for match in pattern.finditer(head):
         name = next((group for group in match.groups() if group), "")
-        parts = _parts(name, family_of(language), dirname(path))
+        parts = parts_of(name, language, path)
         if parts:
             found[parts] = None
         if len(found) == MOST:
@@ -86,7 +86,9 @@ def imported(text: str, language: str, path: str) -> tuple[tuple[str, ...], ...]
     return tuple(found)
 
 
-def _parts(name: str, family: str, folder: str) -> tuple[str, ...]:
+def parts_of(name: str, language: str, path: str) -> tuple[str, ...]:
+    """Return the parts of a module's name, as the file at ``path`` imports it."""
+    family, folder = family_of(language), dirname(path)
     if family == "python":
         dots = len(name) - len(name.lstrip("."))
         name = name.strip(".").replace(".", "/")
