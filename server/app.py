@@ -1,8 +1,4 @@
-"""The HTTP application: which routes there are, who may call them, how errors look.
-
-Translates errors once, for all routes; Ollama's have a shape of their own. Knows nothing of models;
-a wire format's fields are known only to its module in ``wires/``.
-"""
+"""The HTTP application: its routes, access checks, and the translation of errors."""
 
 from __future__ import annotations
 
@@ -23,8 +19,7 @@ from redraft.model.wire import error_to_json
 from .http.bodies import SERVICE, as_json, error_response, fault_body, json_response
 from .http.prometheus import CONTENT_TYPE, Metrics
 from .http.service import Service
-from .settings import Settings, is_loopback
-from .wires import (
+from .routes import (
     chat,
     decisions,
     feedback,
@@ -34,15 +29,16 @@ from .wires import (
     ollama,
     openai,
     openapi,
-    redraft,
+    predict,
 )
+from .settings import Settings, is_loopback
 
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-#: Every wire format.
-WIRES = (
+#: The modules with routes.
+ROUTES = (
     openai,
     models,
     mercury,
@@ -51,11 +47,11 @@ WIRES = (
     feedback,
     llamacpp,
     ollama,
-    redraft,
+    predict,
     openapi,
 )
 
-#: Answered without a key, for load balancers and start scripts: tells those nothing but the state.
+#: Answered without a key, for load balancers and start scripts, with the state alone.
 OPEN_ROUTES = frozenset({"/health"})
 
 #: Seconds until a client may ask again while the model is loading.
@@ -63,10 +59,10 @@ NOT_READY_RETRY_S = 2
 
 
 def create_app(predictor: Predictor, settings: Settings) -> web.Application:
-    """The application, not yet listening; the caller keeps and closes the predictor.
+    """Return the application, not listening yet. The caller closes the predictor.
 
     Raises:
-        SettingsError: the address can be reached by others and there is no API key.
+        SettingsError: other machines can reach the address and there is no API key.
     """
     settings.check_exposure()
     app = web.Application(
@@ -78,14 +74,17 @@ def create_app(predictor: Predictor, settings: Settings) -> web.Application:
     app[feedback.LEDGER] = feedback.Ledger(metrics_.registry)
     app.router.add_get("/health", health)
     app.router.add_get("/metrics", metrics)
-    for wire in WIRES:
-        app.router.add_routes(wire.routes)
+    for module in ROUTES:
+        app.router.add_routes(module.routes)
     return app
 
 
 async def health(http: web.Request) -> web.Response:
-    """200 when the model answers; 503 with how far it is before that. Which model it is, and the
-    message, which may name files of this machine, are for those who may call the other routes."""
+    """Answer 200 once the model is ready, and 503 with its progress before.
+
+    The name of the model and the message, which may name files of this machine, are only for
+    clients that may call the other routes.
+    """
     status = await http.app[SERVICE].status()
     body: dict[str, Any] = {"status": status.state, "progress": status.progress}
     key = http.app[SERVICE].settings.key()
@@ -97,6 +96,7 @@ async def health(http: web.Request) -> web.Response:
 
 
 async def metrics(http: web.Request) -> web.Response:
+    """Return the figures for Prometheus."""
     return web.Response(
         body=http.app[SERVICE].metrics.exposition(), headers={"Content-Type": CONTENT_TYPE}
     )
@@ -106,12 +106,12 @@ async def metrics(http: web.Request) -> web.Response:
 async def _count(request: web.Request, handler: Handler) -> web.StreamResponse:
     resource = request.match_info.route.resource
     route = resource.canonical if resource is not None else "unknown"
-    status = "dropped"  # what a cancelled handler leaves behind
+    status = "dropped"  # the handler was cancelled
     try:
         response = await handler(request)
         status = str(response.status)
         if not request.content.is_eof() or request.content.exception() is not None:
-            response.force_close()  # the rest of the body is in the way of what would follow it
+            response.force_close()  # the rest of the body would be read as the next request
         return response
     finally:
         request.app[SERVICE].metrics.requests.labels(route, status).inc()
@@ -122,7 +122,7 @@ async def _translate_errors(request: web.Request, handler: Handler) -> web.Strea
     try:
         return await handler(request)
     except (ConnectionResetError, asyncio.CancelledError):
-        raise  # the client went away: there is nobody to tell
+        raise  # the client has left
     except Exception as error:
         response = _translated(request, error)
     if request.path.startswith(ollama.ADDRESS) and response.text:
@@ -185,12 +185,12 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 @web.middleware
 async def _hold_body(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse a body before it is read, where there is no room for it."""
+    """Refuse a body before it is read, if there is no memory for it."""
     if not request.can_read_body:
         return await handler(request)
     service = request.app[SERVICE]
-    told = 0 if "Content-Encoding" in request.headers else request.content_length or 0
-    with service.body_held(min(told, service.settings.max_body_bytes)):
+    size = 0 if "Content-Encoding" in request.headers else request.content_length or 0
+    with service.body_held(min(size, service.settings.max_body_bytes)):
         return await handler(request)
 
 
@@ -201,9 +201,9 @@ def _has_key(http: web.Request, key: str) -> bool:
 
 
 def _check_local(http: web.Request) -> None:
-    """Without a key, keep web pages out: a page that the user visits can reach loopback too.
+    """Refuse web pages if there is no key, because a page that the user visits can reach loopback.
 
-    A page of another site carries its Origin; one whose name was rebound to 127.0.0.1 its Host.
+    The request of a page of another site has its Origin, and one by DNS rebinding has its Host.
     """
     host = _host_of(f"//{http.headers.get('Host', '')}")
     if not is_loopback(host):

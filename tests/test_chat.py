@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from redraft.model.records import EditRequest, ModelStatus
 from redraft.server.app import create_app
+from redraft.server.routes.models import CONSTRAINTS, described
 from redraft.server.settings import Settings
-from redraft.server.wires.models import CONSTRAINTS, described
 from support.edit_prompts import mercury_as_zed, mercury_body
 from support.predictor import CHATTY, READY, ScriptedPredictor, chatting
 from support.served import events, got, post
@@ -74,6 +74,15 @@ def test_fields_reach_the_engine() -> None:
     assert (request.top_p, request.seed, request.stop) == (0.9, 3, ("END",))
     assert (request.candidates, request.quality) == (2, "low")
     assert request.conversation is not None and not request.conversation.think
+
+
+@pytest.mark.parametrize("no_limit", [0, -1, -2])
+def test_ollamas_values_for_no_limit_are_none(no_limit: int) -> None:
+    predictor = chatting("hi")
+    body = {"messages": HELLO, "stream": False, "options": {"num_predict": no_limit}}
+    status, answer = post("/api/chat", body, predictor)
+    assert status == 200, answer
+    assert predictor.requests[0].max_tokens == Settings().max_tokens
 
 
 def test_turns_reach_the_template_as_it_knows_them() -> None:

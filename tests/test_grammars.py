@@ -13,7 +13,7 @@ from redraft.model.decode.endings import AnswerLimits
 from redraft.model.decode.grammar import GrammarConstraint
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Grammar
-from redraft.server.wires.guided import INFILLS
+from redraft.server.routes.constraints import INFILLS
 from support.denoising import Written, write_over
 from support.fake_backend import (
     END,

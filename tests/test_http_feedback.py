@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from redraft.server.wires.feedback import Ledger
+from redraft.server.routes.feedback import Ledger
 from support.edit_prompts import mercury_as_cursortab, mercury_body
 from support.predictor import ScriptedPredictor
 from support.served import post, served
@@ -83,9 +83,9 @@ def test_an_unknown_id_is_answered_with_what_ids_there_are() -> None:
 def test_the_oldest_answers_are_forgotten() -> None:
     ledger = Ledger(CollectorRegistry(), memory=2)
     for answer_id in ("a", "b", "c"):
-        ledger.given(answer_id)
-    ledger.tell("b", "accepted")
+        ledger.add(answer_id)
+    ledger.report("b", "accepted")
     assert ledger.outcome("b") == "accepted"
     assert ledger.outcome("c") is None
     with pytest.raises(KeyError):
-        ledger.tell("a", "accepted")
+        ledger.report("a", "accepted")

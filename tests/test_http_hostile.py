@@ -180,6 +180,10 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"stream": 1}, "'stream' must be true or false"),
         ({"model": 7}, "'model' must be a string"),
     ],
+    "/api/chat": [
+        *(({"options": {"num_predict": wrong}}, "options.num_predict") for wrong in (-9, "x")),
+        ({"options": 7}, "'options' must be an object"),
+    ],
     "/feedback": [
         *(({"request_id": wrong}, "request_id") for wrong in (None, 7)),
         *(({"user_action": wrong}, "user_action") for wrong in (None, "love", ["accept"])),

@@ -16,8 +16,8 @@ from redraft.model.records import CanvasState
 from redraft.server.app import create_app
 from redraft.server.http.bodies import LARGE_BODY
 from redraft.server.http.listen import listening
+from redraft.server.routes import openai
 from redraft.server.settings import Settings
-from redraft.server.wires import openai
 from support.edit_prompts import mercury_as_cursortab, mercury_body, zeta2_as_zed
 from support.predictor import CHATTY, ScriptedPredictor
 from support.served import eventually, send, served

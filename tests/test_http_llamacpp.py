@@ -9,8 +9,8 @@ import pytest
 from redraft.model.records import CanvasState, EditRequest, Prediction
 from redraft.server.http.prometheus import Metrics
 from redraft.server.http.service import Service
+from redraft.server.routes.llamacpp import keep_indented, within
 from redraft.server.settings import Settings
-from redraft.server.wires.llamacpp import keep_indented, within
 from support.edit_prompts import VIM
 from support.predictor import ScriptedPredictor, State
 from support.served import post, served

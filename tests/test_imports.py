@@ -47,7 +47,7 @@ LEVELS = {
         "protocol.stdio", "protocol.tcp",
     ),
     "server": (
-        "settings", "http", "wires", "app", "engine_process", "scaling", "commands",
+        "settings", "http", "routes", "app", "engine_process", "scaling", "commands",
     ),
     "evals": (
         "example machine metrics recordings sandbox spec", "figures models run sources",

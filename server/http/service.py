@@ -1,7 +1,4 @@
-"""What stands between every wire format and the predictor: limits, a bounded queue, numbers.
-
-Knows nothing of HTTP and of any wire format.
-"""
+"""Limits, a bounded queue and metrics between the routes and the predictor."""
 
 from __future__ import annotations
 
@@ -25,24 +22,24 @@ from redraft.model.wire import check_request
 from ..settings import Settings
 from .prometheus import Metrics
 
-#: Seconds after which a refused client may come back, at least and at most.
-LEAST_AWAY_S, MOST_AWAY_S = 1.0, 10.0
+#: Bounds of the time after which a refused client may retry, seconds.
+MIN_RETRY_S, MAX_RETRY_S = 1.0, 10.0
 
 
 class Shared:
-    """One computation and those who wait for it."""
+    """One computation that several identical requests wait for."""
 
     def __init__(
         self, compute: Callable[[StepCallback | None], Coroutine[None, None, Prediction]]
     ) -> None:
-        self.wanted = 0  # by so many
+        self.waiting = 0  # number of requests
         self._listeners: list[StepCallback] = []
         self._compute = compute
         self._task: asyncio.Task[Prediction] | None = None
 
     async def join(self, on_step: StepCallback | None) -> Prediction:
-        """The prediction. Cancelling this leaves the others theirs."""
-        self.wanted += 1
+        """Return the prediction. Cancelling one call does not cancel it for the others."""
+        self.waiting += 1
         if on_step is not None:
             self._listeners.append(on_step)
         try:
@@ -52,16 +49,16 @@ class Shared:
             await asyncio.wait((self._task,))
             return self._task.result()
         finally:
-            self.wanted -= 1
+            self.waiting -= 1
             if on_step is not None:
                 self._listeners.remove(on_step)
 
     def _show(self, state: CanvasState) -> None:
-        for listener in tuple(self._listeners):  # one may leave meanwhile
+        for listener in tuple(self._listeners):  # one may be removed meanwhile
             listener(state)
 
     async def stop(self) -> None:
-        """Ends the computation if it still runs."""
+        """Cancel the computation if it still runs."""
         if self._task is None:
             return
         self._task.cancel()
@@ -70,33 +67,34 @@ class Shared:
 
 
 class HeldBody:
-    """What the body of one request takes of the memory for all of them, bytes."""
+    """The memory reserved for the body of one request, bytes."""
 
     def __init__(self, service: Service) -> None:
         self.size = 0
         self._service = service
 
     def grow(self, by: int) -> None:
-        """
+        """Reserve more.
+
         Raises:
-            Overloaded: all bodies together would take more than the limit.
+            Overloaded: all bodies together would exceed the limit.
         """
         self._service.hold(by)
         self.size += by
 
 
-#: Of the request being answered.
+#: The reservation of the request that is being answered.
 HELD: ContextVar[HeldBody | None] = ContextVar("held", default=None)
 
 
 class Service:
-    """One predictor behind one queue; shared by all wires of an application."""
+    """One predictor behind one queue, shared by all routes of an application."""
 
     def __init__(self, predictor: Predictor, settings: Settings, metrics: Metrics) -> None:
         self._predictor = predictor
         self.settings = settings
         self.metrics = metrics
-        # Conversations have another model and take longer by far.
+        # Conversations run on another model and take much longer.
         self._under_way = {"edits": 0, "chat": 0}  # requests computed or waiting
         self._last_s = 0.0  # the time of the last computation
         self._body_bytes = 0  # of requests under way
@@ -108,17 +106,19 @@ class Service:
     async def predict(
         self, request: EditRequest, on_step: StepCallback | None = None
     ) -> Prediction:
-        """The prediction, within the server's limits; computed once for all who ask the very same
-        at once, if it would come out the same: some clients send each question three times.
+        """Predict within the server's limits.
+
+        Identical requests at the same time share one computation, unless they draw at random
+        without a seed: some clients send each question three times.
 
         Raises:
-            Overloaded: the queue is full; carries when to come back.
+            Overloaded: the queue is full; says when to retry.
             InvalidRequest: more candidates than the server allows.
         """
         request = self._within_limits(request)
         if request.temperature > 0 and request.seed is None:
             return await self._compute(request, on_step)
-        key = request, on_step is not None  # canvas states cost something: only for those who look
+        key = request, on_step is not None  # intermediate states cost time, so only on request
         shared = self._shared.get(key)
         if shared is None:
             shared = self._shared[key] = Shared(lambda show: self._compute(request, show))
@@ -127,7 +127,7 @@ class Service:
         try:
             return await shared.join(on_step)
         finally:
-            if not shared.wanted and self._shared.get(key) is shared:
+            if not shared.waiting and self._shared.get(key) is shared:
                 del self._shared[key]
                 await shared.stop()
 
@@ -145,12 +145,12 @@ class Service:
         return prediction
 
     def check_room(self, model: str = "edits") -> None:
-        """Refuse a request before its body is read, if as many are under way as may be.
+        """Refuse a request before its body is parsed, if the queue is full.
 
-        The engine's queue decides which of those under way have waited too long.
+        The engine's own queue decides which accepted requests have waited too long.
 
         Raises:
-            Overloaded: carries when to come back.
+            Overloaded: says when to retry.
         """
         under_way = self._under_way[model]
         if under_way < self.settings.queue_length:
@@ -159,7 +159,7 @@ class Service:
             raise Overloaded(
                 f"{under_way} requests are computed or waiting already, and no more can be "
                 "answered in time. Try again in a moment.",
-                retry_after_s=min(max(self._last_s * under_way, LEAST_AWAY_S), MOST_AWAY_S),
+                retry_after_s=min(max(self._last_s * under_way, MIN_RETRY_S), MAX_RETRY_S),
             )
 
     @contextmanager
@@ -171,7 +171,7 @@ class Service:
             raise
 
     async def follow(self, request: EditRequest) -> AsyncGenerator[CanvasState | Prediction, None]:
-        """Each canvas state as it comes, then the prediction. Closing it stops the computation."""
+        """Yield each intermediate state, then the prediction. Closing it stops the computation."""
         loop = asyncio.get_running_loop()
         arrived: asyncio.Queue[CanvasState | Prediction | BaseException] = asyncio.Queue()
 
@@ -181,7 +181,7 @@ class Service:
 
         def finish(task: asyncio.Task[Prediction]) -> None:
             end = asyncio.CancelledError() if task.cancelled() else task.exception()
-            # Through the loop as well, so that it comes after the last state.
+            # Through the loop as well, so that it arrives after the last state.
             loop.call_soon(arrived.put_nowait, end or task.result())
 
         computing = asyncio.create_task(self.predict(request, pass_on))
@@ -189,7 +189,7 @@ class Service:
         try:
             while True:
                 event = await arrived.get()
-                if isinstance(event, BaseException):  # raised where the caller waits
+                if isinstance(event, BaseException):  # raised in the caller
                     raise event
                 yield event
                 if isinstance(event, Prediction):
@@ -215,10 +215,10 @@ class Service:
 
     @contextmanager
     def body_held(self, size: int) -> Iterator[None]:
-        """Memory for the body of a request until that is answered.
+        """Reserve memory for the body of a request until the request is answered.
 
         Raises:
-            Overloaded: all bodies together would take more than the limit.
+            Overloaded: all bodies together would exceed the limit.
         """
         held = HeldBody(self)
         before = HELD.set(held)
@@ -230,10 +230,7 @@ class Service:
             self._body_bytes -= held.size
 
     def hold(self, size: int) -> None:
-        """
-        Raises:
-            Overloaded: as :meth:`body_held`.
-        """
+        """Reserve ``size`` bytes; see :meth:`body_held`."""
         limit = self.settings.max_bodies_bytes
         if self._body_bytes and self._body_bytes + size > limit:
             self.metrics.refused.inc()

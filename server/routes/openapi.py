@@ -1,7 +1,6 @@
-"""``GET /openapi.json``: what every route takes and answers, for client generators and for people.
+"""``GET /openapi.json``: the bodies and answers of all routes, for people and client generators.
 
-Bodies that are read by dataclasses are described by them; a test compares the paths with the
-application's routes.
+Bodies that dataclasses read are described by those. A test compares the paths with the routes.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from redraft.model.validation import Json
 
 from ..http.bodies import json_response
 from .chat import ChatBody
+from .constraints import Constraints
 from .decisions import Body as DecisionsBody
-from .guided import Guided
 from .tools import Tool
 
 routes = web.RouteTableDef()
@@ -45,37 +44,37 @@ _SAMPLING: Json = {
 
 
 def _described(kind: Any) -> Json:
-    """A dataclass that reads a body, as a schema."""
+    """Return the schema of a dataclass that reads a body."""
     return TypeAdapter(kind).json_schema(ref_template="#/components/schemas/{model}")
 
 
 @cache
 def _parts() -> tuple[Json, Json, Json, Json]:
-    """Schemas of the chat's, the grammars', the tools' and the decisions' bodies."""
-    chat, guided, tool, decisions = map(_described, (ChatBody, Guided, Tool, DecisionsBody))
+    """Return the schemas of conversations, constraints, tools and decisions."""
+    chat, guided, tool, decisions = map(_described, (ChatBody, Constraints, Tool, DecisionsBody))
     return chat, guided, tool, decisions
 
 
-#: What is asked for without a body.
+#: Routes without a body.
 _ASKED: dict[str, str] = {
-    "/health": "Whether the model answers; needs no key.",
+    "/health": "Whether the model is ready; needs no key.",
     "/metrics": "Figures for Prometheus.",
     "/openapi.json": "This document.",
-    "/v1/models": "The loaded model and what it can do.",
-    "/v1/models/{name}": "One of its names.",
+    "/v1/models": "The loaded model and its abilities.",
+    "/v1/models/{name}": "The model of this name.",
     "/v1/fim/completions/models": "Models that infill.",
     "/v1/edit/completions/models": "Models that edit.",
     "/v1/chat/completions/models": "Models that converse.",
     "/v1/decisions/models": "Models that decide.",
     "/api/tags": "Ollama's list of models.",
-    "/api/ps": "Models that are loaded, as Ollama.",
-    "/api/version": "The release, as Ollama.",
-    "/redraft/v1/status": "How far the model is.",
+    "/api/ps": "Ollama's list of loaded models.",
+    "/api/version": "The release, in Ollama's form.",
+    "/redraft/v1/status": "The status of the model.",
 }
 
 
 def _sent() -> dict[str, tuple[str, Json]]:
-    """What is sent a body: what it is for, and the body."""
+    """Return the routes with a body: a summary and the schema."""
     chat, guided, _, decisions = _parts()
     guides: Json = guided["properties"]
     tools = {"type": "array", "items": {"$ref": "#/components/schemas/Tool"}}
@@ -90,22 +89,26 @@ def _sent() -> dict[str, tuple[str, Json]]:
         "/v1/completions": ("OpenAI's text completions, with a suffix.", completion),
         "/v1/fim/completions": ("Mercury's and Codestral's infill.", completion),
         "/v1/edit/completions": ("Mercury's next edits.", edit),
-        "/v1/chat/completions": ("Conversations, as OpenAI and Mercury.", talk),
-        "/v1/decisions": ("How likely each given answer is, as Mercury.", decisions),
-        "/feedback": ("What became of an answer.", outcome),
+        "/v1/chat/completions": ("OpenAI's and Mercury's conversations.", talk),
+        "/v1/decisions": ("Mercury's decisions: the probability of each given answer.", decisions),
+        "/feedback": ("The outcome of an answer.", outcome),
         "/infill": ("llama.cpp's infill.", infill),
         "/api/generate": ("Ollama's completion.", generate),
         "/api/chat": ("Ollama's conversation.", _body(("messages",), messages=messages)),
-        "/api/show": ("What a model can do, as Ollama.", _body(model=_TEXT)),
+        "/api/show": ("Ollama's description of a model.", _body(model=_TEXT)),
         "/redraft/v1/predict": ("Redraft's own records.", _body(("request",), request=_ANY)),
     }
 
 
 def document(served: frozenset[tuple[str, str]]) -> Json:
-    """The OpenAPI document of the routes in ``served``: (path, method in lower case)."""
+    """Return the OpenAPI document.
+
+    Args:
+        served: path and method, in lower case, of each route.
+    """
     described: dict[tuple[str, str], tuple[str, Json | None]] = {
         **{(path, "get"): (summary, None) for path, summary in _ASKED.items()},
-        **{(path, "post"): told for path, told in _sent().items()},
+        **{(path, "post"): entry for path, entry in _sent().items()},
     }
     paths: Json = {}
     for path, method in sorted(described.keys() & served):
@@ -145,6 +148,7 @@ def _operation(path: str, summary: str, body: Json | None) -> Json:
 
 @routes.get("/openapi.json")
 async def openapi(http: web.Request) -> web.Response:
+    """Return the OpenAPI document."""
     served = frozenset(
         (route.resource.canonical, route.method.lower())
         for route in http.app.router.routes()

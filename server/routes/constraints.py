@@ -1,7 +1,7 @@
-"""What an answer must be: the fields by which requests say so, as one ``Grammar``.
+"""Fields of a body that constrain the form of its answer, as one ``Grammar``.
 
-``response_format`` is OpenAI's, ``guided_…`` vLLM's, ``grammar`` llama.cpp's; ``guided_infill`` is
-ours. Pure; knows nothing of HTTP.
+``response_format`` is OpenAI's, ``guided_…`` vLLM's, ``grammar`` and ``json_schema`` llama.cpp's;
+``guided_infill`` is ours.
 """
 
 from __future__ import annotations
@@ -9,22 +9,20 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar, cast
+from typing import Literal
 
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Grammar
 from redraft.model.validation import Json, Text, read
 
-from .answers import Infilling
+from .answers import Infilling, Question
 
-#: What ``json_object`` asks for.
+#: Schema of ``json_object``.
 ANY_OBJECT = '{"type": "object"}'
 
-T = TypeVar("T")
-
-Infill = Literal["line", "identifier", "string", "comment"]
-#: Regular expressions of ready-made answers: a line, a name, the inside of a string or a comment.
-INFILLS: dict[Infill, str] = {
+InfillKind = Literal["line", "identifier", "string", "comment"]
+#: Regular expressions of ``guided_infill``: a line, a name, the inside of a string or comment.
+INFILLS: dict[InfillKind, str] = {
     "line": r"[^\r\n]*",
     "identifier": r"[A-Za-z_$][A-Za-z0-9_$]*",
     "string": r"([^\r\n\"'`\\]|\\[^\r\n])*",
@@ -34,21 +32,25 @@ INFILLS: dict[Infill, str] = {
 
 @dataclass(frozen=True, slots=True)
 class JsonSchema:
+    """``response_format.json_schema`` of OpenAI."""
+
     name: Text = "answer"
     description: Text = ""
     schema: object = None
-    strict: object = None  # always is
+    strict: object = None  # it always is
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseFormat:
+    """``response_format`` of OpenAI."""
+
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchema | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guided:
-    """The fields, read from a body besides those of its own format."""
+class Constraints:
+    """The fields, read from a body besides those of its route."""
 
     response_format: ResponseFormat | None = None
     guided_json: object = None  # a schema, or one as text
@@ -56,21 +58,21 @@ class Guided:
     guided_regex: Text | None = None
     guided_grammar: Text | None = None  # Lark's or llama.cpp's notation
     grammar: Text | None = None  # the same
-    guided_infill: Infill | None = None
+    guided_infill: InfillKind | None = None
 
 
-FIELDS = tuple(field.name for field in dataclasses.fields(Guided))
+FIELDS = tuple(field.name for field in dataclasses.fields(Constraints))
 
 
 def grammar_of(body: Json) -> Grammar | None:
-    """What the answer to ``body`` must be; None: anything.
+    """Return the form that ``body`` demands of its answer, or None.
 
-    Schemas are taken from the body as they came: in them ``null`` has a meaning.
+    Schemas are taken from the body unchanged, because ``null`` has a meaning in them.
 
     Raises:
         InvalidRequest: names the field and what it must be.
     """
-    asked = read(Guided, {name: body[name] for name in FIELDS if name in body})
+    asked = read(Constraints, {name: body[name] for name in FIELDS if name in body})
     found: dict[str, Grammar] = {}
     if asked.response_format is not None:
         grammar = _formatted(asked.response_format, body["response_format"])
@@ -93,22 +95,19 @@ def grammar_of(body: Json) -> Grammar | None:
     return next((replace(each, field=name) for name, each in found.items()), None)
 
 
-def guided(ask: T, body: Json) -> T:
-    """A request that was understood (a dataclass with a ``question``), with what ``body`` says its
-    answer must be.
+def constrained(question: Question, body: Json) -> Question:
+    """Return ``question`` with the form that ``body`` demands of its answer.
 
     Raises:
-        InvalidRequest: as :func:`grammar_of` does, or only an infill could be bound.
+        InvalidRequest: see :func:`grammar_of`; or the question is not an infill.
     """
-    grammar, holder = grammar_of(body), cast(Any, ask)
+    grammar = grammar_of(body)
     if grammar is None:
-        return ask
-    if not isinstance(holder.question, Infilling):
+        return question
+    if not isinstance(question, Infilling):
         name = next(name for name in FIELDS if body.get(name) is not None)
         raise InvalidRequest(f"'{name}' binds infills alone, and this prompt asks for an edit.")
-    request = dataclasses.replace(holder.question.request, grammar=grammar)
-    question = dataclasses.replace(holder.question, request=request)
-    return cast(T, dataclasses.replace(holder, question=question))
+    return replace(question, request=replace(question.request, grammar=grammar))
 
 
 def _formatted(wanted: ResponseFormat, raw: Json) -> Grammar | None:
@@ -132,10 +131,10 @@ def _schema(value: object, name: str) -> Grammar:
 
 
 def schema_text(value: object, name: str) -> str:
-    """A schema as text.
+    """Return a schema as text.
 
     Raises:
-        InvalidRequest: it is no schema, or nested too deeply to be one.
+        InvalidRequest: it is not a schema, or nested too deeply.
     """
     if value is True:
         value = {}
@@ -148,7 +147,7 @@ def schema_text(value: object, name: str) -> str:
 
 
 def _lark(text: str, name: str) -> str:
-    """Lark's notation, out of llama.cpp's where it is that."""
+    """Return a grammar in Lark's notation; one in llama.cpp's notation is converted."""
     if "::=" not in text:
         return text
     from llguidance.gbnf_to_lark import any_to_lark

@@ -1,8 +1,8 @@
-"""``POST /v1/decisions``, as Mercury has it: how likely each of a few given answers is.
+"""Mercury's decisions, ``POST /v1/decisions``: the probability of each of a few given answers.
 
-Each question is asked in a conversation of its own, and each label is priced as the whole answer.
-Of a *choice* these are the labels of its criteria, of a *score* the numbers of its levels from 0
-on, of a *noul* "yes" and "no". The probabilities are the model's, made to sum to 1.
+Each question is asked in a conversation of its own, and each label is scored as the whole answer.
+The labels of a *choice* are those of its criteria, those of a *score* the numbers of its levels
+from 0, those of a *noul* "yes" and "no". The model's probabilities are scaled to sum to 1.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from redraft.model.records import Conversation, EditRequest, Message, Prediction
 from redraft.model.validation import Json, Text, read
 
 from ..http.bodies import SERVICE, json_response, read_body
-from .chat import check_chats
-from .completion import loaded
+from .chat import chat_model
 
 routes = web.RouteTableDef()
 
-#: As Mercury has it.
+#: Limits of Mercury.
 MAX_LABELS = 255
 MAX_QUESTIONS = 64
 YES, NO = "yes", "no"
@@ -35,19 +34,23 @@ _SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class DecisionQuestion:
+    """One question."""
+
     type: Literal["noul", "choice", "score"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
+    """The body of this route."""
+
     state: object
     questions: dict[str, DecisionQuestion]
     model: Text = ""
 
 
 @dataclass(frozen=True, slots=True)
-class PricedQuestion:
-    """One question, as labels to be priced and what each of them means."""
+class ScoredQuestion:
+    """One question: its labels, their meanings, and the request that scores them."""
 
     kind: str
     labels: tuple[str, ...]
@@ -57,24 +60,22 @@ class PricedQuestion:
 
 @routes.post("/v1/decisions")
 async def decide(http: web.Request) -> web.Response:
+    """Answer each question with the probabilities of its labels."""
     service = http.app[SERVICE]
-    model, questions = await read_body(http, read_decisions)
-    status = await service.status()
-    check_chats(model, status)
+    name, questions = await read_body(http, read_decisions)
+    model = await chat_model(http, name)
     answers: Json = {}
     used = 0
-    for name, asked in questions.items():
+    for question, asked in questions.items():
         prediction = await service.predict(asked.request)
         used += prediction.stats.prompt_tokens
-        answers[name] = _answer(asked, prediction)
+        answers[question] = _answer(asked, prediction)
     usage = {"input_tokens": used, "output_tokens": len(answers)}
-    return json_response(
-        {"answers": answers, "model": status.chat_model or loaded(status), "usage": usage}
-    )
+    return json_response({"answers": answers, "model": model, "usage": usage})
 
 
-def read_decisions(data: Json) -> tuple[str, dict[str, PricedQuestion]]:
-    """The model's name, and each question.
+def read_decisions(data: Json) -> tuple[str, dict[str, ScoredQuestion]]:
+    """Return the model's name and the questions by name.
 
     Raises:
         InvalidRequest: names the field and what it must be.
@@ -93,7 +94,7 @@ def read_decisions(data: Json) -> tuple[str, dict[str, PricedQuestion]]:
         raw = data["questions"][name]
         labels, meanings = _labels(question.type, raw.get("criteria"), f"{where}.criteria")
         told = _text(raw.get("instructions") or "", f"{where}.instructions")
-        found[name] = PricedQuestion(
+        found[name] = ScoredQuestion(
             question.type, labels, meanings, _request(state, name, told, labels, meanings)
         )
     return body.model, found
@@ -133,7 +134,7 @@ def _request(
 
 
 def _text(value: object, where: str) -> str:
-    """A text as it is, anything else as JSON; no pictures."""
+    """Return a text unchanged, anything else as JSON. Pictures are refused."""
     if isinstance(value, str):
         return read(Text, value, where)
     text = json.dumps(value, ensure_ascii=False)
@@ -142,7 +143,7 @@ def _text(value: object, where: str) -> str:
     return read(Text, text, where)
 
 
-def _answer(asked: PricedQuestion, prediction: Prediction) -> Json:
+def _answer(asked: ScoredQuestion, prediction: Prediction) -> Json:
     logs = [candidate.confidence.total for candidate in prediction.candidates]
     weights = [math.exp(log - max(logs)) for log in logs]
     shares = [weight / sum(weights) for weight in weights]

@@ -1,13 +1,13 @@
-"""``POST /v1/chat/completions``, as OpenAI and Mercury have it: text, calls, streams.
+"""Conversations: ``POST /v1/chat/completions`` of OpenAI and Mercury, with tool calls and streams.
 
-A stream sends what of the answer stays as it is; with ``diffusing`` the whole text so far after
-every step. Where a grammar or a call is written, it comes in one piece.
+A stream sends the part of the answer that is final; with ``diffusing``, the whole text after each
+pass. An answer that follows a grammar or may be a tool call is sent in one piece.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import Literal
@@ -16,7 +16,6 @@ from aiohttp import web
 from redraft.model.errors import InvalidRequest, NoChatTemplate
 from redraft.model.prompts.excerpt import unix
 from redraft.model.records import (
-    Candidate,
     CanvasState,
     Conversation,
     EditRequest,
@@ -30,38 +29,18 @@ from redraft.model.records import (
 from redraft.model.validation import AtLeastOne, Flag, Json, Text, between, brief, read
 from redraft.model.weights.provide import names_with_template
 
-from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_body
-from ..http.service import Service
+from ..http.bodies import SERVICE, read_body
 from ..settings import Settings
 from .answers import FINISH_REASONS
-from .completion import CompletionRequest, Head, check_model, loaded, usage
-from .feedback import LEDGER
-from .guided import grammar_of
+from .base import CompletionBody, Head, check_model, loaded, usage
+from .constraints import grammar_of
+from .respond import Answer, Dialect, respond
 from .tools import Tools, call_to_json, calls_to_deltas, grammar_of_call, read_calls, read_tools
 
-
-class StreamedText:
-    """The part of one answer that was sent so far.
-
-    Args:
-        stops: text that may begin one of these strings is not sent yet.
-    """
-
-    def __init__(self, stops: tuple[str, ...]) -> None:
-        self.text = ""
-        self._held = max(map(len, stops), default=0)
-
-    def more(self, state: CanvasState) -> str:
-        """Return what is new and final, less what may begin a stop string."""
-        sure = "".join(piece or "" for piece in state.pieces[: state.sure])
-        upto = max(len(sure) - self._held, 0)
-        new = sure[len(self.text) : upto] if sure.startswith(self.text) else ""
-        self.text += new
-        return new
-
+routes = web.RouteTableDef()
 
 Effort = Literal["instant", "minimal", "low", "medium", "high"]
-#: How boldly an answer is written, by how much effort is asked for.
+#: The quality of an answer, by ``reasoning_effort``.
 QUALITIES: dict[str, Quality] = {
     "instant": "low",
     "minimal": "low",
@@ -69,7 +48,7 @@ QUALITIES: dict[str, Quality] = {
     "medium": "medium",
     "high": "high",
 }
-#: Roles of the wire, and what templates know them by.
+#: Roles of chat templates, by the roles of messages.
 ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
@@ -78,32 +57,40 @@ ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
-#: More is a mistake, and costs a second to lay out.
+#: A longer conversation takes a second to render, and is mostly a mistake.
 MAX_MESSAGES = 10_000
-#: Before a call that must be made; the same in every model that knows calls.
+#: Text before a call that must be made; the same for every model that can call tools.
 CALL_OPENS = "<tool_call>\n"
 
 
 @dataclass(frozen=True, slots=True)
 class ContentPart:
+    """A part of a message."""
+
     type: Text
     text: Text = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CalledFunction:
+    """``tool_calls[].function``."""
+
     name: Text
     arguments: object = "{}"
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
+    """An earlier call in the conversation."""
+
     function: CalledFunction
     id: Text = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
+    """A message of the conversation."""
+
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: object = ""  # a string, or text parts
     name: Text = ""
@@ -112,8 +99,8 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatBody(CompletionRequest):
-    """The fields that are looked at here; ``guided.py`` and ``tools.py`` read theirs."""
+class ChatBody(CompletionBody):
+    """The fields read here; ``constraints.py`` and ``tools.py`` read theirs."""
 
     messages: tuple[Turn, ...]
     max_completion_tokens: AtLeastOne | None = None
@@ -123,19 +110,29 @@ class ChatBody(CompletionRequest):
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A chat request, understood."""
+    """A question in a conversation."""
 
     request: EditRequest
     body: ChatBody
     tools: Tools
 
     @property
-    def whole(self) -> bool:
-        """True if nothing may be sent before the answer is complete.
+    def is_indivisible(self) -> bool:
+        """Return whether nothing may be sent before the answer is complete.
 
-        It may be a call, or go back a few tokens to be brought to its end.
+        It may be a call, or a grammar may take back tokens to complete it.
         """
         return bool(self.tools.functions) or self.request.grammar is not None
+
+    def answers(self, prediction: Prediction | None) -> list[Answer]:
+        """Return as many answers as were asked for, with repetitions if there are fewer."""
+        assert prediction is not None, "a conversation always asks the engine"
+        answers = []
+        for candidate in prediction.candidates:
+            text, calls = read_calls(candidate.text, self.tools.names)
+            finish = "tool_calls" if calls else FINISH_REASONS[candidate.finish]
+            answers.append(Answer(text, finish, calls=calls))
+        return [*islice(cycle(answers), self.body.n)]
 
 
 def read_chat(data: Json, settings: Settings) -> Chat:
@@ -220,35 +217,26 @@ def _called(call: Called, where: str) -> ToolCall:
     return ToolCall(call.id, call.function.name, json.dumps(value, ensure_ascii=False))
 
 
-routes = web.RouteTableDef()
-
-WHOLE, CHUNK = "chat.completion", "chat.completion.chunk"
-
-
 @routes.post("/v1/chat/completions")
 async def chat(http: web.Request) -> web.StreamResponse:
+    """Answer a conversation."""
     service = http.app[SERVICE]
     asked = await read_body(http, lambda data: read_chat(data, service.settings))
-    status = await service.status()
-    check_chats(asked.body.model, status)
-    head = Head.new(status.chat_model or loaded(status), "chatcmpl-")
-    if asked.body.stream:
-        return await _stream(http, service, asked, head)
-    prediction = await service.predict(asked.request)
-    http.app[LEDGER].given(head.id)
-    choices = [_choice(i, one, asked) for i, one in enumerate(_candidates(prediction, asked))]
-    return json_response({**head.body(choices, WHOLE), "usage": chat_usage(prediction)})
+    head = Head.new(await chat_model(http, asked.body.model), "chatcmpl-")
+    return await respond(http, asked, OpenAIChat(head, asked), asked.body.stream)
 
 
-def check_chats(name: str, status: ModelStatus) -> None:
-    """
+async def chat_model(http: web.Request, name: str) -> str:
+    """Return the name of the model that answers conversations.
+
     Args:
         name: of the model that is asked for.
 
     Raises:
-        UnknownModel: it is one of ours that is not loaded.
+        UnknownModel: it is another model of ours.
         NoChatTemplate: the loaded model cannot hold a conversation; names those that can.
     """
+    status: ModelStatus = await http.app[SERVICE].status()
     if name != status.chat_model:
         check_model(name, status)
     if status.state == "ready" and not status.chat_model:
@@ -257,60 +245,83 @@ def check_chats(name: str, status: ModelStatus) -> None:
             f"'model': {loaded(status)} came without a chat template. These have one: {names}. "
             "Start Redraft with one of them by --model."
         )
+    return status.chat_model or loaded(status)
 
 
-def chat_usage(prediction: Prediction) -> Json:
+class FinalText:
+    """The part of a streamed answer that was sent.
+
+    Args:
+        stops: text that may begin one of these strings is held back.
+    """
+
+    def __init__(self, stops: tuple[str, ...]) -> None:
+        self.text = ""
+        self._held = max(map(len, stops), default=0)
+
+    def more(self, state: CanvasState) -> str:
+        """Return the text that is new and final."""
+        final = "".join(piece or "" for piece in state.pieces[: state.sure])
+        end = max(len(final) - self._held, 0)
+        new = final[len(self.text) : end] if final.startswith(self.text) else ""
+        self.text += new
+        return new
+
+
+class OpenAIChat(Dialect):
+    """OpenAI's chat completions."""
+
+    def __init__(self, head: Head, asked: Chat) -> None:
+        self.answer_id = head.id
+        self._head = head
+        self._asked = asked
+        self._sent = FinalText(asked.request.stop)
+
+    def whole(self, answers: list[Answer], prediction: Prediction | None) -> Json:
+        """Return one choice per answer."""
+        choices = [_choice(index, one) for index, one in enumerate(answers)]
+        return {**self._head.body(choices, "chat.completion"), "usage": _usage(prediction)}
+
+    def state(self, state: CanvasState) -> Json | None:
+        """Return the new final text; with ``diffusing``, the whole text so far."""
+        if self._asked.body.diffusing:
+            return self._chunk([_delta(0, {"role": "assistant", "content": state.show()})])
+        if self._asked.is_indivisible or not (text := self._sent.more(state)):
+            return None
+        return self._chunk([_delta(0, {"role": "assistant", "content": text})])
+
+    def last(self, answers: list[Answer], prediction: Prediction | None) -> Iterator[Json | str]:
+        """Yield the rest of each choice, and its finish reason."""
+        for index, one in enumerate(answers):
+            is_whole = self._asked.body.diffusing or index > 0
+            rest = one.text if is_whole else one.text.removeprefix(self._sent.text)
+            delta: Json = {"role": "assistant", "content": rest}
+            if one.calls:
+                delta |= {"content": rest or None, "tool_calls": calls_to_deltas(one.calls)}
+            yield self._chunk([_delta(index, delta)])
+            yield self._chunk([_delta(index, {}, one.finish)])
+        if self._asked.body.stream_options.include_usage:
+            yield self._chunk([], _usage(prediction))
+        yield "[DONE]"
+
+    def _chunk(self, choices: list[Json], used: Json | None = None) -> Json:
+        # With include_usage every chunk has the field; it is null in all but the last.
+        has_usage = self._asked.body.stream_options.include_usage
+        chunk = self._head.body(choices, "chat.completion.chunk")
+        return chunk | ({"usage": used} if has_usage else {})
+
+
+def _usage(prediction: Prediction | None) -> Json:
     return {**usage(prediction), "completion_tokens_details": {"reasoning_tokens": 0}}
 
 
-def _candidates(prediction: Prediction, asked: Chat) -> list[Candidate]:
-    """As many as were asked for; where the model knows fewer, they come again."""
-    return [*islice(cycle(prediction.candidates), asked.body.n)]
-
-
-def _choice(index: int, candidate: Candidate, asked: Chat) -> Json:
-    text, calls = read_calls(candidate.text, asked.tools.names)
-    message: Json = {"role": "assistant", "content": text, "refusal": None}
-    if calls:
-        message["content"] = text or None
-        message["tool_calls"] = [call_to_json(call) for call in calls]
-    finish = "tool_calls" if calls else FINISH_REASONS[candidate.finish]
-    return {"index": index, "message": message, "logprobs": None, "finish_reason": finish}
+def _choice(index: int, answer: Answer) -> Json:
+    message: Json = {"role": "assistant", "content": answer.text, "refusal": None}
+    if answer.calls:
+        message["content"] = answer.text or None
+        message["tool_calls"] = [call_to_json(call) for call in answer.calls]
+    return {"index": index, "message": message, "logprobs": None, "finish_reason": answer.finish}
 
 
 def _delta(index: int, delta: Json, finish: str | None = None) -> Json:
     return {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
-
-
-async def _stream(
-    http: web.Request, service: Service, asked: Chat, head: Head
-) -> web.StreamResponse:
-    stream, sent = Stream(http, EVENT_STREAM), StreamedText(asked.request.stop)
-    counted = asked.body.stream_options.include_usage
-
-    async def send(choices: list[Json], used: Json | None = None) -> None:
-        # With include_usage every chunk has the field, null but in the last.
-        await stream.send(head.body(choices, CHUNK) | ({"usage": used} if counted else {}))
-
-    async def finish(prediction: Prediction) -> None:
-        http.app[LEDGER].given(head.id)
-        for index, one in enumerate(_candidates(prediction, asked)):
-            text, calls = read_calls(one.text, asked.tools.names)
-            rest = text if asked.body.diffusing or index else text.removeprefix(sent.text)
-            delta: Json = {"role": "assistant", "content": rest}
-            if calls:
-                delta |= {"content": rest or None, "tool_calls": calls_to_deltas(calls)}
-            await send([_delta(index, delta)])
-            reason = "tool_calls" if calls else FINISH_REASONS[one.finish]
-            await send([_delta(index, {}, reason)])
-        if counted:
-            await send([], chat_usage(prediction))
-        await stream.send("[DONE]")
-
-    async def on_state(state: CanvasState) -> None:
-        if asked.body.diffusing:
-            await send([_delta(0, {"role": "assistant", "content": state.show()})])
-        elif not asked.whole and (text := sent.more(state)):
-            await send([_delta(0, {"role": "assistant", "content": text})])
-
-    return await stream.follow(service, asked.request, finish, on_state)

@@ -1,7 +1,6 @@
-"""What became of answers, as their clients report it: ``POST /feedback`` of Mercury's format.
+"""Outcomes of answers, reported by clients: ``POST /feedback`` of Mercury.
 
-Answers are remembered by id for the session, their texts are not. Other wires that hand out ids say
-so to the :class:`Ledger`.
+The server remembers the ids of its answers, not their texts.
 """
 
 from __future__ import annotations
@@ -18,45 +17,47 @@ from ..http.bodies import error_response, json_response, read_body
 
 Outcome = Literal["accepted", "rejected", "ignored"]
 
-#: What clients call the outcomes.
+#: Outcomes, by their names in reports.
 ACTIONS: dict[str, Outcome] = {"accept": "accepted", "reject": "rejected", "ignore": "ignored"}
 
-#: Answers remembered; at one a second, the last hour's.
+#: Number of answers remembered: an hour of one per second.
 MEMORY = 4_096
 
 routes = web.RouteTableDef()
 
 
 class Ledger:
-    """Ids of the answers that were given, newest last, with what became of them."""
+    """Ids of the latest answers, newest last, with their outcomes."""
 
     def __init__(self, registry: CollectorRegistry, memory: int = MEMORY) -> None:
         self._answers: OrderedDict[str, Outcome | None] = OrderedDict()
         self._memory = memory
         self._counter = Counter(
             "redraft_outcomes",
-            "What clients reported to have become of answers.",
+            "Outcomes of answers, as clients reported them.",
             ("outcome",),
             registry=registry,
         )
 
-    def given(self, answer_id: str) -> None:
+    def add(self, answer_id: str) -> None:
+        """Remember an answer."""
         self._answers[answer_id] = None
         if len(self._answers) > self._memory:
             self._answers.popitem(last=False)
 
     def outcome(self, answer_id: str) -> Outcome | None:
-        """
+        """Return the outcome of an answer, or None if there was no report.
+
         Raises:
-            KeyError: no such answer was given, or it is forgotten.
+            KeyError: there was no such answer, or it is forgotten.
         """
         return self._answers[answer_id]
 
-    def tell(self, answer_id: str, outcome: Outcome) -> None:
-        """A report that says the same again is not counted; one that says otherwise is.
+    def report(self, answer_id: str, outcome: Outcome) -> None:
+        """Count an outcome. A repeated report is not counted; a different one is.
 
         Raises:
-            KeyError: no such answer was given, or it is forgotten.
+            KeyError: there was no such answer, or it is forgotten.
         """
         if self._answers[answer_id] != outcome:
             self._answers[answer_id] = outcome
@@ -68,6 +69,8 @@ LEDGER: web.AppKey[Ledger] = web.AppKey("ledger", Ledger)
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
+    """The body of this route."""
+
     request_id: Text  # of the answer
     user_action: Literal["accept", "reject", "ignore"]
     provider_name: Text = ""
@@ -76,10 +79,11 @@ class Feedback:
 
 @routes.post("/feedback")
 async def feedback(http: web.Request) -> web.Response:
+    """Count the outcome of an answer."""
     report = await read_body(http, lambda data: read(Feedback, data))
     answer_id, action = report.request_id, report.user_action
     try:
-        http.app[LEDGER].tell(answer_id, ACTIONS[action])
+        http.app[LEDGER].report(answer_id, ACTIONS[action])
     except KeyError:
         return error_response(
             404,

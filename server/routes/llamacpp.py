@@ -1,7 +1,7 @@
-"""llama.cpp's infill, ``POST /infill``, as llama.vim and llama.vscode ask for it.
+"""llama.cpp's infill, ``POST /infill``, which llama.vim and llama.vscode use.
 
-``n_predict: 0`` only warms the prefix cache with the other files. Sampler settings of llama.cpp
-that mean nothing here are passed over.
+With ``n_predict: 0`` the prompt is only read into the prefix cache. Sampler settings of llama.cpp
+that have no meaning here are ignored.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from redraft.model.prompts.fim import Middle
 from redraft.model.records import MAX_STOPS, CanvasState, EditRequest, Prediction, Stats
 from redraft.model.validation import MAX_INTEGER, Exactly, Flag, Json, Number, Text, Whole, read
 
-from ..http.bodies import EVENT_STREAM, SERVICE, Stream, json_response, read_question
+from ..http.bodies import SERVICE, json_response, read_question
 from ..http.service import Service
-from .answers import Infilling, question
-from .completion import INFILL_TOKENS, Sampling, check_model, loaded
-from .guided import guided
+from .answers import Infilling, Question, question
+from .base import INFILL_TOKENS, Sampling, served_model
+from .constraints import constrained
+from .respond import EVENT_STREAM, Stream
 
-#: How a prediction ended, as llama.cpp calls it.
+#: llama.cpp's names for how an answer ended.
 STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "unsure": "eos"}
 
 routes = web.RouteTableDef()
@@ -34,64 +35,63 @@ routes = web.RouteTableDef()
 
 @routes.post("/infill")
 async def infill(http: web.Request) -> web.StreamResponse:
+    """Fill a gap."""
     service = http.app[SERVICE]
-    ask = await read_question(
-        http, lambda body: guided(_read(read(Body, body), service.settings.max_tokens), body)
-    )
-    status = await service.status()
-    check_model(ask.body.model, status)
-    request = ask.question.request
-    if ask.body.n_predict == 0:
-        warmed = await service.predict(dataclasses.replace(request, max_tokens=1))
-        body = _body("", "limit", warmed.stats)
+
+    def ask(data: Json) -> tuple[Body, Infilling]:
+        body = read(Body, data)
+        asked = constrained(_question(body, service.settings.max_tokens), data)
+        assert isinstance(asked, Infilling), "its prompt is a middle"
+        return body, asked
+
+    body, asked = await read_question(http, ask)
+    model = await served_model(http, body.model)
+    if body.n_predict == 0:
+        only_read = await service.predict(dataclasses.replace(asked.request, max_tokens=1))
+        answer = _answer("", "limit", only_read.stats)
     else:
-        body = _answer(ask, await within(service, request, ask.body.t_max_predict_ms))
-    body["model"] = loaded(status)
-    if ask.body.response_fields is not None:
-        body = _chosen(body, ask.body.response_fields)
-    if not ask.body.stream:
-        return json_response(body)
+        end = await within(service, asked.request, body.t_max_predict_ms)
+        answer = _answer_of(body, asked, end)
+    answer["model"] = model
+    if body.response_fields is not None:
+        answer = _selected(answer, body.response_fields)
+    if not body.stream:
+        return json_response(answer)
     stream = Stream(http, EVENT_STREAM)
-    await stream.send(body)
+    await stream.send(answer)
     return await stream.end()
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
+    """Another file."""
+
     text: Text
     filename: Text = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body(Sampling):
+    """The body of this route."""
+
     input_prefix: Text = ""
     prompt: Text = ""  # between prefix and cursor
     input_suffix: Text = ""
     input_extra: tuple[Extra, ...] = ()  # oldest first
     model: Text = ""
     n_predict: Annotated[int, Exactly(-1, MAX_INTEGER)] = INFILL_TOKENS
-    n_indent: Whole = 0  # columns; the answer ends before a line that is indented by less
-    t_max_predict_ms: Number = 0.0  # from the first denoise step on; 0: no limit
+    n_indent: Whole = 0  # columns; the answer ends before a line indented by less
+    t_max_predict_ms: Number = 0.0  # from the first pass on; 0: no limit
     response_fields: tuple[Text, ...] | None = None  # of the answer; None: all
     stream: Flag = False
 
 
-@dataclass(frozen=True, slots=True)
-class InfillAsk:
-    """A request of this route, understood."""
-
-    question: Infilling
-    body: Body
-
-
-def _read(body: Body, most_tokens: int) -> InfillAsk:
+def _question(body: Body, most_tokens: int) -> Question:
     wanted = most_tokens if body.n_predict < 0 else max(body.n_predict, 1)
-    before, last = body.input_prefix + body.prompt, body.input_extra[-MAX_RELATED:]
-    related = tuple(related_file(one.filename, one.text) for one in last)
-    middle = Middle(before, body.input_suffix, related=related)
-    asked = question(middle, body.template(wanted, MAX_STOPS))
-    assert isinstance(asked, Infilling), "it is a middle"
-    return InfillAsk(asked, body)
+    newest = body.input_extra[-MAX_RELATED:]
+    related = tuple(related_file(one.filename, one.text) for one in newest)
+    prompt = Middle(body.input_prefix + body.prompt, body.input_suffix, related=related)
+    return question(prompt, body.template(wanted, MAX_STOPS))
 
 
 async def within(
@@ -100,8 +100,14 @@ async def within(
     limit_ms: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> Prediction | CanvasState:
-    """The prediction; or, once the time since the first denoise step is over and a line is whole,
-    what is written by then. 0: no limit."""
+    """Predict within a time limit.
+
+    Args:
+        limit_ms: time from the first pass on; 0: no limit.
+
+    Returns:
+        The prediction; or, if the time is over, the first state with a complete line.
+    """
     if not limit_ms:
         return await service.predict(request)
     begun_s: float | None = None
@@ -116,22 +122,21 @@ async def within(
 
 
 def settled(state: CanvasState) -> str:
-    """What is written up to the first masked position."""
+    """Return the text up to the first masked position."""
     return "".join(piece or "" for piece in takewhile(lambda one: one is not None, state.pieces))
 
 
-def _answer(ask: InfillAsk, end: Prediction | CanvasState) -> Json:
+def _answer_of(body: Body, question: Infilling, end: Prediction | CanvasState) -> Json:
     if isinstance(end, CanvasState):
-        whole = settled(end).rpartition("\n")[0]
-        text = ask.question.settled(whole)
-        return _body(keep_indented(text, ask.body.n_indent), "limit", Stats())
-    text = ask.question.answers(end)[0].text
+        lines = settled(end).rpartition("\n")[0]
+        return _answer(keep_indented(question.settled(lines), body.n_indent), "limit", Stats())
+    text = question.answers(end)[0].text
     kind = STOP_TYPES[end.candidates[0].finish] if end.candidates else "eos"
-    return _body(keep_indented(text, ask.body.n_indent), kind, end.stats)
+    return _answer(keep_indented(text, body.n_indent), kind, end.stats)
 
 
 def keep_indented(text: str, least: int) -> str:
-    """``text`` up to the first line, after its first, that is indented by less than ``least``."""
+    """Return ``text`` up to the first further line that is indented by less than ``least``."""
     lines = text.split("\n")
     for i, line in enumerate(lines[1:], 1):
         if line.strip() and len(line) - len(line.lstrip()) < least:
@@ -139,7 +144,7 @@ def keep_indented(text: str, least: int) -> str:
     return text
 
 
-def _body(text: str, stop_type: str, stats: Stats) -> Json:
+def _answer(text: str, stop_type: str, stats: Stats) -> Json:
     new = stats.prompt_tokens - stats.reused_tokens
     read_ms = stats.prompt_ms + stats.prefill_ms
     return {
@@ -167,8 +172,7 @@ def _timings(name: str, tokens: int, ms: float) -> Json:
     }
 
 
-def _chosen(body: Json, names: tuple[str, ...]) -> Json:
-    """Only the fields of these names; ``timings/prompt_n`` keeps its whole name, as in llama.cpp,
-    and a field that is not there is left out."""
+def _selected(body: Json, names: tuple[str, ...]) -> Json:
+    """Return only the named fields. ``timings/prompt_n`` keeps its whole name, as in llama.cpp."""
     flat = {**body, **{f"timings/{key}": value for key, value in body["timings"].items()}}
     return {name: flat[name] for name in names if name in flat}

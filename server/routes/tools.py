@@ -1,7 +1,7 @@
-"""Functions that an assistant may call: what it must write to call one, and its calls read back.
+"""Tools: functions that the model may call, the grammar of a call, and calls read from an answer.
 
-Calls are written as Qwen's and Hermes' models do: ``<tool_call>`` and a JSON object of ``name`` and
-``arguments``. Pure; knows nothing of HTTP.
+A call is ``<tool_call>`` and a JSON object of ``name`` and ``arguments``, as Qwen's and Hermes'
+models write it.
 """
 
 from __future__ import annotations
@@ -17,54 +17,63 @@ from redraft.model.errors import InvalidRequest
 from redraft.model.records import Grammar, ToolCall
 from redraft.model.validation import Json, Text, brief, read
 
-from .guided import schema_text
+from .constraints import schema_text
 
 _MARKED = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
 _FENCED = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
-#: As OpenAI has it.
+#: Names that OpenAI accepts.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_TOOLS = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
+    """A function that may be called."""
+
     name: Text
     description: Text = ""
     parameters: object = None  # a JSON schema
-    strict: object = None  # always is
+    strict: object = None  # it always is
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
+    """An entry of ``tools``."""
+
     function: Function
     type: Literal["function"] = "function"
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
+    """``tool_choice.function``."""
+
     name: Text
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
+    """``tool_choice`` that names a function."""
+
     function: Named
     type: Literal["function"] = "function"
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What may be called, and whether something must be."""
+    """The functions that may be called, and those of which one must be."""
 
     functions: tuple[Json, ...] = ()  # as the template takes them
-    must: tuple[str, ...] = ()  # one of these is to be called; (): as the model likes
+    must: tuple[str, ...] = ()  # one of these must be called; (): the model decides
 
     @property
     def names(self) -> frozenset[str]:
+        """Return the names of all functions."""
         return frozenset(one["function"]["name"] for one in self.functions)
 
 
 def read_tools(body: Json) -> Tools:
-    """``tools`` and ``tool_choice`` of a body.
+    """Read ``tools`` and ``tool_choice`` of a body.
 
     Raises:
         InvalidRequest: names the field and what it must be.
@@ -112,10 +121,9 @@ def _must(choice: object, names: list[str]) -> tuple[str, ...]:
 
 
 def grammar_of_call(tools: Tools) -> Grammar:
-    """One call of a function that must be called: JSON of its name and its arguments.
+    """Return the grammar of one call of a function that must be called.
 
-    Each function's schema moves into the definitions of one schema for all, and what it refers to
-    within itself moves with it.
+    The schemas of all functions become definitions of one schema.
     """
     schemas: Json = {}
     calls: list[Json] = []
@@ -139,7 +147,7 @@ def grammar_of_call(tools: Tools) -> Grammar:
 
 
 def _moved(value: object, place: str) -> object:
-    """A schema whose references within itself begin at ``place``."""
+    """Return a schema whose references to itself begin at ``place``."""
     if isinstance(value, list):
         return [_moved(one, place) for one in value]
     if not isinstance(value, dict):
@@ -152,8 +160,10 @@ def _moved(value: object, place: str) -> object:
 
 
 def read_calls(text: str, names: frozenset[str]) -> tuple[str, tuple[ToolCall, ...]]:
-    """What an assistant wrote, without its calls, and its calls of functions in ``names``. What
-    looks like a call and is none stays text."""
+    """Split an answer into its text and its calls of functions in ``names``.
+
+    Text that only looks like a call stays text.
+    """
     calls: list[ToolCall] = []
 
     def take(match: re.Match[str]) -> str:
@@ -187,6 +197,7 @@ def _call(text: str, names: frozenset[str]) -> ToolCall | None:
 
 
 def call_to_json(call: ToolCall) -> Json:
+    """Return a call in OpenAI's form."""
     return {
         "id": call.id,
         "type": "function",
@@ -195,5 +206,5 @@ def call_to_json(call: ToolCall) -> Json:
 
 
 def calls_to_deltas(calls: Sequence[ToolCall]) -> list[Json]:
-    """The same for a stream."""
+    """Return calls for a chunk of a stream."""
     return [{"index": index, **call_to_json(call)} for index, call in enumerate(calls)]

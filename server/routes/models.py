@@ -1,7 +1,4 @@
-"""The models there are and what each can do: ``/v1/models`` and its kin, as OpenAI and Mercury.
-
-Pure but for its routes.
-"""
+"""The models and their abilities: ``/v1/models`` of OpenAI and the lists of Mercury."""
 
 from __future__ import annotations
 
@@ -13,11 +10,11 @@ from redraft.model.records import MAX_ANSWER_TOKENS, Ability, ModelStatus
 from redraft.model.validation import Json
 
 from ..http.bodies import SERVICE, json_response
-from .completion import model_names, unknown_model
+from .base import model_names, unknown_model
 
 routes = web.RouteTableDef()
 
-#: What an ability is called on, as Mercury names its endpoints.
+#: Mercury's endpoints of each ability.
 ENDPOINTS: Mapping[Ability, tuple[str, ...]] = MappingProxyType(
     {
         "infill": ("completions", "fim.completions"),
@@ -25,7 +22,7 @@ ENDPOINTS: Mapping[Ability, tuple[str, ...]] = MappingProxyType(
         "decide": ("decisions",),
     }
 )
-#: Endpoints with lists of their own, by their paths.
+#: Endpoints that have their own list of models, by the path of the list.
 LISTS = {
     "/v1/chat/completions/models": "chat.completions",
     "/v1/edit/completions/models": "edit.completions",
@@ -38,12 +35,14 @@ CONSTRAINTS = ("json_mode", "structured_outputs")
 
 @routes.get("/v1/models")
 async def models(http: web.Request) -> web.Response:
+    """List the loaded model."""
     found = described(await http.app[SERVICE].status())
     return json_response({"object": "list", "data": found})
 
 
 @routes.get("/v1/models/{name}")
 async def model(http: web.Request) -> web.Response:
+    """Describe the loaded model by one of its names."""
     name = http.match_info["name"]
     found = {each["id"]: each for each in described(await http.app[SERVICE].status())}
     if name not in found:
@@ -52,6 +51,7 @@ async def model(http: web.Request) -> web.Response:
 
 
 async def listed(http: web.Request) -> web.Response:
+    """List the models of one endpoint."""
     endpoint = LISTS[http.path]
     found = described(await http.app[SERVICE].status())
     data = [
@@ -67,8 +67,10 @@ for _path in LISTS:
 
 
 def described(status: ModelStatus) -> list[Json]:
-    """The loaded model, by each of its names, and the one that holds conversations in its place.
-    What a model can do is known once it is loaded; until then it has no endpoints."""
+    """Describe the loaded model by each of its names, and the model that answers conversations.
+
+    Abilities are known once a model is loaded; until then it has no endpoints.
+    """
     names, talks = model_names(status), status.chat_model
     found = [_model(name, status, True, talks == names[0]) for name in names]
     if talks and talks not in names:
@@ -77,9 +79,11 @@ def described(status: ModelStatus) -> list[Json]:
 
 
 def _model(name: str, status: ModelStatus, writes: bool, talks: bool) -> Json:
-    """
+    """Describe a model.
+
     Args:
-        writes: whether it answers outside conversations. talks: whether it answers these.
+        writes: it answers outside conversations.
+        talks: it answers conversations.
     """
     features: dict[str, list[str]] = {}
     if talks:
@@ -92,7 +96,7 @@ def _model(name: str, status: ModelStatus, writes: bool, talks: bool) -> Json:
     return {
         "id": name,
         "object": "model",
-        "created": 0,  # the weights' age is not known here; clients only sort by it
+        "created": 0,  # unknown; clients only sort by it
         "owned_by": "redraft",
         "name": name,
         "context_length": context,
@@ -110,7 +114,7 @@ def _model(name: str, status: ModelStatus, writes: bool, talks: bool) -> Json:
 
 
 def _features(endpoint: str, can: Sequence[Ability]) -> list[str]:
-    """What an endpoint can do with a model of these abilities."""
+    """Return the features of an endpoint for a model with these abilities."""
     if endpoint == "decisions":
         return []
     talks = endpoint == "chat.completions"

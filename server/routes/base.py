@@ -1,7 +1,4 @@
-"""What the completion formats (OpenAI's and Mercury's) share: fields in, choices and usage out.
-
-Knows nothing of HTTP.
-"""
+"""Fields and checks that several API families share."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from aiohttp import web
 from pydantic import AfterValidator, BeforeValidator
 from redraft.model.errors import InvalidRequest, UnknownModel
 from redraft.model.gate.eagerness import Eagerness, threshold
@@ -30,15 +28,19 @@ from redraft.model.validation import (
 )
 from redraft.model.weights.registry import check_not_removed, list_models
 
-from ..http.service import Service
+from ..http.bodies import SERVICE
 from ..settings import Settings
-from .answers import Answer, Question, question
+from .answers import Question, question
+from .respond import Answer
 
-#: What the names of our own models begin with.
+#: First part of the names of our own models.
 OUR_NAMES = "redraft-"
 
-#: Of an infill whose client does not say how much it wants; the record's own default.
+#: Default length of an infill, tokens.
 INFILL_TOKENS = EditRequest(task="infill", path="", text="", cursor=0).max_tokens
+
+#: One client sends this in place of an empty suffix.
+_NO_SUFFIX = "<|endoftext|>"
 
 
 def _stop(text: str) -> str:
@@ -57,21 +59,21 @@ Seed = Annotated[int, Exactly(-(2**63), 2**64 - 1)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """The fields of a body that all formats call alike."""
+    """The sampling fields that all API families name alike."""
 
     temperature: Temperature = 0.0
     top_p: TopP = 1.0
     seed: Seed | None = None
-    min_tokens: Whole = 0  # as vLLM has it
+    min_tokens: Whole = 0  # as in vLLM
     stop: Stops = ()
 
     def template(
         self, max_tokens: int, most_stops: int, candidates: int = 1, where: str = ""
     ) -> EditRequest:
-        """A request that asks nothing yet.
+        """Return a request with these fields and no text yet.
 
         Args:
-            where: the fields' place in the body, for errors; such as "options.".
+            where: place of the fields in the body, for errors, such as "options.".
 
         Raises:
             InvalidRequest: names the field and what it must be.
@@ -98,13 +100,17 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
+    """``stream_options`` of OpenAI."""
+
     include_usage: Flag = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionRequest(Sampling):
-    """The fields of a body that OpenAI's and Mercury's formats share; ``diffusing`` is Mercury's
-    and ``eagerness`` ours in addition to both."""
+class CompletionBody(Sampling):
+    """The fields that OpenAI's and Mercury's bodies share.
+
+    ``diffusing`` is Mercury's; ``eagerness`` is ours.
+    """
 
     model: Text = ""
     n: Annotated[int, Exactly()] = 1
@@ -114,52 +120,49 @@ class CompletionRequest(Sampling):
     diffusing: Flag = False
     eagerness: Eagerness | None = None
 
+    def question(self, prompt: Middle | Excerpt | Unknown, settings: Settings) -> Question:
+        """Return the question that ``prompt`` asks.
 
-@dataclass(frozen=True, slots=True)
-class CompletionAsk:
-    """A completion request, understood."""
-
-    question: Question
-    body: CompletionRequest
-
-
-def ask_for(
-    body: CompletionRequest, meant: Middle | Excerpt | Unknown, settings: Settings
-) -> CompletionAsk:
-    """
-    Raises:
-        InvalidRequest: names the field and what it must be.
-    """
-    between("n", body.n, 1, settings.max_candidates)
-    wanted = default_tokens(meant) if body.max_tokens is None else body.max_tokens
-    template = body.template(wanted, settings.max_stops, body.n)
-    return CompletionAsk(question(meant, template, edit_threshold(body.eagerness, settings)), body)
+        Raises:
+            InvalidRequest: names the field and what it must be.
+        """
+        between("n", self.n, 1, settings.max_candidates)
+        wanted = default_tokens(prompt) if self.max_tokens is None else self.max_tokens
+        template = self.template(wanted, settings.max_stops, self.n)
+        return question(prompt, template, edit_threshold(self.eagerness, settings))
 
 
-#: What one client sends in place of an empty suffix.
-_NO_SUFFIX = "<|endoftext|>"
-
-
-def behind_gap(suffix: str) -> str:
-    """The text that ``suffix`` means."""
+def after_gap(suffix: str) -> str:
+    """Return the text after the gap; one client sends a marker if there is none."""
     return "" if suffix == _NO_SUFFIX else suffix
 
 
-def default_tokens(meant: Middle | Excerpt | Unknown) -> int:
-    """Of clients that do not say how much they want: a few lines of infill, or a whole edit."""
-    return MAX_EDIT_TOKENS if isinstance(meant, Excerpt) else INFILL_TOKENS
+def default_tokens(prompt: Middle | Excerpt | Unknown) -> int:
+    """Return the default length: a few lines of an infill, or a whole edit."""
+    return MAX_EDIT_TOKENS if isinstance(prompt, Excerpt) else INFILL_TOKENS
 
 
 def edit_threshold(eagerness: Eagerness | None, settings: Settings) -> float:
-    """How sure an edit must be to be given: as the request says, or else the server."""
+    """Return the least score of an edit, from the request's or the server's eagerness."""
     return threshold(eagerness or settings.eagerness)
+
+
+async def served_model(http: web.Request, name: str) -> str:
+    """Return the name of the loaded model for an answer.
+
+    Raises:
+        UnknownModel: ``name`` is another model of ours.
+    """
+    status = await http.app[SERVICE].status()
+    check_model(name, status)
+    return loaded(status)
 
 
 def check_model(name: str, status: ModelStatus) -> None:
     """Refuse a model of ours that is not the loaded one.
 
-    Any other name, or none, means the loaded one: many clients have names of other models built in,
-    or choose the format of their prompt by it, and their users cannot change that.
+    Any other name, or none, means the loaded model. Many clients have names of other models
+    built in, or choose the format of their prompt by the name, and their users cannot change it.
 
     Raises:
         UnknownModel: lists the names that exist.
@@ -178,8 +181,7 @@ def unknown_model(name: str, names: Sequence[str]) -> UnknownModel:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether it can only mean a model of ours: by its beginning, or because one is installed here
-    that is called so, its variant behind it or not."""
+    """Return whether a name can only be a model of ours, with or without its variant."""
     if name.startswith(OUR_NAMES):
         return True
     installed = {model.name for model in list_models()} if name else set()
@@ -187,19 +189,19 @@ def _is_ours(name: str) -> bool:
 
 
 def model_names(status: ModelStatus) -> list[str]:
-    """What clients may call the model: its name, and its name with the variant."""
+    """Return the names of the loaded model, without and with its variant."""
     name, _, variant = status.model.partition(" ")
     return [name, f"{name}-{variant}"] if variant else [name]
 
 
 def loaded(status: ModelStatus) -> str:
-    """What answers call the model."""
+    """Return the name of the loaded model."""
     return model_names(status)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The fields that open every answer and every chunk of a stream."""
+    """The first fields of every answer and of every chunk of a stream."""
 
     id: str
     created: int  # Unix time, seconds
@@ -207,9 +209,11 @@ class Head:
 
     @classmethod
     def new(cls, model: str, prefix: str = "cmpl-") -> Head:
+        """Return a head with a new id."""
         return cls(f"{prefix}{uuid.uuid4().hex}", int(time.time()), model)
 
     def body(self, choices: list[Json], kind: str = "text_completion") -> Json:
+        """Return an answer or a chunk with these choices."""
         return {
             "id": self.id,
             "object": kind,
@@ -219,24 +223,15 @@ class Head:
         }
 
 
-def answered(service: Service, asked: Question, prediction: Prediction | None) -> list[Answer]:
-    """The choices of an answer, best first, counted where nothing is suggested."""
-    answers = asked.answers(prediction)
-    if answers[0].abstained is not None:
-        service.metrics.abstained(answers[0].abstained)
-    return answers
-
-
 def why(answer: Answer) -> Json:
-    """Why an answer suggests nothing, for people and for machines; clients pass over fields they do
-    not know."""
+    """Return the fields that say why an answer is empty. Clients ignore fields they do not know."""
     if answer.abstained is None:
         return {}
     return {"redraft": {"reason": answer.reason, "abstained": answer.abstained}}
 
 
 def usage(prediction: Prediction | None) -> Json:
-    """Token counts; every candidate's tokens were computed, so all of them count."""
+    """Return the token counts. All candidates count, because all were computed."""
     if prediction is None:
         prompt = reused = completion = 0
     else:

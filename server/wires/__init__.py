@@ -1,1 +1,0 @@
-"""One module per wire format: each translates requests in and answers out, nothing else."""
