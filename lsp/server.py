@@ -1,7 +1,7 @@
-"""Language server: one short handler for each message, and the server of one client.
+"""Language server: one short handler for each message.
 
-Keeping documents in step is synchronous and quick. What waits is ``async``, a task of its own that
-the client can cancel.
+Keeping documents in step is synchronous and quick. What waits is ``async``, a task that the client
+can cancel.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from redraft.model.release import RELEASE
 from .documents import Document
 from .positions import Range
 from .protocol import messages, reports, results
-from .protocol.client import NAME, Client
-from .protocol.jsonrpc import RedraftServer, capabilities
-from .protocol.messages import Asked, SelectedCompletion, at
+from .protocol.jsonrpc import RedraftServer
+from .protocol.messages import RequestContext, SelectedCompletion, SuggestionParams, at
 from .recording.folder import Recordings
 from .session import Session
 from .settings import LspSettings
@@ -39,170 +38,168 @@ _SETTINGS_S = 5.0  # for the client to say what must not be read, before any fil
 # --- the connection ------------------------------------------------------------------
 
 
-def _initialize(client: Client, params: Any) -> types.InitializeResult:
+def _initialize(server: RedraftServer, params: Any) -> dict[str, Any]:
     fields = params if isinstance(params, dict) else {}
+    root, workspace = fields.get("rootUri"), at(fields, "capabilities", "workspace")
     folders = messages.folders(fields.get("workspaceFolders"))
-    root = fields.get("rootUri")
-    client.session.folders = list(folders) or ([root] if isinstance(root, str) else [])
-    client.configure(fields.get("initializationOptions"))
-    client.watch.shows_progress = bool(at(fields, "capabilities", "window", "workDoneProgress"))
-    workspace = at(fields, "capabilities", "workspace")
-    client.pulls_settings = bool(at(workspace, "configuration"))
-    client.registers_settings = bool(at(workspace, "didChangeConfiguration", "dynamicRegistration"))
-    client.versions_edits = bool(at(workspace, "workspaceEdit", "documentChanges"))
+    server.session.folders = folders or ([root] if isinstance(root, str) else [])
+    server.configure(fields.get("initializationOptions"))
+    server.watch.shows_progress = bool(at(fields, "capabilities", "window", "workDoneProgress"))
+    server.pulls_settings = bool(at(workspace, "configuration"))
+    server.registers_settings = bool(at(workspace, "didChangeConfiguration", "dynamicRegistration"))
+    server.versions_edits = bool(at(workspace, "workspaceEdit", "documentChanges"))
     actions = at(fields, "capabilities", "textDocument", "codeAction")
-    client.shows_disabled = bool(at(actions, "disabledSupport"))
-    notebooks = at(fields, "capabilities", "notebookDocument") is not None
-    return types.InitializeResult(
-        capabilities=capabilities(notebooks, client.session.settings.completion_items),
-        server_info=types.ServerInfo(NAME, RELEASE),
-    )
+    server.shows_disabled = bool(at(actions, "disabledSupport"))
+    return {
+        "capabilities": results.capabilities(
+            notebooks=at(fields, "capabilities", "notebookDocument") is not None,
+            completion_items=server.session.settings.completion_items,
+        ),
+        "serverInfo": {"name": server.name, "version": RELEASE},
+    }
 
 
-async def _initialized(client: Client, params: Any) -> None:
-    client.watch.start()
-    if client.registers_settings:
-        method = types.WORKSPACE_DID_CHANGE_CONFIGURATION
-        wanted = {"id": method, "method": method, "registerOptions": {"section": "redraft"}}
-        client.ask_later(types.CLIENT_REGISTER_CAPABILITY, {"registrations": [wanted]})
-    pulling = asyncio.ensure_future(_pull_settings(client))
+async def _initialized(server: RedraftServer, _: Any) -> None:
+    server.watch.start()
+    if server.registers_settings:
+        method, options = types.WORKSPACE_DID_CHANGE_CONFIGURATION, {"section": "redraft"}
+        wanted = types.Registration(method, method, options)
+        server.client_register_capability(types.RegistrationParams([wanted]))
+    pulling = asyncio.ensure_future(_pull_settings(server))
     await asyncio.wait({pulling}, timeout=_SETTINGS_S)
-    client.session.context.start()
+    server.session.context.start()
     await pulling
 
 
-async def _configuration_changed(client: Client, params: Any) -> None:
-    sent = params.get("settings") if isinstance(params, dict) else None
+async def _configuration_changed(server: RedraftServer, params: Any) -> None:
+    sent = at(params, "settings")
     if sent is None:
-        await _pull_settings(client)
+        await _pull_settings(server)
     else:
-        client.configure(sent)
+        server.configure(sent)
 
 
-async def _pull_settings(client: Client) -> None:
+async def _pull_settings(server: RedraftServer) -> None:
     """Fetch the settings from a client that can be asked for them."""
-    if not client.pulls_settings:
+    if not server.pulls_settings:
         return
-    query = {"items": [{"section": "redraft"}]}
+    wanted = types.ConfigurationParams([types.ConfigurationItem(section="redraft")])
     try:
-        answer = await client.ask(types.WORKSPACE_CONFIGURATION, query)
+        answer: Any = await server.workspace_configuration_async(wanted)
     except JsonRpcException as error:
         logger.info("the client gives no settings: %s", error)
         return
-    client.configure(answer[0] if isinstance(answer, list) and answer else None)
+    server.configure(answer[0] if isinstance(answer, list) and answer else None)
 
 
-def _folders_changed(client: Client, params: Any) -> None:
-    gone = set(messages.folders(at(params, "event", "removed")))
-    came = messages.folders(at(params, "event", "added"))
-    client.session.folders = [
-        folder for folder in client.session.folders if folder not in gone
-    ] + list(came)
-    client.session.context.folders_changed()
+def _folders_changed(server: RedraftServer, params: Any) -> None:
+    session, gone = server.session, messages.folders(at(params, "event", "removed"))
+    kept = [folder for folder in session.folders if folder not in gone]
+    session.folders = kept + messages.folders(at(params, "event", "added"))
+    session.context.folders_changed()
+
+
+def _shutdown(server: RedraftServer, _: Any) -> None:
+    server.session.context.stop()  # nothing more can be asked
 
 
 # --- documents -----------------------------------------------------------------------
 
 
-def _opened(client: Client, params: Any) -> None:
-    _open(client, messages.opened(params))
+def _opened(server: RedraftServer, params: Any) -> None:
+    _open(server, messages.OpenParams.of(params).text_document)
 
 
-def _open(client: Client, item: messages.Opened) -> None:
-    client.session.open(item.uri, item.text, item.version, item.language)
+def _open(server: RedraftServer, item: messages.DocumentItem) -> None:
+    server.session.open(item.uri, item.text, item.version, item.language_id)
 
 
-def _changed(client: Client, params: Any) -> None:
+def _changed(server: RedraftServer, params: Any) -> None:
     try:
-        message = messages.changed(params)
+        sent = messages.ChangeParams.of(params)
     except InvalidRequest as error:
-        client.session.lose_track(messages.document_uri(params), str(error))
+        server.session.lose_track(messages.document_uri(params), str(error))
         raise
-    _change(client, message)
+    document = sent.text_document
+    server.session.change(document.uri, sent.content_changes, document.version)
 
 
-def _change(client: Client, message: messages.Changed) -> None:
-    client.session.change(message.uri, message.changes, message.version)
+def _closed(server: RedraftServer, params: Any) -> None:
+    server.session.close(messages.document_uri(params))
 
 
-def _closed(client: Client, params: Any) -> None:
-    client.session.close(messages.document_uri(params))
-
-
-def _files_renamed(client: Client, params: Any) -> None:
+def _files_renamed(server: RedraftServer, params: Any) -> None:
     """Follow ``workspace/didRenameFiles``; the client reopens the documents itself."""
-    for old, new in messages.renamed_files(params):
-        client.session.rename(old, new)
-    client.session.context.files_changed()
+    for file in messages.RenameParams.of(params).files:
+        server.session.rename(file.old_uri, file.new_uri)
+    server.session.context.files_changed()
 
 
-def _files_changed(client: Client, params: Any) -> None:
+def _files_changed(server: RedraftServer, _: Any) -> None:
     """Let the index look for what was saved or changed on the disk."""
-    client.session.context.files_changed()
+    server.session.context.files_changed()
 
 
-def _notebook_opened(client: Client, params: Any) -> None:
-    for cell in messages.notebook_opened(params):
-        _open(client, cell)
+def _notebook_opened(server: RedraftServer, params: Any) -> None:
+    for cell in messages.NotebookOpenParams.of(params).cell_text_documents:
+        _open(server, cell)
 
 
-def _notebook_changed(client: Client, params: Any) -> None:
-    message = messages.notebook_changed(params)
-    for uri in message.closed:
-        client.session.close(uri)
-    for cell in message.opened:
-        _open(client, cell)
-    for change in message.changed:
-        _change(client, change)
+def _notebook_changed(server: RedraftServer, params: Any) -> None:
+    cells = messages.NotebookChangeParams.of(params).change.cells
+    for closed in cells.structure.did_close:
+        server.session.close(closed.uri)
+    for opened in cells.structure.did_open:
+        _open(server, opened)
+    for cell in cells.text_content:
+        server.session.change(cell.document.uri, cell.changes, cell.document.version)
 
 
-def _notebook_closed(client: Client, params: Any) -> None:
-    for uri in messages.notebook_closed(params):
-        client.session.close(uri)
-
-
-def _shutdown(client: Client, params: Any) -> None:
-    client.session.context.stop()  # nothing more can be asked
+def _notebook_closed(server: RedraftServer, params: Any) -> None:
+    for cell in messages.NotebookCloseParams.of(params).cell_text_documents:
+        server.session.close(cell.uri)
 
 
 # --- ghost text ----------------------------------------------------------------------
 
 
-async def _inline_completion(client: Client, params: Any) -> dict[str, Any]:
+async def _inline_completion(server: RedraftServer, params: Any) -> dict[str, Any]:
     """Answer ``textDocument/inlineCompletion``, with the reason where nothing is shown."""
-    asked = messages.asked(params)
-    document, decision = await _ghost_text(client, asked)
+    asked = SuggestionParams.of(params)
+    document, decision = await _ghost_text(server, asked)
     if isinstance(decision, Show):
         return {"items": [results.inline_item(document, asked, decision)]}
     return {"items": [], **results.why("infill", decision)}
 
 
-async def _get_completions(client: Client, params: Any) -> dict[str, Any]:
+async def _get_completions(server: RedraftServer, params: Any) -> dict[str, Any]:
     """Answer copilot.el's ``getCompletions``."""
-    asked = messages.get_completions(params)
-    document, decision = await _ghost_text(client, asked)
+    asked = messages.CompletionsParams.of(params).suggestion
+    document, decision = await _ghost_text(server, asked)
     shown = [results.old_completion(document, asked, each) for each in _shown(decision)]
     return {"completions": shown}
 
 
-async def _completion(client: Client, params: Any) -> dict[str, Any]:
+async def _completion(server: RedraftServer, params: Any) -> dict[str, Any]:
     """Answer ``textDocument/completion`` with ghost text, where the settings want it."""
-    if not client.session.settings.completion_items:
+    if not server.session.settings.completion_items:
         return {"isIncomplete": False, "items": []}
     # Its trigger kind 1 means typing as well as a gesture.
-    asked = replace(messages.asked(params), invoked=False)
-    document, decision = await _ghost_text(client, asked)
+    asked = SuggestionParams.of(params).model_copy(update={"context": RequestContext()})
+    document, decision = await _ghost_text(server, asked)
     items = [results.menu_item(document, asked, each) for each in _shown(decision)]
     return {"isIncomplete": True, "items": items}
 
 
-async def _ghost_text(client: Client, asked: Asked) -> tuple[Document, Show | Abstain]:
-    document = _document(client, asked)
-    query = _query(client, document, asked)
-    if asked.selected is not None:
-        query = _as_if_chosen(query, document, asked.selected)
-    decision = await client.session.ghost_text(query)
-    return document, _tell(client, document, asked, "infill", decision)
+async def _ghost_text(
+    server: RedraftServer, asked: SuggestionParams
+) -> tuple[Document, Show | Abstain]:
+    document = _document(server, asked)
+    query = _query(server, document, asked)
+    if asked.context.selected_completion_info is not None:
+        query = _as_if_chosen(query, document, asked.context.selected_completion_info)
+    decision = await server.session.ghost_text(query)
+    return document, _report(server, document, asked, "infill", decision)
 
 
 def _as_if_chosen(query: Query, document: Document, selected: SelectedCompletion) -> Query:
@@ -216,64 +213,65 @@ def _as_if_chosen(query: Query, document: Document, selected: SelectedCompletion
 # --- next edits ----------------------------------------------------------------------
 
 
-async def _copilot_inline_edit(client: Client, params: Any) -> dict[str, Any]:
+async def _copilot_inline_edit(server: RedraftServer, params: Any) -> dict[str, Any]:
     """Answer ``textDocument/copilotInlineEdit``, whose clients show one document alone."""
-    asked = replace(messages.asked(params), other_documents=False)
-    document, decision = await _next_edit(client, asked)
-    edits = [results.inline_edit(document, document, asked, each) for each in _shown(decision)]
-    return {"edits": edits}
+    asked = SuggestionParams.of(params).model_copy(update={"other_documents": False})
+    document, decision = await _next_edit(server, asked)
+    return {"edits": [results.inline_edit(document, asked, each) for each in _shown(decision)]}
 
 
-async def _own_next_edit(client: Client, params: Any) -> dict[str, Any]:
+async def _own_next_edit(server: RedraftServer, params: Any) -> dict[str, Any]:
     """Answer ``redraft/nextEdit``, the same for our own clients."""
-    asked = messages.asked(params)
-    document, decision = await _next_edit(client, asked)
+    asked = SuggestionParams.of(params)
+    document, decision = await _next_edit(server, asked)
     if isinstance(decision, Abstain):
         return {"edits": [], **results.why("next_edit", decision)}
-    target = client.session.documents.get(decision.suggestion.uri) or document
-    return results.next_edit_result(target, document, asked, decision)
+    target = server.session.documents.get(decision.suggestion.uri) or document
+    return results.next_edit_result(target, asked, decision)
 
 
-async def _code_action(client: Client, params: Any) -> list[dict[str, Any]]:
+async def _code_action(server: RedraftServer, params: Any) -> list[dict[str, Any]]:
     """Answer ``textDocument/codeAction`` with the next edit.
 
     By a gesture the model is asked; a light bulb only gets what is shown already.
     """
-    wanted = messages.code_action(params)
-    asked, kind = wanted.asked, results.ACTION_KIND
-    if not any(f"{kind}.".startswith(f"{each}.") for each in wanted.kinds or (kind,)):
+    sent = messages.CodeActionParams.of(params)
+    asked, kinds = sent.suggestion, sent.context.only
+    kind = results.ACTION_KIND
+    if not any(f"{kind}.".startswith(f"{each}.") for each in kinds or (kind,)):
         return []
-    document, versioned = _document(client, asked), client.versions_edits
-    if not asked.invoked:
-        shown = client.session.outcomes.shown_edit(document.uri, document.text)
+    document, versioned = _document(server, asked), server.versions_edits
+    if not asked.is_invoked:
+        shown = server.session.outcomes.shown_edit(document.uri, document.text)
         return [results.action(document, shown, versioned=versioned)] if shown else []
-    ends = map(document.index, asked.selection.ends) if asked.selection else (0, 0)
-    start, end = ends
+    start, end = map(document.index, sent.range.ends)
     if abs(end - start) <= 1:  # Helix's cursor is a selection of the character under it
-        asked = replace(asked, selection=None)
-    document, decision = await _next_edit(client, replace(asked, other_documents=False))
+        asked = asked.model_copy(update={"selection": None})
+    document, decision = await _next_edit(server, asked)
     if isinstance(decision, Show):
         return [results.action(document, decision.suggestion, versioned=versioned)]
-    return [results.no_action(decision)] if client.shows_disabled and wanted.kinds else []
+    return [results.no_action(decision)] if server.shows_disabled and kinds else []
 
 
-async def _next_edit(client: Client, asked: Asked) -> tuple[Document, Show | Abstain]:
-    document = _document(client, asked)
-    decision = await client.session.next_edit(_query(client, document, asked))
-    return document, _tell(client, document, asked, "next_edit", decision)
+async def _next_edit(
+    server: RedraftServer, asked: SuggestionParams
+) -> tuple[Document, Show | Abstain]:
+    document = _document(server, asked)
+    decision = await server.session.next_edit(_query(server, document, asked))
+    return document, _report(server, document, asked, "next_edit", decision)
 
 
 # --- queries and decisions -------------------------------------------------------------
 
 
-def _document(client: Client, asked: Asked) -> Document:
+def _document(server: RedraftServer, asked: SuggestionParams) -> Document:
     """Return the document that a request is about, as it is now.
 
     Raises:
         InvalidRequest: it is not open.
         StaleDocument: the request names another version of it.
     """
-    document = client.session.documents.get(asked.uri)
+    document = server.session.documents.get(asked.uri)
     if document is None:
         raise InvalidRequest(f"{asked.uri} is not open; send textDocument/didOpen first")
     if asked.version is not None and document.version not in (None, asked.version):
@@ -283,27 +281,29 @@ def _document(client: Client, asked: Asked) -> Document:
     return document
 
 
-def _query(client: Client, document: Document, asked: Asked) -> Query:
+def _query(server: RedraftServer, document: Document, asked: SuggestionParams) -> Query:
     """Return a request in the session's terms."""
-    session, selected = client.session, 0
+    session, selection = server.session, asked.selection or Range(asked.position, asked.position)
     if asked.diagnostics is not None:
         session.context.diagnosed(asked.uri, asked.diagnostics)
-    if asked.selection is not None:
-        start, end = map(document.index, asked.selection.ends)
-        selected = abs(end - start)
-    session.recorder.cursor(document, asked.selection or Range(asked.position, asked.position))
+    start, end = map(document.index, selection.ends)
+    session.recorder.cursor(document, selection)
     return replace(
         Query.at(document, session.path(document), document.index(asked.position)),
-        invoked=asked.invoked,
-        selected=selected,
+        invoked=asked.is_invoked,
+        selected=abs(end - start),
         cursors=asked.cursors,
         in_snippet=asked.in_snippet,
         other_documents=asked.other_documents,
     )
 
 
-def _tell(
-    client: Client, document: Document, asked: Asked, task: Task, decision: Show | Abstain
+def _report(
+    server: RedraftServer,
+    document: Document,
+    asked: SuggestionParams,
+    task: Task,
+    decision: Show | Abstain,
 ) -> Show | Abstain:
     """Say in the status line what is shown, or why nothing is; return the decision.
 
@@ -312,17 +312,16 @@ def _tell(
     """
     place = (document.uri, document.revision, asked.position)
     if isinstance(decision, Show):
-        client.line.shown(task, place, decision.suggestion.unsure)
+        server.line.shown(task, place, decision.suggestion.unsure)
         return decision
     if decision.kind == "not_ready":
-        client.watch.start()
-        if client.watch.waiting is not None:
-            decision = replace(decision, reason=client.watch.waiting[0])
+        server.watch.start()
+        decision = replace(decision, reason=server.watch.waiting or decision.reason)
     if not decision.is_stale:
-        client.line.abstained(task, place, decision)
+        server.line.abstained(task, place, decision)
     # A document that was closed has no version that could be stale.
-    if decision.is_stale and client.session.documents.get(document.uri) is document:
-        client.line.idle()
+    elif server.session.documents.get(document.uri) is document:
+        server.line.idle()
         raise StaleDocument(decision.reason)
     return decision
 
@@ -331,7 +330,7 @@ def _shown(decision: Show | Abstain) -> list[Show]:
     return [decision] if isinstance(decision, Show) else []
 
 
-HANDLERS: dict[str, Callable[..., Any]] = {
+HANDLERS: dict[str, Callable[[RedraftServer, Any], Any]] = {
     types.INITIALIZE: _initialize,
     types.INITIALIZED: _initialized,
     types.SHUTDOWN: _shutdown,
@@ -369,10 +368,8 @@ def create_server(
     Args:
         recordings: where to record while the user has that turned on; None: never.
     """
-    server = RedraftServer(NAME, RELEASE)
-    notify, ask = server.protocol.notify, server.protocol.send_request_async
     session = Session(predictor, settings or LspSettings(), clock, recordings=recordings)
-    server.client = Client(session, predictor, notify, ask)
+    server = RedraftServer(session, predictor)
     for method, handler in HANDLERS.items():
-        server.feature(method)(partial(handler, server.client))
+        server.feature(method)(partial(handler, server))
     return server

@@ -155,6 +155,7 @@ _MUST_BE = {
     "tuple_type": "an array, not {kind}",
     "dict_type": "an object, not {kind}",
     "dataclass_type": "an object, not {kind}",
+    "model_type": "an object, not {kind}",
     "too_long": "an array of {max_length}, not of {actual_length}",
 }
 

@@ -43,7 +43,7 @@ LEVELS = {
         "settings paths positions documents", "context.history_edits", "history secret_files",
         "context.mentions context.region", "suggestion", "memory outcomes", "context", "refusals",
         "context.client_context", "recording", "session ghost_text search places schedule",
-        "protocol.messages protocol.status", "protocol.client", "protocol", "server",
+        "protocol.messages protocol.status", "protocol.jsonrpc", "protocol", "server",
         "protocol.stdio", "protocol.tcp",
     ),
     "server": (

@@ -82,7 +82,7 @@ class Client:
 
 def framed(method: str, params: Any, head: str = "", id_: int = 1) -> bytes:
     body = json.dumps({"jsonrpc": "2.0", "id": id_, "method": method, "params": params}).encode()
-    return f"content-length: {len(body)}\r\n{head}\r\n".encode() + body
+    return f"Content-Length: {len(body)}\r\n{head}\r\n".encode() + body
 
 
 RECORD = {"command": "redraft.record", "arguments": ["on"]}

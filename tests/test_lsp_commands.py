@@ -170,7 +170,6 @@ def test_each_kind_of_message_is_answered_over_stdio(lsp_process: Start) -> None
     client.status("switched off")
 
     client.raw(b"hello\r\n\r\n")
-    client.body(b"{not json")
     assert client.popups() == []
     assert client.end() == 0
     assert client.asked()[-1]["event"] == "closed"

@@ -168,14 +168,13 @@ def threads() -> list[threading.Thread]:
 
 @pytest.mark.parametrize("ending", ["shutdown", "leave"])
 async def test_the_index_ends_with_the_connection(workspace: Path, ending: str) -> None:
-    server = create_server(ScriptedPredictor())
-    client = server.client
+    client = create_server(ScriptedPredictor())
     client.session.folders = [workspace.as_uri()]
     before = set(threads())
     client.session.context.start()
     (thread,) = set(threads()) - before
     if ending == "shutdown":
-        server.protocol.fm.features["shutdown"](None)
+        client.protocol.fm.features["shutdown"](None)
         await asyncio.to_thread(thread.join, 60)
     else:
         await client.leave()
@@ -186,7 +185,7 @@ async def test_the_index_ends_with_the_connection(workspace: Path, ending: str) 
 
 
 async def test_the_budget_is_the_models_once_it_told(workspace: Path) -> None:
-    client = create_server(ScriptedPredictor(statuses=[READY])).client
+    client = create_server(ScriptedPredictor(statuses=[READY]))
     assert client.watch.context_tokens is None
     client.watch.start()
     while client.watch.context_tokens is None:
@@ -196,16 +195,16 @@ async def test_the_budget_is_the_models_once_it_told(workspace: Path) -> None:
 
 
 async def test_no_reading_before_settings(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = create_server(ScriptedPredictor()).client
+    client = create_server(ScriptedPredictor())
     client.session.folders, client.pulls_settings = [workspace.as_uri()], True
     told = asyncio.get_running_loop().create_future()
     asked = asyncio.Event()
 
-    async def ask(method: str, params: Any) -> Any:
+    async def ask(params: Any) -> Any:
         asked.set()
         return await told
 
-    monkeypatch.setattr(client, "ask", ask)
+    monkeypatch.setattr(client, "workspace_configuration_async", ask)
     before = set(threads())
     starting = asyncio.ensure_future(server.HANDLERS["initialized"](client, {}))
     await asked.wait()

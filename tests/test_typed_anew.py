@@ -220,11 +220,11 @@ def renamed(
 
     async def session() -> list[tuple[str, str]]:
         clock = asyncio.get_running_loop().time
-        client = unconnected(ReplayPredictor(model, READY, latency_ms), clock)
-        HANDLERS["initialize"](client, {"capabilities": {}})
-        await HANDLERS["initialized"](client, {})
+        server = unconnected(ReplayPredictor(model, READY, latency_ms), clock)
+        HANDLERS["initialize"](server, {"capabilities": {}})
+        await HANDLERS["initialized"](server, {})
         opened = {"uri": URI, "languageId": "python", "version": 0, "text": CODE}
-        HANDLERS["textDocument/didOpen"](client, {"textDocument": opened})
+        HANDLERS["textDocument/didOpen"](server, {"textDocument": opened})
         start, text, came = {"line": 0, "character": 4}, CODE.replace("area", "", 1), []
         gone = {"range": {"start": start, "end": {**start, "character": 8}}, "text": ""}
         changed, asked = [gone], []
@@ -234,11 +234,11 @@ def renamed(
             place = {"line": 0, "character": at}
             try:
                 answer = await HANDLERS["textDocument/copilotInlineEdit"](
-                    client, {"textDocument": here, "position": place}
+                    server, {"textDocument": here, "position": place}
                 )
             except StaleDocument:
                 return
-            document = client.session.documents.get(URI)
+            document = server.session.documents.get(URI)
             assert document is not None
             for edit in answer["edits"]:
                 assert edit["textDocument"]["version"] == document.version == version
@@ -251,7 +251,7 @@ def renamed(
                 changed = changes(text, key, at - 1)
             here = {"uri": URI, "version": version}
             told = {"textDocument": here, "contentChanges": changed}
-            HANDLERS["textDocument/didChange"](client, told)
+            HANDLERS["textDocument/didChange"](server, told)
             asked.append(asyncio.ensure_future(ask(version, at)))
             await asyncio.sleep(every_s)
         await asyncio.gather(*asked)

@@ -20,7 +20,7 @@ from typing import Literal
 from redraft.lsp import ghost_text, places
 from redraft.lsp.context.gather import BUDGET
 from redraft.lsp.positions import Position
-from redraft.lsp.protocol.messages import changed
+from redraft.lsp.protocol.messages import ChangeParams
 from redraft.lsp.session import Session
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import PlacedRequest, Query, Show
@@ -144,9 +144,10 @@ class Typist:
 
     def press(self, message: bytes) -> Query:
         """Take a message in; the query that a client follows it with."""
-        change = changed(json.loads(message)["params"])
-        self.session.change(change.uri, change.changes, change.version)
-        document = self.session.documents.get(change.uri)
+        sent = ChangeParams.of(json.loads(message)["params"])
+        changed = sent.text_document
+        self.session.change(changed.uri, sent.content_changes, changed.version)
+        document = self.session.documents.get(changed.uri)
         assert document is not None
         cursor = document.index(Position(self._line, self._column))
         return Query.at(document, self._path, cursor)

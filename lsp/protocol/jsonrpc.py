@@ -1,27 +1,20 @@
 """pygls as its authors intend it, except where real clients need otherwise.
 
-Each was seen happening with pygls 2.1.1 and lsprotocol 2025.0.0:
-
-1. Unknown fields (a version, a selection) are dropped and a wrong type means no answer at all, so
-   messages reach their handlers as plain JSON and :mod:`.messages` reads them.
-2. An error in a notification, and every parse error, opens a popup in the editor; here it goes to
-   the log.
-3. ``workspace/executeCommand`` as a notification is an unknown method.
-4. The client's first position encoding is taken, while clients exist that offer UTF-8 and then
-   count UTF-16: the answer is always UTF-16.
-5. The built-in workspace splits lines where Python does, U+2028 included, and walks the whole
-   file at each keystroke; ours (:mod:`redraft.lsp.documents`) takes its place.
-6. ``exit`` ends the process, which over TCP serves other clients as well.
+Messages reach their handlers as plain JSON, which :mod:`.messages` validates. Documents are our
+own: pygls splits lines where Python does, and walks the whole file at each key. Seen with pygls
+2.1.1 and lsprotocol 2025.0.0.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 import logging
 from concurrent.futures import Future
 from typing import Any
 
-from lsprotocol import types
+import attrs
+from cattrs import Converter
+from lsprotocol import converters, types
 from pygls.exceptions import (
     JsonRpcContentModified,
     JsonRpcException,
@@ -34,105 +27,49 @@ from pygls.protocol import (
     JsonRPCRequestMessage,
     JsonRPCResponseMessage,
     LanguageServerProtocol,
-    default_converter,
 )
 from redraft.model.errors import InvalidRequest, RedraftError, StaleDocument
-from redraft.model.validation import parse_float
+from redraft.model.records import Predictor
+from redraft.model.release import RELEASE
 
-from .client import Client
-from .messages import at
-from .reports import COMMANDS
-from .results import ACTION_KIND
+from ..refusals import snoozing
+from ..session import Session
+from ..settings import updated
+from .status import ModelWatch, StatusLine
 
 logger = logging.getLogger(__name__)
 
-
-_ALL_FILES = types.FileOperationRegistrationOptions(
-    filters=[
-        types.FileOperationFilter(
-            pattern=types.FileOperationPattern("**/*", matches=types.FileOperationPatternKind.File)
-        )
-    ]
-)
+#: Messages that pygls reads and answers itself.
+BUILT_IN = (types.SHUTDOWN, types.EXIT, types.CANCEL_REQUEST, types.SET_TRACE)
 
 
-def capabilities(notebooks: bool, completion_items: bool) -> types.ServerCapabilities:
-    """Return what the server can do."""
-    all_notebooks = types.NotebookDocumentSyncOptions(
-        notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")]
-    )
-    return types.ServerCapabilities(
-        # Always this one: some clients offer another first and then count in this one.
-        position_encoding=types.PositionEncodingKind.Utf16,
-        text_document_sync=types.TextDocumentSyncOptions(
-            open_close=True, change=types.TextDocumentSyncKind.Incremental, save=True
-        ),
-        notebook_document_sync=all_notebooks if notebooks else None,
-        inline_completion_provider=types.InlineCompletionOptions(),
-        code_action_provider=types.CodeActionOptions(code_action_kinds=[ACTION_KIND]),
-        completion_provider=types.CompletionOptions() if completion_items else None,
-        execute_command_provider=types.ExecuteCommandOptions(commands=list(COMMANDS)),
-        workspace=types.WorkspaceOptions(
-            workspace_folders=types.WorkspaceFoldersServerCapabilities(
-                supported=True, change_notifications=True
-            ),
-            file_operations=types.FileOperationOptions(did_rename=_ALL_FILES),
-        ),
-    )
+def plain_converter() -> Converter:
+    """Return a converter that leaves ``params`` and ``result`` as plain JSON."""
+    converter = converters.get_converter()
+    for kind in (JsonRPCRequestMessage, JsonRPCNotification, JsonRPCResponseMessage):
+        converter.register_structure_hook(kind, _plain)
+    return converter
+
+
+def _plain(data: dict[str, Any], kind: type[Any]) -> Any:
+    return kind(*(data.get(field.name) for field in attrs.fields(kind)))
 
 
 class RedraftProtocol(LanguageServerProtocol):
-    """The JSON-RPC side of one connection.
+    """Hand plain JSON to the handlers, and answer expected errors without a traceback."""
 
-    ``exit_code`` is None until the client says ``exit``; then 0 after ``shutdown``, else 1.
-    """
-
-    def __init__(self, server: Any, converter: Any) -> None:
+    def __init__(self, server: LanguageServer, converter: Converter) -> None:
         super().__init__(server, converter)
-        for method in set(self.fm.builtin_features) - {types.SHUTDOWN}:
+        for method in set(self.fm.builtin_features) - set(BUILT_IN):
             del self.fm.builtin_features[method]
-        self.exit_code: int | None = None
-
-    def receive(self, body: bytes) -> None:
-        """Handle one message; log one that cannot be read.
-
-        An editor sends the bytes of a Latin-1 file that it opened as it is (``nvim -b``). Each
-        invalid byte becomes a lone surrogate, one character as in the editor, which
-        ``lsp/positions.py`` keeps from the model.
-        """
-        try:
-            text = body.decode("utf-8", "surrogateescape")
-            self.handle_message(self.structure_message(json.loads(text, parse_float=parse_float)))
-        except Exception as error:  # the connection outlives a message that cannot be read
-            logger.warning("a message could not be read: %s: %s", type(error).__name__, error)
-
-    def structure_message(self, data: Any) -> Any:
-        """Return a message with its ``params`` or ``result`` left as plain JSON."""
-        version = data["jsonrpc"]
-        if "method" not in data and "error" in data:
-            error = self._converter.structure(data["error"], types.ResponseError)
-            return types.ResponseErrorMessage(id=data["id"], error=error)
-        if "method" not in data:
-            return JsonRPCResponseMessage(data["id"], version, data.get("result"))
-        if "id" in data:
-            return JsonRPCRequestMessage(data["id"], data["method"], version, data.get("params"))
-        return JsonRPCNotification(data["method"], version, data.get("params"))
 
     def get_message_type(self, method: str) -> type[Any] | None:  # type: ignore[override]
-        """Return None: handlers take and give plain JSON."""
-        return None
+        """Return None, for plain JSON, except for messages that pygls reads itself."""
+        return super().get_message_type(method) if method in BUILT_IN else None
 
     def get_result_type(self, method: str) -> type[Any] | None:  # type: ignore[override]
         """Return None: answers of the client stay plain JSON."""
         return None
-
-    def _handle_notification(self, method_name: str, params: Any) -> None:
-        if method_name == types.EXIT:
-            self.exit_code = 0 if self._shutdown else 1
-        elif method_name == types.CANCEL_REQUEST:
-            self._handle_cancel_notification(at(params, "id"))
-        elif method_name != types.SET_TRACE:  # the log is traced to stderr, never to the client
-            super()._handle_notification(method_name, params)
 
     def _send_handler_result(self, future: Future[Any], *, msg_id: Any) -> None:
         error = None if future.cancelled() else future.exception()
@@ -161,16 +98,52 @@ def _to_json_rpc(error: RedraftError) -> JsonRpcException:
 
 
 class RedraftServer(LanguageServer):
-    """Server of one connection."""
+    """Server of one client: its session, its status line and its capabilities."""
 
     protocol: RedraftProtocol
-    client: Client
 
-    def __init__(self, name: str, version: str) -> None:
+    def __init__(self, session: Session, predictor: Predictor) -> None:
         super().__init__(
-            name, version, protocol_cls=RedraftProtocol, converter_factory=default_converter
+            "redraft", RELEASE, protocol_cls=RedraftProtocol, converter_factory=plain_converter
         )
+        self.session = session
+        self.line = StatusLine(self.protocol.notify)
+        self.watch = ModelWatch(predictor, self.line, self.work_done_progress)
+        session.requests.busy = lambda: self.line.thinking(is_silent=bool(self.watch.waiting))
+        session.context_tokens = lambda: self.watch.context_tokens
+        self.pulls_settings = False  # it answers workspace/configuration
+        self.registers_settings = False  # it reports changed settings only if asked to
+        self.shows_disabled = False  # it shows disabled code actions with their reason
+        self.versions_edits = False  # it checks the version of a document that it is to edit
+        self._waking: asyncio.TimerHandle | None = None  # ends a pause that the user asked for
 
-    def report_server_error(self, error: Exception, *_: Any) -> None:
+    def report_server_error(self, error: Exception, source: Any) -> None:
         """Log an error: pygls would open a popup in the editor."""
-        logger.error("%s: %s", type(error).__name__, error)
+        logger.error("%s: %s", source.__name__, error)
+
+    def configure(self, sent: Any) -> None:
+        """Use the settings that the client sent, and log what is wrong with them."""
+        settings, problems = updated(self.session.settings, sent)
+        self.session.configure(settings)
+        for problem in problems:
+            warning = types.LogMessageParams(types.MessageType.Warning, f"Redraft: {problem}")
+            self.window_log_message(warning)
+
+    def snooze(self, seconds: float) -> None:
+        """Offer nothing without a gesture for so long, and say so; 0 ends it."""
+        if self._waking is not None:
+            self._waking.cancel()
+            self._waking = None
+        self.session.snooze(seconds)
+        if not seconds:
+            self.line.tell("idle")
+            return
+        self.line.tell(f"No suggestions: {snoozing(seconds)}.", "Inactive")
+        self._waking = asyncio.get_running_loop().call_later(seconds, self.line.tell, "idle")
+
+    async def leave(self) -> None:
+        """Stop everything that is done for the client: the connection is over."""
+        if self._waking is not None:
+            self._waking.cancel()
+        await self.watch.stop()
+        await self.session.leave()

@@ -1,11 +1,11 @@
-"""Reports of clients about suggestions, commands of the user, and the requests of one old client.
+"""Reports of clients about suggestions, commands of the user, and requests of copilot.el.
 
-No client reports everything; the session infers the rest from the document. The user's commands
-are to be left alone for a while, to hear how things stand, and to record.
+No client reports everything; the session infers the rest from the document.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -13,18 +13,45 @@ from lsprotocol import types
 from redraft.model.errors import InvalidRequest
 from redraft.model.release import RELEASE
 
-from . import messages
-from .client import Client
+from .jsonrpc import RedraftServer
+from .messages import CommandParams, ItemParams, UuidParams, UuidsParams, document_uri
 
+ACCEPT_COMMAND = "redraft.accept"
+REJECT_COMMAND = "redraft.reject"
+IGNORE_COMMAND = "redraft.ignore"
+#: The user hid it with Esc: it is not offered again at once, and the second time it is rejected.
+DISMISS_COMMAND = "redraft.dismiss"
 SNOOZE_COMMAND = "redraft.snooze"
 STATUS_COMMAND = "redraft.status"
 RECORD_COMMAND = "redraft.record"
 
-_LONGEST_MIN = 24 * 60.0  # who wants to be left alone for longer switches it off
+_LONGEST_MIN = 24 * 60.0  # of a pause; the setting enabled serves for longer
 
 
-def snooze(client: Client, minutes: str) -> dict[str, Any]:
-    """``redraft.snooze [minutes]``: offer nothing by itself for so long; 0 ends it.
+def accept(server: RedraftServer, id_: str) -> None:
+    """Note that the user accepted a suggestion."""
+    server.session.accepted(id_)
+
+
+def reject(server: RedraftServer, id_: str) -> None:
+    """Note that the user rejected a suggestion."""
+    server.session.rejected(id_)
+    server.line.ended("rejected; it does not come back")
+
+
+def dismiss(server: RedraftServer, id_: str) -> None:
+    """Note that the user hid a suggestion."""
+    server.session.dismissed(id_)
+    server.line.ended("hidden; it may come back")
+
+
+def ignore(server: RedraftServer, id_: str) -> None:
+    """Note that the user let a suggestion pass."""
+    server.session.ignored(id_)
+
+
+def snooze(server: RedraftServer, minutes: str) -> dict[str, Any]:
+    """Offer nothing without a gesture for so many minutes; 0 ends it.
 
     Raises:
         InvalidRequest: that is no number of minutes.
@@ -37,22 +64,22 @@ def snooze(client: Client, minutes: str) -> dict[str, Any]:
         raise InvalidRequest(
             f"{SNOOZE_COMMAND} takes minutes from 0 to {_LONGEST_MIN:g}, got {minutes!r}"
         )
-    client.snooze(60 * length)
-    return {"snoozedS": round(client.session.snoozed_s())}
+    server.snooze(60 * length)
+    return {"snoozedS": round(server.session.snoozed_s())}
 
 
-async def status(client: Client) -> dict[str, Any]:
-    """Answer ``redraft.status`` with what the server knows about itself.
+async def status(server: RedraftServer, _: str) -> dict[str, Any]:
+    """Return the state of the server.
 
     That is: the status line; the last result for ghost text and for the next edit, one sentence
     each, "" where none was asked for; the model; the gate in use and the user's own; the settings
     in effect; and the folders that are not read, each with its reason.
     """
-    model = await client.watch.look()
+    model, session = await server.watch.look(), server.session
     return {
-        **client.line.state(),
-        "ghost_text": client.line.message_of("infill"),
-        "next_edit": client.line.message_of("next_edit"),
+        **server.line.state(),
+        "ghost_text": server.line.message_of("infill"),
+        "next_edit": server.line.message_of("next_edit"),
         "version": RELEASE,
         "model": {
             "state": model.state,
@@ -61,135 +88,100 @@ async def status(client: Client) -> dict[str, Any]:
             "message": model.message,
             "contextTokens": model.context_tokens,
         },
-        "snoozedS": round(client.session.snoozed_s()),
-        "gate": {"inUse": client.session.gate().name, "own": client.session.own_gate.told},
-        "unreadFolders": client.session.context.unread,
-        "settings": client.session.settings.model_dump(mode="json", by_alias=True),
+        "snoozedS": round(session.snoozed_s()),
+        "gate": {"inUse": session.gate().name, "own": session.own_gate.told},
+        "unreadFolders": session.context.unread,
+        "settings": session.settings.model_dump(mode="json", by_alias=True),
     }
 
 
-def record(client: Client, wanted: str) -> dict[str, Any]:
-    """Answer ``redraft.record on|off|status``, for every editor of this user.
+def record(server: RedraftServer, wanted: str) -> dict[str, Any]:
+    """Turn recording ``on`` or ``off`` for every editor of this user; ``status`` changes nothing.
 
-    The answer holds what is in effect, and the file.
+    Return what is in effect, and the file.
 
     Raises:
         InvalidRequest: none of the three is wanted.
         SettingsError: the folder of recordings cannot be written to.
     """
+    recorder = server.session.recorder
     if wanted in ("on", "off"):
-        client.session.recorder.turn(wanted == "on")
+        recorder.turn(wanted == "on")
     elif wanted not in ("", "status"):
         raise InvalidRequest(f"{RECORD_COMMAND} takes on, off or status, got {wanted!r}")
-    return client.session.recorder.status()
+    return recorder.status()
 
 
-ACCEPT_COMMAND = "redraft.accept"
-REJECT_COMMAND = "redraft.reject"
-IGNORE_COMMAND = "redraft.ignore"
-#: The user hid it with Esc: it is not offered again at once, and the second time it is rejected.
-DISMISS_COMMAND = "redraft.dismiss"
-COMMANDS = (
-    ACCEPT_COMMAND,
-    REJECT_COMMAND,
-    IGNORE_COMMAND,
-    DISMISS_COMMAND,
-    SNOOZE_COMMAND,
-    STATUS_COMMAND,
-    RECORD_COMMAND,
-)
+COMMANDS: dict[str, Callable[[RedraftServer, str], Any]] = {
+    ACCEPT_COMMAND: accept,
+    REJECT_COMMAND: reject,
+    IGNORE_COMMAND: ignore,
+    DISMISS_COMMAND: dismiss,
+    SNOOZE_COMMAND: snooze,
+    STATUS_COMMAND: status,
+    RECORD_COMMAND: record,
+}
 
-#: What clients written for another server send. Understood, but not announced: where that server
-#: runs too, two of a name would clash.
+#: Commands of clients written for another server. They are not announced: where that server runs
+#: too, two of a name would clash.
 _ALIASES = {
-    "github.copilot.didAcceptCompletionItem": ACCEPT_COMMAND,
-    "github.copilot.didAcceptNextEditSuggestionItem": ACCEPT_COMMAND,
-    "github.copilot.didRejectNextEditSuggestionItem": REJECT_COMMAND,
-    "github.copilot.didIgnoreNextEditSuggestionItem": IGNORE_COMMAND,
+    "github.copilot.didAcceptCompletionItem": accept,
+    "github.copilot.didAcceptNextEditSuggestionItem": accept,
+    "github.copilot.didRejectNextEditSuggestionItem": reject,
+    "github.copilot.didIgnoreNextEditSuggestionItem": ignore,
 }
 
 
-def _focused(client: Client, params: Any) -> None:
-    """``textDocument/didFocus``, which names a document, or none when the editor is left."""
-    client.session.focus(messages.document_uri(params))
+async def _execute_command(server: RedraftServer, params: Any) -> Any:
+    """Answer ``workspace/executeCommand``, a request of most clients and a notification of one."""
+    sent = CommandParams.of(params)
+    command = COMMANDS.get(sent.command) or _ALIASES.get(sent.command)
+    if command is None:
+        known = ", ".join(COMMANDS)
+        raise InvalidRequest(f"unknown command {sent.command!r}; the server has {known}")
+    result = command(server, sent.argument)
+    return await result if inspect.isawaitable(result) else result
 
 
-def _shown(client: Client, params: Any) -> None:
-    client.session.shown(messages.suggestion_id(params))
+def _focused(server: RedraftServer, params: Any) -> None:
+    """Take ``textDocument/didFocus``, which names no document when the editor is left."""
+    server.session.focus(document_uri(params))
 
 
-def _accepted_part(client: Client, params: Any) -> None:
-    if messages.accepted_length(params):
-        client.session.accepted_part(messages.suggestion_id(params))
+def _shown(server: RedraftServer, params: Any) -> None:
+    server.session.shown(ItemParams.of(params).item.command.argument)
 
 
-async def _execute_command(client: Client, params: Any) -> Any:
-    """A request for most clients, a notification for one: both end here."""
-    name, argument = messages.command(params)
-    known = _ALIASES.get(name, name)
-    if known == ACCEPT_COMMAND:
-        client.session.accepted(argument)
-    elif known == REJECT_COMMAND:
-        _rejected(client, argument)
-    elif known == DISMISS_COMMAND:
-        client.session.dismissed(argument)
-        client.line.ended("hidden; it may come back")
-    elif known == IGNORE_COMMAND:
-        client.session.ignored(argument)
-    elif known == SNOOZE_COMMAND:
-        return snooze(client, argument)
-    elif known == STATUS_COMMAND:
-        return await status(client)
-    elif known == RECORD_COMMAND:
-        return record(client, argument)
-    else:
-        raise InvalidRequest(f"unknown command {name!r}; the server has {', '.join(COMMANDS)}")
-    return None
+def _accepted_part(server: RedraftServer, params: Any) -> None:
+    sent = ItemParams.of(params)
+    if sent.accepted_length:
+        server.session.accepted_part(sent.item.command.argument)
 
 
-def _rejected(client: Client, id_: str) -> None:
-    client.session.rejected(id_)
-    client.line.ended("rejected; it does not come back")
+# --- copilot.el --------------------------------------------------------------------------
 
 
-# --- one client of old -----------------------------------------------------------------
-
-
-def _notify_shown(client: Client, params: Any) -> str:
-    for id_ in messages.uuids(params):
-        client.session.shown(id_)
+def _notify_shown(server: RedraftServer, params: Any) -> str:
+    server.session.shown(UuidParams.of(params).uuid)
     return "OK"
 
 
-def _notify_accepted(client: Client, params: Any) -> str:
-    partly = isinstance(params, dict) and params.get("acceptedLength") is not None
-    for id_ in messages.uuids(params):
-        if partly and messages.accepted_length(params):
-            client.session.accepted_part(id_)
-        elif not partly:
-            client.session.accepted(id_)
+def _notify_accepted(server: RedraftServer, params: Any) -> str:
+    sent = UuidParams.of(params)
+    if sent.accepted_length is None:
+        server.session.accepted(sent.uuid)
+    elif sent.accepted_length:
+        server.session.accepted_part(sent.uuid)
     return "OK"
 
 
-def _notify_rejected(client: Client, params: Any) -> str:
-    for id_ in messages.uuids(params):
-        _rejected(client, id_)
+def _notify_rejected(server: RedraftServer, params: Any) -> str:
+    for uuid in UuidsParams.of(params).uuids:
+        reject(server, uuid)
     return "OK"
 
 
-def _check_status(client: Client, params: Any) -> dict[str, str]:
-    return {"status": "OK", "user": "local"}  # nobody has to sign in
-
-
-def _get_version(client: Client, params: Any) -> dict[str, str]:
-    return {"version": RELEASE}
-
-
-def _set_editor_info(client: Client, params: Any) -> str:
-    return "OK"
-
-
-HANDLERS: dict[str, Callable[..., Any]] = {
+HANDLERS: dict[str, Callable[[RedraftServer, Any], Any]] = {
     types.WORKSPACE_EXECUTE_COMMAND: _execute_command,
     "textDocument/didFocus": _focused,
     "textDocument/didShowCompletion": _shown,
@@ -198,7 +190,7 @@ HANDLERS: dict[str, Callable[..., Any]] = {
     "notifyShown": _notify_shown,
     "notifyAccepted": _notify_accepted,
     "notifyRejected": _notify_rejected,
-    "checkStatus": _check_status,
-    "getVersion": _get_version,
-    "setEditorInfo": _set_editor_info,
+    "checkStatus": lambda _server, _params: {"status": "OK", "user": "local"},  # no sign-in
+    "getVersion": lambda _server, _params: {"version": RELEASE},
+    "setEditorInfo": lambda _server, _params: "OK",
 }

@@ -1,4 +1,4 @@
-"""Suggestions in the client's terms: inline items, edits, code actions and menu items."""
+"""Results as the client reads them: capabilities, inline items, edits, code actions, menu items."""
 
 from __future__ import annotations
 
@@ -11,32 +11,60 @@ from redraft.model.records import Task
 from ..documents import Document
 from ..positions import Position, Range, units
 from ..suggestion import Show, Suggestion
-from .messages import Asked
-from .reports import ACCEPT_COMMAND
+from .messages import SuggestionParams
+from .reports import ACCEPT_COMMAND, COMMANDS
 from .status import sentence
 
 ACTION_KIND = "refactor.rewrite.redraft"
 
 
+def capabilities(*, notebooks: bool, completion_items: bool) -> dict[str, Any]:
+    """Return what the server can do.
+
+    Args:
+        notebooks: the client has notebooks.
+        completion_items: ghost text is offered in the completion menu too.
+    """
+    files = {"filters": [{"pattern": {"glob": "**/*", "matches": "file"}}]}
+    found: dict[str, Any] = {
+        # Always this one: some clients offer another first and then count in this one.
+        "positionEncoding": "utf-16",
+        "textDocumentSync": {"openClose": True, "change": 2, "save": True},
+        "inlineCompletionProvider": {},
+        "codeActionProvider": {"codeActionKinds": [ACTION_KIND]},
+        "executeCommandProvider": {"commands": list(COMMANDS)},
+        "workspace": {
+            "workspaceFolders": {"supported": True, "changeNotifications": True},
+            "fileOperations": {"didRename": files},
+        },
+    }
+    if notebooks:
+        found["notebookDocumentSync"] = {"notebookSelector": [{"notebook": "*"}]}
+    if completion_items:
+        found["completionProvider"] = {}
+    return found
+
+
 # --- ghost text ----------------------------------------------------------------------
 
 
-def inline_item(document: Document, asked: Asked, show: Show) -> dict[str, Any]:
+def inline_item(document: Document, asked: SuggestionParams, show: Show) -> dict[str, Any]:
     """Return ghost text as ``textDocument/inlineCompletion`` has it."""
     text = _client_text(document, show.text)
     at = document.clamped(asked.position)
     start, end = at, at
     item: dict[str, Any] = {}
-    if asked.selected is not None:
-        text = asked.selected.text + text
-        start, end = map(document.clamped, asked.selected.range.ends)
-        item["filterText"] = asked.selected.text
+    selected = asked.context.selected_completion_info
+    if selected is not None:
+        text = selected.text + text
+        start, end = map(document.clamped, selected.range.ends)
+        item["filterText"] = selected.text
     range_ = Range(start, _behind(document, end, show)).as_json()
     item |= _doubt(show)
     return item | {"insertText": text, "range": range_, "command": _accept(show.suggestion)}
 
 
-def old_completion(document: Document, asked: Asked, show: Show) -> dict[str, Any]:
+def old_completion(document: Document, asked: SuggestionParams, show: Show) -> dict[str, Any]:
     """Return ghost text as ``getCompletions`` has it."""
     at, text = document.clamped(asked.position), _client_text(document, show.text)
     start = Position(at.line, 0)
@@ -51,7 +79,7 @@ def old_completion(document: Document, asked: Asked, show: Show) -> dict[str, An
     }
 
 
-def menu_item(document: Document, asked: Asked, show: Show) -> dict[str, Any]:
+def menu_item(document: Document, asked: SuggestionParams, show: Show) -> dict[str, Any]:
     """Return ghost text as an entry of the completion menu."""
     at, text = document.clamped(asked.position), _client_text(document, show.text)
     first, *more = show.text.split("\n")
@@ -68,11 +96,6 @@ def menu_item(document: Document, asked: Asked, show: Show) -> dict[str, Any]:
     }
 
 
-def _doubt(show: Show) -> dict[str, str]:
-    """Return why it would be hidden without a gesture; the protocol has no field for it."""
-    return {"unsure": show.suggestion.unsure} if show.suggestion.unsure else {}
-
-
 def _behind(document: Document, at: Position, show: Show) -> Position:
     """Return the end of what ghost text at ``at`` replaces."""
     over = show.suggestion.end - show.suggestion.start
@@ -82,24 +105,25 @@ def _behind(document: Document, at: Position, show: Show) -> Position:
 # --- next edits ----------------------------------------------------------------------
 
 
-def next_edit_result(
-    target: Document, document: Document, asked: Asked, show: Show
-) -> dict[str, Any]:
+def next_edit_result(target: Document, asked: SuggestionParams, show: Show) -> dict[str, Any]:
     """Return an edit of ``target`` as ``redraft/nextEdit`` has it."""
-    made = show.suggestion
+    result, at = show.suggestion.result, show.suggestion.landing
+    start = result.rfind("\n", 0, at) + 1
+    cursor = Position(result.count("\n", 0, at), units(result[start:at]))
     return {
-        "edits": [inline_edit(target, document, asked, show)],
-        "id": made.id,
+        "edits": [inline_edit(target, asked, show)],
+        "id": show.suggestion.id,
         "reason": show.reason,
         **_doubt(show),
-        "cursor": _landing(made),
+        "cursor": cursor.as_json(),
     }
 
 
-def inline_edit(target: Document, document: Document, asked: Asked, show: Show) -> dict[str, Any]:
-    """Return an edit of ``target`` for the user who is in ``document``."""
+def inline_edit(target: Document, asked: SuggestionParams, show: Show) -> dict[str, Any]:
+    """Return an edit of ``target`` for the user who is where the request says."""
     range_, text = _replaced(target, show.suggestion)
-    version = _version(document, asked) if target is document else target.version
+    is_here = target.uri == asked.uri
+    version = asked.version if is_here and target.version is None else target.version
     edit = {
         "text": text,
         "textDocument": {"uri": target.uri, "version": version},
@@ -107,15 +131,9 @@ def inline_edit(target: Document, document: Document, asked: Asked, show: Show) 
         "command": _accept(show.suggestion),
     }
     first, last = show.suggestion.lines
-    here = target is document and first <= document.clamped(asked.position).line < last
-    return edit if here else {**edit, "targetLine": first}
-
-
-def _landing(suggestion: Suggestion) -> dict[str, int]:
-    """Return the cursor's place after acceptance."""
-    result, at = suggestion.result, suggestion.landing
-    start = result.rfind("\n", 0, at) + 1
-    return Position(result.count("\n", 0, at), units(result[start:at])).as_json()
+    if is_here and first <= target.clamped(asked.position).line < last:
+        return edit
+    return {**edit, "targetLine": first}
 
 
 def action(document: Document, suggestion: Suggestion, *, versioned: bool) -> dict[str, Any]:
@@ -139,23 +157,26 @@ def action(document: Document, suggestion: Suggestion, *, versioned: bool) -> di
     }
 
 
-def no_action(decision: Show | Abstain) -> dict[str, Any]:
+def no_action(decision: Abstain) -> dict[str, Any]:
     """Return a disabled code action that says why there is no edit."""
-    told = {"reason": sentence("next_edit", decision)} if isinstance(decision, Abstain) else {}
-    return {"title": "No edit predicted", "kind": ACTION_KIND, "disabled": told}
+    disabled = {"reason": sentence("next_edit", decision)}
+    return {"title": "No edit predicted", "kind": ACTION_KIND, "disabled": disabled}
 
 
 # --- both --------------------------------------------------------------------------------
 
 
-def why(task: Task, decision: Show | Abstain) -> dict[str, Any]:
+def why(task: Task, decision: Abstain) -> dict[str, Any]:
     """Return why nothing is shown, and whether a gesture would show what is hidden.
 
     The protocol has no field for either.
     """
-    if isinstance(decision, Show):
-        return {}
     return {"reason": sentence(task, decision), "revealable": decision.is_revealable}
+
+
+def _doubt(show: Show) -> dict[str, str]:
+    """Return why it would be hidden without a gesture; the protocol has no field for it."""
+    return {"unsure": show.suggestion.unsure} if show.suggestion.unsure else {}
 
 
 def _replaced(document: Document, suggestion: Suggestion) -> tuple[dict[str, Any], str]:
@@ -165,16 +186,8 @@ def _replaced(document: Document, suggestion: Suggestion) -> tuple[dict[str, Any
     return range_, _client_text(document, text)
 
 
-def _version(document: Document, asked: Asked) -> int | None:
-    return asked.version if document.version is None else document.version
-
-
 def _accept(suggestion: Suggestion) -> dict[str, Any]:
-    return {
-        "title": "Accept suggestion",
-        "command": ACCEPT_COMMAND,
-        "arguments": [suggestion.id],
-    }
+    return {"title": "Accept suggestion", "command": ACCEPT_COMMAND, "arguments": [suggestion.id]}
 
 
 def _client_text(document: Document, text: str) -> str:

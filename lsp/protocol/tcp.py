@@ -1,19 +1,20 @@
-"""Admission over a socket: only a language client that knows the token is served.
+"""Service over a loopback port, for clients that know the token.
 
-Any program of this machine can connect to a port of it, and any web page can make a browser do so.
-So the first message is read strictly: a first line as HTTP has it, a line that is no header, or two
-lengths end the connection. It tells the token, either in its header::
+Any program of this machine can connect to a port, and any web page can make a browser do so.
+So the first message is read strictly: a first line as in HTTP, a line that is no header, or two
+lengths end the connection. It has the token, either in its header::
 
     Content-Length: 123
     Redraft-Token: 4b7…
 
-or as ``initializationOptions.token`` of ``initialize``. Until then nothing else is read, and no
-session exists. Later messages are read as over stdio.
+or as ``initializationOptions.token`` of ``initialize``. Until then no session exists. Later
+messages are read as over stdio.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import ipaddress
 import json
@@ -31,18 +32,16 @@ from ..recording.folder import Recordings
 from ..server import create_server
 from ..settings import TOKEN, LspSettings
 from .messages import at
-from .stdio import converse
+from .stdio import MessageReader, converse
 
 logger = logging.getLogger(__name__)
 
-#: The first message comes right after connecting; whoever is silent for so long is no editor.
+#: The first message comes right after connecting; a client silent for so long is no editor.
 FIRST_MESSAGE_S = 10.0
 #: Bytes of a message before its sender is known. ``initialize`` takes a few thousand.
 FIRST_BODY = 1024 * 1024
 HEADER_BYTES = 8 * 1024
-_LEAVE_S = 1.0  # that a client which is not served has to read why
-_UNREAD = 16 * 1024 * 1024  # bytes it may still send meanwhile
-_CHUNK = 64 * 1024
+_LEAVE_S = 1.0  # for a refused client to read the reason
 
 HEADER = "Redraft-Token"
 
@@ -52,23 +51,35 @@ _LENGTH = re.compile(rb"[0-9]{1,12}")
 _CHOSEN = re.compile(r"[\x21-\x7e]{16,512}")
 
 _INVALID_REQUEST, _PARSE_ERROR = -32600, -32700
+_NO_HTTP = b"This is a language server. It does not speak HTTP.\n"
+_HTTP_ANSWER = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n"
+    b"Content-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(_NO_HTTP), _NO_HTTP)
+)
 
 
 class Refused(Unauthorized):
-    """This connection ends; ``answer`` is what may be told to whoever made it."""
+    """Refusal of a connection; ``answer`` is sent to its client."""
 
     def __init__(self, message: str, answer: bytes) -> None:
         super().__init__(message)
         self.answer = answer
 
 
+def _refused(problem: str, code: int = _PARSE_ERROR, id_: Any = None) -> Refused:
+    id_ = id_ if isinstance(id_, (int, str)) and not isinstance(id_, bool) else None
+    answer = {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": problem}}
+    body = json.dumps(answer).encode("ascii")
+    return Refused(problem, b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
+
 def new_token() -> str:
-    """One that cannot be guessed: 256 bits."""
+    """Return a token that cannot be guessed: 256 bits."""
     return secrets.token_urlsafe(32)
 
 
 def checked_token(text: str, origin: str) -> str:
-    """A token that the user chose, ``origin`` tells where.
+    """Return a token that the user chose; ``origin`` says where.
 
     Raises:
         SettingsError: it is too short, or has characters that a header cannot carry.
@@ -84,67 +95,55 @@ def checked_token(text: str, origin: str) -> str:
 
 
 async def first_message(reader: asyncio.StreamReader, token: str) -> bytes:
-    """Return the body of the first message, which tells the token.
+    """Return the first message, which has the token, with its header.
 
     Args:
         reader: with :data:`HEADER_BYTES` as its limit.
 
     Raises:
-        Refused: what came is no message, or its sender does not know the token.
+        Refused: what came is no message, or it has no token or a wrong one.
     """
     try:
         async with asyncio.timeout(FIRST_MESSAGE_S):
-            headers = await _headers(reader)
+            headers = _headers(await _head(reader))
             body = await reader.readexactly(_length_of(headers))
     except TimeoutError:
         raise _refused(f"no message came within {FIRST_MESSAGE_S:g} s") from None
     except (OSError, asyncio.IncompleteReadError):
         raise Refused("it ended before its first message", b"") from None
     _check(headers.get(HEADER.lower().encode()), object_of(body), token)
-    return body
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
-def _check(told: bytes | None, message: dict[str, Any], token: str) -> None:
-    """Compare the token of the header, else the one in ``initialize``, with ours.
+async def _head(reader: asyncio.StreamReader) -> bytes:
+    """Return what comes before the first empty line.
 
     Raises:
-        Refused: the first message does not tell the token.
+        Refused: it is too long, or begins a request of HTTP. That is answered, so that a person
+            who tries the port sees what it is; the script of a page cannot read it.
     """
-    if told is None and message.get("method") == "initialize":
-        option = at(message, "params", "initializationOptions", TOKEN)
-        told = option.encode("utf-8", "surrogatepass") if isinstance(option, str) else None
-    if told is not None and hmac.compare_digest(told, token.encode("ascii")):
-        return
-    what = "needs its token" if told is None else "has another token than the one it was given"
-    raise _refused(
-        f"the language server {what}: send the one it printed to stderr, as the header {HEADER} of "
-        f"the first message or as initializationOptions.{TOKEN} of initialize",
-        _INVALID_REQUEST,
-        message.get("id"),
-    )
+    is_whole = True
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError as error:
+        head, is_whole = await reader.read(error.consumed), False
+    except asyncio.IncompleteReadError as error:
+        head = error.partial
+    if _HTTP.match(head):
+        raise Refused("an HTTP request came, from a browser perhaps", _HTTP_ANSWER)
+    if not is_whole:
+        raise _refused(f"a message's headers are longer than {HEADER_BYTES} bytes")
+    return head.removesuffix(b"\r\n\r\n").removesuffix(b"\r\n")
 
 
-async def _headers(reader: asyncio.StreamReader) -> dict[bytes, bytes]:
+def _headers(head: bytes) -> dict[bytes, bytes]:
     """Return the headers of a message by their names in lower case.
 
     Raises:
-        Refused: the first byte out of place ends the connection.
-        IncompleteReadError: the connection has ended.
+        Refused: a line is no header, or a header comes twice.
     """
     headers: dict[bytes, bytes] = {}
-    room = HEADER_BYTES
-    while True:
-        try:
-            line = await reader.readuntil(b"\n")
-        except asyncio.LimitOverrunError as error:
-            line = await reader.read(error.consumed + 1)
-        _refuse_http(line)
-        room -= len(line)
-        if room < 0:
-            raise _refused(f"a message's headers are longer than {HEADER_BYTES} bytes")
-        line = line.removesuffix(b"\n").removesuffix(b"\r")
-        if not line:
-            return headers
+    for line in head.split(b"\r\n") if head else ():
         found = _LINE.fullmatch(line)
         if found is None:
             raise _refused(f"a message begins with {line[:40]!r}, which is no header")
@@ -152,62 +151,38 @@ async def _headers(reader: asyncio.StreamReader) -> dict[bytes, bytes]:
         if name in headers:
             raise _refused(f"the header {name.decode()} came twice in one message")
         headers[name] = found[2].rstrip()
+    return headers
 
 
 def _length_of(headers: dict[bytes, bytes]) -> int:
-    told = headers.get(b"content-length")
-    if told is None:
+    sent = headers.get(b"content-length")
+    if sent is None:
         raise _refused("a message came without a Content-Length header")
-    if not _LENGTH.fullmatch(told):
-        raise _refused(f"Content-Length must be a whole number of bytes, got {told[:40]!r}")
-    if int(told) > FIRST_BODY:
-        raise _refused(f"Content-Length {int(told)} is above the limit of {FIRST_BODY} bytes")
-    return int(told)
+    if not _LENGTH.fullmatch(sent):
+        raise _refused(f"Content-Length must be a whole number of bytes, got {sent[:40]!r}")
+    if int(sent) > FIRST_BODY:
+        raise _refused(f"Content-Length {int(sent)} is above the limit of {FIRST_BODY} bytes")
+    return int(sent)
 
 
-async def send_away(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: bytes
-) -> None:
-    """Tell a client why it is not served, and wait shortly for it to go: a connection closed with
-    bytes unread takes the answer back before it was read."""
-    try:
-        writer.write(answer)
-        writer.write_eof()
-        async with asyncio.timeout(_LEAVE_S):
-            for _ in range(_UNREAD // _CHUNK):
-                if not await reader.read(_CHUNK):
-                    break
-    except (OSError, TimeoutError):
-        pass  # it is sent away all the same
+def _check(sent: bytes | None, message: dict[str, Any], token: str) -> None:
+    """Compare the token of the header, else the one in ``initialize``, with ours.
 
-
-# --- what is answered --------------------------------------------------------------------------
-
-_NO_HTTP = b"This is a language server. It does not speak HTTP.\n"
-
-
-def _refuse_http(line: bytes) -> None:
-    """
     Raises:
-        Refused: the line begins a request of HTTP. It is answered, so that a person who tries the
-            port sees what it is; a page's script cannot read it.
+        Refused: neither is the token.
     """
-    if _HTTP.match(line):
-        head = (
-            b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n"
-            b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(_NO_HTTP)
-        )
-        raise Refused("an HTTP request came, from a browser perhaps", head + _NO_HTTP)
-
-
-def _refused(problem: str, code: int = _PARSE_ERROR, id_: Any = None) -> Refused:
-    id_ = id_ if isinstance(id_, (int, str)) and not isinstance(id_, bool) else None
-    told = {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": problem}}
-    body = json.dumps(told).encode("ascii")
-    return Refused(problem, b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-
-
-# --- running --------------------------------------------------------------------------
+    if sent is None and message.get("method") == "initialize":
+        option = at(message, "params", "initializationOptions", TOKEN)
+        sent = option.encode("utf-8", "surrogatepass") if isinstance(option, str) else None
+    if sent is not None and hmac.compare_digest(sent, token.encode("ascii")):
+        return
+    what = "needs its token" if sent is None else "has another token than the one it was given"
+    raise _refused(
+        f"the language server {what}: send the one it printed to stderr, as the header {HEADER} of "
+        f"the first message or as initializationOptions.{TOKEN} of initialize",
+        _INVALID_REQUEST,
+        message.get("id"),
+    )
 
 
 async def serve_tcp(
@@ -218,17 +193,16 @@ async def serve_tcp(
     settings: LspSettings | None = None,
     listening: Callable[[str, int], None] = lambda _host, _port: None,
 ) -> None:
-    """Serve clients over TCP, each with a session of its own, until cancelled.
+    """Serve clients over TCP, each with its session, until cancelled; then close the predictor.
 
     Args:
-        token: what each client has to know.
-        listening: is told the address once it is open; port 0 takes a free one.
+        port: 0 takes a free one.
+        listening: called with the address once it is open.
 
     Raises:
         SettingsError: the address cannot be used.
     """
     _check_loopback(host)
-
     connections: set[asyncio.Task[Any]] = set()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -239,10 +213,10 @@ async def serve_tcp(
         try:
             first = await first_message(reader, token)
             server = create_server(predictor, settings=settings, recordings=Recordings())
-            await converse(server, reader, writer, first)
+            await converse(server, MessageReader(reader, first), writer)
         except Refused as refused:
             logger.warning("a connection was ended: %s", refused)
-            await send_away(reader, writer, refused.answer)
+            await _send_away(reader, writer, refused.answer)
         finally:
             writer.close()
 
@@ -263,15 +237,34 @@ async def serve_tcp(
         await predictor.close()
 
 
+async def _send_away(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: bytes
+) -> None:
+    """Send a client the reason, and wait shortly for it to go.
+
+    A connection closed with bytes unread takes the answer back before it was read.
+    """
+    with contextlib.suppress(OSError, TimeoutError):
+        writer.write(answer)
+        writer.write_eof()
+        async with asyncio.timeout(_LEAVE_S):
+            while await reader.read(HEADER_BYTES):
+                pass
+
+
 def run_tcp(
     predictor: Predictor, host: str, port: int, token: str, listening: Callable[[str, int], None]
 ) -> None:
-    """:func:`serve_tcp` in an event loop of its own."""
+    """Run :func:`serve_tcp` in a new event loop."""
     asyncio.run(serve_tcp(predictor, host, port, token, listening=listening))
 
 
 def _check_loopback(host: str) -> None:
-    """The token and every open document cross the connection in the clear."""
+    """Refuse other machines: the token and every open document cross the connection in the clear.
+
+    Raises:
+        SettingsError: ``host`` is not this machine alone.
+    """
     try:
         local = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -14,26 +14,20 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from redraft.lsp.protocol.client import Client
-from redraft.lsp.protocol.stdio import converse
+from redraft.lsp.protocol.jsonrpc import RedraftServer
+from redraft.lsp.protocol.stdio import MessageReader, converse
 from redraft.lsp.recording.folder import Recordings
 from redraft.lsp.server import create_server
 from redraft.lsp.session import Session
 from redraft.lsp.settings import LspSettings
-from redraft.model.errors import InvalidRequest
 from redraft.model.records import Predictor
 
 from support.scripted_server import LoggedPredictor
 
 
-def unconnected(predictor: Predictor, clock: Callable[[], float]) -> Client:
-    """Return a client that no connection leads to, in a clock's time, without an index."""
-
-    async def unanswered(method: str, params: Any) -> Any:
-        raise InvalidRequest(f"this client does not know {method}")
-
-    session = Session(predictor, LspSettings(), clock, reads=False)
-    return Client(session, predictor, lambda method, params: None, unanswered)
+def unconnected(predictor: Predictor, clock: Callable[[], float]) -> RedraftServer:
+    """Return a server without a connection, in a clock's time, without an index."""
+    return RedraftServer(Session(predictor, LspSettings(), clock, reads=False), predictor)
 
 
 URI = "file:///w/project/a.py"
@@ -258,7 +252,7 @@ class LspHere(LspClient):
     async def _serve(self) -> int:
         server = create_server(self._predictor, settings=self._settings, recordings=Recordings())
         try:
-            return await converse(server, self._sent, self)
+            return await converse(server, MessageReader(self._sent), self)
         finally:
             await self._predictor.close()
             self._note({"event": "closed", "cursor": 0})
