@@ -48,7 +48,7 @@ def ruff_found() -> Entries:
     ignores = f"lint.per-file-ignores = {{ {always} }}"
     options = ("--output-format", "json", "--config", ignores)
     done = subprocess.run(
-        [sys.executable, "-m", "ruff", "check", ".", "--no-cache", "--quiet", *options],
+        [sys.executable, "-m", "ruff", "check", ".", "--quiet", *options],
         cwd=ROOT,
         capture_output=True,
         encoding="utf-8",

@@ -7,6 +7,7 @@ import io
 import re
 import tokenize
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -19,6 +20,8 @@ FIRST_WORDS = frozenset(
     "Are Because But By Can Did Do Does For Has How If In Is Of On One Once So That What When Where"
     " Whether Which Who Whom Whose Why With".split()
 )
+
+_FIRST_WORD = re.compile(rf"[\"']{{1,3}}\s*(?:{'|'.join(FIRST_WORDS)})\b")
 
 #: Words that hide the actor or the object of a sentence.
 _REFUSED = (
@@ -51,9 +54,22 @@ def pages(root: Path = ROOT) -> list[Path]:
     return sorted(path for path in found if "node_modules" not in path.parts)
 
 
+@cache
+def _parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and the statements in it, without their expressions."""
+    yield tree
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield from _statements(child)
+
+
 def docstrings(tree: ast.Module) -> Iterator[str]:
     """Yield the docstrings of a module, its classes and its functions."""
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, _DOCUMENTED):
             text = ast.get_docstring(node)
             if text:
@@ -79,8 +95,10 @@ def refused_words(path: Path) -> list[str]:
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         texts = [re.sub(r"```.*?```|`[^`]*`", "", source, flags=re.DOTALL)]
+    elif not REFUSED_WORDS.search(re.sub(r"[\s#]+", " ", source)):
+        return []  # quick: most files have none of these words anywhere
     else:
-        tree = ast.parse(source)
+        tree = _parsed(source)
         texts = [*docstrings(tree), *_help_texts(tree), *_comments(source)]
     joined = (re.sub(r"[\s#]+", " ", text) for text in texts)
     return [match[0] for text in joined for match in REFUSED_WORDS.finditer(text)]
@@ -88,7 +106,10 @@ def refused_words(path: Path) -> list[str]:
 
 def first_words(path: Path) -> list[str]:
     """Return the refused words with which docstrings of a file begin."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    source = path.read_text(encoding="utf-8")
+    if not _FIRST_WORD.search(source):
+        return []
+    tree = _parsed(source)
     words = (re.match(r"\w+", text) for text in docstrings(tree))
     return [word[0] for word in words if word and word[0] in FIRST_WORDS]
 
@@ -106,9 +127,8 @@ def repeated_class_names(root: Path = ROOT) -> dict[str, list[str]]:
         where = path.relative_to(root)
         if where.parts[0] == "tests":
             continue
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                modules.setdefault(node.name, []).append(where.as_posix())
+        for name in re.findall(r"^class ([A-Za-z]\w*)", path.read_text("utf-8"), re.MULTILINE):
+            modules.setdefault(name, []).append(where.as_posix())
     return {name: sorted(found) for name, found in modules.items() if len(found) > 1}
 
 
