@@ -8,25 +8,30 @@ gaps of a problem, or the moments of a session, succeed or fail together.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from redraft.model.errors import SettingsError
 
 from .example import Row
 from .figures import Figure, ratio, sign_test
 from .run import Run
+from .scorers.latency import part_of
 from .tables import regrouped
 
 SHARES = (
     "passed", "exact", "first_line", "parse_ok", "place", "shown", "kept_shown", "exact_shown",
     "place_shown", "accepted", "accepted_white_space", "accepted_prefix", "quiet", "ended", "done",
+    "same",
 )  # fmt: skip
 MEANS = (
     "chrf", "delta_chrf", "nats", "saved", "utility", "tokens", "steps",
-    "denoise_ms", "total_ms", "nll",
+    "denoise_ms", "total_ms", "nll", "prefill_ms", "processor_ms", "recomputed", "pass_ms",
 )  # fmt: skip
 #: Fields of which less is better; of those in neither list more is.
-LESS = frozenset({"nats", "nll", "steps", "denoise_ms", "total_ms"})
+LESS = frozenset({
+    "nats", "nll", "steps", "denoise_ms", "total_ms", "prefill_ms", "processor_ms", "recomputed",
+    "pass_ms",
+})  # fmt: skip
 #: Fields that are neither good nor bad by themselves.
 NEITHER = frozenset({"shown", "tokens", "ended"})
 
@@ -48,9 +53,10 @@ class Difference:
     def is_worse(self) -> bool:
         """True if the whole confidence interval says that the second run is worse."""
         low, high = self.difference.low, self.difference.high
-        if low is None or high is None or self.field in NEITHER:
+        name = self.field.rpartition(": ")[2]
+        if low is None or high is None or name in NEITHER:
             return False
-        return low > 0 if self.field in LESS else high < 0
+        return low > 0 if name in LESS else high < 0
 
 
 def compare(a: Run, b: Run, seed: int = 0) -> tuple[int, list[Difference]]:
@@ -67,9 +73,21 @@ def compare(a: Run, b: Run, seed: int = 0) -> tuple[int, list[Difference]]:
             "again with the files and the Redraft of the other."
         )
     found = compare_rows(a.rows(), b.rows(), seed)
+    if a.spec.task == "bench":
+        found = found[0], list(_by_part(a.rows(), b.rows(), seed))
     if not found[0]:
         raise SettingsError("The two runs have no example in common: run them on the same data.")
     return found
+
+
+def _by_part(a: Sequence[Row], b: Sequence[Row], seed: int) -> Iterator[Difference]:
+    """Return the differences of each kind of request, whose name goes before the field's."""
+    parts: dict[str, list[Row]] = {}
+    for each in a:
+        parts.setdefault(part_of(each), []).append(each)
+    for part, rows in parts.items():
+        for one in compare_rows(rows, b, seed)[1]:
+            yield replace(one, field=f"{part}: {one.field}")
 
 
 def compare_rows(a: Sequence[Row], b: Sequence[Row], seed: int = 0) -> tuple[int, list[Difference]]:

@@ -150,22 +150,6 @@ def _values(rows: Sequence[Row], field: str) -> Floats:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Median, 95th and 99th percentile of one figure."""
-
-    p50: float
-    p95: float
-    p99: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        if not values:
-            return cls(0.0, 0.0, 0.0)
-        found = np.quantile(values, (0.5, 0.95, 0.99))  # between the two nearest values
-        return cls(*(round(float(value), 3) for value in found))
-
-
 Floats = NDArray[np.float64]
 
 RESAMPLES = 2_000

@@ -20,7 +20,7 @@ from .example import Example, Row
 from .gather import GatheredRequest, gather
 from .predictors import ReadyPredictor
 from .run import OnDone, Run, quiet
-from .scorers import chat, infill, next_edit
+from .scorers import chat, infill, latency, next_edit
 from .scorers.likelihood import has_likelihood, nats_of, nats_of_nothing, prompt_of
 from .scorers.next_edit import changed_lines, lines_written
 from .spec import RunSpec
@@ -34,6 +34,7 @@ TABLES: dict[str, Callable[[Sequence[Row], int], Iterator[Table]]] = {
     "edits": next_edit.tables,
     "carry-on": next_edit.suite_tables,
     "chat": chat.tables,
+    "bench": latency.tables,
 }
 
 
@@ -145,7 +146,7 @@ def rescore(run: Run, spec: RunSpec) -> Run:
     Raises:
         SettingsError: the task of the run has no predictions to score.
     """
-    if spec.task not in TABLES:
+    if spec.task not in TABLES or spec.task == "bench":
         raise SettingsError(
             f"A run of {spec.task} cannot be scored again. Name one of 'eval infill', 'eval edits' "
             "or 'eval chat'."

@@ -18,7 +18,8 @@ from redraft.model.weights.registry import AUTO
 SHIPPED = "shipped"
 BARE = "none"
 
-_ALL = ("infill", "edits", "replay", "chat", "perplexity", "outcomes", "bench")
+_ANY = ("infill", "edits", "replay", "chat", "perplexity", "outcomes", "bench")
+_ANY_MODEL = _ANY[:-1]  # the bench measures a model as it is served
 _WRITTEN = ("infill", "edits", "replay", "chat", "bench")  # tasks whose answers are written
 
 
@@ -44,39 +45,42 @@ class RunSpec:
     model: str = field(
         default=AUTO,
         metadata=_option(
-            "Measure this model (see 'redraft model list'). auto: the one users get here.", _ALL
+            "Measure this model (see 'redraft model list'). auto: the one users get here.", _ANY
         ),
     )
     adapter: str = field(
         default=SHIPPED,
         metadata=_option(
             "Use the shipped adapter, 'none' for the bare base, or this .safetensors file.",
-            _ALL,
+            _ANY_MODEL,
             saved=False,
         ),
     )
     weights: Path | None = field(
         default=None,
         metadata=_option(
-            "Measure this ready model folder instead.", _ALL, saved=False, metavar="FOLDER"
+            "Measure this ready model folder instead.",
+            _ANY_MODEL,
+            saved=False,
+            metavar="FOLDER",
         ),
     )
     variant: str = field(
         default="",
         metadata=_option(
-            "Run the weights in this format: int8, q8, q4 or fp32; fp16 or q4f16 on CUDA.", _ALL
+            "Run the weights in this format: int8, q8, q4 or fp32; fp16 or q4f16 on CUDA.", _ANY
         ),
     )
     provider: str = field(
         default="",
         metadata=_option(
-            "Run on this provider of onnxruntime, such as cpu or cuda.", _ALL, saved=False
+            "Run on this provider of onnxruntime, such as cpu or cuda.", _ANY, saved=False
         ),
     )
     threads: int | None = field(
         default=None,
         metadata=_option(
-            "Use this many CPU threads. Default: one per core.", _ALL, saved=False, min=1
+            "Use this many CPU threads. Default: one per core.", _ANY, saved=False, min=1
         ),
     )
     baseline: str = field(
@@ -114,7 +118,7 @@ class RunSpec:
         default=None,
         metadata=_option(
             "Limit a prompt to this many tokens.",
-            ("infill", "edits", "replay", "outcomes"),
+            ("infill", "edits", "replay", "outcomes", "bench"),
             min=MIN_CONTEXT_TOKENS,
             max=MAX_CONTEXT_TOKENS,
         ),
@@ -158,12 +162,12 @@ class RunSpec:
         default=None,
         metadata=_option(
             "Measure at most this many examples; a larger sample contains a smaller one.",
-            ("infill", "edits", "replay", "chat", "outcomes"),
+            ("infill", "edits", "replay", "chat", "outcomes", "bench"),
             saved=False,
             min=1,
         ),
     )
-    seed: int = field(default=0, metadata=_option("Seed of samples and intervals.", _ALL, min=0))
+    seed: int = field(default=0, metadata=_option("Seed of samples and intervals.", _ANY, min=0))
 
     def options(self) -> dict[str, Mapping[str, Any]]:
         """Return the fields that are options of the task, with the arguments of each option."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .example import Row
-from .figures import LEAST, Cell, Figure, combined, draws_over, figures, unmeasured
+from .figures import LEAST, Cell, Figure, combined, draws_over, figures, quantile, unmeasured
 from .metrics import show_quiet_score
 
 MetricKind = Literal["share", "mean", "ratio"]
@@ -58,10 +58,26 @@ class Metric:
             return f"not measured (n={figure.n})" if figure.n else "–"
         if self.kind == "share":
             return f"{figure.value:.1%} [{figure.low:.1%}, {figure.high:.1%}]"
-        return (
-            f"{figure.value:,.{self.digits}f} "
-            f"[{figure.low:,.{self.digits}f}, {figure.high:,.{self.digits}f}]"
-        )
+        value = f"{figure.value:,.{self.digits}f}"
+        if figure.n == 1:  # resampling one value says nothing
+            return value
+        return f"{value} [{figure.low:,.{self.digits}f}, {figure.high:,.{self.digits}f}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile(Metric):
+    """A value that the share ``q`` of rows does not exceed."""
+
+    q: float = 0.5
+
+    alone: ClassVar[bool] = True
+
+    def figure(self, rows: Iterable[Row], least: int = 1, seed: int = 0) -> Figure:
+        counted = [each for each in rows if each.get(self.field) is not None]
+        if len(counted) < max(least, 1):
+            return unmeasured(len(counted))
+        values = [float(each[self.field]) for each in counted]
+        return quantile(values, self.q, [each["group"] for each in counted], seed)
 
 
 @dataclass(frozen=True, slots=True)

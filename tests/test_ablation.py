@@ -9,7 +9,7 @@ import pytest
 from redraft.evals.ablation import ALL, ARMS, ablate, arms, file_of
 from redraft.evals.example import Example
 from redraft.evals.gather import KINDS, RELATED, ContextKind, GatheredRequest, gather
-from redraft.evals.latency.workspace_cost import unpack
+from redraft.evals.latency.workspace import unpack
 from redraft.evals.predictors import ready_with
 from redraft.evals.run import Run, open_run
 from redraft.evals.sources.commits import CommitChange

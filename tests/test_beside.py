@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from redraft.evals.figures import Spread
-from redraft.evals.latency.beside import ServerRow, compare, headline, other_lines, typed_lines
+from redraft.evals.example import Row
+from redraft.evals.latency.beside import compare, other_lines, typed_lines
 from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
 from redraft.model.runtime.prefix_cache import PrefixCache
@@ -90,16 +90,19 @@ def test_other_lines_are_the_same_every_time() -> None:
 
 
 def test_both_are_asked_for_the_same_lines_and_what_is_right_is_counted(server: Server) -> None:
-    rows = list(compare(model(), server.url, 200, 3))
-    assert [(row.way, row.state, row.lines) for row in rows] == [
-        ("its own order", "a key typed", 50),
-        ("our order", "a key typed", 50),
-        ("its own order", "cold", 3),
-        ("our order", "cold", 3),
-    ]
-    assert rows[0].theirs_exact == rows[1].theirs_exact == 50  # it knows them all
-    assert rows[2].theirs_exact == 0 and all(row.ours_exact == 0 for row in rows)
-    assert all(row.ratio.p50 > 0 and row.ours_ms.p50 > 0 for row in rows)
+    found: dict[str, list[Row]] = {}
+    for each in compare(model(), server.url, 200, 3):
+        found.setdefault(each.kind, []).append(each.row())
+    assert {kind: len(rows) for kind, rows in found.items()} == {
+        "a key typed, its own order": 50,
+        "a key typed, our order": 50,
+        "cold, its own order": 3,
+        "cold, our order": 3,
+    }
+    for kind, rows in found.items():
+        knows = kind.startswith("a key typed")  # the server knows all lines of one file
+        assert all(row["theirs_exact"] is knows and not row["ours_exact"] for row in rows)
+        assert all(row["times_as_fast"] > 0 and row["ours_ms"] > 0 for row in rows)
     infills = [body for route, body in server.asked if route == "/infill"]
     own = [body for route, body in server.asked if route == "/completion"]
     assert infills[5]["cache_prompt"] and not infills[-1]["cache_prompt"]
@@ -112,8 +115,8 @@ def test_both_are_asked_for_the_same_lines_and_what_is_right_is_counted(server: 
 
 def test_a_server_without_infill_is_compared_in_our_order_alone() -> None:
     with started(Server(("/completion",))) as server:
-        ways = {row.way for row in compare(model(), server.url, 200, 1)}
-        assert ways == {"our order"}
+        kinds = {each.kind for each in compare(model(), server.url, 200, 1)}
+        assert kinds == {"a key typed, our order", "cold, our order"}
 
 
 def test_what_is_not_llama_cpp_is_said() -> None:
@@ -132,12 +135,3 @@ def test_what_is_not_llama_cpp_is_said() -> None:
 def test_an_address_that_cannot_be_asked_is_said(url: str, told: str) -> None:
     with pytest.raises(SettingsError, match=told):
         list(compare(model(), url, 200, 1))
-
-
-def test_the_headline_says_faster_or_slower() -> None:
-    def row(ratio: float) -> ServerRow:
-        spread = Spread(ratio, ratio, ratio)
-        return ServerRow("its own order", "cold", 3, spread, spread, spread, 0, 0)
-
-    assert headline([row(6.2)]) == "Redraft is 6.2× as fast cold in its own order."
-    assert headline([row(0.5)]) == "Redraft is 2.0× slower cold in its own order."

@@ -51,7 +51,7 @@ LEVELS = {
     ),
     "evals": (
         "example machine metrics recordings sandbox spec", "figures models run sources",
-        "gather perplexity tables", "compare scorers", "replay.timed_predictor", "latency",
+        "gather perplexity tables", "scorers", "compare", "replay.timed_predictor", "latency",
         "predictors", "pipeline", "ablation replay", "gate",
     ),
 }  # fmt: skip

@@ -32,8 +32,9 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.predict import Model
 from redraft.model.records import EditRequest, ModelStatus, Prediction, Stats, Task
 
-from ..figures import Spread
-from ..replay.timed_predictor import run
+from ..replay.timed_predictor import run as in_simulated_time
+from ..run import Run
+from ..scorers.latency import timed
 
 _KEY_S = 0.1  # simulated, between two keys of a line
 _LINE_S = 1.0  # simulated, after a line: its typist reads it, and the next edit is asked for
@@ -58,7 +59,7 @@ def keystroke_overhead(lines: int = 10_000, keystrokes: int = 500) -> Keystrokes
     code = code_lines()
     document = (code * (lines // len(code) + 1))[:lines]
     keys = _keys(code, keystrokes)
-    wall_ms, processor_ms = run(_type(document, keys))
+    wall_ms, processor_ms = in_simulated_time(_type(document, keys))
     return Keystrokes(wall_ms, processor_ms, _questions(document, keys))
 
 
@@ -176,7 +177,6 @@ class _SilentModel:
 
 Way = Literal["ghost text", "next edit"]
 WAYS: tuple[Way, ...] = ("ghost text", "next edit")
-STAGES = ("queue_ms", "context_ms", "prompt_ms", "prefill_ms", "denoise_ms", "parse_ms", "total_ms")
 
 _LINE = 600  # of the file, where typing begins
 _EARLIER = (640, 620)  # lines of two edits made before
@@ -186,49 +186,26 @@ _INTO_IT_S = 0.02  # into its computation
 _TYPED = "    total = sum(value for value in values if value)\n    return total / len(values)\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Editing:
-    """One way of asking at one prompt budget, at every key."""
-
-    context: int  # prompt budget, tokens
-    way: Way
-    keys: int
-    stages: dict[str, Spread]  # milliseconds by the clock
-    processor_ms: Spread  # of the whole process, from the key to the checked answer
-    prompt_tokens: float  # mean
-    recomputed_tokens: Spread
-    recomputed_share: Spread  # of the prompt, 0 … 1
-    behind_ms: float  # median wait in the queue behind a question that a key made pointless
-
-
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """What one key cost."""
-
-    stages: dict[str, float]
-    processor_ms: float
-    prompt_tokens: int
-    recomputed: int
-
-
 def type_and_ask(
     model: Model,
     contexts: Sequence[int],
     keys: int,
-    seen: Callable[[Editing], None],
+    run: Run,
     say: Callable[[str], None] = lambda what: None,
     part_s: float = float("inf"),
 ) -> None:
-    """Type ``keys`` keys in each way and at each prompt budget, or for ``part_s`` seconds in each;
-    ``seen`` is told of each once it is measured. Closes the model's backend."""
-    asyncio.run(_type_and_ask(model, contexts, keys, seen, say, part_s))
+    """Type ``keys`` keys in each way and at each prompt budget, or for ``part_s`` seconds in each.
+
+    Adds to ``run`` what it lacks of them. Closes the model's backend.
+    """
+    asyncio.run(_type_and_ask(model, contexts, keys, run, say, part_s))
 
 
 async def _type_and_ask(
     model: Model,
     contexts: Sequence[int],
     keys: int,
-    seen: Callable[[Editing], None],
+    run: Run,
     say: Callable[[str], None],
     part_s: float,
 ) -> None:
@@ -239,33 +216,31 @@ async def _type_and_ask(
         can = abilities_of(model.backend.config)
         for context in contexts:
             for way in (each for each in WAYS if _task(each) in can):
-                say(f"typing at {context} tokens of context: {way}")
-                model.cache.clear()
-                seen(await _in_way(engine, context, way, keys, part_s))
+                if run.missing(f"{way}:{context}:{number}" for number in range(keys)):
+                    say(f"typing at {context} tokens of context: {way}")
+                    model.cache.clear()
+                    await _in_way(engine, context, way, keys, run, part_s)
     finally:
         await engine.close()
 
 
-async def _in_way(engine: Engine, context: int, way: Way, keys: int, part_s: float) -> Editing:
+async def _in_way(
+    engine: Engine, context: int, way: Way, keys: int, run: Run, part_s: float
+) -> None:
     typist = _at_work(context)
     await _press(typist, engine, "#", way)  # fills the cache
-    cost: list[_Key] = []
     end = time.perf_counter() + part_s
-    for key in (_TYPED * keys)[:keys]:
-        if cost and time.perf_counter() > end:
+    for number, key in enumerate((_TYPED * keys)[:keys]):
+        if number and time.perf_counter() > end:
             break
-        cost.append(await _press(typist, engine, key, way))
-    return Editing(
-        context=context,
-        way=way,
-        keys=len(cost),
-        stages={name: Spread.of([each.stages[name] for each in cost]) for name in STAGES},
-        processor_ms=Spread.of([each.processor_ms for each in cost]),
-        prompt_tokens=round(sum(each.prompt_tokens for each in cost) / len(cost), 1),
-        recomputed_tokens=Spread.of([float(each.recomputed) for each in cost]),
-        recomputed_share=Spread.of([each.recomputed / each.prompt_tokens for each in cost]),
-        behind_ms=await _overtaken(typist, engine, _task(way), end),
-    )
+        said, took = await _press(typist, engine, key, way)
+        name = f"{way}:{context}:{number}"
+        if name not in run.examples:
+            run.add(timed(name, way, context, _task(way), said, took))
+    for number, said in enumerate(await _overtaken(typist, engine, _task(way), end)):
+        name = f"{way}, behind a cancelled one:{context}:{number}"
+        if name not in run.examples:
+            run.add(timed(name, name.split(":")[0], context, _task(way), said))
 
 
 def _task(way: Way) -> Task:
@@ -285,7 +260,10 @@ def _at_work(context: int) -> Typist:
     return typist
 
 
-async def _press(typist: Typist, engine: Engine, key: str, way: Way) -> _Key:
+async def _press(
+    typist: Typist, engine: Engine, key: str, way: Way
+) -> tuple[Prediction, dict[str, float]]:
+    """Return the answer after a key, and the milliseconds it took, as an editor waits for it."""
     task = _task(way)
     typist.now_s += _ASKED_S
     query = typist.press(typist.message(key))
@@ -298,24 +276,20 @@ async def _press(typist: Typist, engine: Engine, key: str, way: Way) -> _Key:
         made = Edit(request.text, candidate.start, candidate.end, candidate.text)
         added_errors(made, request.path, request.language)
     parse_ms = 1000 * (time.perf_counter() - began)
-    stages = {
+    return said, {
         "context_ms": context_ms,
         "parse_ms": parse_ms,
         "total_ms": context_ms + said.stats.total_ms + parse_ms,
-        **{name: getattr(said.stats, name) for name in STAGES if name in _OF_ENGINE},
+        "processor_ms": 1000 * (time.process_time() - processor),  # of the whole process
     }
-    used_ms = 1000 * (time.process_time() - processor)
-    recomputed = said.stats.prompt_tokens - said.stats.reused_tokens
-    return _Key(stages, used_ms, said.stats.prompt_tokens, recomputed)
 
 
-_OF_ENGINE = ("queue_ms", "prompt_ms", "prefill_ms", "denoise_ms")
+async def _overtaken(typist: Typist, engine: Engine, task: Task, end: float) -> list[Prediction]:
+    """Return answers to questions that waited in the queue behind one that was just cancelled.
 
-
-async def _overtaken(typist: Typist, engine: Engine, task: Task, end: float) -> float:
-    """Median milliseconds that a question waits in the queue behind one that was just given up; of
-    one question where the clock is past ``end``."""
-    waited: list[float] = []
+    It is one answer where the clock is past ``end``.
+    """
+    waited: list[Prediction] = []
     for _ in range(_OVERTAKEN):
         if waited and time.perf_counter() > end:
             break
@@ -323,9 +297,9 @@ async def _overtaken(typist: Typist, engine: Engine, task: Task, end: float) -> 
         await asyncio.sleep(_INTO_IT_S)
         following = _next_request(typist, "y", task)
         first.cancel()
-        waited.append((await engine.predict(following)).stats.queue_ms)
+        waited.append(await engine.predict(following))
         await asyncio.gather(first, return_exceptions=True)
-    return Spread.of(waited).p50
+    return waited
 
 
 def _next_request(typist: Typist, key: str, task: Task) -> EditRequest:

@@ -3,8 +3,8 @@
 Fifty characters are typed into a real file and every key asks both for the rest of the line; then
 lines of other files are asked for with nothing cached. The other server is asked twice: as its own
 clients ask (``/infill``, where it has that), and through ``/completion`` with the same
-fill-in-the-middle marks in the order that keeps a keystroke cheap, so that what is compared is the
-engine and not the order. Medians and ratios, no verdicts. Knows nothing of who the other server is.
+fill-in-the-middle marks in the order that keeps a keystroke cheap, so that engines are compared and
+not orders.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import random
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,17 +23,15 @@ from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
 from redraft.model.records import EditRequest
 
-from ..figures import Spread
-from .latency import SAMPLES, TYPED, Say, ask, emptied, places, sample_text
+from ..example import Example, Row
+from ..scorers.latency import measured
+from .bench import SAMPLES, TYPED, Say, ask, emptied, path_of, places, sample_text
 
 TIMEOUT_S = 120.0
 MOST_TOKENS = 24  # written for one line
 #: Characters of one token of code, about: texts are cut alike for both, before either reads them.
 _CHARS_PER_TOKEN = 3.2
 _ABOVE = 0.75  # of the text that both are shown stands above the cursor
-
-#: How the other server is asked, and the path that answers.
-WAYS = ("its own order", "our order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +44,8 @@ class Line:
     truth: str  # rest of the line
 
 
-@dataclass(frozen=True, slots=True)
-class TimedLine:
-    """One answer: how long it took, and whether it was the line."""
-
-    ms: float
-    text: str
-    exact: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ServerRow:
-    """One way of asking the other server, beside Redraft asked the same lines in the same turns."""
-
-    way: str
-    state: str  # "cold" or "a key typed"
-    lines: int
-    ours_ms: Spread
-    theirs_ms: Spread
-    ratio: Spread  # theirs ÷ ours, pair by pair
-    ours_exact: int
-    theirs_exact: int
+#: How the other server is asked; returns None where it has no such route.
+Asking = Callable[[Line, bool], str | None]
 
 
 class OtherServer:
@@ -85,32 +65,23 @@ class OtherServer:
         )
 
     def infill(self, line: Line, cached: bool) -> str | None:
-        """As its own clients ask; None where it has no such route."""
-        return self._post(
-            "/infill", {"input_prefix": line.prefix, "input_suffix": line.suffix}, cached
-        )
+        """Ask as its own clients ask; return None if it has no such route."""
+        body = {"input_prefix": line.prefix, "input_suffix": line.suffix}
+        return self._post("/infill", body, cached)
 
     def completion(self, line: Line, cached: bool) -> str | None:
-        """The suffix first and the prefix last, by the marks of Qwen's and many other models."""
+        """Ask with the suffix first and the prefix last, by the marks of Qwen's and many models."""
         prompt = f"<|fim_prefix|><|fim_suffix|>{line.suffix}<|fim_middle|>{line.prefix}"
         return self._post("/completion", {"prompt": prompt}, cached)
 
     def _post(self, route: str, body: dict[str, Any], cached: bool) -> str | None:
-        body |= {
-            "n_predict": MOST_TOKENS,
-            "temperature": 0.0,
-            "stop": ["\n"],
-            "cache_prompt": cached,
-        }
+        settings = {"n_predict": MOST_TOKENS, "temperature": 0.0, "stop": ["\n"]}
+        content = json.dumps(body | settings | {"cache_prompt": cached})
+        headers = {"Content-Type": "application/json"}
         try:
-            self._connection.request(
-                "POST",
-                self._base + route,
-                json.dumps(body),
-                {"Content-Type": "application/json"},
-            )
+            self._connection.request("POST", self._base + route, content, headers)
             answer = self._connection.getresponse()
-            content = answer.read()
+            said = answer.read()
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             raise SettingsError(
@@ -120,36 +91,32 @@ class OtherServer:
         if answer.status in (404, 501):
             return None
         try:
-            return str(json.loads(content)["content"])
+            return str(json.loads(said)["content"])
         except (ValueError, KeyError, TypeError) as error:
             raise SettingsError(
-                f"{self._url}{route} answered {answer.status} {content[:120]!r}, not as llama.cpp "
+                f"{self._url}{route} answered {answer.status} {said[:120]!r}, not as llama.cpp "
                 "does: {'content': …}."
             ) from error
 
 
 def typed_lines(context: int) -> list[Line]:
-    """A text that was cut out of a real file, typed back into it: one line to finish per key."""
+    """Return one line to finish per key of a text that is typed back into a real file."""
     text = sample_text(SAMPLES[0])
     start = text.index("def parse_known_args")
     return [_line(text, start + count, context, "argparse.py") for count in range(TYPED + 1)]
 
 
 def other_lines(context: int, count: int) -> list[Line]:
-    """Lines of other files, cut at natural places; the same ones every time."""
-    found = []
-    for request in places(context, "medium", count):
-        text = sample_text(next(m for m in SAMPLES if _path(m.__name__) == request.path))
-        found.append(_line(text, request.cursor, context, request.path))
-    return found
-
-
-def _path(module: str) -> str:
-    return f"{module.replace('.', '/')}.py"
+    """Return lines of other files, cut at natural places; the same ones every time."""
+    texts = {path_of(module): sample_text(module) for module in SAMPLES}
+    return [
+        _line(texts[request.path], request.cursor, context, request.path)
+        for request in places(context, "medium", count)
+    ]
 
 
 def _line(text: str, at: int, context: int, path: str) -> Line:
-    """Lines around ``at`` that take about ``context`` tokens; the rest of its line is gone."""
+    """Return lines around ``at`` of about ``context`` tokens, without the rest of its line."""
     room = int(context * _CHARS_PER_TOKEN)
     end = text.index("\n", at)
     top = text.rfind("\n", 0, max(0, at - int(room * _ABOVE))) + 1
@@ -160,8 +127,8 @@ def _line(text: str, at: int, context: int, path: str) -> Line:
 
 def compare(
     model: Model, url: str, context: int, runs: int, say: Say = lambda _: None
-) -> Iterator[ServerRow]:
-    """Rows as they are measured, cold ones last.
+) -> Iterator[Example]:
+    """Return an example for every line, as they are measured, cold ones last.
 
     Args:
         context: tokens of text around the gap, about.
@@ -171,58 +138,46 @@ def compare(
         SettingsError: the other server cannot be asked.
     """
     other = OtherServer(url)
-    ways: list[tuple[str, Callable[[Line, bool], str | None]]] = [
-        (WAYS[0], other.infill),
-        (WAYS[1], other.completion),
-    ]
-    for way, asking in ways:
+    ways: dict[str, Asking] = {"its own order": other.infill, "our order": other.completion}
+    for way, asking in ways.items():
         say(f"typing {TYPED} characters beside {url}, in {way}")
-        yield from _rows(way, "a key typed", typed_lines(context), model, asking, cached=True)
+        yield from _pairs(f"a key typed, {way}", typed_lines(context), model, asking, True)
     lines = other_lines(context, runs)
     random.Random(1).shuffle(lines)
-    for way, asking in ways:
+    for way, asking in ways.items():
         say(f"{runs} lines with nothing cached, in {way}")
-        yield from _rows(way, "cold", lines, model, asking, cached=False)
+        yield from _pairs(f"cold, {way}", lines, model, asking, False)
 
 
-def _rows(
-    way: str,
-    state: str,
-    lines: Sequence[Line],
-    model: Model,
-    asking: Callable[[Line, bool], str | None],
-    cached: bool,
-) -> Iterator[ServerRow]:
-    """At most one row; none where the other server has no such route."""
-    ours: list[TimedLine] = []
-    theirs: list[TimedLine] = []
+def _pairs(
+    kind: str, lines: Sequence[Line], model: Model, asking: Asking, cached: bool
+) -> Iterator[Example]:
+    """Return an example for every line; none where the other server has no such route."""
     with emptied(model) as warm:
-        for line in lines:
-            if cached:
-                ours.append(_ours(warm, line))
-            else:
-                with emptied(model) as fresh:
-                    ours.append(_ours(fresh, line))
-            begun = time.perf_counter()
-            text = asking(line, cached)
-            if text is None:
+        for number, line in enumerate(lines):
+            with nullcontext(warm) if cached else emptied(model) as fresh:
+                ours_ms, ours = _timed(lambda line=line, fresh=fresh: _ours(fresh, line))  # type: ignore[misc]
+            theirs_ms, theirs = _timed(lambda line=line: asking(line, cached))  # type: ignore[misc]
+            if theirs is None:
                 return
-            theirs.append(_asked(text, line, begun))
-    if cached:  # the first one fills both caches
-        ours, theirs = ours[1:], theirs[1:]
-    yield ServerRow(
-        way,
-        state,
-        len(ours),
-        Spread.of([each.ms for each in ours]),
-        Spread.of([each.ms for each in theirs]),
-        Spread.of([b.ms / a.ms for a, b in zip(ours, theirs, strict=True)]),
-        sum(each.exact for each in ours),
-        sum(each.exact for each in theirs),
-    )
+            score: Row = {
+                "ours_ms": ours_ms,
+                "theirs_ms": theirs_ms,
+                "times_as_fast": theirs_ms / ours_ms,
+                "ours_exact": _is_exact(ours, line),
+                "theirs_exact": _is_exact(theirs, line),
+            }
+            if number or not cached:  # the first one fills both caches
+                yield measured(f"{kind}:{number}", kind, score)
 
 
-def _ours(model: Model, line: Line) -> TimedLine:
+def _timed(asking: Callable[[], str | None]) -> tuple[float, str | None]:
+    begun = time.perf_counter()
+    text = asking()
+    return 1_000 * (time.perf_counter() - begun), text
+
+
+def _ours(model: Model, line: Line) -> str:
     request = EditRequest(
         "infill",
         line.path,
@@ -234,23 +189,9 @@ def _ours(model: Model, line: Line) -> TimedLine:
         max_lines=1,
         min_tokens=1,
     )
-    begun = time.perf_counter()
     found = ask(model, request).candidates
-    return _asked(found[0].text if found else "", line, begun)
+    return found[0].text if found else ""
 
 
-def _asked(text: str, line: Line, begun: float) -> TimedLine:
-    ms = (time.perf_counter() - begun) * 1_000
-    first = text.split("\n", 1)[0]
-    return TimedLine(ms, first, first.rstrip() == line.truth.rstrip())
-
-
-def headline(rows: Sequence[ServerRow]) -> str:
-    """What the rows say, in words."""
-    told = [
-        f"{row.ratio.p50:.1f}× as fast {row.state} in {row.way}"
-        if row.ratio.p50 >= 1
-        else f"{1 / row.ratio.p50:.1f}× slower {row.state} in {row.way}"
-        for row in rows
-    ]
-    return "Redraft is " + "; ".join(told) + "." if told else "Nothing could be compared."
+def _is_exact(text: str | None, line: Line) -> bool:
+    return (text or "").split("\n", 1)[0].rstrip() == line.truth.rstrip()

@@ -7,34 +7,15 @@ own that speak of matches, never of acceptance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Sequence
 
 from ..example import Row
-from ..figures import Figure, quantile, unmeasured
-from ..tables import Metric, Score, Table, by_session, overall, parted, regrouped
+from ..tables import Metric, Percentile, Score, Table, by_session, overall, parted, regrouped
 
 #: Stages of a question's way, the first is the whole of it.
 STAGES = (
     "total_ms", "delay_ms", "queue_ms", "context_ms", "prefill_ms", "denoise_ms", "gate_ms",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Percentile(Metric):
-    """A value that the share ``q`` of rows does not exceed."""
-
-    q: float = 0.5
-
-    alone: ClassVar[bool] = True
-
-    def figure(self, rows: Iterable[Row], least: int = 1, seed: int = 0) -> Figure:
-        counted = [each for each in rows if each.get(self.field) is not None]
-        if len(counted) < max(least, 1):
-            return unmeasured(len(counted))
-        values = [float(each[self.field]) for each in counted]
-        return quantile(values, self.q, [each["group"] for each in counted], seed)
 
 
 def metrics(simulated: bool) -> tuple[Metric, ...]:

@@ -6,12 +6,11 @@ one was right, a₂ how often the second was if the first was, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
 from typing import get_args
 
 from redraft.model.gate.gate import shipped
-from redraft.model.records import DraftCount, DraftSource, Prediction, Stats, Task
+from redraft.model.records import DraftSource, Prediction, Stats, Task
 
 from ..example import Row
 from ..tables import Metric
@@ -36,24 +35,6 @@ def costs(prediction: Prediction, task: Task) -> Row:
         "denoise_ms": round(stats.denoise_ms, 1),
         "total_ms": round(stats.total_ms, 1),
     }
-
-
-def together(stats: Iterable[Stats]) -> tuple[DraftCount, ...]:
-    """Return the counts of several predictions, by source."""
-    found: dict[DraftSource, DraftCount] = {}
-    for count in (count for each in stats for count in each.drafts):
-        known = found.get(count.source, DraftCount(count.source, (), (), ()))
-        found[count.source] = DraftCount(
-            count.source,
-            _sums(known.drafted, count.drafted),
-            _sums(known.reached, count.reached),
-            _sums(known.right, count.right),
-        )
-    return tuple(found[source] for source in sorted(found))
-
-
-def _sums(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
-    return tuple(a + b for a, b in zip_longest(one, other, fillvalue=0))
 
 
 def draft_fields(stats: Stats) -> Row:

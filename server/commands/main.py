@@ -17,6 +17,7 @@ import typer
 from redraft.model.errors import InvalidRequest, RedraftError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MAX_TEMPERATURE, MIN_CONTEXT_TOKENS
 
+from .bench import bench
 from .chat import chat
 from .complete import ask_once, remote
 from .eval import app as eval_app
@@ -211,63 +212,7 @@ def show_context(
     context.show(load(model=model), parsed, task, budget, prompt)
 
 
-@app.command(rich_help_panel=MEASURING)
-@with_options
-def bench(
-    quality: Quality = "medium",
-    context_tokens: Annotated[
-        list[int] | None,
-        typer.Option(
-            min=MIN_CONTEXT_TOKENS,
-            max=MAX_CONTEXT_TOKENS,
-            help="Measure with prompts of this many tokens. May be given several times.",
-        ),
-    ] = None,
-    runs: Annotated[
-        int | None, typer.Option(min=1, help="Send this many requests of each kind. Default: 12.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Measure less, in under a minute.")
-    ] = False,
-    json_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--json", metavar="FILE", help="Also write the figures to this file, as JSON."
-        ),
-    ] = None,
-    workspace: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Measure only the index, the context and the memory of this workspace. A "
-            "*-files.jsonl.zst counts as a workspace of 5,000 of its files.",
-        ),
-    ] = None,
-    beside: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Compare only with the llama.cpp server at this address, line by line.",
-        ),
-    ] = None,
-    running: Running = RUNNING,
-) -> None:
-    """Measure this machine: latency, tokens per pass, the cost of a keystroke, and memory."""
-    if workspace is not None:
-        from .show_context import measure_workspace
-
-        return measure_workspace(workspace, json_file)
-    settings = running.settings()
-    if beside is not None:
-        from .bench import measure_beside
-
-        return measure_beside(
-            settings, beside, context_tokens[0] if context_tokens else 1_024, runs or 12, json_file
-        )
-    from .bench import measure
-
-    measure(settings, quality, context_tokens, runs, quick, json_file)
-
+app.command(rich_help_panel=MEASURING)(bench)
 
 # --- serving --------------------------------------------------------------------------------------
 

@@ -128,7 +128,7 @@ def measure_workspace(place: Path, json_file: Path | None) -> None:
             f"{place} is neither a folder nor a file. Name the root of a workspace, or a file such "
             "as train-files.jsonl.zst."
         )
-    from redraft.evals.latency.workspace_cost import unpack
+    from redraft.evals.latency.workspace import unpack
 
     with tempfile.TemporaryDirectory(prefix="redraft-workspace-") as folder:
         unpack(place, Path(folder))
@@ -136,7 +136,7 @@ def measure_workspace(place: Path, json_file: Path | None) -> None:
 
 
 def _measure_folder(folder: Path, json_file: Path | None) -> None:
-    from redraft.evals.latency.workspace_cost import memory_of, workspace_cost
+    from redraft.evals.latency.workspace import memory_of, workspace_cost
 
     # Nothing answers at this address: no engine is started, and no model loaded.
     program = "from redraft.server.commands.main import main; main()"

@@ -1,0 +1,276 @@
+"""Latency as an editor meets it: the examples of ``redraft bench``.
+
+Real code (modules of Python's own library) is cut at real places. Kinds of examples:
+
+- ``server``: one key in 10,000 lines, without a model.
+- ``cold``, ``warm``, ``no drafts``: one single-line infill with an empty prefix cache, with a warm
+  one, and, as a control, with a warm one and one token a pass.
+- ``typing``: one of fifty characters typed into a real file. Every fifth answer is computed with an
+  empty cache as well, to see whether the cache ever changes an answer.
+- ``ghost text``, ``next edit``: one key, through session, queue and engine.
+- ``pass 8``: verifying 8 positions at once. ``machine``: memory and load.
+"""
+
+from __future__ import annotations
+
+import argparse as _sample_1
+import contextlib
+import json.decoder as _sample_2
+import random
+import re
+import shutil as _sample_3
+import tarfile as _sample_4
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+
+import psutil
+from redraft.model.calibrate import measure_passes
+from redraft.model.decode.completion import AUTOREGRESSIVE, Plan
+from redraft.model.decode.recent import RecentAnswers
+from redraft.model.load import KV_BYTES
+from redraft.model.predict import Model, predict
+from redraft.model.records import EditRequest, Prediction, Quality
+from redraft.model.runtime.onnx_backend import OnnxBackend
+from redraft.model.runtime.prefix_cache import PrefixCache
+
+from ..run import Run
+from ..scorers.latency import measured, timed
+from .bench_editing import keystroke_overhead, type_and_ask
+
+CONTEXTS = (256, 1_024, 2_048, 4_096)  # prompt budgets of infills, tokens
+SAMPLES: tuple[ModuleType, ...] = (_sample_1, _sample_2, _sample_3, _sample_4)
+TYPED = 50  # characters
+COMPARED_EVERY = 5  # characters: these answers are computed with an empty cache as well
+KEYS_PER_RUN = 2  # keys of ghost text and of next edits, for each infill of a kind
+WAYS: dict[str, Plan | None] = {"cold": None, "warm": None, "no drafts": AUTOREGRESSIVE}
+_PASS_ROUNDS = 15  # of each width
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Numbers of samples that a bench takes."""
+
+    runs: int = 12  # infills of each kind and prompt budget
+    keys: int = 24  # of ghost text and of next edits, at each prompt budget
+    typed: int = TYPED  # characters
+    keystrokes: int = 500  # without a model
+    passes: bool = True
+    part_s: float = float("inf")  # seconds after which a part takes no further sample
+
+
+#: For a first look: under a minute on two quiet cores with the larger model.
+QUICK = Amount(runs=3, keys=12, typed=20, keystrokes=100, passes=False, part_s=5.0)
+QUICK_CONTEXT = 512  # tokens
+
+
+def measure(
+    run: Run, load: Callable[[], Model], amount: Amount | None = None, say: Say = lambda _: None
+) -> None:
+    """Measure part after part into ``run``; what it holds is not measured again.
+
+    Args:
+        load: returns the model, whose backend is closed afterwards.
+        say: called with what is measured next.
+
+    Raises:
+        RedraftError: the model cannot be loaded; the message says what to do.
+    """
+    amount = amount or Amount()
+    process = psutil.Process()
+    machine = {"start_mb": _mb(process), "load_before": _load_per_core()}
+    say("the language server's own work")
+    _keystrokes(run, amount.keystrokes)
+    say("loading the model")
+    model = load()
+    machine |= {"loaded_mb": _mb(process), "auto_context": model.context_tokens}
+    try:
+        _with_model(run, model, amount, say)
+    finally:
+        model.backend.close()
+        machine |= {"end_mb": _mb(process), "load_after": _load_per_core()}
+        if run.missing(["machine"]):
+            run.add(measured("machine", "machine", machine))
+
+
+def _with_model(run: Run, model: Model, amount: Amount, say: Say) -> None:
+    asked = run.spec.context_tokens
+    for context in [asked] if asked else CONTEXTS:
+        say(f"single-line infills at {context} tokens of context")
+        infills(run, model, context, amount.runs, time.perf_counter() + amount.part_s)
+    if amount.passes:
+        say("the cost of a pass")
+        _passes(run, model)
+    budgets = [asked] if asked else sorted({1_024, model.context_tokens})
+    for context in budgets:
+        say(f"typing {amount.typed} characters at {context} tokens of context")
+        typing(run, model, context, amount.typed, time.perf_counter() + amount.part_s)
+    type_and_ask(model, budgets, amount.keys, run, say, amount.part_s)
+
+
+def _mb(process: psutil.Process) -> float:
+    return round(process.memory_info().rss / 2**20)
+
+
+def _load_per_core() -> float:
+    """Return processes that run or wait to, per core, over the last minute.
+
+    Above 1 times by the clock depend more on others than on us.
+    """
+    return round(psutil.getloadavg()[0] / (psutil.cpu_count() or 1), 2)
+
+
+def _keystrokes(run: Run, count: int) -> None:
+    names = [f"server:{number}" for number in range(count)]
+    if not run.missing(names):
+        return
+    spent = keystroke_overhead(keystrokes=count)
+    took = zip(spent.wall_ms, spent.processor_ms, spent.question_ms, strict=True)
+    for name, (wall, processor, question) in zip(names, took, strict=True):
+        if name not in run.examples:
+            score = {"wall_ms": wall, "processor_ms": processor, "question_ms": question}
+            run.add(measured(name, "server", score))
+
+
+def infills(run: Run, model: Model, context: int, runs: int, end_s: float = float("inf")) -> None:
+    """Ask for single lines cold, warm and without drafts, in turn for each place.
+
+    Args:
+        context: prompt budget, tokens.
+        end_s: time by ``perf_counter`` after which no further place is taken but the first.
+    """
+    requests = places(context, run.spec.quality, runs)
+    names = {(at, way): f"{way}:{context}:{at}" for at in range(runs) for way in WAYS}
+    if not run.missing(names.values()):
+        return
+    with emptied(model) as fresh:
+        ask(fresh, requests[0])  # not counted: memory of this size is touched for the first time
+    for (at, way), name in names.items():
+        if name in run.examples or (at and time.perf_counter() > end_s):
+            continue
+        request = requests[at]
+        with emptied(model) as fresh:
+            if way != "cold":
+                ask(fresh, _a_key_earlier(request))
+            run.add(timed(name, way, context, "infill", ask(fresh, request, WAYS[way])))
+
+
+def _a_key_earlier(request: EditRequest) -> EditRequest:
+    """Return what was asked for one key before; its answer does not matter."""
+    at = request.cursor - 1
+    text = request.text[:at] + request.text[at + 1 :]
+    return replace(request, text=text, cursor=at, max_tokens=1)
+
+
+def typing(
+    run: Run, model: Model, context: int, count: int = TYPED, end_s: float = float("inf")
+) -> None:
+    """Type text that was cut out of a real file back into it, and ask at every character.
+
+    Args:
+        count: characters.
+        end_s: time by ``perf_counter`` after which typing ends.
+    """
+    names = {at: f"typing:{context}:{at}" for at in range(1, count + 1)}  # the first fills a cache
+    if not run.missing(names.values()):
+        return
+    text = sample_text(SAMPLES[0])
+    start = text.index("def parse_known_args")
+    asked = EditRequest(
+        "infill",
+        "argparse.py",
+        text,
+        start,
+        language="python",
+        context_tokens=context,
+        max_tokens=16,
+        max_lines=1,
+        quality=run.spec.quality,
+    )
+    with emptied(model) as warm:
+        for at in range(count + 1):
+            if at > COMPARED_EVERY and time.perf_counter() > end_s:
+                break
+            cursor = start + at
+            request = replace(asked, text=text[:cursor] + text[start + count :], cursor=cursor)
+            found, same = ask(warm, request), None
+            if at and at % COMPARED_EVERY == 0:
+                with emptied(model) as fresh:
+                    same = _texts(found) == _texts(ask(fresh, request))
+            if at and names[at] not in run.examples:
+                held = {"same": same, "kv_mb": round(warm.cache.bytes_held / 2**20, 1)}
+                run.add(timed(names[at], "typing", context, "infill", found, held))
+
+
+def _texts(prediction: Prediction) -> list[tuple[int, int, str]]:
+    return [(each.start, each.end, each.text) for each in prediction.candidates]
+
+
+def _passes(run: Run, model: Model) -> None:
+    """Measure a pass by its width, if the weights verify drafts."""
+    if not isinstance(model.backend, OnnxBackend) or model.backend.config.verifier == "none":
+        return
+    found = measure_passes(model.backend, rounds=_PASS_ROUNDS, patience_s=float("inf"))
+    for width, took_ms in found.items():
+        name = f"pass {width}"
+        if name not in run.examples:
+            run.add(measured(name, name, {"pass_ms": took_ms}))
+
+
+def places(context: int, quality: Quality, count: int) -> list[EditRequest]:
+    """Return requests whose line is cut at a natural place; the same ones every time."""
+    rng = random.Random(20_26)
+    found: list[EditRequest] = []
+    while len(found) < count:
+        module = SAMPLES[len(found) % len(SAMPLES)]
+        text = sample_text(module)
+        cuts = [m.end() for m in re.finditer(r"\n[ ]+\S[^\n]{8,}?[(=,.]\s?(?=[^\n]{4,40}\n)", text)]
+        at = rng.choice(cuts)
+        end = text.index("\n", at)
+        found.append(
+            EditRequest(
+                "infill",
+                path_of(module),
+                text[:at] + text[end:],
+                at,
+                language="python",
+                context_tokens=context,
+                max_tokens=32,
+                max_lines=1,
+                quality=quality,
+            )
+        )
+    return found
+
+
+def ask(model: Model, request: EditRequest, plan: Plan | None = None) -> Prediction:
+    """Return the answer of a model in memory."""
+    return predict(model, request, time.perf_counter, plan=plan)
+
+
+@contextlib.contextmanager
+def emptied(model: Model) -> Iterator[Model]:
+    """Yield the model with another, empty prefix cache, and no answer to draft from.
+
+    The memory is given back, so that the next cache need not wait for the system to find pages.
+    """
+    cache = PrefixCache(model.backend, KV_BYTES)
+    try:
+        yield replace(model, cache=cache, recent=RecentAnswers())
+    finally:
+        cache.clear()
+
+
+def sample_text(module: ModuleType) -> str:
+    """Return the source of a module."""
+    assert module.__file__ is not None
+    return Path(module.__file__).read_text(encoding="utf-8")
+
+
+def path_of(module: ModuleType) -> str:
+    """Return the path of a module below the folder that it is imported from."""
+    return f"{module.__name__.replace('.', '/')}.py"
