@@ -17,43 +17,6 @@ from support.workbench import URI, Ask, Decision, Workbench, asking, reason, sho
 @pytest.mark.parametrize(
     ("completion", "after", "expected"),
     [
-        ("foo()", "foo()", "already follows"),
-        (")", ")\n", "already follows"),
-        (" return x\n", "\n    return x\n", "already follows"),
-        ("<empty_output>", "", "<empty_output>"),
-        ("a <fim_middle> b", "", "<fim_middle>"),
-        ("x[" + "text.rfind('a', 0) + 1: " * 3 + "text", "", "repeats itself"),
-        ("the 'E' in " * 5, "", "repeats itself"),
-    ],
-)
-def test_useless_answers_are_never_shown(completion: str, after: str, expected: str) -> None:
-    desk = Workbench()
-    ask = asking(desk.session.consider(desk.query(text=desk.text + after, invoked=True)))
-    prediction = infill(ask.request, completion)
-    assert expected in reason(desk.settle(ask, prediction))
-
-
-def test_a_special_token_that_the_file_itself_speaks_of_is_no_leak() -> None:
-    desk = Workbench("EOT = '<|endoftext|>'\nEOT2 = '")
-    assert shown(desk.answer("<|endoftext|>'")) == "<|endoftext|>'"
-
-
-@pytest.mark.parametrize(
-    "completion",
-    ["[0, 0, 0, 0, 0, 0]", "# " + "-" * 70, "a.append(1)\n    b.append(2)\n    c.append(3)"],
-)
-def test_repetition_that_people_write_is_shown(completion: str) -> None:
-    assert shown(Workbench().answer(completion)) == completion
-
-
-def test_repetition_that_the_file_has_already_is_shown() -> None:
-    desk = Workbench("T = [\n" + "    (0, 0, 0, 0),\n" * 3 + "    ")
-    assert "(0, 0, 0, 0),\n" in shown(desk.answer("(0, 0, 0, 0),\n" + "    (0, 0, 0, 0),\n" * 3))
-
-
-@pytest.mark.parametrize(
-    ("completion", "after", "expected"),
-    [
         ("return x\n", "", "return x"),
         ("return x\n    ", "\nnext", "return x"),
         ("x = 1\n\n    return x  \n", "   \nnext", "x = 1\n\n    return x"),
