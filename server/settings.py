@@ -1,7 +1,7 @@
-"""Every setting of the server and of the engine process, once, with its unit and why.
+"""All settings of the server and of the engine process, with units and reasons.
 
-Taken, later wins, from: the defaults below, ``config.toml`` in the platform's configuration folder,
-environment variables ``REDRAFT_<NAME>``, command-line options. Knows nothing of HTTP.
+Later sources win: the defaults below, ``config.toml`` in the platform's configuration folder,
+environment variables ``REDRAFT_<NAME>``, options of the command line.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class Settings(BaseModel):
         return value.upper() if isinstance(value, str) else value
 
     def with_options(self, **options: Any) -> Settings:
-        """These settings with every option that is not ``None`` in its place.
+        """Return these settings with the options that are not None.
 
         Raises:
             SettingsError: names the option, its value and what it must be.
@@ -226,7 +226,7 @@ class Settings(BaseModel):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach ``host``; a name other than localhost is not trusted."""
+    """Return whether only this machine can reach ``host``. Of names only localhost counts."""
     name = host.strip("[]").rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -237,14 +237,14 @@ def is_loopback(host: str) -> bool:
 
 
 def config_file() -> Path:
-    """Where the configuration is read from, whether or not it exists."""
+    """Return the path of the configuration file, which need not exist."""
     return platformdirs.user_config_path("redraft", appauthor=False) / "config.toml"
 
 
 def load_settings(
     file: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> Settings:
-    """Settings from the file (a missing one is no fault) and the environment.
+    """Load the settings from the file, if it exists, and the environment.
 
     Raises:
         SettingsError: names the file or variable, the value and what it must be.
@@ -276,8 +276,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _warn_of_unknown(environment: Mapping[str, str]) -> None:
-    """Log each variable with our prefix that no part of Redraft reads: it is mostly a typing error,
-    and a wrong name in the file is an error too."""
+    """Log each variable with our prefix that Redraft does not read. Most are misspelt."""
     known = [*(ENV_PREFIX + name.upper() for name in Settings.model_fields), *OTHER_VARIABLES]
     for name in sorted(environment):
         if name.startswith(ENV_PREFIX) and name not in known:
@@ -301,9 +300,10 @@ def log_to_stderr() -> None:
 
 
 def _checked(values: Mapping[str, Any], origin: str) -> Settings:
-    """
+    """Return valid settings.
+
     Args:
-        origin: what the message begins with; :data:`ENV_PREFIX` for variables.
+        origin: start of an error message; :data:`ENV_PREFIX` for variables.
     """
     try:
         return Settings.model_validate(dict(values))

@@ -1,7 +1,7 @@
 """``redraft chat``: a conversation in the terminal, or one question from a script.
 
-What is said goes to standard output as it settles; with ``--watch`` each state of the answer is
-shown in place on standard error. Knows nothing of HTTP.
+The final part of an answer is printed to standard output as it grows. With ``--watch`` each state
+of the answer is shown in place on standard error.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ def chat(
 async def converse(
     predictor: Predictor, how: ChatOptions, say: str | None, is_local: bool = False
 ) -> None:
-    """Answers ``say``, or one line of standard input after the other; closes the predictor.
+    """Answer ``say``, or each line of standard input, and close the predictor.
 
     Raises:
         NoChatTemplate: the model cannot hold a conversation.
-        RedraftError: of a single question; in a conversation it is told, and the next line asked.
+        RedraftError: a single question failed. In a conversation the error is printed instead.
     """
     from redraft.model.errors import NoChatTemplate
 
@@ -135,7 +135,7 @@ def _announce_first_use(status: ModelStatus) -> None:
 
 
 def _read_line() -> str:
-    """The next line; "" at the end."""
+    """Return the next line, or "" at the end."""
     from .console import err
 
     if sys.stdin.isatty():
@@ -160,21 +160,21 @@ async def _answer(predictor: Predictor, how: ChatOptions, said: list[Message]) -
     )
     if how.watch:
         return await _watched(predictor, request)
-    told, waiting = "", contextlib.ExitStack()
+    printed, waiting = "", contextlib.ExitStack()
     waiting.enter_context(bar())("waiting for the model", None)
 
     def on_step(state: CanvasState) -> None:
-        nonlocal told
+        nonlocal printed
         waiting.close()
         settled = "".join(piece or "" for piece in state.pieces[: state.sure])
-        if settled.startswith(told):
-            _tell(settled[len(told) :])
-            told = settled
+        if settled.startswith(printed):
+            _print(settled[len(printed) :])
+            printed = settled
 
     with waiting:
         prediction = await predictor.predict(request, on_step)
     text = prediction.candidates[0].text
-    _tell(f"{text.removeprefix(told)}\n")
+    _print(f"{text.removeprefix(printed)}\n")
     return text
 
 
@@ -190,12 +190,12 @@ async def _watched(predictor: Predictor, request: EditRequest) -> str:
         show(prediction)
     text = prediction.candidates[0].text
     if not sys.stdout.isatty():
-        _tell(f"{text}\n")
+        _print(f"{text}\n")
     return text
 
 
-def _tell(text: str) -> None:
-    """A model's text may hold what moves a terminal's cursor; its line breaks are meant."""
+def _print(text: str) -> None:
+    """Print a model's text, without control characters other than line breaks."""
     from .console import harmless
 
     if sys.stdout.isatty():

@@ -1,6 +1,6 @@
 """``redraft complete FILE:LINE:COL``: one infill at one place of a file, for people and scripts.
 
-The canvas is shown on standard error, the infill goes to standard output and nothing else does.
+Standard output gets the infill alone; everything else goes to standard error.
 :func:`ask_once` asks a named server, the engine process, or an engine in this process.
 """
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 async def ask_once(
     settings: Settings, server: str | None, ask: Callable[[Predictor], Awaitable[None]]
 ) -> None:
-    """Ask the named server, else the engine process if one runs, else an engine right here.
+    """Ask the named server, the running engine process, or else an engine in this process.
 
-    A command that ends at once starts no process that stays.
+    A short command does not start an engine process, because that would keep running.
     """
     from redraft.model.errors import EngineGone
 
@@ -43,24 +43,25 @@ async def ask_once(
     if joined is not None:
         try:
             return await ask(joined)
-        except EngineGone:  # it died over this, or was just leaving
+        except EngineGone:  # it died, or was leaving
             pass
     await ask(open_engine(settings))
 
 
 def remote(settings: Settings, server: str) -> Predictor:
+    """Return the predictor of a server."""
     from redraft.model.remote import RemotePredictor
 
     return RemotePredictor(server, settings.key())
 
 
-#: Mean probability of the tokens of an answer below which it is more likely wrong than right.
+#: Mean token probability below which an answer is more likely wrong than right.
 LOW_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """A place in a file as people write it."""
+    """A place in a file, as the user writes it."""
 
     file: Path
     line: int  # 1-based
@@ -68,7 +69,7 @@ class FilePlace:
 
     @classmethod
     def parse(cls, text: str) -> FilePlace:
-        """Out of ``FILE:LINE:COL``; the file's own name may hold colons.
+        """Parse ``FILE:LINE:COL``. The name of the file may contain colons.
 
         Raises:
             ValueError: it is not of that form.
@@ -84,7 +85,7 @@ class FilePlace:
 
 
 def read_text(file: Path) -> str:
-    """A file's text with ``\\n`` line ends, as an editor would show it.
+    """Read a file, with ``\\n`` as its line ends.
 
     Raises:
         InvalidRequest: it cannot be read, or is not a text file in UTF-8.
@@ -107,7 +108,7 @@ def read_text(file: Path) -> str:
 
 
 def cursor_at(text: str, place: FilePlace) -> int:
-    """The index into ``text`` of a place.
+    """Return the index of a place in ``text``.
 
     Raises:
         InvalidRequest: there is no such line or column; says how many there are.
@@ -125,7 +126,7 @@ def cursor_at(text: str, place: FilePlace) -> int:
 
 
 def shown_path(file: Path) -> str:
-    """The path as the model shall see it: below this folder or just the name, "/" separated."""
+    """Return the path that the model reads: relative to this folder, or only the name."""
     shown = file.name
     with contextlib.suppress(ValueError):  # another drive on Windows
         relative = Path(os.path.relpath(file))
@@ -140,8 +141,10 @@ def request_for(
     temperature: float,
     seed: int | None,
 ) -> EditRequest:
-    """Raises:
-    InvalidRequest: the file cannot be read, has no such place, or may hold secrets.
+    """Return the request for an infill at a place of a file.
+
+    Raises:
+        InvalidRequest: the file cannot be read, has no such place, or may hold secrets.
     """
     text = read_text(place.file)
     path = shown_path(place.file)
@@ -152,7 +155,7 @@ def request_for(
         text=text,
         cursor=cursor_at(text, place),
         max_tokens=max_tokens,
-        min_tokens=1,  # somebody asked for this gap to be filled
+        min_tokens=1,  # the user asked for text
         quality=quality,
         temperature=temperature,
         seed=seed,
@@ -160,7 +163,7 @@ def request_for(
 
 
 def _refuse_secret(file: Path, path: str, text: str) -> None:
-    """Refuse what editors never send to the model.
+    """Refuse a file that the language server never sends to the model.
 
     Raises:
         InvalidRequest: the file's name or its text looks like a secret.
@@ -180,7 +183,7 @@ def _refuse_secret(file: Path, path: str, text: str) -> None:
 
 
 async def complete(predictor: Predictor, request: EditRequest, watch: bool, quiet: bool) -> None:
-    """Asks once, prints the infill, and closes the predictor."""
+    """Ask once, print the infill, and close the predictor."""
     try:
         await until_ready(predictor)
         if watch:
@@ -200,20 +203,22 @@ async def complete(predictor: Predictor, request: EditRequest, watch: bool, quie
     if not prediction.candidates:
         err.print(f"nothing to suggest: {prediction.reason}", style="yellow", markup=False)
         return
-    sure = prediction.candidates[0].confidence.mean
-    if not quiet and sure < LOW_CONFIDENCE:
+    confidence = prediction.candidates[0].confidence.mean
+    if not quiet and confidence < LOW_CONFIDENCE:
         err.print(
-            f"low confidence ({sure:.2f}): probably not what you want", style="yellow", markup=False
+            f"low confidence ({confidence:.2f}): probably not what you want",
+            style="yellow",
+            markup=False,
         )
     if watch and sys.stdout.isatty():
-        return  # it stands in its place above already
+        return  # it is shown in its place above
     # Bytes, so that neither the locale's encoding nor line end conversion touches the infill.
     sys.stdout.buffer.write(prediction.candidates[0].text.encode("utf-8") + b"\n")
     sys.stdout.buffer.flush()
 
 
 def _fitted(request: EditRequest, prediction: Prediction) -> Prediction:
-    """Return the prediction with what of its answer fits at the cursor, as HTTP clients get it."""
+    """Return the prediction after the filters of HTTP clients, with the text that fits."""
     if not prediction.candidates:
         return prediction
     from redraft.model.gate.decide import inserted

@@ -1,7 +1,6 @@
-"""How the command line looks: two consoles, bars while something loads, the canvas resolving.
+"""Output of the command line: consoles, progress bars, and answers that grow in place.
 
-Results go to standard output, everything about them to standard error, so that results can be
-piped. Knows rich and the records, nothing of commands.
+Results go to standard output, everything else to standard error, so that results can be piped.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ MASK = "░"
 
 
 def harmless(text: str) -> str:
-    """A name from outside as a terminal may be told it: what would move the cursor, change colours
-    or turn the direction of writing is spelt out."""
+    """Escape characters of a name that would control the terminal or the direction of writing."""
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
         for each in text
@@ -43,14 +41,17 @@ def harmless(text: str) -> str:
 #: Lines of the file shown above and below the canvas.
 CONTEXT_LINES = 6
 
-#: Seconds between two looks at a model that is loading.
+#: Seconds between two checks of a model that is loading.
 LOOK_S = 0.1
 
 
 @contextmanager
 def bar() -> Iterator[Callable[[str, float | None], None]]:
-    """A progress bar with the time left that vanishes when done; called with what is going on and
-    0 … 1."""
+    """Show a progress bar with the time left, which vanishes at the end.
+
+    Yields:
+        A function that takes a description and the share that is done, 0 to 1 or None.
+    """
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -75,7 +76,7 @@ def bar() -> Iterator[Callable[[str, float | None], None]]:
 
 
 async def until_ready(predictor: Predictor) -> ModelStatus:
-    """Waits for the model, with a bar.
+    """Wait for the model, with a progress bar.
 
     Raises:
         WeightsError: it cannot be had; says what to do.
@@ -119,7 +120,7 @@ class ShownFile:
         )
 
     def with_middle(self, middle: Text) -> Text:
-        """The lines with their numbers and ``middle`` at the cursor."""
+        """Return the lines with their numbers, and ``middle`` at the cursor."""
         whole = Text.assemble((self.before, "default"), middle, (self.after, "default"))
         shown = Text()
         for number, line in enumerate(whole.split("\n", allow_blank=True), self.first_line):
@@ -130,7 +131,7 @@ class ShownFile:
 
 
 def canvas_text(state: CanvasState) -> Text:
-    """What is placed in green, what is still masked dim."""
+    """Return the canvas: written text in green, masked positions dim."""
     text = Text()
     for piece in state.pieces:
         text.append(MASK if piece is None else piece, "dim cyan" if piece is None else "bold green")
@@ -139,7 +140,7 @@ def canvas_text(state: CanvasState) -> Text:
 
 @contextmanager
 def watching(scene: ShownFile) -> Iterator[Callable[[CanvasState | Prediction], None]]:
-    """Shows each canvas state in place. Where nobody watches (a pipe), one line per step."""
+    """Show each state of the canvas in place; in a pipe, a line per step."""
     if not err.is_terminal:
         yield lambda event: _log_state(event)
         return
@@ -162,7 +163,7 @@ def _log_state(event: CanvasState | Prediction) -> None:
 
 
 def describe(prediction: Prediction) -> str:
-    """One line of numbers on a prediction."""
+    """Return the figures of a prediction as one line."""
     stats = prediction.stats
     parts = [
         prediction.model,

@@ -1,7 +1,7 @@
-"""``redraft doctor``: what is installed, what would run, and what to do about each problem.
+"""``redraft doctor``: checks of the installation, with advice for each problem.
 
-Every check returns findings and raises nothing. It downloads nothing, and changes nothing but the
-kept measurements of this machine, which the warm-up makes anew.
+Every check returns findings and raises nothing. Nothing is downloaded or changed, except the stored
+measurements of this machine, which the warm-up repeats.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Finding:
 
 
 async def examine(warm_up: bool) -> list[Finding]:
-    """Everything, most basic first. ``warm_up`` also loads the model and times it."""
+    """Return all findings, the most basic first. ``warm_up`` loads the model and times it."""
     findings = [*_versions(), *_machine()]
     try:
         settings = load_settings()
@@ -80,7 +80,7 @@ def _versions() -> Iterator[Finding]:
 
 
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
-    """Whether exactly one recent onnxruntime is there, and where it would run what."""
+    """Check that exactly one recent onnxruntime is installed, and where it would run."""
     from redraft.model.runtime.machine import (
         check_onnxruntime,
         import_onnxruntime,
@@ -145,7 +145,7 @@ def _settings_found() -> Iterator[Finding]:
 
 
 def _model(settings: Settings) -> tuple[list[Finding], bool]:
-    """Findings on weights and cache, and whether the model can be loaded at once."""
+    """Return findings about weights and cache, and whether the model can be loaded at once."""
     from redraft.model.weights.provide import bytes_to_pull, ready_variants
     from redraft.model.weights.registry import cache_dir, info
 
@@ -194,8 +194,7 @@ def memory_problem(model: ModelInfo, variant: str) -> str:
 
 
 def cache_findings(folder: Path, ready: bool, needed: int) -> Iterator[Finding]:
-    """Whether ``needed`` bytes of weights can be written to ``folder``; matters only until they
-    are there."""
+    """Check that ``needed`` bytes of weights can be written to ``folder``."""
     verdict: Severity = "note" if ready else "problem"
     existing = folder
     while not existing.exists() and existing != existing.parent:
@@ -225,7 +224,7 @@ def cache_findings(folder: Path, ready: bool, needed: int) -> Iterator[Finding]:
 
 
 def _size_of(folder: Path) -> int:
-    """Bytes of its files; one that several names lead to counts once."""
+    """Return the bytes of the files in a folder. Hard links count once."""
     found: dict[tuple[int, int], int] = {}
     for file in folder.rglob("*"):
         with suppress(OSError):  # gone meanwhile
@@ -265,9 +264,9 @@ async def _engine_process(settings: Settings) -> list[Finding]:
 
 
 async def _warm_up(settings: Settings) -> list[Finding]:
-    """Times what a person would wait for: loading, a first infill, and one after a keystroke.
+    """Time loading, a first infill, and one after a keystroke.
 
-    The kept measurements of this machine are deleted before, so the load measures it again.
+    The stored measurements of this machine are deleted first, so that the load repeats them.
     """
     from redraft.model.calibrate import calibration_file
 

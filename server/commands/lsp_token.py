@@ -1,7 +1,6 @@
-"""The token of ``redraft lsp --tcp``: where it comes from, and how a program hears of it.
+"""The token of ``redraft lsp --tcp``.
 
-Never from the command line, which every user of a machine can read in its list of processes. Knows
-nothing of the protocol.
+It is never taken from the command line, which every user of the machine can read.
 """
 
 from __future__ import annotations
@@ -22,11 +21,12 @@ _MOST = 4_096  # bytes of a file that holds one
 
 
 def given_token(environment: MutableMapping[str, str], file: Path | None) -> str | None:
-    """The token that the user chose: the file's, else the variable's, which is taken out of the
-    environment so that no child inherits it. None: they chose none.
+    """Return the token that the user chose in a file or else in the variable, or None.
+
+    The variable is removed from ``environment``, so that child processes do not inherit it.
 
     Raises:
-        SettingsError: the file cannot be used, or what it holds is no token.
+        SettingsError: the file cannot be used, or does not contain a token.
     """
     from_variable = environment.pop(VARIABLE, "")
     if file is not None:
@@ -35,11 +35,13 @@ def given_token(environment: MutableMapping[str, str], file: Path | None) -> str
 
 
 def tell_listening(host: str, port: int, token: str, is_known: bool) -> None:
-    """To stderr: a line for people, and a line of JSON for who started this. A token that the user
-    chose is not repeated there."""
-    told = {"host": host, "port": port} | ({} if is_known else {"token": token})
+    """Write the address to standard error, as a sentence and as JSON for programs.
+
+    A token that the user chose is not repeated there.
+    """
+    address = {"host": host, "port": port} | ({} if is_known else {"token": token})
     people = f"the language server listens at {host}:{port} (Ctrl-C stops it)"
-    sys.stderr.write(f"{people}\n{json.dumps({'listening': told})}\n")
+    sys.stderr.write(f"{people}\n{json.dumps({'listening': address})}\n")
     sys.stderr.flush()
 
 
@@ -48,7 +50,9 @@ def _read(file: Path) -> str:
         with open(file, "rb", opener=_open) as opened:
             found = os.fstat(opened.fileno())
             if not stat.S_ISREG(found.st_mode):
-                raise SettingsError(f"{file} is no file: --token-file takes one with the token in")
+                raise SettingsError(
+                    f"{file} is not a file. Give --token-file a file with the token."
+                )
             if os.name != "nt" and found.st_mode & 0o077:
                 raise SettingsError(
                     f"{file} can be read by others (mode {found.st_mode & 0o777:o}), so the token "

@@ -1,7 +1,7 @@
-"""The ``redraft`` command: reads the arguments, calls, and shows errors as one red line.
+"""The ``redraft`` command.
 
-Whatever is heavy is imported by the command that needs it, so that ``redraft --help`` is fast and
-nothing here ever imports torch, training apart. Exit codes: 0 done, 1 failed, 2 wrong usage.
+Each command imports what it needs, so that ``redraft --help`` is fast; only training imports torch.
+Exit codes: 0 done, 1 failed, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Server = Annotated[
 
 
 def main() -> None:
-    """The entry point: the one place where the command line translates errors."""
+    """Run a command, and translate its errors into one line and an exit code."""
     try:
         _refuse_stdin(sys.argv[1:])
         app()

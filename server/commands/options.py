@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_writable(path: Path | None) -> Path | None:
-    """Said before hours of measuring, not after.
+    """Return ``path``, checked before hours of measuring rather than after.
 
     Raises:
         SettingsError: ``path`` has no folder to be in.
@@ -33,7 +33,8 @@ def check_writable(path: Path | None) -> Path | None:
 
 
 def write_json(path: Path | None, content: dict[str, Any]) -> None:
-    """
+    """Write ``content`` to ``path``, if there is one.
+
     Raises:
         SettingsError: ``path`` cannot be written.
     """
@@ -73,7 +74,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Running(Group):
-    """Which model runs, and where."""
+    """Options about the model that runs."""
 
     model: Model = None
     variant: Variant = None
@@ -96,7 +97,7 @@ class Running(Group):
             )
 
     def settings(self, **others: Any) -> Settings:
-        """The settings, with what the command line says."""
+        """Return the settings with the options of the command line."""
         return load(**{each.name: getattr(self, each.name) for each in fields(self)}, **others)
 
 
@@ -104,7 +105,7 @@ RUNNING = Running()
 
 
 def load(**options: Any) -> Settings:
-    """The settings, with what the command line says."""
+    """Return the settings with the options of the command line."""
     from ..settings import load_settings
 
     return load_settings().with_options(**options)
@@ -119,9 +120,9 @@ def model_for(settings: Settings) -> str:
 
 
 def options_of(default: object) -> dict[str, Any]:
-    """Return the options that a parameter with this default stands for; none if it is one itself.
+    """Return the options of a parameter with this default, or {} for an ordinary parameter.
 
-    A :class:`Group` stands for its fields, a :class:`RunSpec` for those that its task reads.
+    A :class:`Group` has its fields as options, a :class:`RunSpec` the fields that its task reads.
     """
     if isinstance(default, Group):
         return get_type_hints(type(default), include_extras=True)
@@ -135,7 +136,7 @@ def options_of(default: object) -> dict[str, Any]:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Expand each parameter that stands for options into these."""
+    """Expand each parameter that groups options into these options."""
     signature = inspect.signature(command, eval_str=True)
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[Any, dict[str, Any]]] = {}

@@ -1,7 +1,6 @@
-"""``redraft context FILE:LINE:COL``: what the model would be shown at one place, and why.
+"""``redraft context FILE:LINE:COL``: the prompt at one place, part by part, with reasons.
 
-Indexes the workspace here and now, gathers as the language server does, and prints each part of the
-prompt with what it cost. Nothing is predicted.
+Indexes the workspace and gathers context as the language server does. Nothing is predicted.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class PromptPart:
 
 @dataclass(frozen=True, slots=True)
 class _Kit:
-    """What it takes to render a prompt."""
+    """Tokenizer and configuration, which a prompt is rendered with."""
 
     tokenizer: Tokenizer
     config: ModelConfig
@@ -86,12 +85,12 @@ def show(settings: Settings, place: FilePlace, task: Task, budget: int, prompt: 
     path = place.file.resolve().relative_to(root).as_posix()
     view = _view(place, path, budget)
     indexer = Indexer(_refuse, text_bytes=_TEXT_BYTES)
-    with bar() as told:
+    with bar() as progress:
         fill(
             indexer.index,
             [root],
             _refuse,
-            lambda done, total: told(f"indexing {root}", done / max(1, total)),
+            lambda done, total: progress(f"indexing {root}", done / max(1, total)),
         )
     gathered = Context(indexer, _refuse).gather(view)
     request = request_for(view, gathered, task)
@@ -112,8 +111,7 @@ def show(settings: Settings, place: FilePlace, task: Task, budget: int, prompt: 
 
 
 def measure_workspace(place: Path, json_file: Path | None) -> None:
-    """``redraft bench --workspace``: print what indexing and gathering cost there, and what memory
-    a whole language server takes with it.
+    """Print the cost of indexing a workspace and the memory of a language server there.
 
     Args:
         place: a folder, or a ``*-files.jsonl.zst`` of which 5,000 files are taken.
@@ -141,10 +139,10 @@ def _measure_folder(folder: Path, json_file: Path | None) -> None:
     # Nothing answers at this address: no engine is started, and no model loaded.
     program = "from redraft.server.commands.main import main; main()"
     command = [sys.executable, "-c", program, "lsp", "--server", "http://127.0.0.1:9"]
-    with bar() as told:
-        told("a language server reads the workspace", None)
+    with bar() as progress:
+        progress("a language server reads the workspace", None)
         memory = memory_of(command, folder)
-        told("the index by itself", None)
+        progress("the index by itself", None)
         figures = memory | workspace_cost(folder)
     figures = {name: round(value, 3) for name, value in figures.items()}
     table = Table(box=None, show_header=False, padding=(0, 3, 0, 0))
@@ -155,7 +153,7 @@ def _measure_folder(folder: Path, json_file: Path | None) -> None:
 
 
 def workspace_of(file: Path) -> Path:
-    """The repository a file is in, else the current folder where that holds it, else its own."""
+    """Return the root of a file: its repository, the current folder around it, or its folder."""
     file = file.resolve()
     for folder in file.parents:
         if (folder / ".git").exists():
@@ -228,7 +226,7 @@ def _reach(count: int) -> str:
 
 
 def spelled(request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int) -> str:
-    """The rendered prompt as people read it, each mark by its name on a new line."""
+    """Return the rendered prompt as text, with the name of each mark on a new line."""
     found = format_of(config.prompt_format).render(request, tokenizer, config, budget)
     if isinstance(found, Declined):
         return found.reason
@@ -249,7 +247,7 @@ def spelled(request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, bud
 
 
 def _sections(tokens: Iterable[int], tokenizer: Tokenizer) -> list[tuple[str, int]]:
-    """Each mark of a prompt, and the tokens from it to the next."""
+    """Return each mark of a prompt with the number of tokens up to the next."""
     names = {tokenizer.mark(mark): mark for mark in (FAR_PREFIX, *MARKS)}
     found: list[tuple[str, int]] = []
     for token in tokens:
@@ -262,7 +260,7 @@ def _sections(tokens: Iterable[int], tokenizer: Tokenizer) -> list[tuple[str, in
 
 
 def _estimated(gathered: Gathered, path: str) -> Iterator[PromptPart]:
-    """Without a tokenizer: what was gathered, by estimates."""
+    """Yield the gathered parts with estimated tokens, for use without a tokenizer."""
     for piece in gathered.pieces:
         where = f"{piece.path}:{piece.first + 1}-{piece.last}"
         yield PromptPart(piece.kind, where, piece.tokens, f"{piece.why} (score {piece.score:.2f})")
@@ -307,7 +305,7 @@ def _refuse(path: str) -> str:
 
 
 def _kit(settings: Settings, must: bool) -> _Kit | None:
-    """Tokenizer and configuration of the configured model, where it is here already."""
+    """Return tokenizer and configuration of the model, or None if it is not downloaded."""
     name = model_for(settings)
     ready = ready_variants(info(name))
     if not ready:

@@ -59,7 +59,7 @@ def load_engine(name: str) -> Callable[[Settings], Predictor]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the engine process until it is idle or told to stop; return its exit code."""
+    """Run the engine process until it is idle or a signal stops it; return its exit code."""
     parser = argparse.ArgumentParser(
         prog="redraft.server.engine_process.host", description="engine process"
     )
@@ -140,7 +140,7 @@ async def _run(meeting: Rendezvous, settings: Settings, engine: str) -> None:
 
 
 async def _reason_to_leave(activity: Activity, idle_exit_s: float) -> str:
-    """Return once the engine is idle for ``idle_exit_s`` or a signal tells it to stop."""
+    """Return once the engine is idle for ``idle_exit_s`` or a signal stops it."""
     signalled = asyncio.create_task(until_told_to_stop())
     try:
         while (rest_s := idle_exit_s - activity.idle_s()) > 0:
@@ -153,7 +153,7 @@ async def _reason_to_leave(activity: Activity, idle_exit_s: float) -> str:
 
 
 class Activity:
-    """How long the engine has had neither requests nor attending clients."""
+    """The time for which the engine has had neither requests nor attending clients."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -199,7 +199,7 @@ def _log_to(meeting: Rendezvous) -> None:
         )
     handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    logging.raiseExceptions = False  # nobody reads its standard error
+    logging.raiseExceptions = False  # its standard error is discarded
 
 
 if __name__ == "__main__":

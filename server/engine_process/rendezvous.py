@@ -49,7 +49,7 @@ class Endpoint:
     socket: bool
     token: str
     pid: int
-    started: float  # see ``started_at``; tells the engine from a later process with its pid
+    started: float  # see ``started_at``; a later process may have the same pid
     release: str
     model: str = ""  # as the settings name it
 
@@ -160,7 +160,7 @@ def _runtime_root(settings: Settings) -> Path:
         return _private(settings.runtime_dir)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # platformdirs warns about its own fallback
+            warnings.simplefilter("ignore")  # platformdirs warns about a fallback
             folder = platformdirs.user_runtime_path("redraft", appauthor=False)
         return _private(folder)
     except (OSError, SettingsError):  # in containers, for example

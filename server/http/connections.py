@@ -1,7 +1,7 @@
-"""Closes connections that hold a place and say nothing, so that those who ask find one.
+"""Closes silent connections, so that there is room for clients with requests.
 
-A connection with a request under way is never touched. One that has not sent a whole request in
-time is closed; and while there are more than may be, so is whichever has been silent longest.
+A connection with a running request is never closed. A connection is closed if it has not sent a
+whole request in time, or if there are too many and it has been silent longest.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Protocol
 
 from aiohttp import web
 
-#: Seconds between two looks.
+#: Seconds between two checks.
 LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What a server lets its connections do."""
+    """Limits of a server's connections."""
 
     connections: int = 512
     header_s: float = 10.0  # until the headers of the first request are whole
@@ -34,7 +34,7 @@ class Connection(Protocol):
 
 
 class Connections:
-    """Who is connected, and since when they are silent."""
+    """The open connections, and since when each is silent."""
 
     def __init__(self, limits: ConnectionLimits, clock: Callable[[], float]) -> None:
         self._limits = limits
@@ -57,14 +57,14 @@ class Connections:
             self._silent[connection] = self._clock(), True
 
     async def watch(self, connected: Callable[[], Iterable[Connection]]) -> None:
-        """Goes on until it is cancelled."""
+        """Close silent connections until cancelled."""
         while True:
             for connection in self.to_close(connected()):
                 connection.force_close()
             await asyncio.sleep(LOOK_S)
 
     def to_close(self, connected: Iterable[Connection]) -> list[Connection]:
-        """Those that have been silent for too long, and the most silent of too many."""
+        """Return the connections to close."""
         now, limits = self._clock(), self._limits
         known: dict[object, tuple[float, bool]] = {}
         idle: list[tuple[float, bool, Connection]] = []
@@ -73,7 +73,7 @@ class Connections:
             if connection not in self._busy:
                 idle.append((since, asked, connection))
         idle.sort(key=lambda one: one[0])
-        self._silent = known  # those that are gone are forgotten
+        self._silent = known  # closed connections are dropped
         excess = len(known) - limits.connections
         return [
             connection

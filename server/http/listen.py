@@ -1,4 +1,4 @@
-"""Puts an application on an address and takes it off again. Knows nothing of what it serves."""
+"""Sockets and signals of an HTTP server."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from .connections import ConnectionLimits, Connections
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """A body that cannot be unpacked is its client's fault, whom we tell; aiohttp logs the rest of
-    it as an unhandled error where the route never read it."""
+    """Return whether a log record is about an error of ours.
+
+    aiohttp logs the rest of a body that cannot be decompressed as an unhandled error.
+    """
     return not (record.exc_info and isinstance(record.exc_info[1], web.RequestPayloadError))
 
 
@@ -38,9 +40,9 @@ async def listening(
     shutdown_s: float,
     limits: ConnectionLimits | None = None,
 ) -> AsyncIterator[str]:
-    """Listens on the Unix domain socket if given, else on ``host:port``; yields the address.
+    """Listen on a Unix domain socket or else on ``host:port``, and yield the address.
 
-    A handler is cancelled when its client goes away. On leaving, running requests get
+    A handler is cancelled when its client leaves. At the end, running requests get
     ``shutdown_s`` seconds to finish.
 
     Raises:
@@ -74,7 +76,7 @@ async def listening(
 
 
 def check_free(host: str, port: int) -> None:
-    """Refuse a port in use before anything slow is begun for it.
+    """Refuse a port in use before a model is loaded for it.
 
     Raises:
         SettingsError: as :func:`listening` does.
@@ -114,7 +116,7 @@ def _cannot_listen(host: str, port: int, error: OSError) -> SettingsError:
 
 
 async def until_told_to_stop() -> None:
-    """Returns at SIGINT or SIGTERM (Ctrl-C or Ctrl-Break on Windows)."""
+    """Wait for SIGINT or SIGTERM (Ctrl-C or Ctrl-Break on Windows)."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     names = (signal.SIGINT, signal.SIGTERM)

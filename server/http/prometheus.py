@@ -1,6 +1,6 @@
-"""What the server counts, in Prometheus' terms. Knows nothing of HTTP; never sees a text.
+"""Metrics for Prometheus. They hold numbers and names, never texts.
 
-Each server has its own registry, so that several can live in one process.
+Each server has a registry, so that several can run in one process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from redraft.model.records import Prediction
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
-#: Seconds. A suggestion is felt as instant below 0.1 and comes too late above 1.
+#: Seconds. A suggestion feels instant below 0.1 and is too late above 1.
 LATENCY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.175, 0.25, 0.375, 0.5, 0.75, 1, 1.5, 2.5, 5, 10)
 STEP_BUCKETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128)
 
@@ -29,7 +29,7 @@ class Metrics:
         histogram = partial(Histogram, registry=self.registry)
         self.requests = counter(
             "redraft_http_requests",
-            "HTTP requests by route and status; status 'dropped' where the client went away.",
+            "HTTP requests by route and status; 'dropped' if the client left.",
             ("route", "status"),
         )
         self.in_flight = gauge("redraft_predictions_in_flight", "Predictions computed or waiting.")
@@ -38,7 +38,7 @@ class Metrics:
         )
         self.shared = counter(
             "redraft_predictions_shared",
-            "Requests answered by the computation of the very same request, which was running.",
+            "Requests answered by a running computation of the same request.",
         )
         self._latency = histogram(
             "redraft_stage_seconds",

@@ -27,7 +27,7 @@ MIN_RETRY_S, MAX_RETRY_S = 1.0, 10.0
 
 
 class Shared:
-    """One computation that several identical requests wait for."""
+    """A computation that several identical requests wait for."""
 
     def __init__(
         self, compute: Callable[[StepCallback | None], Coroutine[None, None, Prediction]]
@@ -88,7 +88,7 @@ HELD: ContextVar[HeldBody | None] = ContextVar("held", default=None)
 
 
 class Service:
-    """One predictor behind one queue, shared by all routes of an application."""
+    """The predictor behind its queue, shared by all routes."""
 
     def __init__(self, predictor: Predictor, settings: Settings, metrics: Metrics) -> None:
         self._predictor = predictor
@@ -176,7 +176,7 @@ class Service:
         arrived: asyncio.Queue[CanvasState | Prediction | BaseException] = asyncio.Queue()
 
         def pass_on(state: CanvasState) -> None:
-            # The engine may call from its own thread.
+            # The engine may call from another thread.
             loop.call_soon_threadsafe(arrived.put_nowait, state)
 
         def finish(task: asyncio.Task[Prediction]) -> None:

@@ -1,6 +1,6 @@
 """Mercury's decisions, ``POST /v1/decisions``: the probability of each of a few given answers.
 
-Each question is asked in a conversation of its own, and each label is scored as the whole answer.
+Each question is asked in a separate conversation, and each label is scored as the whole answer.
 The labels of a *choice* are those of its criteria, those of a *score* the numbers of its levels
 from 0, those of a *noul* "yes" and "no". The model's probabilities are scaled to sum to 1.
 """
@@ -34,7 +34,7 @@ _SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class DecisionQuestion:
-    """One question."""
+    """A question of the body."""
 
     type: Literal["noul", "choice", "score"]
 
@@ -50,7 +50,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class ScoredQuestion:
-    """One question: its labels, their meanings, and the request that scores them."""
+    """A question with its labels, their meanings, and the request that scores them."""
 
     kind: str
     labels: tuple[str, ...]

@@ -1,5 +1,4 @@
-"""Mercury's completions: infills (``POST /v1/fim/completions``) and next edits
-(``POST /v1/edit/completions``).
+"""Mercury's infills and next edits: ``POST /v1/fim/completions``, ``/v1/edit/completions``.
 
 Every infill has both ``text`` and ``message``, because Codestral's clients use the same route.
 """

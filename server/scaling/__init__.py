@@ -1,1 +1,1 @@
-"""One service on many machines: what balancers are told, and the service on a Ray cluster."""
+"""Several machines: settings for load balancers, and the service on a Ray cluster."""

@@ -1,14 +1,12 @@
 """``redraft serve --ray``: replicas of the service on a Ray cluster, behind Ray Serve's proxy.
 
-A session stays with the replica that has its prompts cached: Ray Serve's consistent hash over the
-header ``x-session-id``. Replicas are added while there is more to do than they should have, up to a
-number; a dead one is replaced, and its sessions go to the next on the ring. New weights are brought
-in replica by replica, each before the one it replaces goes. Where all are full, the proxy says 503
-with Retry-After.
+A session stays with the replica that has its prompts cached, by a consistent hash of the header
+``x-session-id``. Replicas are added under load, up to a limit. A dead replica is replaced, and its
+sessions go to the next one. New weights replace the replicas one by one. If all are full, the proxy
+answers 503 with Retry-After.
 
-A replica is the engine behind the application of ``redraft serve``, with all its formats, limits
-and errors. The application listens on a socket of the replica's process alone, and what the
-cluster's proxy brings is passed on to it, piece by piece.
+A replica runs the application of ``redraft serve`` on a socket within its process, and passes each
+request of the proxy to it.
 """
 
 from __future__ import annotations
@@ -36,16 +34,16 @@ from ..http.connections import ConnectionLimits
 from ..http.listen import listening
 from ..settings import Settings
 
-#: Seconds between two looks at a model that is loading.
+#: Seconds between two checks of a model that is loading.
 LOOK_S = 0.1
 #: The header with the name of the replica that answered.
 REPLICA_HEADER = "x-redraft-replica"
-#: Of one connection alone, not of what it carries (RFC 9110, 7.6.1).
+#: Headers of a single connection (RFC 9110, 7.6.1).
 _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "content-length", "te"))
 
 
 class Replica:
-    """Takes requests once its model is ready.
+    """A server that takes requests once its model is ready.
 
     Args:
         name: of this replica.
@@ -58,7 +56,8 @@ class Replica:
         self._inside: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
-        """
+        """Wait for the model, and start the application.
+
         Raises:
             ModelNotReady: the model cannot be loaded; says why.
         """
@@ -84,9 +83,10 @@ class Replica:
         )
 
     async def check_health(self) -> None:
-        """
+        """Check that the model can answer.
+
         Raises:
-            ModelNotReady: nothing can be answered here; the cluster puts another in its place.
+            ModelNotReady: it cannot; the cluster replaces this replica.
         """
         status = await self._predictor.status()
         if status.state in ("failed", "absent"):
@@ -132,7 +132,7 @@ async def _pieces(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
             yield piece
         answer.release()
     finally:
-        answer.close()  # where nobody wants the rest: the computation stops
+        answer.close()  # stops the computation if the client has left
 
 
 def process_name() -> str:
@@ -140,28 +140,28 @@ def process_name() -> str:
     return f"process-{os.getpid()}"
 
 
-#: Of the application and of its one deployment in the cluster.
+#: Name of the application and of its deployment.
 NAME = "redraft"
 ROUTER = "ray.serve.experimental.consistent_hash_router.ConsistentHashRouter"
-#: Requests that one replica should have under way; with more, another is added.
+#: Running requests per replica above which another replica is added.
 TARGET = 2.0
-#: Seconds of too much to do after which it is: less than people take to notice.
+#: Seconds of overload after which it is added.
 UPSCALE_S = 10.0
-#: Seconds: between two looks at a replica's health, and how long it may take to say so.
+#: Seconds between two health checks of a replica, and the time limit of each.
 HEALTH_S, HEALTH_PATIENCE_S = 5.0, 10.0
-#: Of a cluster that is started here: requests and answers are small.
+#: Object store of a cluster that is started here: requests and answers are small.
 OBJECT_BYTES = 100 * 2**20
-#: Seconds after which a client comes again that was told 503.
+#: Seconds in Retry-After of a 503.
 RETRY_AFTER_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """How many replicas, and where.
+    """Number and place of the replicas.
 
     Args:
         address: of a running cluster; "local" starts one on this machine.
-        engine: what a replica runs, as ``module:callable``; other than the default in tests.
+        engine: what a replica runs, as ``module:callable``; tests choose another.
     """
 
     address: str
@@ -171,7 +171,7 @@ class Fleet:
 
 
 class ReplicaActor:
-    """What Ray Serve makes of each replica: its constructor returns once the model answers."""
+    """The actor of a replica. Its constructor returns once the model is ready."""
 
     async def __init__(self, settings: str, key: str | None, engine: str) -> None:  # type: ignore[misc]
         chosen = Settings.model_validate_json(settings)
@@ -193,8 +193,10 @@ class ReplicaActor:
 
 @contextmanager
 def deployed(settings: Settings, fleet: Fleet) -> Iterator[str]:
-    """The service on the cluster: where it listens. A cluster that was started here ends with the
-    block; in another one the service stays, for others may use it ('serve shutdown' ends it).
+    """Run the service on the cluster, and yield its address.
+
+    A cluster that is started here ends with the block. In another one the service stays, because
+    others may use it; 'serve shutdown' ends it.
 
     Raises:
         InstallError: Ray Serve is not installed.
@@ -215,7 +217,7 @@ def deployed(settings: Settings, fleet: Fleet) -> Iterator[str]:
             ignore_reinit_error=True,
             object_store_memory=OBJECT_BYTES if local else None,
         )
-    except Exception as error:  # of no class of its own
+    except Exception as error:  # Ray raises plain Exception
         raise SettingsError(
             f"Ray at {fleet.address!r} cannot be used ({error}). Name the address of a running "
             "cluster, or 'local' to start one on this machine."
@@ -231,7 +233,7 @@ def deployed(settings: Settings, fleet: Fleet) -> Iterator[str]:
 
 
 def deploy(settings: Settings, fleet: Fleet) -> None:
-    """Put the service there, or change it replica by replica where it runs already.
+    """Start the service, or replace its replicas one by one if it runs already.
 
     Raises:
         SettingsError: the replicas cannot be started; says why.
@@ -289,5 +291,5 @@ def _libraries() -> tuple[Any, Any]:
 def _name_here() -> str:
     try:
         return str(import_silenced("ray.serve").get_replica_context().replica_id.unique_id)
-    except Exception:  # outside of a cluster; of no class of its own
+    except Exception:  # outside of a cluster; Ray raises plain Exception
         return process_name()
