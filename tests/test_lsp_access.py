@@ -330,7 +330,7 @@ def test_a_token_file_that_is_no_secret_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="chmod 600"):
         given_token({}, file)
     os.mkfifo(pipe)
-    with pytest.raises(SettingsError, match="is no file"):
+    with pytest.raises(SettingsError, match="is not a file"):
         given_token({}, pipe)
 
 
