@@ -32,7 +32,7 @@ from redraft.model.wire import check_request
 
 from .gather import SERVED
 from .models import OnProgress, check_plan, find_model, ignored, load, plan_of
-from .replay.timed_predictor import ThreadedPredictor
+from .replay.answers import ThreadedPredictor
 from .spec import SHIPPED, RunSpec
 
 NONE, COPY_LAST_EDIT, RULES = "none", "copy-last-edit", "rules"

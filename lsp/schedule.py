@@ -191,7 +191,7 @@ class Requests:
             self._recorder.prefetched(question, prediction)
             return settle(prediction)
         task, started_s = question.request.task, self._clock()
-        with self._recorder.asking(question) as asked:
+        with self._recorder.asking(question) as answered:
             with self.busy():
                 kind: Kind = "infill" if task == "infill" else "next_edit"
                 prediction = await self._predict(kind, question)
@@ -202,7 +202,7 @@ class Requests:
             self._latency_ms[task] = known_ms + _LATENCY_WEIGHT * (took_ms - known_ms)
             self._own_gate.answered(prediction)
             decision = settle(prediction)
-            asked.answered(prediction, decision, took_ms)
+            answered(prediction, decision, took_ms)
             return decision
 
     async def _predict(self, kind: Kind, question: PlacedRequest) -> Prediction | Abstain:

@@ -9,8 +9,8 @@ from redraft.evals.gate.comparing import moments_of
 from redraft.evals.gate.labels import judged
 from redraft.evals.gate.replayed import replay_outcomes
 from redraft.evals.predictors import ReadyPredictor
-from redraft.evals.replay.script import Script
 from redraft.evals.run import Run
+from redraft.evals.sources.recorded_moments import Script
 from redraft.evals.spec import RunSpec
 from redraft.model.records import EditRequest, Prediction
 from support.predictor import READY, infill

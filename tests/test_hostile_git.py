@@ -13,7 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from redraft.evals.recordings.from_git import Wanted, import_git
+from redraft.evals.sources.git_history import Wanted
+from redraft.evals.sources.typed_commits import import_git
 from redraft.lsp.context import git
 from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import fill

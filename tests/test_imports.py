@@ -50,8 +50,8 @@ LEVELS = {
         "settings", "http", "routes", "app", "engine_process", "scaling", "commands",
     ),
     "evals": (
-        "example machine metrics recordings sandbox spec", "figures models run sources",
-        "gather perplexity tables", "scorers", "compare", "replay.timed_predictor", "latency",
+        "example machine metrics sandbox spec", "figures models run sources replay.clock",
+        "gather perplexity tables", "scorers", "compare", "replay.answers", "latency",
         "predictors", "pipeline", "ablation replay", "gate",
     ),
 }  # fmt: skip

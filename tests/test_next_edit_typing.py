@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from redraft.evals.replay.timed_predictor import ReplayPredictor, run
+from redraft.evals.replay.answers import ReplayPredictor
+from redraft.evals.replay.clock import run
 from redraft.lsp.documents import ContentChange
 from redraft.lsp.positions import Position, Range
 from redraft.lsp.schedule import REST_S

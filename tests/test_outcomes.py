@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from redraft.evals.recordings.shown_and_outcome import Shown, read_outcomes
-from redraft.lsp.outcomes import Outcome, Settled
-from redraft.lsp.recording import format as answers
-from redraft.lsp.recording import format as entries
+from redraft.evals.gate.outcomes import Shown, read_outcomes
+from redraft.lsp.outcomes import Outcome
+from redraft.lsp.recording.answers import answer_event, decision_event
+from redraft.lsp.recording.events import (
+    AnswerEvent,
+    DrawnEvent,
+    Encountered,
+    Event,
+    Header,
+    Note,
+    OutcomeEvent,
+)
+from redraft.lsp.recording.format import encode_all
 from redraft.lsp.recording.recorder import PREFETCHED
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import PlacedRequest, Query, Show, Suggestion
@@ -27,7 +35,7 @@ from typer.testing import CliRunner
 TEXT = "def area(r):\n    return\n"
 AT = len(TEXT) - 1
 PACE: dict[str, float] = {}
-GATE = PLAIN, PACE, draw(LspSettings().threshold, False, "")
+JUDGING = PLAIN, PACE, draw(LspSettings().threshold, False, "")
 PARTS = Confidence(0.91, 0.5, 0.8, total=-0.4, place=-0.1, nothing=-3.0)
 
 
@@ -39,19 +47,28 @@ class Session:
         self._uuid = uuid
         self.lines = self._begun()
 
-    def _begun(self) -> list[entries.Entry]:
+    def _begun(self) -> list[Header | Event]:
         return [
-            entries.header(self._uuid, "file:///w", self.now_ms, "redraft test"),
-            entries.encountered(3, "src/a.py", self.now_ms),
+            Header(self.now_ms, self._uuid, "file:///w", "redraft test"),
+            Encountered(self.now_ms, 3, "src/a.py"),
         ]
 
-    def next_file(self) -> list[entries.Entry]:
+    def next_file(self) -> list[Header | Event]:
         done, self.lines = self.lines, self._begun()
         return done
 
-    def note(self, data: dict[str, Any], after_ms: int = 100) -> None:
+    def answer(self, asked: PlacedRequest, made: Prediction, decided: Show | Abstain) -> None:
+        self.now_ms += 100
+        about = asked, (made, decided, 90.0), LspSettings(), JUDGING
+        self.lines.append(answer_event((self.now_ms, 3), 1, *about))
+
+    def decide(self, decision: Show | Abstain) -> None:
+        self.now_ms += 100
+        self.lines.append(decision_event(self.now_ms, 3, decision))
+
+    def draw(self, id_: str, after_ms: int) -> None:
         self.now_ms += after_ms
-        self.lines.append(entries.document_event(3, data, self.now_ms))
+        self.lines.append(DrawnEvent(self.now_ms, id_))
 
     def suggest(
         self, id_: str, text: str = " r * r", task: Task = "infill", ahead: bool = False
@@ -65,24 +82,24 @@ class Session:
         suggestion = Suggestion(id_, query.uri, task, TEXT, AT, AT, AT, text, 0.91, "fake fp32")
         show = Show(suggestion, text, "from the model")
         decided = PREFETCHED if ahead else show
-        self.note(answers.answer(1, asked, prediction, decided, 90.0, LspSettings(), *GATE))
-        self.note(answers.decision(show))
+        self.answer(asked, prediction, decided)
+        self.decide(show)
 
     def settle(
         self, id_: str, outcome: Outcome, after_ms: int = 100, task: Task = "infill"
     ) -> None:
-        suggestion = Suggestion(id_, "", task, TEXT, AT, AT, AT, " r * r", 0.91, "fake fp32")
-        self.note(answers.outcome(Settled(suggestion, outcome)), after_ms)
+        self.now_ms += after_ms
+        self.lines.append(OutcomeEvent(self.now_ms, 3, id_, task, outcome))
 
 
-def written(tmp_path: Path, *files: Sequence[entries.Entry]) -> list[Path]:
+def written(tmp_path: Path, *files: Sequence[Header | Event]) -> list[Path]:
     paths = [tmp_path / f"{number}.jsonl" for number in range(len(files))]
     for path, lines in zip(paths, files, strict=True):
-        path.write_bytes(b"".join(map(entries.line_of, lines)))
+        path.write_bytes(encode_all(lines))
     return paths
 
 
-def read(tmp_path: Path, *files: Sequence[entries.Entry]) -> list[Shown]:
+def read(tmp_path: Path, *files: Sequence[Header | Event]) -> list[Shown]:
     return list(read_outcomes(written(tmp_path, *files)))
 
 
@@ -90,15 +107,17 @@ def test_a_suggestion_comes_with_what_was_shown_and_what_became_of_it(tmp_path: 
     session = Session()
     session.suggest("redraft-1")
     session.settle("redraft-1", "accepted", after_ms=1_500)
-    session.note(answers.decision(Abstain("below_threshold", "below threshold")))
+    session.decide(Abstain("below_threshold", "below threshold"))
     session.settle("redraft-7", "cancelled")  # it was never shown
     [shown] = read(tmp_path, session.lines)
-    assert (shown.session, shown.id, shown.at_ms) == ("u1", "redraft-1", 1_200)
-    assert (shown.task, shown.path, shown.source) == ("infill", "src/a.py", "both")
-    assert (shown.start, shown.end, shown.text) == ((1, 10), (1, 10), " r * r")
-    assert (shown.confidence, shown.threshold, shown.parts) == (0.91, 0.25, PARTS)
-    assert shown.features["language"] == "python"
-    assert (shown.model, shown.reason) == ("fake fp32", "from the model")
+    decision, answer, candidate = shown.decision, shown.answer, shown.candidate
+    assert answer is not None and candidate is not None
+    assert (shown.session, decision.shown, shown.at_ms) == ("u1", "redraft-1", 1_200)
+    assert (decision.task, shown.path, candidate.source) == ("infill", "src/a.py", "both")
+    assert shown.edit == ((1, 10), (1, 10), " r * r")
+    assert (decision.score, answer.threshold, candidate.confidence) == (0.91, 0.25, PARTS)
+    assert answer.moment["language"] == "python"
+    assert (decision.model, decision.reason) == ("fake fp32", "from the model")
     assert (shown.outcome, shown.seconds) == ("accepted", 1.5)
     assert not shown.simulated
 
@@ -106,8 +125,8 @@ def test_a_suggestion_comes_with_what_was_shown_and_what_became_of_it(tmp_path: 
 def test_time_counts_from_when_it_was_drawn(tmp_path: Path) -> None:
     session = Session()
     session.suggest("redraft-1")
-    session.note(answers.drawn("redraft-1"), after_ms=700)
-    session.note(answers.drawn("redraft-1"), after_ms=200)  # the window was redrawn
+    session.draw("redraft-1", 700)
+    session.draw("redraft-1", 200)  # the window was redrawn
     session.settle("redraft-1", "rejected", after_ms=100)
     [shown] = read(tmp_path, session.lines)
     assert shown.seconds == 0.3
@@ -118,7 +137,7 @@ def test_what_is_shown_again_counts_once(tmp_path: Path) -> None:
     session.suggest("redraft-1")
     session.suggest("redraft-1", "* r")  # typed as far as that
     [shown] = read(tmp_path, session.lines)
-    assert (shown.at_ms, shown.text) == (1_200, " r * r")
+    assert (shown.at_ms, shown.edit.text) == (1_200, " r * r")
 
 
 def test_a_later_report_corrects_the_outcome_and_not_the_time(tmp_path: Path) -> None:
@@ -134,7 +153,7 @@ def test_what_was_computed_ahead_finds_its_answer(tmp_path: Path) -> None:
     session = Session()
     session.suggest("redraft-1", task="next_edit", ahead=True)
     [shown] = read(tmp_path, session.lines)
-    assert shown.parts == PARTS
+    assert shown.candidate is not None and shown.candidate.confidence == PARTS
     assert (shown.outcome, shown.seconds) == ("", None)
 
 
@@ -148,10 +167,10 @@ def test_a_deletion_is_of_the_candidate_that_replaces_what_it_deletes(tmp_path: 
     start, end = AT - 7, AT
     gone = Suggestion("redraft-1", query.uri, "next_edit", TEXT, AT, start, end, "", 0.91, "fake")
     show = Show(gone, "", "from the model")
-    session.note(answers.answer(1, asked, prediction, show, 90.0, LspSettings(), *GATE))
-    session.note(answers.decision(show))
+    session.answer(asked, prediction, show)
+    session.decide(show)
     [shown] = read(tmp_path, session.lines)
-    assert shown.parts == PARTS
+    assert shown.candidate is not None and shown.candidate.confidence == PARTS
 
 
 def test_a_session_goes_on_from_file_to_file_in_any_order(tmp_path: Path) -> None:
@@ -168,17 +187,18 @@ def test_a_session_goes_on_from_file_to_file_in_any_order(tmp_path: Path) -> Non
 def test_without_its_answer_the_decision_tells_what_it_can(tmp_path: Path) -> None:
     session = Session()
     session.suggest("redraft-1")
-    lines = [
-        line for line in session.lines if line.get("data", {}).get("sourceId") != "Redraft.answer"
-    ]
+    lines = [event for event in session.lines if not isinstance(event, AnswerEvent)]
     [shown] = read(tmp_path, lines)
-    assert (shown.parts, shown.source, shown.threshold, shown.features) == (None, "", None, {})
-    assert shown.confidence == 0.91
+    assert (shown.answer, shown.candidate) == (None, None)
+    about = [shown.as_json()[name] for name in ("parts", "source", "threshold", "features")]
+    assert about == [None, "", None, {}]
+    assert shown.decision.score == 0.91
 
 
 def test_an_event_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     session = Session()
-    session.note({"sourceId": "Redraft.decision", "shown": "redraft-1", "edit": []})
+    data = {"sourceId": "Redraft.decision", "shown": "redraft-1", "edit": []}
+    session.lines.append(Note(1_100, "documentEvent", 3, data))
     with pytest.raises(InvalidRequest, match=r"Redraft\.decision at 1100 ms"):
         read(tmp_path, session.lines)
 

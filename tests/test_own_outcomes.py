@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.evals.gate.own_outcomes import RecordedMoments, label_shown, read_own
+from redraft.evals.gate.own import OwnSamples, label_shown, own_samples
 from redraft.lsp.documents import ContentChange
 from redraft.lsp.outcomes import Outcome, Settled
 from redraft.lsp.positions import Position, Range
@@ -73,9 +73,9 @@ class Work(Workbench):
         made = Suggestion(id_, URI, "infill", text, AT, AT, AT, texts[shown], sure, "fake fp32")
         show = sure >= self.session.settings.threshold
         decision = Show(made, texts[shown], "") if show else Abstain("below_threshold", "")
-        with self.recorder.asking(asked) as question:
+        with self.recorder.asking(asked) as answered:
             self.clock.now += 0.1
-            question.answered(Prediction("1", "fake fp32", candidates, weights="w1"), decision, 90)
+            answered(Prediction("1", "fake fp32", candidates, weights="w1"), decision, 90)
         self.recorder.decided(URI, decision)
         return made
 
@@ -83,11 +83,11 @@ class Work(Workbench):
         self.clock.now += after_ms / 1000
         self.recorder.settled(Settled(made, outcome))
 
-    def rest(self) -> RecordedMoments:
+    def rest(self) -> OwnSamples:
         """Long enough for all to be at rest; what the recordings tell then."""
         self.clock.now += 60
         self.open("end", "project/end.py")
-        return read_own(self.files())
+        return own_samples(self.files())
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def work(tmp_path: Path) -> Work:
     return scene
 
 
-def told(own: RecordedMoments) -> list[tuple[str, bool, float]]:
+def told(own: OwnSamples) -> list[tuple[str, bool, float]]:
     """Return the text of each sample, which a feature names, whether it was kept, its weight."""
     return [
         (name.removeprefix("is "), each.kept, each.weight)
@@ -153,7 +153,7 @@ def test_outcomes_of_other_weights_are_left_out(work: Work) -> None:
     work.settle(made, "rejected")
     own = work.rest()
     assert told(own) == [("r * r", False, 1.0)]
-    other = read_own(work.files(), weights="another model")
+    other = own_samples(work.files(), weights="another model")
     assert (other.count, other.strange) == (0, 1)
 
 
@@ -164,6 +164,17 @@ def test_the_time_of_reading_is_not_learned_from_a_jumping_clock(work: Work, jum
     own = work.rest()
     assert told(own) == [("2 * r", False, 1.0)]
     assert own.untold == 1
+
+
+def test_an_edit_that_takes_back_the_last_one_is_no_candidate(tmp_path: Path) -> None:
+    work = Work(None, tmp_path / "recordings")
+    work.open(TEXT.replace("return ", "return total"))
+    work.change(ContentChange("", Range(Position(1, 11), Position(1, 16))))
+    work.suggest("total", CIRCLE, sure=0.1)  # a filter refuses the first: it was just deleted
+    work.type_at(1, 11, CIRCLE)
+    own = work.rest()
+    assert told(own) == [(CIRCLE, True, 0.3)]
+    assert own.hidden == 1
 
 
 def run(*arguments: str) -> str:

@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from redraft.evals.recordings.format import Focused, SelectionChanged
-from redraft.evals.recordings.streams import read_stream
+from redraft.evals.sources.recordings import read_recording
 from redraft.lsp.documents import ContentChange, Document
 from redraft.lsp.positions import Position, Range, units
+from redraft.lsp.recording.events import Focused, Header, SelectionChanged
 from redraft.lsp.recording.folder import FolderLimits, RecordingFile, Recordings, recording_name
-from redraft.lsp.recording.format import header as header_entry
-from redraft.lsp.recording.format import line_of
+from redraft.lsp.recording.format import encode
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import SettingsError
 from support.recordings import changes_in, replayed
@@ -33,7 +32,7 @@ def test_turned_on_midway_it_begins_with_the_text_as_it_was(tmp_path: Path) -> N
     scene.recordings.turn_on()
     scene.type_at(0, 7, "45")
     [file] = scene.files()
-    stream = read_stream(file)
+    stream = read_recording(file)
     assert replayed(file) == {"a.py": "x = 12345\n"}
     assert [change.edits[0].text for change in stream.changes] == ["4", "5"]
     assert stream.header.root == "file:///w"
@@ -151,7 +150,7 @@ def test_the_cursor_is_told_once_and_in_utf16(tmp_path: Path) -> None:
     document = scene.open("s = '😀'\r\nt\r\n")
     for place in (Position(1, 1), Position(1, 1), Position(0, 7)):
         scene.recorder.cursor(document, Range(place, place))
-    events = read_stream(scene.files()[0]).events
+    events = read_recording(scene.files()[0]).events
     assert [e.selections for e in events if isinstance(e, SelectionChanged)] == [
         ((11, 11),),
         ((7, 7),),
@@ -246,7 +245,7 @@ def test_a_full_file_is_followed_by_one_that_stands_alone(tmp_path: Path) -> Non
         scene.change(change(str(n % 10), n, 5))
     files = scene.files()
     assert len(files) > 2
-    streams = [read_stream(file) for file in files]
+    streams = [read_recording(file) for file in files]
     assert sum(len(stream.changes) for stream in streams) == 40
     assert replayed(files[-1]) == {"a.py": document.source}
     assert len({stream.header.uuid for stream in streams}) == 1
@@ -256,7 +255,7 @@ def an_old_one(folder: Path, number: int, size: int = 4_000) -> Path:
     """A recording of an earlier session, the higher its number the newer."""
     session = f"{number:08x}" + 24 * "0"
     path = folder / recording_name(1_000.0, session, 1)
-    header = line_of(header_entry(session, "file:///w", 1_000_000, "redraft test"))
+    header = encode(Header(1_000_000, session, "file:///w", "redraft test"))
     path.write_bytes(header.ljust(size, b"\n"))
     os.utime(path, (1_000 + number, 1_000 + number))
     return path
@@ -273,9 +272,9 @@ def test_the_oldest_recordings_make_room(tmp_path: Path) -> None:
 def users_files(folder: Path) -> dict[Path, bytes]:
     """What a folder that is not only for recordings may hold, all of it old and large; some looks
     like a recording, by its name or by what is in it."""
-    header = line_of(header_entry("a" * 32, "", 1, "redraft 0"))
-    others = line_of(header_entry("a" * 32, "", 1, "another recorder"))
-    simulated = line_of(header_entry("a" * 32, "", 1, "redraft 0", simulated=True))
+    header = encode(Header(1, "a" * 32, "", "redraft 0"))
+    others = encode(Header(1, "a" * 32, "", "another recorder"))
+    simulated = encode(Header(1, "a" * 32, "", "redraft 0", simulated=True))
     name = "20240101-120000-aaaaaaaa-1.jsonl"
     found = {
         "data.jsonl": b'{"a": 1}\n',
@@ -395,6 +394,6 @@ def test_a_torn_last_line_is_dropped_and_any_other_is_refused(tmp_path: Path) ->
     [file] = scene.files()
     whole = file.read_bytes()
     file.write_bytes(whole[:-7])
-    stream = read_stream(file)
+    stream = read_recording(file)
     assert stream.torn
     assert [change.edits[0].text for change in stream.changes] == ["a", "b", "c"]

@@ -6,8 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.evals.recordings.format import Note
-from redraft.evals.recordings.streams import read_stream
+from redraft.evals.sources.recordings import read_recording
+from redraft.lsp.recording.events import (
+    AnswerEvent,
+    DecisionEvent,
+    DrawnEvent,
+    OutcomeEvent,
+)
 from redraft.lsp.recording.folder import Recordings
 from support.lsp import LspClient, insert_texts, lsp_client
 from support.recordings import changes_in, replayed
@@ -55,21 +60,21 @@ def test_every_candidate_is_recorded_with_what_became_of_it(tmp_path: Path) -> N
         client.notify("textDocument/didShowCompletion", {"item": item})
         client.insert(0, 8, "total", 3)
         client.command("redraft.record", "status")
-    stream = read_stream(only(tmp_path))
-    notes = [event for event in stream.events if isinstance(event, Note)]
-    first, second = (n.data for n in notes if n.source_id == "Redraft.answer")
-    assert first["shown"] is None
-    assert first["reason"] == "13 % likely to be kept (medium shows from 25 %)"
-    assert first["candidates"][0]["edit"] == [[0, 4], [0, 4], "maybe"]
-    assert first["candidates"][0]["showProbability"] == 0.13
-    assert second["shown"] == item["command"]["arguments"][0]
-    assert second["versions"]["model"] == "fake-1m int8"
-    assert second["latency"]["tookMs"] > 0
-    kinds = [n.source_id.removeprefix("Redraft.") for n in notes if "Redraft" in n.source_id]
-    assert kinds == ["answer", "decision", "answer", "decision", "drawn", "outcome"]
-    outcomes = [n.data["outcome"] for n in notes if n.source_id == "Redraft.outcome"]
-    assert outcomes == ["accepted"]
-    assert [change.source for change in stream.changes] == ["user", "suggestion"]
+    recorded = read_recording(only(tmp_path))
+    first, second = answers_in(only(tmp_path))
+    assert first.shown is None
+    assert first.reason == "13 % likely to be kept (medium shows from 25 %)"
+    assert first.candidates[0].edit == ((0, 4), (0, 4), "maybe")
+    assert first.candidates[0].show_probability == 0.13
+    assert second.shown == item["command"]["arguments"][0]
+    assert second.versions["model"] == "fake-1m int8"
+    assert second.latency["tookMs"] > 0
+    ours = (AnswerEvent, DecisionEvent, DrawnEvent, OutcomeEvent)
+    about = [event for event in recorded.events if isinstance(event, ours)]
+    answered, drawn = [AnswerEvent, DecisionEvent], [DrawnEvent, OutcomeEvent]
+    assert [*map(type, about)] == [*answered, *answered, *drawn]
+    assert isinstance(about[-1], OutcomeEvent) and about[-1].outcome == "accepted"
+    assert [change.source for change in recorded.changes] == ["user", "suggestion"]
     assert replayed(only(tmp_path)) == {"a.py": "x = y + total\n"}
 
 
@@ -83,15 +88,14 @@ def test_what_is_computed_ahead_is_recorded_as_such(tmp_path: Path) -> None:
         while len(answers_in(only(tmp_path))) < 2:
             client.command("redraft.record", "status")
     shown, ahead, *_ = answers_in(only(tmp_path))
-    assert shown["shown"] == edit["command"]["arguments"][0] == ahead["after"]
-    assert ahead["shown"] is None
-    assert ahead["reason"] == "computed ahead of time"
-    assert ahead["candidates"][0]["edit"][2] == "sum_of_all"
+    assert shown.shown == edit["command"]["arguments"][0] == ahead.after
+    assert ahead.shown is None
+    assert ahead.reason == "computed ahead of time"
+    assert ahead.candidates[0].edit.text == "sum_of_all"
 
 
-def answers_in(path: Path) -> list[dict[str, Any]]:
-    notes = [event for event in read_stream(path).events if isinstance(event, Note)]
-    return [note.data for note in notes if note.source_id == "Redraft.answer"]
+def answers_in(path: Path) -> list[AnswerEvent]:
+    return [event for event in read_recording(path).events if isinstance(event, AnswerEvent)]
 
 
 def test_an_acceptance_that_is_reported_late_is_told_late(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from redraft.evals.example import Row
 from redraft.evals.predictors import ReadyPredictor
-from redraft.evals.replay.player import MomentResult, play
-from redraft.evals.replay.runs import Job, lines_of
-from redraft.evals.replay.script import Script
-from redraft.evals.replay.timed_predictor import ReplayPredictor
+from redraft.evals.replay.answers import ReplayPredictor
+from redraft.evals.replay.player import play
+from redraft.evals.replay.runs import Job, examples_of
+from redraft.evals.sources.recorded_moments import Script
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest, Prediction
@@ -39,7 +39,7 @@ def lines(
 ) -> list[Row]:
     chosen = frozenset(moment.id for moment in script.moments)
     job = Job(script, chosen, LspSettings(**settings), latency_ms)  # type: ignore[arg-type]
-    found = lines_of(job, ReadyPredictor(ask, READY, lambda: None))
+    found = examples_of(job, ReadyPredictor(ask, READY, lambda: None))
     return [each.row() for each in found]
 
 
@@ -62,7 +62,6 @@ def a_function(rest: str = WANTED[3:], pause_s: float = 3.0) -> Typist:
 
 
 def test_the_server_is_asked_at_the_end_of_every_edit_and_never_sees_what_comes_later() -> None:
-    outcomes: list[MomentResult] = []
     requests: list[EditRequest] = []
 
     def ask(request: EditRequest) -> Prediction:
@@ -71,7 +70,7 @@ def test_the_server_is_asked_at_the_end_of_every_edit_and_never_sees_what_comes_
 
     script = a_function().script()
     chosen = {moment.id for moment in script.moments}
-    play(script, chosen, ReplayPredictor(ask, READY, 50.0), LspSettings(), outcomes.append)
+    outcomes = list(play(script, chosen, ReplayPredictor(ask, READY, 50.0), LspSettings()))
     assert [outcome.moment.text for outcome in outcomes] == [
         TEXT.replace("    \n", "    ret\n"),
         TEXT.replace("    \n", f"    {WANTED}\n"),

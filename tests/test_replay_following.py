@@ -11,29 +11,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from redraft.evals.figures import combined, quantile, unmeasured
 from redraft.evals.predictors import copy_last_edit, substitution
-from redraft.evals.replay.matchers import (
+from redraft.evals.replay.clock import run
+from redraft.evals.scorers.followed import Followed
+from redraft.evals.scorers.matchers import (
     Comparison,
-    DocumentChange,
-    Followed,
     Match,
-    PlacedEdit,
     compare,
     match,
     needed,
     until_rest,
 )
-from redraft.evals.replay.script import sample
-from redraft.evals.replay.timed_predictor import run
+from redraft.evals.sources.recorded_moments import DocumentChange, PlacedEdit, sample
+from redraft.lsp.recording.events import ChangeSource
+from redraft.model.edits.edit import Edit
 from redraft.model.records import EditRequest, RecentEdit
 from support.typist import Typist
 
 YES, NO, UNKNOWN = Match(True, True, True), Match(False, False, False), Match(None, None, None)
 
 
+def source(typed: bool) -> ChangeSource:
+    return "user" if typed else "paste"
+
+
 def put(
     at: int, text: str, removed: int = 0, typed: bool = True, at_s: float = 0.0
 ) -> DocumentChange:
-    return DocumentChange(at_s, (PlacedEdit(at, at + removed, text),), typed)
+    return DocumentChange(at_s, (PlacedEdit(at, at + removed, text),), source(typed))
 
 
 def typing(at: int, text: str) -> list[DocumentChange]:
@@ -46,12 +50,14 @@ def test_what_lies_outside_of_regions_is_as_it_was(seed: int) -> None:
     rng = random.Random(seed)
     text = "".join(rng.choice("ab\n") for _ in range(rng.randrange(30)))
     start = rng.randint(0, len(text))
-    followed, now = Followed(text, (start, rng.randint(start, len(text)))), text
+    followed, now = Followed(Edit(text, start, rng.randint(start, len(text)), "")), text
     for _ in range(rng.randrange(8)):
         low = rng.randint(0, len(now))
         high = rng.randint(low, min(len(now), low + 4))
         step = DocumentChange(
-            0.0, (PlacedEdit(low, high, rng.choice(["", "x", "y\n", "zz"])),), rng.random() < 0.8
+            0.0,
+            (PlacedEdit(low, high, rng.choice(["", "x", "y\n", "zz"])),),
+            source(rng.random() < 0.8),
         )
         now = step.apply(now)
         followed.apply(step)
@@ -104,13 +110,13 @@ ELSEWHERE = [put(0, "# top\n"), *typing(8, "a"), put(12, "end"), *typing(9, ", b
 def test_a_suggestion_is_matched_with_what_was_typed(
     text: str, start: int, end: int, suggested: str, steps: list[DocumentChange], expected: Match
 ) -> None:
-    assert match(text, start, end, suggested, steps) == expected
+    assert match(Edit(text, start, end, suggested), steps) == expected
 
 
 def test_the_end_of_a_recording_cannot_tell() -> None:
-    assert match("\n", 0, 0, "a", [], told=False) == UNKNOWN
-    assert match("\n", 0, 0, "a", [], told=True) == NO
-    assert match("f()\n", 2, 2, "a, b", [put(2, "x")], told=False) == NO
+    assert match(Edit("\n", 0, 0, "a"), [], told=False) == UNKNOWN
+    assert match(Edit("\n", 0, 0, "a"), [], told=True) == NO
+    assert match(Edit("f()\n", 2, 2, "a, b"), [put(2, "x")], told=False) == NO
 
 
 def test_a_document_rests_after_ten_quiet_seconds_or_five_minutes() -> None:
@@ -131,7 +137,7 @@ def test_a_suggestion_is_compared_with_all_that_the_user_did() -> None:
     text = "f(a)\n" + "x\n" * 50 + "g(a)\n"
     steps = [put(3, ", b"), put(3 + len(text) - 2 - 1 + 1, ", b")]
     # Suggested and typed: ", b" in f (3 characters); typed besides: ", b" in g.
-    found = compare(text, 3, 3, ", b", steps)
+    found = compare(Edit(text, 3, 3, ", b"), steps)
     assert found is not None
     assert (found.right, found.suggested, found.done) == (3, 3, 6)
     assert 0 < found.delta_chrf < 100
@@ -154,7 +160,7 @@ PERFECT = Comparison(3, 3, 3, 100.0)
 def test_text_from_elsewhere_is_left_out_or_makes_no_truth(
     text: str, at: int, new: str, steps: list[DocumentChange], expected: Comparison | None
 ) -> None:
-    assert compare(text, at, at, new, steps) == expected
+    assert compare(Edit(text, at, at, new), steps) == expected
 
 
 @given(st.integers(0, 10_000))
@@ -202,7 +208,7 @@ def test_a_document_told_anew_is_a_step_that_nobody_typed() -> None:
     for step in script.following(0, script.moments[0].done):
         text = step.apply(text)
     assert text == "bnew\n"
-    assert not script.following(0, script.moments[0].done)[0].typed
+    assert not script.following(0, script.moments[0].done)[0].is_typed
 
 
 def test_a_smaller_sample_is_part_of_a_larger_one() -> None:

@@ -11,10 +11,11 @@ import pytest
 from redraft.evals.example import Row
 from redraft.evals.figures import Figure
 from redraft.evals.predictors import ReadyPredictor
-from redraft.evals.replay.runs import Job, jobs_of, lines_of, read_scripts, replay_all, replay_job
+from redraft.evals.replay.answers import ThreadedPredictor
+from redraft.evals.replay.runs import Job, examples_of, jobs_of, replay_all
 from redraft.evals.replay.tables import tables
-from redraft.evals.replay.timed_predictor import ThreadedPredictor
 from redraft.evals.run import Run, open_run, read_run
+from redraft.evals.sources.recorded_moments import read_scripts
 from redraft.evals.spec import RunSpec
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InstallError
@@ -100,12 +101,14 @@ def test_what_the_run_knows_is_not_asked_again(recordings: Path, tmp_path: Path)
     (script, *_) = read_scripts([recordings])
     run = Run(RunSpec("replay"))
     (job,) = jobs_of([script], run, LspSettings(), latency_ms=50.0)
-    replay_job(job, ready, run.add)
+    for example in examples_of(job, ready):
+        run.add(example)
     first = dict(run.examples)
     last = run.examples.pop(script.moments[-1].id)
     before = len(asked)
     (job,) = jobs_of([script], run, LspSettings(), latency_ms=50.0)
-    replay_job(job, ready, run.add)
+    for example in examples_of(job, ready):
+        run.add(example)
     assert len(asked) - before == last.row()["requests"]
     assert list(run.examples) == list(first)
 
@@ -155,7 +158,7 @@ def test_a_server_is_asked_from_within_simulated_time(recordings: Path) -> None:
     ready = ReadyPredictor(there.ask, there.ready(poll_s=0.01), there.close)
     (script, *_) = read_scripts([recordings])
     job = Job(script, frozenset({script.moments[0].id}), LspSettings(), None)
-    (found,) = (each.row() for each in lines_of(job, ready))
+    (found,) = (each.row() for each in examples_of(job, ready))
     ready.close()
     assert found["suggested"] == "x = 2"
     assert found["model_ms"] >= 10

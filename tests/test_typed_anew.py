@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from redraft.evals.replay.timed_predictor import ReplayPredictor, run
+from redraft.evals.replay.answers import ReplayPredictor
+from redraft.evals.replay.clock import run
 from redraft.lsp.server import HANDLERS
 from redraft.lsp.suggestion import Show
 from redraft.model.errors import StaleDocument

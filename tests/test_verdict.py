@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.evals.replay.timed_predictor import run
+from redraft.evals.replay.clock import run
 from redraft.lsp.recording.recorder import PREFETCHED
 from redraft.lsp.search import UNRELATED
 from redraft.lsp.session import Session

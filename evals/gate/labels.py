@@ -23,7 +23,7 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, EditRequest, Task
 
 from ..example import Example
-from .own_outcomes import KEPT_SHARE, kept_share
+from .own import KEPT_SHARE, kept_share
 
 #: The reason of a moment of a recording at which no answer came.
 NOT_ASKED = "not asked, or given up"

@@ -32,7 +32,7 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.predict import Model
 from redraft.model.records import EditRequest, ModelStatus, Prediction, Stats, Task
 
-from ..replay.timed_predictor import run as in_simulated_time
+from ..replay.clock import run as in_simulated_time
 from ..run import Run
 from ..scorers.latency import timed
 

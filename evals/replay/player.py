@@ -1,18 +1,19 @@
-"""Plays a recording through the language server and asks it at every moment what it would show.
+"""Plays a recording through a session and asks at every moment for what it would show.
 
-The server is the one that editors talk to, with its documents, history, context, debounce, lanes,
-suppression and memory; only its clock is simulated and its index works when told to. What happens
-later in the recording is known to the scores alone. Knows nothing of files or of many recordings.
+The session is the one of the language server, with its documents, history, context, debounce,
+filters and memory; only its clock is simulated, and its index works when asked to. What happens
+later in the recording is known to the scores alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections import deque
+from collections.abc import AsyncIterator, Collection, Iterator
+from dataclasses import dataclass, replace
 
 from redraft.lsp import ghost_text, search
+from redraft.lsp.recording.events import Event
 from redraft.lsp.session import Session
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import Query, Show
@@ -20,9 +21,10 @@ from redraft.model.edits.edit import Edit
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Task
 
-from .editor import Editor
-from .script import ReplayMoment, Script
-from .timed_predictor import TRACE, ReplayPredictor, TimedAnswer, Trace, run
+from ..sources.recorded_moments import ReplayMoment, Script
+from .answers import TRACE, ReplayPredictor, TimedAnswer, Trace
+from .clock import SimulatedLoop
+from .editor import ReplayEditor
 
 #: Lines from the cursor within which an edit is in sight; a farther one takes two Tabs.
 NEAR_LINES = 2
@@ -30,57 +32,41 @@ NEAR_LINES = 2
 TASKS: tuple[Task, ...] = ("infill", "next_edit")
 
 #: Turns of the loop until both questions have been put: before anything else happens.
-_STEPS = 3
+_TURNS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Something to put in the place of text[start:end] of a document, shown or not."""
+    """An edit of a document, shown or not."""
 
     task: Task
     document: int
-    text: str  # of the document
-    done: int  # steps of the document until then
-    start: int
-    end: int
-    replacement: str
+    done: int  # changes of the document until then
+    edit: Edit
     confidence: float
     jumps: bool = False  # Tab goes there first
-    id: str = ""  # the session's; "" for what is not shown
-
-    @property
-    def edit(self) -> Edit:
-        return Edit(self.text, self.start, self.end, self.replacement)
-
-    @property
-    def result(self) -> str:
-        return self.edit.result
-
-    @property
-    def old(self) -> str:
-        return self.edit.old
+    id: str = ""  # the session's; "" if it is not shown
 
     def least(self) -> Offer:
-        """The same without characters that stay at either end."""
-        least = self.edit.least()
-        return replace(self, start=least.start, end=least.end, replacement=least.new)
+        """Return the same without characters that stay at either end."""
+        return replace(self, edit=self.edit.least())
 
 
 @dataclass(slots=True)
 class PlayedQuestion:
-    """One of the two questions an editor asks at a moment, and what came of it."""
+    """One of the two questions that an editor asks at a moment, and its answer."""
 
     task: Task
     trace: Trace
     shown: Offer | None = None
-    late: bool = False  # the document had changed by then, and what was left of it held
+    late: bool = False  # the document had changed by then, and the rest of it was still valid
     abstained: Abstain | None = None  # why nothing is shown; None: something is
     arrived_s: float = 0.0  # simulated
     finished: float = 0.0  # real time
 
     @property
     def answered(self) -> list[TimedAnswer]:
-        """What the model answered in time for this; not what was asked ahead, or given up."""
+        """The model's answers in time for this, not those asked ahead or given up."""
         return [
             each
             for each in self.trace.answers
@@ -99,153 +85,130 @@ class MomentResult:
 
     @property
     def answers(self) -> Iterator[TimedAnswer]:
+        """All answers of the model."""
         for asking in self.askings:
             yield from asking.trace.answers
 
 
-OnOutcome = Callable[[MomentResult], None]
-
-
 def play(
-    script: Script,
-    chosen: Collection[str],
-    predictor: ReplayPredictor,
-    settings: LspSettings,
-    on_outcome: OnOutcome,
-) -> None:
-    """Play a recording. ``on_outcome`` hears of each chosen moment, in order, once nothing more can
-    come of it.
+    script: Script, chosen: Collection[str], predictor: ReplayPredictor, settings: LspSettings
+) -> Iterator[MomentResult]:
+    """Play a recording; yield each chosen moment, in order, once its requests are done.
+
+    Args:
+        chosen: ids of moments.
 
     Raises:
         RedraftError: the model is gone.
     """
-    run(_Play(script, chosen, predictor, settings, on_outcome).play())
+    results = _Player(script, predictor, settings).results(chosen)
+
+    async def following() -> MomentResult | None:
+        return await anext(results, None)
+
+    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
+        while (result := runner.run(following())) is not None:
+            yield result
 
 
-@dataclass(slots=True)
-class _Play:
-    script: Script
-    chosen: Collection[str]
-    predictor: ReplayPredictor
-    settings: LspSettings
-    on_outcome: OnOutcome
-    open: list[MomentResult] = field(default_factory=list)
-    session: Session = field(init=False)
-    editor: Editor = field(init=False)
+class _Player:
+    def __init__(self, script: Script, predictor: ReplayPredictor, settings: LspSettings) -> None:
+        self._script, self._predictor, self._settings = script, predictor, settings
 
-    async def play(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.session = Session(self.predictor, self.settings, loop.time, reads=False)
-        status = await self.predictor.status()
-        self.session.context_tokens = lambda: status.context_tokens
-        self.editor = Editor(self.session)
-        tasks: set[asyncio.Task[None]] = set()
-        self.editor.begin()
-        begins_s = loop.time()
-        for at_s, act in self._schedule():
+    async def results(self, chosen: Collection[str]) -> AsyncIterator[MomentResult]:
+        loop, predictor = asyncio.get_running_loop(), self._predictor
+        self._session = Session(predictor, self._settings, loop.time, reads=False)
+        status = await predictor.status()
+        self._session.context_tokens = lambda: status.context_tokens
+        self._editor = ReplayEditor(self._session)
+        begins_s, tasks = loop.time(), set[asyncio.Task[None]]()
+        open_ = deque[MomentResult]()
+        for at_s, act in self._schedule(chosen):
             await asyncio.sleep(max(0.0, begins_s + at_s - loop.time()))
             if isinstance(act, ReplayMoment):
-                self._flush()
-                tasks.add(asyncio.ensure_future(self._ask(act)))
-                for _ in range(_STEPS):
+                while open_ and open_[0].finished:  # it may still ask ahead until now
+                    yield open_.popleft()
+                questions = (PlayedQuestion(task, Trace(predictor.real_time())) for task in TASKS)
+                open_.append(MomentResult(act, loop.time(), tuple(questions)))
+                tasks.add(asyncio.ensure_future(self._ask(open_[-1])))
+                for _ in range(_TURNS):
                     await asyncio.sleep(0)
             else:
-                act()
-            if self.predictor.failure is not None:
-                raise self.predictor.failure
+                self._editor.tell(act)
+            if predictor.failure is not None:
+                raise predictor.failure
         await asyncio.gather(*tasks)
-        if self.predictor.failure is not None:
-            raise self.predictor.failure
-        await self.session.leave()
-        self._flush(all_=True)
+        if predictor.failure is not None:
+            raise predictor.failure
+        await self._session.leave()
+        for result in open_:
+            yield result
 
-    def _schedule(self) -> Iterator[tuple[float, ReplayMoment | Callable[[], None]]]:
-        """What happens when, in s: the recording's events, and between them the questions."""
-        asks = [each for each in self.script.moments if each.id in self.chosen]
-        at = 0
-        for event in self.script.stream.events:
-            at_s = self.script.seconds(event)
-            while at < len(asks) and asks[at].asks_s < at_s:
-                yield asks[at].asks_s, asks[at]
-                at += 1
-            yield at_s, lambda event=event: self.editor.tell(event)  # type: ignore[misc]
-        for left in asks[at:]:
+    def _schedule(self, chosen: Collection[str]) -> Iterator[tuple[float, ReplayMoment | Event]]:
+        """Yield what happens when, in s: the recording's events, and the questions among them."""
+        moments = deque(each for each in self._script.moments if each.id in chosen)
+        for event in self._script.recording.events:
+            at_s = self._script.seconds(event)
+            while moments and moments[0].asks_s < at_s:
+                yield moments[0].asks_s, moments.popleft()
+            yield at_s, event
+        for left in moments:
             yield left.asks_s, left
 
     # --- a moment ----------------------------------------------------------------------------
 
-    async def _ask(self, moment: ReplayMoment) -> None:
+    async def _ask(self, result: MomentResult) -> None:
         """Ask for ghost text and for the next edit, as editors do when the user pauses."""
-        now_s = asyncio.get_running_loop().time()
-        outcome = MomentResult(
-            moment, now_s, tuple(PlayedQuestion(task, self._trace()) for task in TASKS)
-        )
-        self.open.append(outcome)
-        self.session.context.catch_up()
-        query = self.editor.query(moment.document)
-        if query is None:
-            for each in outcome.askings:
-                each.abstained = Abstain("document_closed", "the file was closed")
-                self._ends(each)
+        self._session.context.catch_up()
+        query = self._editor.query(result.moment.document)
+        if query is not None:
+            await asyncio.gather(*(self._put(each, query) for each in result.askings))
         else:
-            await asyncio.gather(*(self._one(each, query) for each in outcome.askings))
-        outcome.finished = True
+            for asking in result.askings:
+                asking.abstained = Abstain("document_closed", "the file was closed")
+                self._end(asking)
+        result.finished = True
 
-    def _trace(self) -> Trace:
-        return Trace(self.predictor.real_time())
-
-    async def _one(self, asking: PlayedQuestion, query: Query) -> None:
+    async def _put(self, asking: PlayedQuestion, query: Query) -> None:
         TRACE.set(asking.trace)
-        session, is_infill = self.session, asking.task == "infill"
+        session, is_infill = self._session, asking.task == "infill"
         decision = await (session.ghost_text(query) if is_infill else session.next_edit(query))
         if isinstance(decision, Abstain) and decision.is_stale:
-            decision = self._again(asking, query.uri) or decision
-        elif isinstance(decision, Show):
+            rest = self._rest(asking.task, query.uri)
+            if rest is not None:
+                asking.late = True
+                decision, query = rest
+        if isinstance(decision, Show):
             asking.shown = self._offer(asking.task, decision, query)
-        if isinstance(decision, Abstain):
+        else:
             asking.abstained = decision
-        self._ends(asking)
+        self._end(asking)
 
-    def _ends(self, asking: PlayedQuestion) -> None:
+    def _end(self, asking: PlayedQuestion) -> None:
         asking.arrived_s = asyncio.get_running_loop().time()
-        asking.finished = self.predictor.real_time()
+        asking.finished = self._predictor.real_time()
 
-    def _again(self, asking: PlayedQuestion, uri: str) -> Show | None:
-        """Return what still holds of an answer that came after the user typed on.
+    def _rest(self, task: Task, uri: str) -> tuple[Show, Query] | None:
+        """Return what is still valid of an answer that came after the user typed on.
 
-        Editors ask with every key. If nothing holds, the model is not asked before the next moment.
+        Editors ask with every key. If nothing is, the model is not asked before the next moment.
         """
-        with suppress(StopIteration):
-            query = self.editor.query(self.editor.document(uri))
-            if query is None:
-                return None
-            known = ghost_text.known if asking.task == "infill" else search.known_edit
-            decision = known(self.session, query)
-            if isinstance(decision, Show):
-                asking.shown, asking.late = self._offer(asking.task, decision, query), True
-                return decision
-        return None
+        document = self._editor.document(uri)
+        query = None if document is None else self._editor.query(document)
+        if query is None:
+            return None
+        known = ghost_text.known if task == "infill" else search.known_edit
+        decision = known(self._session, query)
+        return (decision, query) if isinstance(decision, Show) else None
 
     def _offer(self, task: Task, show: Show, query: Query) -> Offer:
-        made, least = show.suggestion, show.suggestion.least()
-        document = self.editor.document(made.uri)
-        done = self.editor.steps.get(document, 0)
+        made = show.suggestion
+        document = self._editor.document(made.uri)
+        assert document is not None
+        done = self._editor.steps.get(document, 0)
         if task == "infill":
-            at = query.cursor
-            return Offer(
-                task, document, query.text, done, at, at, show.text, made.confidence, id=made.id
-            )
+            edit = Edit(query.text, query.cursor, query.cursor, show.text)
+            return Offer(task, document, done, edit, made.confidence, id=made.id)
         first, last = made.lines
         jumps = made.uri != query.uri or not first - NEAR_LINES <= query.line < last + NEAR_LINES
-        return Offer(
-            task, document, made.text, done, least.start, least.end, least.replacement,
-            made.confidence, jumps, made.id,
-        )  # fmt: skip
-
-    # --- telling -----------------------------------------------------------------------------
-
-    def _flush(self, all_: bool = False) -> None:
-        """Tell of the moments that are over. The last one may still ask ahead of time."""
-        while self.open and self.open[0].finished:
-            self.on_outcome(self.open.pop(0))
-        assert not (all_ and self.open)
+        return Offer(task, document, done, made.edit.least(), made.confidence, jumps, made.id)

@@ -1,12 +1,12 @@
-"""From what the session did at a moment to the line of a run: what was shown, what it was worth.
+"""Scores of a replay: what was shown at a moment, and its worth.
 
-An episode is a suggestion for as long as it stays the same: it is judged once, where it first
-stood. What was not shown is judged alike, so that other thresholds can be told from the same run.
-Knows nothing of how the session was asked.
+An episode is a suggestion for as long as it stays the same: it is scored once, where it first
+appears. What was not shown is scored too, so that other thresholds can be read off the same run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,236 +14,200 @@ from redraft.lsp.settings import LspSettings
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.fitting import fit
 from redraft.model.gate.gate import shipped
-from redraft.model.records import Candidate, EditRequest, Stats
+from redraft.model.records import Stats
 from redraft.model.text.syntax import language_of
 
 from .. import metrics
 from ..example import Example, Moment, Row
-from .matchers import UNSEEN_S, WITHIN, Comparison, Match, compare, match, needed, until_rest
+from ..scorers.matchers import UNSEEN_S, WITHIN, compare, match, needed, until_rest
+from ..sources.recorded_moments import ReplayMoment, Script
+from .answers import TimedAnswer
 from .player import MomentResult, Offer, PlayedQuestion
-from .script import ReplayMoment, Script
-from .timed_predictor import TimedAnswer
 
 #: Lines by which an unchanged suggestion may move and still be the same episode.
 _SLACK_LINES = 2
 
 
 class Scorer:
-    """Makes the lines of one recording, in the order of its moments."""
+    """Scores the moments of one recording, in order."""
 
     def __init__(self, script: Script, settings: LspSettings) -> None:
         self._script = script
         self._settings = settings
         self._last: tuple[Offer, bool, str] | None = None  # what led, was it shown, its episode
 
-    def example(self, outcome: MomentResult) -> Example:
-        """Return a moment, with the suggestion that led: the one shown, else the likeliest."""
-        asking, offer = self._lead(outcome)
-        shown = asking is not None and asking.shown is not None
-        moment = outcome.moment
+    def example(self, result: MomentResult) -> Example:
+        """Return a moment with the scores of the suggestion that leads.
+
+        That is the one shown, else the likeliest candidate.
+        """
+        asking, offer = self._lead(result)
+        moment, is_shown = result.moment, asking is not None and asking.shown is not None
         steps = self._script.following(moment.document, moment.done)
         left = needed(steps, moment.at_s, self._script.ends_s)
-        line: Row = {
+        row: Row = {
             "session": moment.session,
             "simulated": self._script.simulated,
             "at_s": round(moment.at_s, 3),
             "typed": moment.typed,
             "left": left,
-            "shown": shown,
-            "shown_left": shown if left else None,
-            "quiet": not shown if left is False else None,
-            "reason": _reasons(outcome),
+            "shown": is_shown,
+            "shown_left": is_shown if left else None,
+            "quiet": not is_shown if left is False else None,
+            "reason": _reasons(result),
         }
-        line |= self._suggestion(moment, outcome, asking, offer)
-        line |= _cost(outcome, asking)
+        row |= self._suggestion(result, asking, offer)
+        row |= _cost(result, asking)
         return Example(
             moment.id,
             moment.group,
             tags={"language": moment.language or "other"},
             moment=Moment(moment.path, moment.language, moment.text),
-            measured={"answers": [each.as_json() for each in outcome.answers]},
-            score=line,
+            measured={"answers": [each.as_json() for each in result.answers]},
+            score=row,
         )
 
-    # --- which suggestion --------------------------------------------------------------------
-
-    def _lead(self, outcome: MomentResult) -> tuple[PlayedQuestion | None, Offer | None]:
-        for asking in outcome.askings:
+    def _lead(self, result: MomentResult) -> tuple[PlayedQuestion | None, Offer | None]:
+        for asking in result.askings:
             if asking.shown is not None:
                 return asking, asking.shown
-        found = [
-            (offer.confidence - self._least(asking), asking, offer)
-            for asking in outcome.askings
-            for offer in _candidates(outcome.moment, asking)
+        offers = [
+            (asking, offer)
+            for asking in result.askings
+            for offer in _candidates(result.moment, asking)
         ]
-        if not found:
-            return None, None
-        _, asking, offer = max(found, key=lambda each: each[0])
-        return asking, offer
-
-    def _least(self, asking: PlayedQuestion) -> float:
-        return self._settings.threshold
-
-    def _is_too_unsure(self, asking: PlayedQuestion, offer: Offer) -> bool:
-        """Is the threshold all that is known to speak against an offer?"""
-        said = asking.abstained is not None and asking.abstained.kind == "below_threshold"
-        return said and offer.confidence < self._least(asking)
+        return max(offers, key=lambda each: each[1].confidence, default=(None, None))
 
     def _suggestion(
-        self,
-        moment: ReplayMoment,
-        outcome: MomentResult,
-        asking: PlayedQuestion | None,
-        offer: Offer | None,
-    ) -> dict[str, Any]:
+        self, result: MomentResult, asking: PlayedQuestion | None, offer: Offer | None
+    ) -> Row:
         if asking is None or offer is None:
             self._last = None
             return {"task": None, "repeat": False, "saved": 0, "utility": 0.0, "accepted": None}
-        shown = asking.shown is not None
-        repeat = self._last is not None and self._last[1] == shown and _again(self._last[0], offer)
-        first = self._last[2] if self._last is not None and repeat else moment.id
-        self._last = offer, shown, first
-        barred = not shown and not self._is_too_unsure(asking, offer)
-        line: dict[str, Any] = {
+        moment, is_shown = result.moment, asking.shown is not None
+        before = self._last
+        repeats = before is not None and before[1] == is_shown and _is_again(before[0], offer)
+        first = before[2] if before is not None and repeats else moment.id
+        self._last = offer, is_shown, first
+        # A score below the threshold is the only objection that another threshold would lift.
+        is_unsure = asking.abstained is not None and asking.abstained.kind == "below_threshold"
+        is_unsure = is_unsure and offer.confidence < self._settings.threshold
+        row: Row = {
             "task": offer.task,
-            "repeat": repeat,
+            "repeat": repeats,
             "episode": first,
             "late": asking.late,
-            "barred": barred,
+            "barred": not is_shown and not is_unsure,
             "confidence": offer.confidence,
-            "was": offer.old,
-            "suggested": offer.replacement,
+            "was": offer.edit.old,
+            "suggested": offer.edit.new,
             "saved": 0,
             "utility": 0.0,
         }
-        at_s = moment.asks_s + asking.arrived_s - outcome.asked_s
-        return line if repeat else line | self._worth(moment, offer, shown, at_s)
+        at_s = moment.asks_s + asking.arrived_s - result.asked_s
+        return row if repeats else row | self._worth(moment, offer, is_shown, at_s)
 
-    # --- what it was worth -------------------------------------------------------------------
-
-    def _worth(
-        self, moment: ReplayMoment, offer: Offer, shown: bool, at_s: float
-    ) -> dict[str, Any]:
-        steps = self._script.following(offer.document, offer.done)
-        place = offer.text, offer.start, offer.end, offer.replacement
-        matched = match(*place, steps, told=self._script.ends_s - at_s >= UNSEEN_S)
-        compared = compare(*place, until_rest(steps, at_s))
-        worth: dict[str, Any] = {**_matched(matched, shown), **_compared(compared, shown)}
-        by_any = [replace(step, typed=True) for step in steps[:WITHIN]]
-        worth["reached"] = match(*place, by_any).exact if shown else None
-        if not shown:
-            return worth
-        path = self._script.paths[offer.document]
-        saved = metrics.keystrokes_saved(offer.old, offer.replacement, offer.jumps)
-        return worth | {
+    def _worth(self, moment: ReplayMoment, offer: Offer, is_shown: bool, at_s: float) -> Row:
+        steps, edit = self._script.following(offer.document, offer.done), offer.edit
+        matched = match(edit, steps, told=self._script.ends_s - at_s >= UNSEEN_S)
+        compared = compare(edit, until_rest(steps, at_s)) if is_shown else None
+        by_anyone = [replace(step, source="user") for step in steps[:WITHIN]]
+        row: Row = {
+            "exact": matched.exact,
+            "white_space": matched.white_space,
+            "prefix": matched.prefix,
+            "accepted": matched.exact if is_shown else None,
+            "accepted_white_space": matched.white_space if is_shown else None,
+            "accepted_prefix": matched.prefix if is_shown else None,
+            "told": matched.exact is not None if is_shown else None,
+            "reached": match(edit, by_anyone).exact if is_shown else None,
+            "delta_chrf": round(compared.delta_chrf, 3) if compared else None,
+            "kept_chars": compared.right if compared else None,
+            "suggested_chars": compared.suggested if compared else None,
+            "done_chars": compared.done if compared else None,
+        }
+        if not is_shown:
+            return row
+        language = language_of(self._script.paths[offer.document]) or ""
+        reversal = None  # where the last edit was another document's, or another one
+        if offer.document == moment.document and edit.text == moment.text:
+            reversal = metrics.reversal_ratio(moment.before, edit.text, edit.result)
+        saved = metrics.keystrokes_saved(edit.old, edit.new, offer.jumps)
+        return row | {
             "saved": saved if matched.exact else 0,
             "utility": None if matched.exact is None else metrics.utility(matched.exact),
-            "characters": len(offer.replacement),
-            "reversal": self._reversal(moment, offer),
-            "errors_added": metrics.errors_added(offer.text, offer.result, language_of(path) or ""),
+            "characters": len(edit.new),
+            "reversal": reversal,
+            "errors_added": metrics.errors_added(edit.text, edit.result, language),
         }
 
-    def _reversal(self, moment: ReplayMoment, offer: Offer) -> float | None:
-        if offer.document != moment.document or offer.text != moment.text:
-            return None  # the last edit was another one
-        return metrics.reversal_ratio(moment.before, offer.text, offer.result)
+
+def _candidates(moment: ReplayMoment, asking: PlayedQuestion) -> Iterator[Offer]:
+    """Yield the likeliest candidate of each answer about the moment's document."""
+    for answer in asking.answered:
+        request, prediction = answer.request, answer.prediction
+        is_about = request.task == asking.task and request.text == moment.text
+        if prediction is None or not prediction.candidates or not is_about:
+            continue
+        candidate = prediction.candidates[0]
+        edit = Edit(request.text, candidate.start, candidate.end, candidate.text)
+        if request.task == "infill":
+            fitted = fit(edit.new, request, replaces=True)
+            if isinstance(fitted, Edit):
+                edit = Edit(edit.text, edit.start, fitted.end, fitted.new)
+        score = shipped().score(candidate, request.task)
+        yield Offer(request.task, moment.document, moment.done, edit.least(), score)
 
 
-def _matched(found: Match, shown: bool) -> dict[str, bool | None]:
-    return {
-        "exact": found.exact,
-        "white_space": found.white_space,
-        "prefix": found.prefix,
-        "accepted": found.exact if shown else None,
-        "accepted_white_space": found.white_space if shown else None,
-        "accepted_prefix": found.prefix if shown else None,
-        "told": found.exact is not None if shown else None,
-    }
-
-
-def _compared(found: Comparison | None, shown: bool) -> dict[str, float | None]:
-    if found is None or not shown:
-        return {"delta_chrf": None, "kept_chars": None, "suggested_chars": None, "done_chars": None}
-    return {
-        "delta_chrf": round(found.delta_chrf, 3),
-        "kept_chars": found.right,
-        "suggested_chars": found.suggested,
-        "done_chars": found.done,
-    }
-
-
-def _candidates(moment: ReplayMoment, asking: PlayedQuestion) -> list[Offer]:
-    """What the model would have had for the moment's document, the likeliest of each answer."""
-    return [
-        _offer(moment, answer.request, answer.prediction.candidates[0])
-        for answer in asking.answered
-        if answer.prediction is not None
-        and answer.prediction.candidates
-        and answer.request.task == asking.task
-        and answer.request.text == moment.text
-    ]
-
-
-def _offer(moment: ReplayMoment, request: EditRequest, candidate: Candidate) -> Offer:
-    text, start, end, new = request.text, candidate.start, candidate.end, candidate.text
-    if request.task == "infill":
-        fitted = fit(new, request, replaces=True)
-        if isinstance(fitted, Edit):
-            end, new = fitted.end, fitted.new
-    sure = shipped().score(candidate, request.task)
-    made = Offer(request.task, moment.document, text, moment.done, start, end, new, sure)
-    return made.least()
-
-
-def _again(before: Offer, now: Offer) -> bool:
-    """Is it the same suggestion still, or what typing left of it?"""
+def _is_again(before: Offer, now: Offer) -> bool:
+    """Return whether it is the same suggestion still, or what typing left of it."""
     if before.id and before.id == now.id:
         return True
     same = (before.task, before.document) == (now.task, now.document)
-    if same and before.result == now.result:
+    old, new = before.edit, now.edit
+    if same and old.result == new.result:
         return True
-    lines = [offer.text.count("\n", 0, offer.start) for offer in (before, now)]
+    lines = [edit.text.count("\n", 0, edit.start) for edit in (old, new)]
     near = abs(lines[0] - lines[1]) <= _SLACK_LINES
-    return same and near and (before.old, before.replacement) == (now.old, now.replacement)
+    return same and near and (old.old, old.new) == (new.old, new.new)
 
 
-# --- reasons and costs ---------------------------------------------------------------------------
-
-
-def _reasons(outcome: MomentResult) -> str:
-    """Why nothing was shown, for people."""
-    if any(each.shown is not None for each in outcome.askings):
+def _reasons(result: MomentResult) -> str:
+    """Return why nothing was shown, for people."""
+    if any(each.shown is not None for each in result.askings):
         return ""
     names = {"infill": "ghost text", "next_edit": "next edit"}
-    told = ((names[each.task], each.abstained) for each in outcome.askings)
-    return "; ".join(f"{name}: {why.reason}" for name, why in told if why is not None)
+    reasons = ((names[each.task], each.abstained) for each in result.askings)
+    return "; ".join(f"{name}: {why.reason}" for name, why in reasons if why is not None)
 
 
-def _cost(outcome: MomentResult, asking: PlayedQuestion | None) -> dict[str, Any]:
-    """What all questions of a moment took together, and how long the one that led, or was answered
-    last, was on its way."""
-    answers = list(outcome.answers)
-    all_stats = [each.prediction.stats for each in answers if each.prediction is not None]
-    line: dict[str, Any] = {
+def _cost(result: MomentResult, asking: PlayedQuestion | None) -> dict[str, Any]:
+    """Return what all questions of a moment took, and the stages of one of them.
+
+    That is the one that leads, else the last that was answered.
+    """
+    answers = list(result.answers)
+    stats = [each.prediction.stats for each in answers if each.prediction is not None]
+    row: dict[str, Any] = {
         "requests": len(answers),
         "given_up": sum(not each.ended for each in answers),
-        "prompt_tokens": sum(each.prompt_tokens for each in all_stats),
-        "reused_tokens": sum(each.reused_tokens for each in all_stats),
-        "steps": sum(each.denoise_steps for each in all_stats),
-        "tokens": sum(each.canvas_tokens for each in all_stats),
+        "prompt_tokens": sum(each.prompt_tokens for each in stats),
+        "reused_tokens": sum(each.reused_tokens for each in stats),
+        "steps": sum(each.denoise_steps for each in stats),
+        "tokens": sum(each.canvas_tokens for each in stats),
     }
-    asked = [each for each in outcome.askings if each.answered]
-    if not asked:
-        return line
-    timed = asking if asking is not None and asking.answered else asked[-1]
-    return line | _stages(outcome, timed, timed.answered[-1])
+    answered = [each for each in result.askings if each.answered]
+    if not answered:
+        return row
+    timed = asking if asking is not None and asking.answered else answered[-1]
+    return row | _stages(result, timed, timed.answered[-1])
 
 
-def _stages(outcome: MomentResult, asking: PlayedQuestion, answer: TimedAnswer) -> dict[str, float]:
+def _stages(result: MomentResult, asking: PlayedQuestion, answer: TimedAnswer) -> dict[str, float]:
     stats = answer.prediction.stats if answer.prediction is not None else Stats()
     stages = {
-        "total_ms": 1e3 * (asking.arrived_s - outcome.asked_s),
-        "delay_ms": 1e3 * (answer.asked_s - outcome.asked_s),
+        "total_ms": 1e3 * (asking.arrived_s - result.asked_s),
+        "delay_ms": 1e3 * (answer.asked_s - result.asked_s),
         "queue_ms": stats.queue_ms,
         "context_ms": answer.prepared_ms + stats.prompt_ms,
         "prefill_ms": stats.prefill_ms,

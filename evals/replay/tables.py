@@ -1,8 +1,8 @@
-"""The figures of a replay: every one with its interval, over all and by language.
+"""Figures of a replay, each with its interval, over all moments and by language.
 
 Intervals resample whole sessions, or stretches of five minutes where there are few sessions:
-moments next to each other stand or fall together. Streams made from commits have tables of their
-own that speak of matches, never of acceptance.
+moments next to each other are dependent. Recordings made from commits have separate tables, which
+count matches and never acceptance.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from ..example import Row
 from ..tables import Metric, Percentile, Score, Table, by_session, overall, parted, regrouped
 
-#: Stages of a question's way, the first is the whole of it.
+#: Stages of a question; the first is the whole.
 STAGES = (
     "total_ms", "delay_ms", "queue_ms", "context_ms", "prefill_ms", "denoise_ms", "gate_ms",
 )  # fmt: skip
 
 
 def metrics(simulated: bool) -> tuple[Metric, ...]:
-    """What is told of every moment."""
+    """Return the metrics of a moment."""
     would = "matches" if simulated else "would accept"
     return (
         Metric("requests a moment", "mean", "requests", digits=2),
@@ -72,7 +72,7 @@ BY_PART = ("shown", "accepted", "accepted_prefix", "delta_chrf", "quiet", "utili
 
 
 def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
-    """Recordings of people and streams made from commits apart."""
+    """Yield the tables of people's recordings, then those of recordings made from commits."""
     for simulated, title in ((False, "replay"), (True, "simulated streams (no acceptance)")):
         some = regrouped([each for each in rows if bool(each["simulated"]) is simulated])
         if some:

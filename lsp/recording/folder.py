@@ -1,15 +1,14 @@
-"""Where recordings are kept: the folder, the switch in it, the limits, and deleting.
+"""Folder of recordings: its files, the switch, the limits, and deleting.
 
-One file per running server and per rotation, readable by the user alone. The switch is a file too,
-so that ``redraft record on`` and every running server mean the same. Only what a recorder wrote is
-counted or deleted, by its name and by its first line: whatever else a folder holds, which may be
-the user's own, is none of ours. Links are never followed.
+There is one file per running server and rotation, readable by the user alone. The switch is a file
+too, so that ``redraft record on`` and every running server agree. Only what a recorder wrote is
+counted or deleted, by its name and its first line: the folder may hold files of the user. Links are
+never followed.
 
-Each call to :class:`RecordingFile` writes whole lines with one ``write`` to a file opened for
-appending, in the caller's own thread: what has been handed to the system survives ``kill -9``, and
-handing it over takes about 10 µs. Nothing is forced onto the disk (``fsync`` takes milliseconds),
-so a power failure may take the last seconds, and a process killed within a ``write`` may leave a
-line half written: reading drops that one.
+:class:`RecordingFile` writes whole lines with one ``write`` to a file opened for appending: what
+the system has taken survives ``kill -9``, and costs about 10 µs. Nothing is forced onto the disk
+(``fsync`` takes milliseconds), so a power failure may lose the last seconds, and a process killed
+within a ``write`` may leave half a line, which readers drop.
 """
 
 from __future__ import annotations
@@ -30,28 +29,46 @@ import platformdirs
 from redraft.model.errors import SettingsError
 from redraft.model.validation import object_of
 
-from .format import FORMAT, Entry, line_of
+from .events import Event, Header
+from .format import FORMAT, encode_all
 
-_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
-_FLAGS |= getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0) | getattr(os, "O_CLOEXEC", 0)
+_FOLDER = "REDRAFT_RECORDINGS_DIR"
+_SWITCH, _LEARNED = "on.json", "gate.json"
+#: Time of its beginning, first digits of the session's id, number of the file in that session.
+_NAME = re.compile(r"[0-9]{8}-[0-9]{6}-([0-9a-f]{8})-[0-9]+\.jsonl")
+_HEADER_BYTES = 64 * 1024  # the longest first line that is read
+#: The switch keeps room for this in bytes: a full disk has none for why the recording ended.
+_SWITCH_BYTES = 4_096
+_PROBLEM_CHARS = 300
+_SETTLED_NS = 2_000_000_000  # the content of a file changed longer ago than this can be cached
+
+_SAFE = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOINHERIT", 0) | _SAFE
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _NO_LINK | _SAFE
+
+#: A file of this size is closed and another begun: an hour or two of busy editing takes 3 MB, and
+#: each file begins with the texts of all open documents.
+FILE_BYTES = 16_000_000
+#: All recordings together; the oldest are deleted first.
+TOTAL_BYTES = 500_000_000
 
 
 class RecordingFile:
     """A new file of lines, readable by the user alone.
 
     Args:
-        first: the entries it begins with. By its header it is known for a recording, so a file that
-            cannot take it does not stay.
+        first: its first events; a file that cannot take its header is removed again.
 
     Raises:
-        OSError: it cannot be made; nor can :meth:`write` always write.
+        OSError: it cannot be made. :meth:`write` raises it too.
     """
 
-    def __init__(self, path: Path, first: Iterable[Entry]) -> None:
+    def __init__(self, path: Path, first: Iterable[Header | Event]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = path
         self.size = 0  # bytes
-        self._file = os.open(path, _FLAGS, 0o600)
+        self._file = os.open(path, _APPEND, 0o600)
         try:
             self.write(first)
         except OSError:
@@ -60,44 +77,22 @@ class RecordingFile:
                 path.unlink()
             raise
 
-    def write(self, entries: Iterable[Entry]) -> None:
-        data = b"".join(map(line_of, entries))
+    def write(self, events: Iterable[Header | Event]) -> None:
+        """Append the lines of some events."""
+        data = encode_all(events)
         written = os.write(self._file, data)
         self.size += written
         if written < len(data):
             raise OSError(f"only {written} of {len(data)} bytes could be written: disk full?")
 
-    def is_there(self) -> bool:
-        """Return whether the file still exists."""
-        return self.path.exists()
-
     def close(self) -> None:
+        """Close the file."""
         with contextlib.suppress(OSError):
             os.close(self._file)
 
 
-#: When it began, the beginning of its session's id, which of that session's files it is.
-_NAME = re.compile(r"[0-9]{8}-[0-9]{6}-([0-9a-f]{8})-[0-9]+\.jsonl")
-_HEADER_BYTES = 64 * 1024  # the longest first line that is looked at
-#: The switch has room for this in bytes, and for why the recording ended: a full disk has none.
-_SWITCH_BYTES = 4_096
-_PROBLEM_CHARS = 300
-_SETTLED_NS = 2_000_000_000  # a file changed longer ago than a clock's tick: it can be remembered
-_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-_READ |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-_SWITCH = "on.json"
-_LEARNED = "gate.json"
-_FOLDER = "REDRAFT_RECORDINGS_DIR"
-
-#: A file of this size is closed and another begun: an hour or two of busy editing takes 3 MB, and
-#: the texts of all open documents stand at its beginning.
-FILE_BYTES = 16_000_000
-#: All recordings together; the oldest go first.
-TOTAL_BYTES = 500_000_000
-
-
 def recordings_folder() -> Path:
-    """``REDRAFT_RECORDINGS_DIR``, or below the platform's folder for a user's data."""
+    """Return ``REDRAFT_RECORDINGS_DIR``, or a folder within the platform's for user data."""
     named = os.environ.get(_FOLDER, "").strip()
     if named:
         return Path(named).expanduser().absolute()
@@ -105,11 +100,7 @@ def recordings_folder() -> Path:
 
 
 def recording_name(began_s: float, session: str, part: int) -> str:
-    """The name of a recorder's file.
-
-    Args:
-        session: the id in its header, 32 hexadecimal digits.
-    """
+    """Return the name of a recorder's file; ``session`` has 32 hexadecimal digits."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(began_s))
     return f"{stamp}-{session[:8]}-{part}.jsonl"
 
@@ -126,6 +117,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class FolderLimits:
+    """Sizes of one file and of all."""
+
     file_bytes: int = FILE_BYTES
     total_bytes: int = TOTAL_BYTES
 
@@ -135,78 +128,88 @@ class Recordings:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or recordings_folder()
+        self.learned = self.folder / _LEARNED  # the gate that was fitted on them
         self._switch = self.folder / _SWITCH
-        self.learned = self.folder / _LEARNED  # what was learned from them: one's own gate
-        self._seen: tuple[tuple[int, ...], bool] | None = None  # the switch, and was it on?
+        self._cached: tuple[tuple[int, ...], bool] | None = (
+            None  # the switch's stamp, and its state
+        )
 
     # --- the switch ----------------------------------------------------------------------------
 
     def is_on(self) -> bool:
-        """Asked at every keystroke: the switch is read where it has changed."""
+        """Return whether recording is on. Every keystroke asks, so it is read when it changed."""
         try:
-            found = self._switch.lstat()
+            status = self._switch.lstat()
         except OSError:
             return False
-        sign = (found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode)
-        if self._seen is not None and self._seen[0] == sign:
-            return self._seen[1]
-        told = self._told()
-        on = told is not None and "problem" not in told
-        is_settled = abs(time.time_ns() - found.st_mtime_ns) > _SETTLED_NS
-        self._seen = (sign, on) if is_settled else None
-        return on
+        stamp = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode)
+        if self._cached is not None and self._cached[0] == stamp:
+            return self._cached[1]
+        state = self._state()
+        is_on = bool(state) and "problem" not in state
+        is_settled = abs(time.time_ns() - status.st_mtime_ns) > _SETTLED_NS
+        self._cached = (stamp, is_on) if is_settled else None
+        return is_on
 
     def problem(self) -> str:
-        """Why the recording ended although nobody turned it off; "" where it did not."""
-        return str((self._told() or {}).get("problem", ""))
+        """Return why the recording ended without being turned off; "" if it did not."""
+        return str(self._state().get("problem", ""))
+
+    def limits(self) -> FolderLimits:
+        """Return the limits that were set when recording was turned on."""
+        state = self._state()
+        return FolderLimits(state["fileBytes"], state["totalBytes"]) if state else FolderLimits()
 
     def turn_on(self, limits: FolderLimits | None = None) -> None:
-        """
-        Args:
-            limits: the ones in effect stay if not given.
+        """Turn recording on; without ``limits``, those in effect stay.
 
         Raises:
-            SettingsError: the folder cannot be written to, or has a file of that name already.
+            SettingsError: the folder cannot be written to, or has another file of that name.
         """
+        if not self._state() and os.path.lexists(self._switch):
+            raise SettingsError(
+                f"{self._switch} is none of Redraft's files and would be overwritten: move it "
+                f"away, or name another folder with {_FOLDER}"
+            )
         limits = limits or self.limits()
-        told = {
+        state = {
             "since": int(time.time()),
             "fileBytes": limits.file_bytes,
             "totalBytes": limits.total_bytes,
         }
-        self._check_switch()
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._replace_switch(json.dumps(told).ljust(_SWITCH_BYTES).encode("ascii"))
+            with tempfile.TemporaryDirectory(dir=self.folder, prefix=f"{_SWITCH}.") as beside:
+                file = Path(beside) / _SWITCH
+                file.write_text(json.dumps(state).ljust(_SWITCH_BYTES), encoding="ascii")
+                file.replace(self._switch)
         except OSError as error:
             raise SettingsError(
                 f"recordings cannot be kept in {self.folder} ({error}); name another folder with "
                 f"{_FOLDER}"
             ) from error
+        self._cached = None
 
     def turn_off(self) -> None:
-        """
+        """Turn recording off.
+
         Raises:
             SettingsError: the switch cannot be removed.
         """
-        if self._told() is None:  # there is none, or another file of that name
-            return
-        try:
-            self._switch.unlink(missing_ok=True)
-        except OSError as error:
-            raise SettingsError(
-                f"recording cannot be turned off: delete {self._switch} by hand ({error})"
-            ) from error
+        if self._state():  # another file of that name stays
+            _unlink(self._switch, "recording cannot be turned off")
 
     def end(self, problem: str) -> bool:
-        """Nothing can be written any more: turn it off for everyone, and tell why. Writes into the
-        room that the switch has, since a full disk has no other. Was that possible?"""
-        told = self._told()
-        if told is None:
+        """Turn recording off because of a problem; return whether the folder could keep it.
+
+        It is written into the room that the switch has, since a full disk has no other.
+        """
+        state = self._state()
+        if not state:
             return False
-        data = json.dumps(told | {"problem": problem[:_PROBLEM_CHARS]}).encode("ascii")
+        data = json.dumps(state | {"problem": problem[:_PROBLEM_CHARS]}).encode("ascii")
         try:
-            file = os.open(self._switch, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
+            file = os.open(self._switch, os.O_WRONLY | _NO_LINK)
         except OSError:
             return False
         try:
@@ -218,99 +221,45 @@ class Recordings:
             return False
         finally:
             os.close(file)
-        self._seen = None
+        self._cached = None
         return True
 
-    def limits(self) -> FolderLimits:
-        """As they were set when recording was turned on."""
-        told = self._told()
-        return (
-            FolderLimits() if told is None else FolderLimits(told["fileBytes"], told["totalBytes"])
-        )
-
-    def _told(self) -> dict[str, Any] | None:
-        """What the switch says; None where there is none, or what is there is another's."""
-        told = object_of(_first_bytes(self._switch, _SWITCH_BYTES)[0])
+    def _state(self) -> dict[str, Any]:
+        """Return what the switch holds; {} if there is none, or another file has its name."""
+        state = object_of(_first_bytes(self._switch, _SWITCH_BYTES)[0])
         numbers = ("since", "fileBytes", "totalBytes")
-        return told if all(type(told.get(name)) is int for name in numbers) else None
+        return state if all(type(state.get(name)) is int for name in numbers) else {}
 
-    def _check_switch(self) -> None:
-        """
-        Raises:
-            SettingsError: a file that is not ours has the name of the switch.
-        """
-        if self._told() is None and os.path.lexists(self._switch):
-            raise SettingsError(
-                f"{self._switch} is none of Redraft's files and would be overwritten: move it "
-                f"away, or name another folder with {_FOLDER}"
-            )
-
-    def _replace_switch(self, data: bytes) -> None:
-        file, passing = tempfile.mkstemp(prefix=f"{_SWITCH}.", dir=self.folder)
-        try:
-            with os.fdopen(file, "wb") as opened:
-                opened.write(data)
-            Path(passing).replace(self._switch)
-        except OSError:
-            with contextlib.suppress(OSError):
-                Path(passing).unlink()
-            raise
-        self._seen = None
-
-    # --- what is kept --------------------------------------------------------------------------
+    # --- the files -----------------------------------------------------------------------------
 
     def kept(self) -> list[Kept]:
-        """Every recording, oldest first."""
+        """Return every recording, oldest first."""
         found = [kept for name in self._names() if (kept := _kept(self.folder / name)) is not None]
         return sorted(found, key=lambda kept: (kept.changed_s, kept.path.name))
 
     def others(self) -> list[str]:
-        """What else lies in the folder, by name: never counted, never deleted."""
+        """Return the names of other files in the folder, which are never counted or deleted."""
         ours = {kept.path.name for kept in self.kept()}
-        if self._told() is not None:
-            ours.add(_SWITCH)
-        if self.has_learned():
-            ours.add(_LEARNED)
+        ours |= ({_SWITCH} if self._state() else set()) | (
+            {_LEARNED} if self.has_learned() else set()
+        )
         return sorted(name for name in self._names() if name not in ours)
 
     def delete(self, paths: list[Path]) -> list[Path]:
-        """Delete recordings, and nothing but recordings; returns those that are left (Windows: an
-        editor writes to it)."""
+        """Delete recordings and no other files; return those left, as an editor writes to them."""
         left = []
         for path in paths:
-            if not os.path.lexists(path):
-                continue
             try:
-                if _kept(path) is None:
-                    raise OSError(f"{path} is no recording any more")
-                path.unlink(missing_ok=True)
+                if _kept(path) is not None:
+                    path.unlink(missing_ok=True)
+                elif os.path.lexists(path):
+                    left.append(path)
             except OSError:
                 left.append(path)
         return left
 
-    def has_learned(self) -> bool:
-        """Is there a gate that was fitted on recordings?"""
-        told = object_of(_first_bytes(self.learned, _HEADER_BYTES)[0])
-        return "heads" in told and "card" in told
-
-    def forget(self) -> bool:
-        """Delete what was learned from recordings; was there anything?
-
-        Raises:
-            SettingsError: it cannot be deleted.
-        """
-        if not self.has_learned():
-            return False
-        try:
-            self.learned.unlink(missing_ok=True)
-        except OSError as error:
-            raise SettingsError(
-                f"what was learned cannot be deleted: delete {self.learned} by hand ({error})"
-            ) from error
-        return True
-
     def make_room(self) -> None:
-        """Delete the oldest until one more file fits below the limit."""
+        """Delete the oldest recordings until one more file fits below the limit."""
         limits, kept = self.limits(), self.kept()
         total = sum(each.size for each in kept)
         for each in kept:
@@ -319,6 +268,22 @@ class Recordings:
             if not self.delete([each.path]):
                 total -= each.size
 
+    def has_learned(self) -> bool:
+        """Return whether there is a gate that was fitted on recordings."""
+        state = object_of(_first_bytes(self.learned, _HEADER_BYTES)[0])
+        return "heads" in state and "card" in state
+
+    def forget(self) -> bool:
+        """Delete the gate that was fitted on recordings; return whether there was one.
+
+        Raises:
+            SettingsError: it cannot be deleted.
+        """
+        if not self.has_learned():
+            return False
+        _unlink(self.learned, "what was learned cannot be deleted")
+        return True
+
     def _names(self) -> list[str]:
         try:
             return [each.name for each in self.folder.iterdir()]
@@ -326,15 +291,19 @@ class Recordings:
             return []
 
 
-# --- which files are ours ------------------------------------------------------------------------
+def _unlink(path: Path, problem: str) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise SettingsError(f"{problem}: delete {path} by hand ({error})") from error
 
 
 def _kept(path: Path) -> Kept | None:
-    """The recording at a path; None where something else is there, or nothing."""
+    """Return the recording at a path; None if there is nothing, or something else."""
     name = _NAME.fullmatch(path.name)
     if name is None:
         return None
-    line, found = _first_bytes(path, _HEADER_BYTES)
+    line, status = _first_bytes(path, _HEADER_BYTES)
     header = object_of(line.split(b"\n", 1)[0])
     is_ours = (
         header.get("kind") == "header"
@@ -343,16 +312,16 @@ def _kept(path: Path) -> Kept | None:
         and str(header.get("uuid", "")).startswith(name[1])
         and "simulated" not in header
     )
-    if not is_ours or found is None:
+    if not is_ours or status is None:
         return None
-    return Kept(path, found.st_size, found.st_mtime, str(header.get("repoRootUri", "")))
+    return Kept(path, status.st_size, status.st_mtime, str(header.get("repoRootUri", "")))
 
 
 def _first_bytes(path: Path, most: int) -> tuple[bytes, os.stat_result | None]:
-    """What a file begins with; nothing where it is a link, a folder, a pipe, or cannot be read.
+    """Return the beginning of a regular file; nothing of a link, a folder, a pipe or a device.
 
-    It is looked at before it is opened, as opening a device may do something, and again after, in
-    case another took its place.
+    The status is read before the file is opened, as opening a device may do something, and again
+    after, in case another file took its place.
     """
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
@@ -361,8 +330,8 @@ def _first_bytes(path: Path, most: int) -> tuple[bytes, os.stat_result | None]:
     except OSError:
         return b"", None
     try:
-        found = os.fstat(file)
-        return (os.read(file, most), found) if stat.S_ISREG(found.st_mode) else (b"", None)
+        status = os.fstat(file)
+        return (os.read(file, most), status) if stat.S_ISREG(status.st_mode) else (b"", None)
     except OSError:
         return b"", None
     finally:

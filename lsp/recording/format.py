@@ -1,320 +1,273 @@
-"""Lines of a recording: ``workspaceRecording@1.0``, and our own events within it.
+"""Lines of a recording, from and to its events.
 
-Each function makes one entry, or the ``data`` of one event, ready for JSON. Our events tell of
-suggestions: what was asked, every candidate with what spoke for and against it, what was shown or
-why nothing was, and its outcome. They stand where other readers of the format look past them: as
-further keys, or as an ``event`` with a ``sourceId`` beginning with ``Redraft.``. Offsets count
-UTF-16 code units, times are ms since 1970. Places of candidates are ``[line, character]``, both
-0-based, characters in UTF-16 code units. Pure functions.
+A recording is a file of JSON Lines in the format ``workspaceRecording@1.0``, which other tools
+write too. :func:`encode` makes the line of an event, :func:`decode` the event of an entry. Events
+about suggestions are Redraft's additions: a ``documentEvent`` or an ``event`` whose ``sourceId``
+begins with ``Redraft.``, which other readers of the format skip.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, asdict, fields
+from typing import Any, NamedTuple
 
-from redraft.model.gate.explore import ExplorationDraw
-from redraft.model.gate.features import Features
-from redraft.model.gate.gate import Gate
-from redraft.model.gate.reasons import Abstain
-from redraft.model.records import Candidate, Prediction, Task
-from redraft.model.text.cursor import line_after
+from redraft.model.records import Confidence
 
-from ..outcomes import Settled
-from ..positions import units
-from ..settings import LspSettings
-from ..suggestion import PlacedRequest, Show, Suggestion
+from .events import (
+    AnswerEvent,
+    Changed,
+    Closed,
+    DecisionEvent,
+    DrawnEvent,
+    Encountered,
+    Event,
+    FetchStarted,
+    Focused,
+    Header,
+    Note,
+    Opened,
+    OutcomeEvent,
+    PlacedText,
+    RecordedCandidate,
+    RestoreContent,
+    SelectionChanged,
+    SetContent,
+    StoreContent,
+    TextEdit,
+)
 
 FORMAT = "workspaceRecording@1.0"
-
-#: Where a change came from. ``undo`` is a redo as well; ``external`` is anything but the user, and
-#: no one knows what.
-ChangeSource = Literal["user", "paste", "suggestion", "agent", "git", "format", "undo", "external"]
-
 CHANGE_REASON = "TextModel.setChangeReason"
 FETCH = "InlineCompletions.fetch"
 ACCEPTED_REASON = "inlineSuggestion.accept"
 
 Entry = dict[str, Any]
-#: ``text`` in place of [start, end).
-Replacement = tuple[int, int, str]
+
+_ENTRIES: dict[str, type[Any]] = {
+    "header": Header,
+    "documentEncountered": Encountered,
+    "setContent": SetContent,
+    "storeContent": StoreContent,
+    "restoreContent": RestoreContent,
+    "opened": Opened,
+    "closed": Closed,
+    "focused": Focused,
+    "changed": Changed,
+    "selectionChanged": SelectionChanged,
+}
+#: Events whose fields stand in ``data``, by ``sourceId``.
+_IN_DATA: dict[str, type[Any]] = {
+    FETCH: FetchStarted,
+    "Redraft.answer": AnswerEvent,
+    "Redraft.decision": DecisionEvent,
+    "Redraft.drawn": DrawnEvent,
+    "Redraft.outcome": OutcomeEvent,
+}
+_KINDS = {cls: kind for kind, cls in _ENTRIES.items()}
+_SOURCE_IDS = {cls: name for name, cls in _IN_DATA.items()}
 
 
-def line_of(entry: Entry) -> bytes:
-    """An entry as its line. ASCII, so that a lone half of a surrogate pair survives."""
-    return (json.dumps(entry, separators=(",", ":")) + "\n").encode("ascii")
+# --- fields --------------------------------------------------------------------------------------
 
 
-def header(uuid: str, root: str, time_ms: int, made_by: str, simulated: bool = False) -> Entry:
-    entry: Entry = {
-        "kind": "header",
-        "documentType": FORMAT,
-        "repoRootUri": root,
-        "time": time_ms,
-        "uuid": uuid,
-        "madeBy": made_by,
-    }
-    return {**entry, "simulated": True} if simulated else entry
+def _path(value: Any) -> str:
+    path = str(value)
+    return path if "/" in path else path.replace("\\", "/")
 
 
-def application_start(time_ms: int) -> Entry:
-    return {"kind": "applicationStart", "time": time_ms}
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("content is no text")
+    return value
 
 
-def encountered(document: int, path: str, time_ms: int) -> Entry:
-    return {"kind": "documentEncountered", "id": document, "time": time_ms, "relativePath": path}
+def _edits(value: Any) -> tuple[TextEdit, ...]:
+    edits = (TextEdit(int(start), int(end), str(text)) for start, end, text in value)
+    return tuple(sorted(edits, key=lambda edit: edit[:2]))
 
 
-def set_content(document: int, version: int | None, content: str, time_ms: int) -> Entry:
-    return _versioned("setContent", document, version, time_ms) | {"content": content}
+def _pair(value: Any) -> tuple[int, int]:
+    first, second = value
+    return int(first), int(second)
 
 
-def opened(document: int, time_ms: int) -> Entry:
-    return {"kind": "opened", "id": document, "time": time_ms}
+def _placed(value: Any) -> PlacedText:
+    start, end, text = value
+    return PlacedText(_pair(start), _pair(end), str(text))
 
 
-def closed(document: int, time_ms: int) -> Entry:
-    return {"kind": "closed", "id": document, "time": time_ms}
+def _confidence(value: Mapping[str, Any]) -> Confidence:
+    """Return a confidence without parts that this version does not know."""
+    known = {each.name: value[each.name] for each in fields(Confidence) if each.name in value}
+    lists = {name: tuple(known.get(name, ())) for name in ("logs", "lines")}
+    return Confidence(**known | lists)
 
 
-def focused(document: int, time_ms: int) -> Entry:
-    return {"kind": "focused", "id": document, "time": time_ms}
+def _rounded_parts(confidence: Confidence) -> dict[str, Any]:
+    parts = asdict(confidence)
+    logs = {name: [round(log, 3) for log in parts.pop(name)] for name in ("logs", "lines")}
+    return {name: None if part is None else round(part, 5) for name, part in parts.items()} | logs
 
 
-def changed(
-    document: int,
-    version: int | None,
-    edits: Iterable[Replacement],
-    source: ChangeSource,
-    time_ms: int,
-) -> Entry:
-    """Edits that apply together."""
-    entry = _versioned("changed", document, version, time_ms)
-    return entry | {"edit": [list(edit) for edit in edits], "source": source}
+def _number(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
-def change_reason(document: int, version: int | None, reason: str, time_ms: int) -> Entry:
-    """Return the entry with the editor's reason for the change to this version."""
-    data = {"sourceId": CHANGE_REASON, "source": reason, "v": version}
-    return document_event(document, data, time_ms)
+def _as_is(value: Any) -> Any:
+    return value
 
 
-def selection_changed(document: int, selections: Sequence[tuple[int, int]], time_ms: int) -> Entry:
-    ranges = [list(selection) for selection in selections]
-    return {"kind": "selectionChanged", "id": document, "time": time_ms, "selection": ranges}
+class _Form(NamedTuple):
+    """How a field is written."""
+
+    key: str
+    read: Callable[[Any], Any] = _as_is
+    write: Callable[[Any], Any] = _as_is
 
 
-def document_event(document: int, data: dict[str, Any], time_ms: int) -> Entry:
-    return {"kind": "documentEvent", "id": document, "time": time_ms, "data": data}
+_FORMS = {
+    "time_ms": _Form("time", int),
+    "document": _Form("id", int),
+    "version": _Form("v", _number),
+    "uuid": _Form("uuid", str),
+    "root": _Form("repoRootUri", str),
+    "made_by": _Form("madeBy", str),
+    "simulated": _Form("simulated", bool),
+    "path": _Form("relativePath", _path),
+    "text": _Form("content", _text),
+    "content_id": _Form("contentId", str),
+    "edits": _Form("edit", _edits),
+    "selections": _Form("selection", lambda value: tuple(map(_pair, value))),
+    "request": _Form("requestId", int),
+    "invoked": _Form(
+        "context",
+        lambda value: bool((value or {}).get("triggerKind")),
+        lambda value: {"triggerKind": int(value)},
+    ),
+    "cursor": _Form("cursor", _pair),
+    "edit": _Form("edit", lambda value: None if value is None else _placed(value)),
+    "show_probability": _Form("showProbability", float),
+    "confidence": _Form("confidence", _confidence, _rounded_parts),
+    "candidates": _Form(
+        "candidates",
+        lambda value: tuple(_read(RecordedCandidate, each) for each in value),
+        lambda value: [_written(each) for each in value],
+    ),
+    "tokens": _Form("tokens", int),
+    "moment": _Form("features", dict),
+    "counts": _Form("tokens", dict),
+    "rest": _Form("text", str),
+    "score": _Form("confidence", float),
+    "suggestion": _Form("suggestion", str),
+    "outcome": _Form("outcome", str),
+}
+_NOT_WRITTEN = frozenset(("stated", "reason"))  # of a change
+#: Left out at their defaults.
+_LEFT_OUT = frozenset(["version", "simulated", "after", "task", "edit", "rest", "score", "model"])
 
 
-def event(data: dict[str, Any], time_ms: int) -> Entry:
-    return {"kind": "event", "time": time_ms, "data": data}
-
-
-def _versioned(kind: str, document: int, version: int | None, time_ms: int) -> Entry:
-    entry: Entry = {"kind": kind, "id": document, "time": time_ms}
-    return entry if version is None else {**entry, "v": version}
-
-
-ANSWER = "Redraft.answer"
-DECISION = "Redraft.decision"
-DRAWN = "Redraft.drawn"
-OUTCOME = "Redraft.outcome"
-
-Data = dict[str, Any]
-
-
-def fetch_start(request: int, question: PlacedRequest, version: int | None) -> Data:
-    """As editors note it, with our word for what was asked."""
-    return {
-        "sourceId": FETCH,
-        "kind": "start",
-        "requestId": request,
-        "context": {"triggerKind": int(question.query.invoked)},
-        "v": version,
-        "task": question.request.task,
-    }
-
-
-def fetch_end(request: int, took_ms: float, error: str = "", shown: Show | None = None) -> Data:
-    data: Data = {
-        "sourceId": FETCH,
-        "kind": "end",
-        "requestId": request,
-        "durationMs": round(took_ms, 1),
-        "result": [_fetched(shown.suggestion)] if shown else [],
-    }
-    return {**data, "error": error} if error else data
-
-
-def answer(
-    request: int,
-    question: PlacedRequest,
-    prediction: Prediction,
-    decision: Show | Abstain,
-    took_ms: float,
-    settings: LspSettings,
-    gate: Gate,
-    pace: Features,
-    draw: ExplorationDraw,
-) -> Data:
-    """Every candidate of the model, shown or not, and what the gate made of it."""
-    query, task = question.query, question.request.task
-    return {
-        "sourceId": ANSWER,
-        "requestId": request,
-        "task": task,
-        "cursor": place(query.text, query.cursor),
-        "candidates": [
-            _candidate(query.text, each, task, gate, pace, draw) for each in prediction.candidates
-        ],
-        "shown": decision.suggestion.id if isinstance(decision, Show) else None,
-        "reason": decision.reason or prediction.reason,
-        "threshold": draw.threshold,
-        "explores": draw.explores,
-        "features": _features(question),
-        "pace": _all_rounded(pace),
-        "versions": _versions(prediction, settings, gate),
-        "latency": _latency(prediction, took_ms),
-        "tokens": _tokens(prediction),
-    }
-
-
-def decision(made: Show | Abstain) -> Data:
-    """What the client was told, whether the model was asked for it or not."""
-    if isinstance(made, Abstain):
-        return {"sourceId": DECISION, "shown": None, "reason": made.reason}
-    suggestion = made.suggestion
-    return {
-        "sourceId": DECISION,
-        "shown": suggestion.id,
-        "reason": made.reason,
-        "task": suggestion.task,
-        "edit": _edit(suggestion.text, suggestion.start, suggestion.end, suggestion.replacement),
-        "text": made.text,  # what is left of it where some is typed already
-        "confidence": _rounded(suggestion.confidence),
-        "model": suggestion.model,
-    }
-
-
-def drawn(suggestion: str) -> Data:
-    """The client says when it really put it on the screen."""
-    return {"sourceId": DRAWN, "suggestion": suggestion}
-
-
-def outcome(settled: Settled) -> Data:
-    """What became of a suggestion. An acceptance stands before the change that it made."""
-    return {
-        "sourceId": OUTCOME,
-        "suggestion": settled.suggestion.id,
-        "task": settled.suggestion.task,
-        "outcome": settled.outcome,
-    }
-
-
-def place(text: str, index: int) -> list[int]:
-    """Line and character of an index into a text."""
-    start = text.rfind("\n", 0, index) + 1
-    return [text.count("\n", 0, index), units(text[start:index])]
-
-
-def _edit(text: str, start: int, end: int, replacement: str) -> list[Any]:
-    return [place(text, start), place(text, end), replacement]
-
-
-def _fetched(suggestion: Suggestion) -> Data:
-    (line, column), (last, end) = (
-        place(suggestion.text, at) for at in (suggestion.start, suggestion.end)
+def _forms(cls: type[Any]) -> tuple[tuple[str, _Form, bool], ...]:
+    """Return name and form of each field of a class, and whether an entry must have it."""
+    names = [each for each in fields(cls) if cls is not Changed or each.name not in _NOT_WRITTEN]
+    return tuple(
+        (
+            each.name,
+            _FORMS.get(each.name, _Form(each.name)),
+            each.default is MISSING and each.default_factory is MISSING and each.name != "version",
+        )
+        for each in names
     )
-    return {
-        "range": f"[{line + 1},{column + 1} -> {last + 1},{end + 1}]",
-        "text": suggestion.replacement,
-        "isInlineEdit": suggestion.task == "next_edit",
-        "source": "redraft",
-    }
 
 
-def _candidate(
-    text: str,
-    candidate: Candidate,
-    task: Task,
-    gate: Gate,
-    pace: Features,
-    draw: ExplorationDraw,
-) -> Data:
-    confidence = asdict(candidate.confidence)
-    logs = {name: [round(log, 3) for log in confidence.pop(name)] for name in ("logs", "lines")}
-    weighed = gate.weigh(candidate, task, pace)
-    return {
-        "edit": _edit(text, candidate.start, candidate.end, candidate.text),
-        "showProbability": _rounded(weighed.score),
-        "chance": _rounded(weighed.chance),
-        "passed": weighed.score >= draw.threshold,
-        "propensity": round(draw.propensity(weighed.score), 5),
-        "confidence": _all_rounded(confidence) | logs,
-        "features": _all_rounded(candidate.features),
-        "source": candidate.source,
-        "family": candidate.family,
-        "tokens": candidate.tokens,
-        "steps": candidate.steps,
-        "finish": candidate.finish,
-    }
+_FORMS_OF = {cls: _forms(cls) for cls in (*_KINDS, *_SOURCE_IDS, RecordedCandidate)}
 
 
-def _features(question: PlacedRequest) -> Data:
-    """What the document and the outcomes do not tell again later."""
-    query, since_s = question.query, question.since_edit_s
-    return {
-        "language": query.language,
-        "invoked": query.invoked,
-        "elsewhere": question.is_elsewhere,
-        "charactersBefore": query.cursor - query.text.rfind("\n", 0, query.cursor) - 1,
-        "charactersAfter": len(line_after(query.text, query.cursor)),
-        "sinceEditMs": None if since_s is None else round(1000 * since_s),
-        "delayMs": round(question.delay_ms, 1),
-        "edits": len(question.request.edits),
-        "related": len(question.request.related),
-    }
+def _read(cls: type[Any], entry: Mapping[str, Any]) -> Any:
+    values: dict[str, Any] = {"version": None} if "version" in cls.__slots__ else {}
+    for name, form, is_needed in _FORMS_OF[cls]:
+        if is_needed or form.key in entry:
+            values[name] = form.read(entry[form.key])
+    return cls(**values)
 
 
-def _all_rounded(values: Mapping[str, float | None]) -> Data:
-    return {name: _rounded(value) for name, value in values.items()}
+def _written(event: Any) -> Entry:
+    entry = {}
+    for name, form, _ in _FORMS_OF[type(event)]:
+        value = getattr(event, name)
+        if value or name not in _LEFT_OUT:
+            entry[form.key] = form.write(value)
+    return entry
 
 
-def _versions(prediction: Prediction, settings: LspSettings, gate: Gate) -> Data:
-    return {
-        "model": prediction.model,
-        "weights": prediction.weights,
-        "gate": f"{gate.name}, {settings.eagerness}",
-        "quality": settings.quality,
-    }
+# --- the codec -----------------------------------------------------------------------------------
+
+_TO_JSON = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: lone surrogates survive
 
 
-def _latency(prediction: Prediction, took_ms: float) -> Data:
-    stats = prediction.stats
-    told = {
-        "tookMs": took_ms,
-        "queueMs": stats.queue_ms,
-        "promptMs": stats.prompt_ms,
-        "prefillMs": stats.prefill_ms,
-        "denoiseMs": stats.denoise_ms,
-        "totalMs": stats.total_ms,
-    }
-    return {name: round(value, 2) for name, value in told.items()}
+def encode(event: Header | Event) -> bytes:
+    """Return the line of an event."""
+    return (_TO_JSON(_entry_of(event)) + "\n").encode("ascii")
 
 
-def _tokens(prediction: Prediction) -> Data:
-    stats = prediction.stats
-    return {
-        "prompt": stats.prompt_tokens,
-        "reused": stats.reused_tokens,
-        "canvas": stats.canvas_tokens,
-        "steps": stats.denoise_steps,
-    }
+def encode_all(events: Iterable[Header | Event]) -> bytes:
+    """Return the lines of some events."""
+    return b"".join(map(encode, events))
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 5)
+def _entry_of(event: Header | Event) -> Entry:
+    if isinstance(event, Note):
+        entry: Entry = {"kind": event.kind, "time": event.time_ms}
+        if event.document is not None:
+            entry["id"] = event.document
+        is_event = event.kind in ("event", "documentEvent")
+        return entry | ({"data": event.data} if is_event else event.data)
+    source_id, written = _SOURCE_IDS.get(type(event)), _written(event)
+    if source_id is None:
+        entry = {"kind": _KINDS[type(event)]} | written
+        if isinstance(event, Header):
+            entry["documentType"] = FORMAT
+        elif isinstance(event, Changed) and not event.stated:
+            del entry["source"]
+        return entry
+    outside: Entry = {key: written.pop(key) for key in ("id", "time") if key in written}
+    kind = "documentEvent" if "id" in outside else "event"
+    start = {"kind": "start"} if source_id == FETCH else {}
+    return {"kind": kind, **outside, "data": {"sourceId": source_id, **start, **written}}
+
+
+def decode(entry: Mapping[str, Any]) -> Header | Event:
+    """Return the event of an entry. Unknown kinds become a :class:`Note`.
+
+    Raises:
+        KeyError: the entry lacks a field.
+        TypeError: a field has another type.
+        ValueError: a field has a wrong value.
+    """
+    kind = entry["kind"]
+    if kind in ("event", "documentEvent"):
+        return _decode_data(kind, entry)
+    if kind == "header" and entry.get("documentType", FORMAT) != FORMAT:
+        raise ValueError(f"documentType is {entry['documentType']!r}; only {FORMAT} can be read")
+    cls = _ENTRIES.get(kind)
+    if cls is None:
+        data = (entry.get("data") or {}) if kind == "meta" else dict(entry)
+        return Note(int(entry.get("time", 0)), kind, data=data)
+    event: Header | Event = _read(cls, entry)
+    if isinstance(event, Changed) and "source" not in entry:
+        return Changed(event.time_ms, event.document, event.version, event.edits, stated=False)
+    return event
+
+
+def _decode_data(kind: str, entry: Mapping[str, Any]) -> Event:
+    data = entry["data"]
+    if not isinstance(data, dict):
+        raise TypeError("data is no object")
+    cls = _IN_DATA.get(str(data.get("sourceId")))
+    if cls is None or (cls is FetchStarted and data.get("kind") != "start"):
+        document = int(entry["id"]) if kind == "documentEvent" else None
+        return Note(int(entry["time"]), kind, document, data)
+    outside = {key: entry[key] for key in ("id", "time") if key in entry}
+    event: Event = _read(cls, data | outside)
+    return event

@@ -1,8 +1,8 @@
-"""One's own gate while an editor runs: read where it changes, fitted anew in the background.
+"""The user's own gate while an editor runs: read when it changes, fitted in the background.
 
-Fitting is a process of its own at low priority (``redraft gate fit --quiet``), after every
-:data:`EVERY` outcomes while recording is on and the setting ``learnGate`` allows it. What cannot be
-read leaves the shipped gate in use, with a line in the log. Knows nothing of how a gate is fitted.
+A fit is a process at low priority (``redraft gate fit --quiet``). It starts after every
+:data:`EVERY` outcomes while recording is on and the setting ``learnGate`` allows it. A gate that
+cannot be read leaves the shipped one in use, with a line in the log.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ logger = logging.getLogger(__name__)
 
 #: Outcomes from one fit to the next.
 EVERY = 50
-#: Seconds between two looks at the file.
-_LOOK_S = 2.0
-_SAYING: frozenset[Outcome] = frozenset(("accepted", "rejected", "ignored"))
+_LOOK_S = 2.0  # between two looks at the file
+_COUNTED: frozenset[Outcome] = frozenset(("accepted", "rejected", "ignored"))
 
-
-#: What is said of a personal gate that another version fitted.
+#: The state of a personal gate that another version fitted.
 OUTDATED = (
     "yours was fitted by another version of Redraft, from other features: it is fitted again from "
     "your recordings, and the shipped one is in use meanwhile"
@@ -40,19 +38,19 @@ _FIT = "from redraft.server.commands.main import main; main()"
 
 
 def fit_in_background(eagerness: Eagerness) -> subprocess.Popen[bytes]:
-    """``redraft gate fit`` in a process of its own."""
+    """Start ``redraft gate fit``."""
     command = [sys.executable, "-P", "-c", _FIT, "gate", "fit", "--quiet", "--eagerness", eagerness]
     none = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=none, stdout=none, stderr=none)
 
 
 class Learning:
-    """Which gate is in use for a client, and when the own one is fitted.
+    """The gate in use for a client, and when the user's own is fitted.
 
     Args:
         recordings: None: nothing is ever recorded, and nothing learned.
-        allowed: does the user want it?
-        fit: begins a fit, whose process has ``poll``.
+        allowed: returns whether the user allows it.
+        fit: starts a fit, whose process has ``poll``.
     """
 
     def __init__(
@@ -70,32 +68,32 @@ class Learning:
         self._eagerness = eagerness
         self._own: Gate | None = None
         self._weights = ""  # that the own gate was fitted for
-        self._seen: tuple[int, int] | None = None  # of the file
+        self._stamp: tuple[int, int] | None = None  # of the file
         self._looked_s = -_LOOK_S
         self._answers = ""  # weights that answer
         self._outcomes = 0
         self._fitting: subprocess.Popen[bytes] | None = None
-        self.told = ""  # of the own gate, for people
+        self.told = ""  # state of the own gate, for people
 
     def gate(self) -> Gate:
-        """The one in use."""
+        """Return the gate in use."""
         if self._recordings is None or not self._allowed():
             return shipped()
         now_s = self._clock()
         if now_s - self._looked_s >= _LOOK_S:
             self._looked_s = now_s
             self._look(self._recordings)
-        strange = self._answers and self._weights and self._answers != self._weights
-        return shipped() if self._own is None or strange else self._own
+        is_other = self._answers and self._weights and self._answers != self._weights
+        return shipped() if self._own is None or is_other else self._own
 
     def answered(self, prediction: Prediction) -> None:
-        """Whose answers the gate weighs."""
+        """Note the weights whose answers the gate weighs."""
         self._answers = f"{prediction.model} {prediction.weights}".strip()
 
     def settled(self, outcome: Outcome) -> None:
-        """The user has said something about a suggestion."""
+        """Count an outcome that the user decided, and fit again after enough of them."""
         recordings = self._recordings
-        if recordings is None or outcome not in _SAYING or not recordings.is_on():
+        if recordings is None or outcome not in _COUNTED or not recordings.is_on():
             return
         self._outcomes += 1
         if self._outcomes % EVERY == 0 and self._allowed():
@@ -103,22 +101,23 @@ class Learning:
 
     def _fit_again(self) -> None:
         if self._fitting is not None and self._fitting.poll() is None:
-            return  # the one before takes its time
+            return  # the one before still runs
         try:
             self._fitting = self._fit(self._eagerness())
         except OSError as error:
             logger.warning("the gate cannot be fitted: %s", error)
 
     def _look(self, recordings: Recordings) -> None:
+        """Read the gate if its file has changed."""
         try:
-            found = recordings.learned.stat()
+            status = recordings.learned.stat()
         except OSError:
-            self._own, self._seen, self.told = None, None, ""
+            self._own, self._stamp, self.told = None, None, ""
             return
-        sign = found.st_mtime_ns, found.st_size
-        if sign == self._seen:
+        stamp = status.st_mtime_ns, status.st_size
+        if stamp == self._stamp:
             return
-        self._seen = sign
+        self._stamp = stamp
         try:
             gate, card = read_gate(recordings.learned)
         except SettingsError as error:

@@ -1,13 +1,13 @@
-"""The recorder: what the user does and what they were offered, as lines of a recording.
+"""Recorder of a session: what the user does and what they are offered.
 
-Off until the user turns it on, with ``redraft record on`` or from an editor; a running server sees
-that at its next message. Recorded are the open documents, every change of them with its source,
-where the cursor is when a suggestion is wanted, every candidate and what became of it. Never
-recorded: files that the setting ``secretGlobs`` names, private keys, files too large or binary.
+It is off until the user turns it on, with ``redraft record on`` or in an editor; a running server
+sees that at its next message. Recorded are the open documents, every change with its source, the
+cursor where a suggestion is wanted, every candidate and its outcome. Never recorded are files that
+the setting ``secretGlobs`` names, private keys, and files that are too large or binary.
 
-Nothing here may disturb the editor: what cannot be written ends the recording, with one line in the
-log. A keystroke costs 25 µs more while recording, and 3 µs while not, in a file of 100 lines as in
-one of 10,000 (medians on a busy x86 server). Knows nothing of the protocol.
+A recording that cannot be written ends, with one line in the log; the editor is never disturbed. A
+keystroke costs 25 µs more while recording, and 3 µs while not, in a file of 100 lines as in one of
+10,000 (medians on a busy x86 server).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from redraft.model.gate.explore import ExplorationDraw
@@ -28,7 +29,7 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Prediction
 
 from ..context.workspace import folder_of
-from ..documents import ContentChange, Document, Splice
+from ..documents import Document, Splice
 from ..history import Happening
 from ..outcomes import Settled
 from ..positions import Range
@@ -36,24 +37,28 @@ from ..refusals import refuse_file
 from ..secret_files import secret_in
 from ..settings import LspSettings
 from ..suggestion import PlacedRequest, Query, Show
-from . import format as entries
+from . import events
+from .answers import answer_event, decision_event, fetch_end
+from .events import Changed, Encountered, Event, FetchStarted, Header, Note, SetContent
 from .folder import RecordingFile, Recordings, recording_name
-from .format import Entry, Replacement
-from .offsets import Offsets, together
+from .format import ACCEPTED_REASON, CHANGE_REASON
+from .offsets import DocumentEdits
 from .sources import has_moved, source_of
 
 logger = logging.getLogger(__name__)
 
-_ENDED = 50  # as many as outcomes may still be reported for
+_ENDED = 50  # suggestions; a later report can correct the outcome of as many
 
-
-#: What is recorded of an answer that nobody waits for yet.
+#: Decision on an answer that was asked for ahead of time.
 PREFETCHED = Abstain("prefetched", "computed ahead of time")
+
+#: Records an answer: prediction, decision, and ms from the question to the answer.
+OnAnswer = Callable[[Prediction, Show | Abstain, float], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where a recorder learns what it does not hear of by itself."""
+    """What a recorder asks its session for."""
 
     documents: Callable[[], Iterable[Document]]
     path: Callable[[Document], str]  # relative to the workspace, "/" separated
@@ -64,36 +69,23 @@ class Workplace:
     pace: Callable[[], Features] = dict  # features of how the user types and accepts
 
 
-#: Makes an event.
-_Make = Callable[[], dict[str, Any]]
-
-
 @dataclass(slots=True)
 class _Tracked:
     """A document that is recorded."""
 
     id: int
     document: Document
-    offsets: Offsets
+    edits: DocumentEdits
     revision: int  # of the text that the recording has
-    changes: list[Replacement] = field(default_factory=list)  # under way, each on the one before
     selection: tuple[int, int] | None = None
 
 
-class RecordedQuestion:
-    """A question to the model, to be told of its answer."""
-
-    def __init__(self, tell: Callable[[Prediction, Show | Abstain, float], None]):
-        self.is_answered = False
-        self._tell = tell
-
-    def answered(self, prediction: Prediction, decision: Show | Abstain, took_ms: float) -> None:
-        self.is_answered = True
-        self._tell(prediction, decision, took_ms)
-
-
 class Recorder:
-    """Records one client's session; ``recordings`` None: never."""
+    """Recorder of one client's session.
+
+    Args:
+        recordings: where to record; None: never.
+    """
 
     def __init__(
         self,
@@ -107,21 +99,21 @@ class Recorder:
         self._made_by = made_by
         self._clock_ms = clock_ms
         self._file: RecordingFile | None = None
-        self._most = 0  # bytes of the file
-        self._problem = ""  # why nothing can be recorded, where the folder cannot tell it
+        self._most_bytes = 0  # of the file; 0: no other file begins
+        self._problem = ""  # why nothing can be recorded, if the folder cannot hold it
         self._session = uuid.uuid4().hex
         self._parts = 0
         self._ids: dict[str, int] = {}  # by URI, the same for all parts
         self._tracked: dict[str, _Tracked] = {}
         self._focused = ""
-        self._left = False  # the editor
+        self._is_away = False  # the user has left the editor
         self._questions = 0
-        self._ended: deque[str] = deque(maxlen=_ENDED)  # suggestions whose outcome is told
+        self._ended: deque[str] = deque(maxlen=_ENDED)  # ids of suggestions with an outcome
 
     # --- the switch ----------------------------------------------------------------------------
 
     def look(self) -> bool:
-        """Is it on? Begins or ends the recording where someone turned the switch, or deleted it."""
+        """Return whether recording is on; begin or end it where the user turned the switch."""
         if self._recordings is None:
             return False
         if not self._recordings.is_on():
@@ -130,10 +122,10 @@ class Recorder:
             return False
         if self._problem:
             return False
-        return (self._file is not None and self._file.is_there()) or self._begin()
+        return (self._file is not None and self._file.path.exists()) or self._begin()
 
     def turn(self, on: bool) -> None:
-        """The user says so.
+        """Turn recording on or off for every editor.
 
         Raises:
             SettingsError: the folder cannot be used.
@@ -143,9 +135,8 @@ class Recorder:
         self.look()
 
     def status(self) -> dict[str, Any]:
-        """For people and clients."""
-        on = self.look()
-        recordings = self._recordings
+        """Return the state for people and clients."""
+        on, recordings = self.look(), self._recordings
         return {
             "on": on,
             "folder": str(recordings.folder) if recordings else "",
@@ -156,10 +147,9 @@ class Recorder:
         }
 
     def stop(self) -> None:
-        """Close the file and let go of the documents."""
-        for tracked in self._tracked.values():
-            tracked.document.watcher = None
-        self._tracked.clear()
+        """Close the file and forget the documents."""
+        for uri in list(self._tracked):
+            self._untrack(uri)
         self._focused = ""
         if self._file is not None:
             logger.info("recording to %s ended", self._file.path)
@@ -167,140 +157,131 @@ class Recorder:
             self._file = None
 
     def close(self) -> None:
-        """End the recording for good, when the client has left; late answers begin no other."""
+        """End the recording for good, as the client has left; late answers begin no other."""
         self.stop()
         self._recordings = None
 
     def _begin(self) -> bool:
-        """A new file, with the text of every open document."""
-        assert self._recordings is not None
+        """Begin a file with the text of every open document; return whether it can be written."""
+        recordings = self._recordings
+        assert recordings is not None
         self.stop()
-        self._most = 0  # no other file begins before this one has
+        self._most_bytes = 0
         self._parts += 1
         now_ms = self._clock_ms()
-        self._create(self._recordings, now_ms)
-        for document in self._workplace.documents():
-            self._track(document)
-        if self._file is None:  # it cannot be written
-            self.stop()
-            return False
-        # What is open when it begins does not count: else a lot of text would begin file on file.
-        self._most = self._recordings.limits().file_bytes + self._file.size
-        return True
-
-    def _create(self, recordings: Recordings, now_ms: int) -> None:
+        header = Header(now_ms, self._session, self._workplace.root(), self._made_by)
         name = recording_name(now_ms / 1000, self._session, self._parts)
-        first = (
-            entries.header(self._session, self._workplace.root(), now_ms, self._made_by),
-            entries.application_start(now_ms),
-        )
         try:
             recordings.make_room()
-            self._file = RecordingFile(recordings.folder / name, first)
+            first = header, Note(now_ms, "applicationStart")
+            file = self._file = RecordingFile(recordings.folder / name, first)
         except OSError as error:
             self._fail(error)
-        else:
-            logger.info("recording to %s; 'redraft record off' ends it", self._file.path)
+            return False
+        logger.info("recording to %s; 'redraft record off' ends it", self._file.path)
+        for document in self._workplace.documents():
+            self._track(document)
+        if self._file is not file:
+            return False
+        # The texts at its beginning do not count: else a lot of text would begin file after file.
+        self._most_bytes = recordings.limits().file_bytes + self._file.size
+        return True
 
     # --- documents -----------------------------------------------------------------------------
 
     def opened(self, document: Document) -> None:
-        """A document is there, or can be trusted again."""
+        """Record a document that is new, or can be trusted again."""
         if self.look():
             tracked = self._tracked.get(document.uri)
             if tracked is None or tracked.revision != document.revision:
                 self._track(document)
 
     def closed(self, uri: str) -> None:
-        tracked = self._untrack(uri)
-        if tracked is not None:
-            self._write(entries.closed(tracked.id, self._clock_ms()))
+        """Record that a document is closed."""
+        if (tracked := self._untrack(uri)) is not None:
+            self._write(events.Closed(self._clock_ms(), tracked.id))
 
     def exclusions_changed(self) -> None:
-        """The setting ``secretGlobs`` names other files from now on."""
+        """Record no longer what the settings now exclude."""
         for uri, tracked in list(self._tracked.items()):
             if self._is_excluded(tracked.document):
                 self.closed(uri)
 
     def focused(self, uri: str) -> None:
-        """The user looks at a document, or with "" has left the editor."""
-        self._left = not uri
+        """Record that the user looks at a document; "": they have left the editor."""
+        self._is_away = not uri
         if uri != self._focused and self.look():
             self._focus(uri)
 
     def before_change(self) -> None:
-        """A document is about to change: last chance to record what it was."""
+        """Look at the switch before a document changes, while its old text can be recorded."""
         self.look()
 
     def changed(self, document: Document, splices: Iterable[Splice], happening: Happening) -> None:
-        """A document was changed, as the history took it."""
+        """Record a change of a document.
+
+        Args:
+            happening: the history's class of the change.
+        """
         tracked = self._tracked.get(document.uri)
         if tracked is None:
             return
         if document.out_of_step:
             self.closed(document.uri)
             return
-        edits, tracked.changes = tracked.changes, []
-        tracked.revision = document.revision
-        if not edits:
+        groups, tracked.revision = tracked.edits.take(), document.revision
+        if not groups:
             return
-        now_ms, version = self._clock_ms(), document.version
-        source = source_of(
-            *(happening, tuple(splices), not self._left),
-            lambda: _is_checked_out(document.uri, now_ms),
-        )
+        now_ms = self._clock_ms()
+        is_git = partial(_is_checked_out, document.uri, now_ms)
+        source = source_of(happening, tuple(splices), not self._is_away, is_git)
         self._focus(document.uri)
-        lines = [
-            entries.changed(tracked.id, version, group, source, now_ms) for group in together(edits)
-        ]
-        if source == "suggestion":  # other readers know it by this
-            lines.append(self._accepted(tracked))
-        self._write(*lines)
+        changes = [Changed(now_ms, tracked.id, document.version, edits, source) for edits in groups]
+        accepted = [self._accepted(tracked)] if source == "suggestion" else []
+        self._write(*changes, *accepted)
 
     def cursor(self, document: Document, selected: Range) -> None:
-        """Where the user is, and what they have selected."""
-        tracked = self._tracked.get(document.uri) if self.look() else None
+        """Record the user's cursor or selection."""
+        tracked = self._recorded(document.uri)
         if tracked is None:
             return
         self._focus(document.uri)
-        selection = tracked.offsets.at(selected.start), tracked.offsets.at(selected.end)
+        selection = tracked.edits.at(selected.start), tracked.edits.at(selected.end)
         if selection != tracked.selection:
             tracked.selection = selection
-            self._write(entries.selection_changed(tracked.id, [selection], self._clock_ms()))
+            self._write(events.SelectionChanged(self._clock_ms(), tracked.id, (selection,)))
 
     def _track(self, document: Document) -> None:
         self._untrack(document.uri)
         if document.out_of_step or self._is_excluded(document):
             return
         id_ = self._ids.setdefault(document.uri, len(self._ids))
-        tracked = _Tracked(id_, document, Offsets(document), document.revision)
-
-        def watch(change: ContentChange) -> None:
-            if not document.out_of_step:
-                tracked.changes.append(tracked.offsets.of(change))
-
-        document.watcher = watch
-        self._tracked[document.uri] = tracked
+        edits = DocumentEdits(document)
+        self._tracked[document.uri] = _Tracked(id_, document, edits, document.revision)
         now_ms = self._clock_ms()
         self._write(
-            entries.encountered(id_, self._workplace.path(document), now_ms),
-            entries.set_content(id_, document.version, document.source, now_ms),
-            entries.opened(id_, now_ms),
+            Encountered(now_ms, id_, self._workplace.path(document)),
+            SetContent(now_ms, id_, document.version, document.source),
+            events.Opened(now_ms, id_),
         )
 
     def _untrack(self, uri: str) -> _Tracked | None:
         tracked = self._tracked.pop(uri, None)
         if tracked is not None:
-            tracked.document.watcher = None
+            tracked.edits.stop()
         return tracked
+
+    def _recorded(self, uri: str) -> _Tracked | None:
+        """Return a document that is recorded now."""
+        return self._tracked.get(uri) if self.look() else None
 
     def _is_excluded(self, document: Document) -> bool:
         settings, path = self._workplace.settings(), self._workplace.path(document)
         if refuse_file(path, settings, document.uri):
             return True
         text = document.text
-        too_large = len(text) > settings.max_file_chars
-        return too_large or "\0" in text or bool(secret_in(text, path))
+        is_too_large = len(text) > settings.max_file_chars
+        return is_too_large or "\0" in text or bool(secret_in(text, path))
 
     def _focus(self, uri: str) -> None:
         tracked = self._tracked.get(uri)
@@ -308,105 +289,88 @@ class Recorder:
             return
         self._focused = uri
         if tracked is not None:
-            self._write(entries.focused(tracked.id, self._clock_ms()))
+            self._write(events.Focused(self._clock_ms(), tracked.id))
 
-    def _accepted(self, tracked: _Tracked) -> Entry:
-        version = tracked.document.version
-        return entries.change_reason(tracked.id, version, entries.ACCEPTED_REASON, self._clock_ms())
+    def _accepted(self, tracked: _Tracked) -> Event:
+        """Return the editors' event for a change that an accepted suggestion made."""
+        data = {"sourceId": CHANGE_REASON, "source": ACCEPTED_REASON, "v": tracked.document.version}
+        return Note(self._clock_ms(), "documentEvent", tracked.id, data)
 
     # --- suggestions ---------------------------------------------------------------------------
 
     @contextmanager
-    def asking(self, question: PlacedRequest) -> Iterator[RecordedQuestion]:
-        """A question goes to the model; what it is not told of the answer is told as an error."""
+    def asking(self, question: PlacedRequest) -> Iterator[OnAnswer]:
+        """Record a question, and the answer that the block passes on; without one, an error."""
         self._questions += 1
-        number, began_ms = self._questions, self._clock_ms()
-        uri = question.query.uri
+        number, began_ms, query = self._questions, self._clock_ms(), question.query
+        is_answered, error = False, "failed"
 
-        def tell(prediction: Prediction, decision: Show | Abstain, took_ms: float) -> None:
-            shown = decision if isinstance(decision, Show) else None
-            self._note(
-                uri,
-                lambda: self._answer(number, question, prediction, decision, took_ms),
-                lambda: entries.fetch_end(number, took_ms, shown=shown),
-            )
+        def answered(prediction: Prediction, decision: Show | Abstain, took_ms: float) -> None:
+            nonlocal is_answered
+            is_answered = True
+            self._answered(number, question, prediction, decision, took_ms)
+            if self._recorded(query.uri) is not None:
+                self._write(fetch_end(self._clock_ms(), number, took_ms, shown=decision))
 
-        asked, error = RecordedQuestion(tell), "failed"
-        tracked = self._tracked.get(uri)
-        version = tracked.document.version if tracked else None
-        self._note(uri, lambda: entries.fetch_start(number, question, version))
+        if (tracked := self._recorded(query.uri)) is not None:
+            started = number, tracked.document.version, question.request.task, query.invoked
+            self._write(FetchStarted(began_ms, tracked.id, *started))
         try:
-            yield asked
+            yield answered
         except BaseException:
             error = "canceled"  # as the format spells it
             raise
         finally:
-            if not asked.is_answered:
-                took_ms = max(0, self._clock_ms() - began_ms)  # the clock may be set back
-                self._note(uri, None, lambda: entries.fetch_end(number, took_ms, error))
+            if not is_answered and self._recorded(query.uri) is not None:
+                now_ms = self._clock_ms()  # the clock may be set back
+                self._write(fetch_end(now_ms, number, max(0, now_ms - began_ms), error))
 
     def prefetched(self, question: PlacedRequest, prediction: Prediction) -> None:
-        """An answer came ahead of time, for the text that accepting a suggestion leads to."""
+        """Record an answer for the text that accepting a suggestion leads to."""
         self._questions += 1
-        number, took_ms = self._questions, prediction.stats.total_ms
+        took_ms = prediction.stats.total_ms
+        self._answered(self._questions, question, prediction, PREFETCHED, took_ms)
 
-        def told() -> dict[str, Any]:
-            return {
-                **self._answer(number, question, prediction, PREFETCHED, took_ms),
-                "after": question.ahead_of,
-            }
-
-        self._note(question.query.uri, told)
-
-    def _answer(
+    def _answered(
         self,
         number: int,
         question: PlacedRequest,
         prediction: Prediction,
         decision: Show | Abstain,
         took_ms: float,
-    ) -> dict[str, Any]:
-        place = self._workplace
-        return entries.answer(
-            *(number, question, prediction, decision, took_ms, place.settings()),
-            gate=place.gate(),
-            pace=place.pace(),
-            draw=place.drawn(question.query),
-        )
+    ) -> None:
+        if (tracked := self._recorded(question.query.uri)) is None:
+            return
+        place, answer = self._workplace, (prediction, decision, took_ms)
+        judging = place.gate(), place.pace(), place.drawn(question.query)
+        at = self._clock_ms(), tracked.id
+        self._write(answer_event(at, number, question, answer, place.settings(), judging))
 
     def decided(self, uri: str, decision: Show | Abstain) -> None:
-        """The client is told what to show, or why nothing is."""
+        """Record the decision that the client gets."""
         about = decision.suggestion.uri if isinstance(decision, Show) else uri
-        self._note(about, lambda: entries.decision(decision))
+        if (tracked := self._recorded(about)) is not None:
+            self._write(decision_event(self._clock_ms(), tracked.id, decision))
 
     def drawn(self, suggestion: str) -> None:
-        """The client put it on the screen only now."""
+        """Record that the client has drawn a suggestion on the screen."""
         if self.look():
-            self._write(entries.event(entries.drawn(suggestion), self._clock_ms()))
+            self._write(events.DrawnEvent(self._clock_ms(), suggestion))
 
     def settled(self, settled: Settled) -> None:
-        """What became of a suggestion."""
-        suggestion = settled.suggestion
-        self._note(suggestion.uri, lambda: entries.outcome(settled))
-        tracked = self._tracked.get(suggestion.uri)
-        if tracked is not None and settled.outcome == "accepted" and suggestion.id in self._ended:
-            # It was taken for something else first: the last change came from it.
-            self._write(self._accepted(tracked))
+        """Record the outcome of a suggestion."""
+        suggestion, outcome = settled.suggestion, settled.outcome
+        if (tracked := self._recorded(suggestion.uri)) is not None:
+            about = suggestion.id, suggestion.task, outcome
+            self._write(events.OutcomeEvent(self._clock_ms(), tracked.id, *about))
+            if outcome == "accepted" and suggestion.id in self._ended:
+                # It had another outcome first: the last change came from it.
+                self._write(self._accepted(tracked))
         self._ended.append(suggestion.id)
-
-    def _note(self, uri: str, about: _Make | None, also: _Make | None = None) -> None:
-        """Events of a document, made only if it is recorded."""
-        tracked = self._tracked.get(uri) if self.look() else None
-        if tracked is None:
-            return
-        now_ms = self._clock_ms()
-        lines = [entries.document_event(tracked.id, about(), now_ms)] if about else []
-        lines += [entries.event(also(), now_ms)] if also else []
-        self._write(*lines)
 
     # --- writing -------------------------------------------------------------------------------
 
-    def _write(self, *lines: Entry) -> None:
+    def _write(self, *lines: Event) -> None:
         if self._file is None:
             return
         try:
@@ -414,16 +378,16 @@ class Recorder:
         except OSError as error:
             self._fail(error)
             return
-        if self._most and self._file.size > self._most:
+        if self._most_bytes and self._file.size > self._most_bytes:
             self._begin()
 
     def _fail(self, error: OSError) -> None:
         problem = f"recording ended, it cannot be written: {error}"
         logger.warning("%s", problem)
         self.stop()
-        # What the folder tells, every editor and the command know, until it is turned on again.
-        known = self._recordings is not None and self._recordings.end(problem)
-        self._problem = "" if known else problem
+        # Every editor and the command read the problem in the folder, until it is turned on again.
+        is_kept = self._recordings is not None and self._recordings.end(problem)
+        self._problem = "" if is_kept else problem
 
 
 def _is_checked_out(uri: str, now_ms: int) -> bool:

@@ -21,7 +21,7 @@ from redraft.model.text.common import common_ends
 from ..context.files import Unreadable, kind_of, read_file
 from ..documents import Splice
 from ..history import BULK_CHARACTERS, BULK_LINES, Happening
-from .format import ChangeSource
+from .events import ChangeSource
 
 #: So many visible characters put in at once were not typed: a paste, an entry of a completion menu.
 #: An editor's own indentation and closing brackets stay below.

@@ -35,9 +35,9 @@ def replay(
     kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
     """Play recordings through the language server and compare what it shows with what was typed."""
-    from redraft.evals.replay.runs import jobs_of, read_scripts, replay_all
-    from redraft.evals.replay.script import fingerprint
+    from redraft.evals.replay.runs import jobs_of, replay_all
     from redraft.evals.replay.tables import tables
+    from redraft.evals.sources.recorded_moments import fingerprint, read_scripts
     from redraft.lsp.settings import LspSettings
 
     from .eval_tables import show_tables

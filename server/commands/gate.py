@@ -19,7 +19,7 @@ from . import eval_options as opt
 from .options import with_options
 
 if TYPE_CHECKING:
-    from redraft.evals.gate.own_outcomes import RecordedMoments
+    from redraft.evals.gate.own import OwnSamples
 
 OUTCOMES = RunSpec("outcomes", model="redraft-0.5b", context_tokens=1_024)
 
@@ -40,7 +40,7 @@ def fit(
     ] = False,
 ) -> None:
     """Fit your own gate on your recordings. It is used only if it beats the shipped one."""
-    from redraft.evals.gate.own_outcomes import read_own
+    from redraft.evals.gate.own import own_samples
     from redraft.lsp.recording.folder import Recordings
     from redraft.model.gate.eagerness import RATIOS
     from redraft.model.gate.gate import shipped, write_gate
@@ -53,7 +53,7 @@ def fit(
     if quiet and hasattr(os, "nice"):
         os.nice(10)
     recordings = Recordings()
-    own = read_own([kept.path for kept in recordings.kept()])
+    own = own_samples([kept.path for kept in recordings.kept()])
     made, verdict = fit_own(shipped(), own.samples, Objective(RATIOS[eagerness]), own.strange > 0)
     told = [verdict.told, *_left_out(own)]
     if own.count:
@@ -70,7 +70,7 @@ def fit(
         console.print(harmless(line), markup=False)
 
 
-def _left_out(own: RecordedMoments) -> list[str]:
+def _left_out(own: OwnSamples) -> list[str]:
     """What was not learned from, and why."""
     told = []
     if own.strange:
@@ -163,8 +163,8 @@ def outcomes(
     """Ask a model at moments whose outcome is known, for 'redraft gate fit' and 'eval gate'."""
     from redraft.evals.gate.replayed import replay_outcomes
     from redraft.evals.pipeline import evaluate
-    from redraft.evals.replay.runs import read_scripts
     from redraft.evals.sources.known import in_suite, known_moments
+    from redraft.evals.sources.recorded_moments import read_scripts
 
     sources = [path for path in (commits, files) if path] or recording or []
     if bool(sources) == (suite is not None) or (recording and sources != recording):

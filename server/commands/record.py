@@ -13,7 +13,7 @@ import typer
 from redraft.model.errors import SettingsError
 
 if TYPE_CHECKING:
-    from redraft.evals.recordings.shown_and_outcome import OutcomeTally
+    from redraft.evals.gate.outcomes import OutcomeTally
     from redraft.lsp.recording.folder import Kept, Recordings
     from rich.table import Table
 
@@ -190,7 +190,7 @@ def outcomes(
     """Show how many suggestions were accepted, rejected and ignored, by task."""
     from dataclasses import asdict
 
-    from redraft.evals.recordings.shown_and_outcome import read_outcomes, tallies
+    from redraft.evals.gate.outcomes import read_outcomes, tallies
 
     from .console import out
 
@@ -198,8 +198,10 @@ def outcomes(
     shown = list(read_outcomes(paths))
     found = tallies(shown)
     if as_json:
-        suggestions = [asdict(one) | {"seconds": one.seconds} for one in shown]
-        data = {"tasks": [asdict(one) for one in found], "suggestions": suggestions}
+        data = {
+            "tasks": [asdict(one) for one in found],
+            "suggestions": [one.as_json() for one in shown],
+        }
         out.print_json(data=data, ensure_ascii=True)
     elif found:
         out.print(_outcome_table(found), soft_wrap=False)
@@ -239,7 +241,8 @@ def import_from_git(
     """Simulate typing the commits of a repository, as a recording for 'redraft eval'."""
     from importlib.metadata import version
 
-    from redraft.evals.recordings.from_git import Wanted, import_git
+    from redraft.evals.sources.git_history import Wanted
+    from redraft.evals.sources.typed_commits import import_git
 
     from .console import bar, out
 

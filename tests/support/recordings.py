@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from redraft.evals.recordings.documents import StreamDocuments as Replayed
-from redraft.evals.recordings.format import Changed
-from redraft.evals.recordings.streams import read_stream
+from redraft.evals.sources.documents import Texts
+from redraft.evals.sources.recordings import read_recording
+from redraft.lsp.recording.events import Changed
 
 
 def replayed(path: Path) -> dict[str, str]:
     """Return the texts at the end of a recording by path."""
-    documents = Replayed()
-    for event in read_stream(path).events:
-        documents.apply(event)
-    return {documents.path(id_): documents.text(id_) for id_ in documents.ids}
+    texts = Texts()
+    for event in read_recording(path).events:
+        texts.apply(event)
+    return {texts.path(id_): texts.text(id_) for id_ in texts.ids}
 
 
 def changes_in(path: Path) -> list[Changed]:
-    return read_stream(path).changes
+    return read_recording(path).changes

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from redraft.evals.recordings.format import (
+from redraft.evals.sources.recorded_moments import Script, script_of
+from redraft.evals.sources.recordings import Recording
+from redraft.lsp.recording.events import (
     Changed,
+    ChangeSource,
     Encountered,
     Event,
     Focused,
     Header,
     SelectionChanged,
     SetContent,
-    Stream,
     TextEdit,
 )
-from redraft.evals.replay.script import Script, script_of
-from redraft.lsp.recording.format import ChangeSource
+from redraft.lsp.recording.format import encode_all
 
 KEY_MS = 40  # between two keys
 
@@ -52,7 +51,7 @@ class Typist:
         self, text: str, at: int, removed: int = 0, source: ChangeSource = "user", document: int = 0
     ) -> None:
         edit = TextEdit(at, at + removed, text)
-        changed = Changed(self.now_ms, document, None, (edit,), source, stated=True)
+        changed = Changed(self.now_ms, document, None, (edit,), source)
         end = at + len(text.encode("utf-16-le")) // 2
         selected = SelectionChanged(self.now_ms + 1, document, ((end, end),))
         self.events += [changed, selected]
@@ -65,35 +64,13 @@ class Typist:
         self.pauses(seconds)
         self.events.append(Focused(self.now_ms, 0))
 
-    def stream(self, simulated: bool = False) -> Stream:
-        return Stream(Header(1_000, simulated=simulated), tuple(self.events))
+    def recording(self, simulated: bool = False) -> Recording:
+        return Recording(Header(1_000, simulated=simulated), tuple(self.events))
 
     def script(self, name: str = "made-up", simulated: bool = False) -> Script:
-        return script_of(self.stream(simulated), name)
+        return script_of(self.recording(simulated), name)
 
     def write(self, path: Path) -> Path:
-        """The same as a file."""
-        header = {"kind": "header", "documentType": "workspaceRecording@1.0", "time": 1_000}
-        lines = [header, *(entry for event in self.events for entry in _entries(event))]
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        """Write the recording as a file."""
+        path.write_bytes(encode_all((Header(1_000), *self.events)))
         return path
-
-
-def _entries(event: Event) -> list[dict[str, Any]]:
-    match event:
-        case Encountered():
-            return [_entry("documentEncountered", event, relativePath=event.path)]
-        case SetContent():
-            return [_entry("setContent", event, content=event.text)]
-        case Focused():
-            return [_entry("focused", event)]
-        case Changed():
-            edits = [[edit.start, edit.end, edit.text] for edit in event.edits]
-            return [_entry("changed", event, edit=edits, source=event.source)]
-        case SelectionChanged():
-            return [_entry("selectionChanged", event, selection=[*map(list, event.selections)])]
-    raise AssertionError(event)
-
-
-def _entry(kind: str, event: Any, **fields: Any) -> dict[str, Any]:
-    return {"kind": kind, "id": event.document, "time": event.time_ms, **fields}

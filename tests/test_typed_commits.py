@@ -1,4 +1,4 @@
-"""Git histories as recordings: typed by nobody, and marked so."""
+"""Git histories as recordings: not typed by a person, and marked so."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.evals.recordings.documents import StreamDocuments
-from redraft.evals.recordings.format import Closed, Encountered, SelectionChanged, Stream
-from redraft.evals.recordings.from_git import Imported, Wanted, import_git
-from redraft.evals.recordings.simulated import Simulation, plan_of
-from redraft.evals.recordings.streams import coalesce, read_stream
-from redraft.lsp.recording.format import header, line_of
+from redraft.evals.sources.documents import Texts
+from redraft.evals.sources.git_history import Wanted
+from redraft.evals.sources.recorded_moments import coalesce
+from redraft.evals.sources.recordings import Recording, read_recording
+from redraft.evals.sources.typed_commits import Imported, Simulation, import_git, plan_of
+from redraft.lsp.recording.events import Closed, Encountered, Header, SelectionChanged
+from redraft.lsp.recording.format import encode, encode_all
 from redraft.model.errors import SettingsError
 from support.training_sources import write_lines
 
@@ -29,25 +30,25 @@ def commit(before: str, after: str, path: str = "a.py", name: str = "c0ffee") ->
 
 
 def renamed(count: int, old: str = OLD) -> str:
-    """``count`` functions of OLD with another body, and a new one at the end."""
+    """Return ``count`` functions of OLD with another body, and a new one at the end."""
     for n in range(count):
         old = old.replace(f"return value + {n}\n", f"return combine(value, {n} * factor)\n")
     return old
 
 
-def typed(tmp_path: Path, *records: dict[str, Any], seed: int = 0) -> Stream:
+def typed(tmp_path: Path, *records: dict[str, Any], seed: int = 0) -> Recording:
     simulation, path = Simulation(), tmp_path / "s.jsonl"
     with path.open("wb") as file:
-        file.write(line_of(header("u", "", 0, "tests", simulated=True)))
+        file.write(encode(Header(0, "u", "", "tests", simulated=True)))
         for record in records:
             plan = plan_of(record, seed)
             assert plan is not None
-            file.writelines(map(line_of, simulation.type(plan)))
-    return read_stream(path)
+            file.write(encode_all(simulation.type(plan)))
+    return read_recording(path)
 
 
-def texts_at_close(stream: Stream) -> dict[str, str]:
-    documents, found = StreamDocuments(), {}
+def texts_at_close(stream: Recording) -> dict[str, str]:
+    documents, found = Texts(), {}
     for event in stream.events:
         documents.apply(event)
         if isinstance(event, Closed):
@@ -78,7 +79,7 @@ def test_any_edits_are_typed_exactly(tmp_path: Path, seed: int) -> None:
 
 
 def edited(before: Sequence[str], rng: random.Random) -> list[str]:
-    """Some lines gone, some new, some changed; also the first and the last."""
+    """Return the lines, some gone, some new, some changed, the first and the last too."""
     after = list(before)
     for at in sorted(rng.sample(range(2, 38, 6), rng.randint(3, 5)), reverse=True):
         come = [f"  new {rng.random()} (it, is)" for _ in range(rng.randrange(4))]
@@ -94,7 +95,7 @@ def test_each_edit_is_an_edit_event_and_the_last_is_left_in_mid_line(tmp_path: P
     events = coalesce(stream)
     assert len(events) == len(plan.steps) + 1
     rest = stream.events[: events[-2].last + 2]  # the cursor, too
-    documents = StreamDocuments()
+    documents = Texts()
     for event in rest:
         documents.apply(event)
     cursor = rest[-1]
@@ -150,11 +151,11 @@ def repository(folder: Path, *versions: dict[str, str | bytes]) -> Path:
     return repo
 
 
-def imported(repo: Path, out: Path, **wanted: Any) -> tuple[Imported, Stream]:
+def imported(repo: Path, out: Path, **wanted: Any) -> tuple[Imported, Recording]:
     shown: list[float | None] = []
     made = import_git(repo, out, Wanted(**wanted), "tests", lambda _, share: shown.append(share))
     assert all(share is None or 0 <= share <= 1 for share in shown)
-    return made, read_stream(out)
+    return made, read_recording(out)
 
 
 @needs_git
@@ -196,7 +197,7 @@ def test_only_what_is_wanted_is_imported(tmp_path: Path) -> None:
     assert texts_of(newest) >= {texts[3]}
 
 
-def texts_of(stream: Stream) -> set[str]:
+def texts_of(stream: Recording) -> set[str]:
     return set(texts_at_close(stream).values())
 
 

@@ -1,7 +1,7 @@
-"""The documents of a recording, rebuilt event by event.
+"""Documents of a recording, rebuilt event by event.
 
-Texts are kept as UTF-16, in which the format's offsets are exact, halves of surrogate pairs
-included. Knows nothing of files, of time, or of the session.
+Texts are kept as UTF-16: the offsets of the format are exact in it, halves of surrogate pairs
+included.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from dataclasses import dataclass
 
 from redraft.lsp.documents import ContentChange, split_lines
 from redraft.lsp.positions import Position, Range, index_at, units
-from redraft.model.errors import InvalidRequest
-
-from .format import (
+from redraft.lsp.recording.events import (
     Changed,
     Closed,
     Encountered,
@@ -25,6 +23,7 @@ from .format import (
     StoreContent,
     TextEdit,
 )
+from redraft.model.errors import InvalidRequest
 
 _UTF16 = "utf-16-le"
 _KEEP = "surrogatepass"
@@ -34,13 +33,13 @@ _LINE_END = "\r\n".encode(_UTF16)
 @dataclass(slots=True)
 class _Document:
     path: str
-    data: bytes = b""  # UTF-16: offsets of the format are exact in it, halves of pairs included
+    data: bytes = b""  # UTF-16
     text: str | None = ""  # the same decoded; None: not yet
-    is_known: bool = False  # its text was told
+    is_known: bool = False  # the recording holds its text
 
 
-class StreamDocuments:
-    """The documents of a stream as they are after the events applied so far."""
+class Texts:
+    """The documents of a recording as they are after the events applied so far."""
 
     def __init__(self) -> None:
         self._documents: dict[int, _Document] = {}
@@ -48,32 +47,29 @@ class StreamDocuments:
 
     @property
     def ids(self) -> list[int]:
-        """Of the documents whose text is known."""
+        """Numbers of the documents whose text is known."""
         return [id_ for id_, document in self._documents.items() if document.is_known]
 
     def text(self, document: int) -> str:
-        """As the editor has it, with its own line ends."""
+        """Return the text as the editor has it, with its line ends."""
         found = self._find(document)
         if found.text is None:
             found.text = found.data.decode(_UTF16, _KEEP)
         return found.text
 
     def path(self, document: int) -> str:
+        """Return the path within the workspace."""
         return self._find(document).path
 
     def index(self, document: int, offset: int) -> int:
-        """The index into :meth:`text` of an offset in UTF-16 code units."""
+        """Return the index into :meth:`text` of an offset in UTF-16 code units."""
         return index_at(self.text(document), offset)
 
-    def line(self, document: int, offset: int) -> int:
-        """The 0-based line of an offset in UTF-16 code units."""
-        return self.text(document).count("\n", 0, self.index(document, offset))
-
     def apply(self, event: Event) -> None:
-        """Let an event happen.
+        """Apply an event.
 
         Raises:
-            InvalidRequest: it changes a document that was never shown, or beyond its end.
+            InvalidRequest: it changes a document that was never introduced, or beyond its end.
         """
         match event:
             case Encountered():
@@ -109,14 +105,14 @@ class StreamDocuments:
 
     def _change(self, event: Changed) -> None:
         found = self._find(event.document)
-        check_edits(event, len(found.data) // 2)
+        _check_edits(event, len(found.data) // 2)
         for edit in reversed(event.edits):
             put = edit.text.encode(_UTF16, _KEEP)
             found.data = found.data[: 2 * edit.start] + put + found.data[2 * edit.end :]
         found.text = None
 
 
-def check_edits(event: Changed, length: int) -> None:
+def _check_edits(event: Changed, length: int) -> None:
     """Refuse edits that overlap or lie beyond a text of ``length`` code units."""
     end = 0
     for edit in event.edits:
@@ -129,51 +125,52 @@ def check_edits(event: Changed, length: int) -> None:
         end = edit.end
 
 
-def content_changes(text: str, edits: Sequence[TextEdit]) -> tuple[ContentChange, ...]:
-    """Edits of ``text`` as a language client would send them: the last place first, so that each
-    holds in what the one before it left."""
-    data = text.encode(_UTF16, _KEEP)
-    starts = _line_starts(text)
+def lsp_changes(text: str, edits: Sequence[TextEdit]) -> tuple[ContentChange, ...]:
+    """Return edits of ``text`` as a language client sends them.
+
+    The last place comes first, so that each is valid in the text that the one before it left.
+    """
+    data, starts = text.encode(_UTF16, _KEEP), _line_starts(text)
+
+    def position(offset: int) -> Position:
+        line = bisect_right(starts, offset) - 1
+        return Position(line, offset - starts[line])
+
     return tuple(
-        ContentChange(edit.text, Range(_position(starts, edit.start), _position(starts, edit.end)))
+        ContentChange(edit.text, Range(position(edit.start), position(edit.end)))
         for edit in reversed(_outside_line_ends(data, edits))
     )
 
 
 def _outside_line_ends(data: bytes, edits: Sequence[TextEdit]) -> list[TextEdit]:
-    """The same edits, with none beginning or ending between "\\r" and "\\n": a language server's
-    positions do not reach there."""
+    """Return the edits widened so that none begins or ends between "\\r" and "\\n".
+
+    A language server's positions do not reach there.
+    """
+
+    def is_within(offset: int) -> bool:
+        return offset > 0 and data[2 * offset - 2 : 2 * offset + 2] == _LINE_END
+
     found: list[TextEdit] = []
     for edit in edits:
-        if found and found[-1].end == edit.start and _is_within_line_end(data, edit.start):
+        if found and found[-1].end == edit.start and is_within(edit.start):
             edit = TextEdit(found[-1].start, edit.end, found.pop().text + edit.text)
         found.append(edit)
-    return [_widened(data, edit) for edit in found]
-
-
-def _widened(data: bytes, edit: TextEdit) -> TextEdit:
-    start, end, text = edit.start, edit.end, edit.text
-    if _is_within_line_end(data, start):
-        start, text = start - 1, "\r" + text
-    if _is_within_line_end(data, end):
-        end, text = end + 1, text + "\n"
-    return TextEdit(start, end, text)
-
-
-def _is_within_line_end(data: bytes, offset: int) -> bool:
-    return offset > 0 and data[2 * offset - 2 : 2 * offset + 2] == _LINE_END
+    return [
+        TextEdit(
+            edit.start - is_within(edit.start),
+            edit.end + is_within(edit.end),
+            "\r" * is_within(edit.start) + edit.text + "\n" * is_within(edit.end),
+        )
+        for edit in found
+    ]
 
 
 def _line_starts(text: str) -> list[int]:
-    """Where each line begins, in code units."""
+    """Return where each line begins, in code units."""
     lines, ends = split_lines(text)
     starts, at = [], 0
     for line, line_end in zip(lines, ends, strict=True):
         starts.append(at)
         at += units(line) + len(line_end)
     return starts
-
-
-def _position(starts: Sequence[int], offset: int) -> Position:
-    line = bisect_right(starts, offset) - 1
-    return Position(line, offset - starts[line])

@@ -1,1 +1,0 @@
-"""What people typed, read back."""
