@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from redraft.model.gate import gate
+from redraft.model.training.rows import Recipe
 from redraft.model.training.shards import pack
 from support.gates import write_plain
 from support.lsp_process import LspProcess, lsp_processes
@@ -154,7 +155,8 @@ def packed(tmp_path: Path) -> Path:
     sources = write_sources(tmp_path, 30)
     tokenizer = tmp_path / "tokenizer.json"
     tiny_tokenizer().save(tokenizer)
-    pack([*sources], tmp_path / "shards", tokenizer, tiny_config(), rows=60, jobs=1)
+    recipe = Recipe(max_answer=200, max_region=2_000)  # the tiny tokenizer writes long answers
+    pack([*sources], tmp_path / "shards", tokenizer, tiny_config(), recipe, rows=60, jobs=1)
     return tmp_path / "shards"
 
 

@@ -16,10 +16,10 @@ from redraft.model.training.arithmetic import (  # noqa: E402
     quantise,
 )
 from redraft.model.training.batches import Batches  # noqa: E402
+from redraft.model.training.checkpoints import FRESH, Start, TrainConfig  # noqa: E402
+from redraft.model.training.loop import build, causal_loss  # noqa: E402
 from redraft.model.training.network import Network  # noqa: E402
 from redraft.model.training.shards import Rows  # noqa: E402
-from redraft.model.training.train import build, causal_loss  # noqa: E402
-from redraft.model.training.train_config import TrainConfig  # noqa: E402
 from support.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)
@@ -70,7 +70,7 @@ def gradients(
         for name, values in trained_a_little(MODEL, config.rank).items()
         if int(name.split(".")[1]) >= config.low
     }
-    network = build(config, MODEL, weights(MODEL), start, "cpu", arithmetic)
+    network = build(config, MODEL, weights(MODEL), Start({}, start), "cpu", arithmetic)
     loss, _ = causal_loss(network, Batches(rows(), config, MODEL.end_token)[0], "cpu")
     loss.backward()
     found = {n: p.grad for n, p in network.named_parameters() if p.grad is not None}
@@ -95,7 +95,9 @@ def test_layers_below_the_lowest_adapted_one_get_no_gradient() -> None:
 
 
 def test_rows_behind_one_another_see_nothing_of_each_other() -> None:
-    network = build(CONFIG, MODEL, weights(MODEL), trained_a_little(MODEL, 4), "cpu", "fp32")
+    network = build(
+        CONFIG, MODEL, weights(MODEL), Start({}, trained_a_little(MODEL, 4)), "cpu", "fp32"
+    )
     texts = [torch.from_numpy(rows()[i][0]) for i in range(len(LENGTHS))]
     with torch.no_grad():
         together, _ = network.context(torch.cat(texts), lengths=LENGTHS)
@@ -104,7 +106,7 @@ def test_rows_behind_one_another_see_nothing_of_each_other() -> None:
 
 
 def test_the_sparse_gradient_of_the_head_is_near_the_whole_one() -> None:
-    network = build(CONFIG, MODEL, weights(MODEL), {}, "cpu", "fp32")
+    network = build(CONFIG, MODEL, weights(MODEL), FRESH, "cpu", "fp32")
     target = torch.arange(20, 40)
     hidden = torch.randn(20, MODEL.hidden, generator=torch.Generator().manual_seed(3))
     slopes = []

@@ -198,7 +198,7 @@ def test_unknown_variants_and_impossible_heads_are_refused() -> None:
 def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install '.[train]')")
     from redraft.model.training.network import Network
-    from redraft.model.training.torch_backend import TorchSequence
+    from support.torch_sequence import TorchSequence
 
     config = shaped(shape)
     context, canvas = weights_for(config)

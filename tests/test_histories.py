@@ -16,17 +16,15 @@ from redraft.model.edits.hunks import (
     lines_of,
     recent_edit,
 )
-from redraft.model.training.commits import (
-    FileChange,
+from redraft.model.training.commits import FileChange, changes_of, order_hunks
+from redraft.model.training.excerpts import Neighbours, changed_with
+from redraft.model.training.moments import (
     begin_block,
     begin_typing,
-    changes_of,
     draw_moment,
     end_of_edits,
     nothing_left,
-    order_hunks,
 )
-from redraft.model.training.neighbours import Neighbours, changed_with
 
 LINES = ["", "a", "b", "  a", "}", "x = 1"]
 OLD = [f"value_{i} = compute({i})" for i in range(40)]

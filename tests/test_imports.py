@@ -19,15 +19,14 @@ MAY_IMPORT = {
 #: The command is the one place of ``server`` that may reach into the language server and the bench.
 COMMAND = ROOT / "server" / "commands"
 USES_TORCH = {
-    "model/training/appraisal.py",
-    "model/training/batches.py",
     "model/training/arithmetic.py",
-    "model/training/layers.py",
+    "model/training/batches.py",
     "model/training/checkpoints.py",
-    "model/training/mask_drafts.py",
+    "model/training/evaluate.py",
+    "model/training/layers.py",
+    "model/training/loop.py",
+    "model/training/masks.py",
     "model/training/network.py",
-    "model/training/torch_backend.py",
-    "model/training/train.py",
 }
 
 #: Lowest first. A room imports from lower ones and from itself; those of one line know nothing of

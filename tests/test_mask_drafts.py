@@ -15,7 +15,10 @@ import zstandard
 torch = pytest.importorskip("torch", reason="needs torch: pip install '.[train]'")
 
 from redraft.model.training.batches import Batches  # noqa: E402
-from redraft.model.training.mask_drafts import (  # noqa: E402
+from redraft.model.training.checkpoints import RunFolder, TrainConfig, start_of  # noqa: E402
+from redraft.model.training.evaluate import evaluate  # noqa: E402
+from redraft.model.training.loop import build, mask_loss, run  # noqa: E402
+from redraft.model.training.masks import (  # noqa: E402
     DEPTH_WEIGHTS,
     PROMPT_WEIGHT,
     acceptance,
@@ -23,11 +26,9 @@ from redraft.model.training.mask_drafts import (  # noqa: E402
     draw_groups,
     guess,
 )
+from redraft.model.training.moments import EditClass  # noqa: E402
 from redraft.model.training.network import Network  # noqa: E402
-from redraft.model.training.rows import FIRST_EDIT, KINDS  # noqa: E402
-from redraft.model.training.shards import Rows, read_shards  # noqa: E402
-from redraft.model.training.train import evaluate, mask_loss, run  # noqa: E402
-from redraft.model.training.train_config import TrainConfig  # noqa: E402
+from redraft.model.training.shards import CLASSES, Rows, read_shards  # noqa: E402
 from redraft.model.weights.adapter import load_adapter, save_in_8_bits  # noqa: E402
 from support.tiny import tiny_config  # noqa: E402
 
@@ -37,7 +38,7 @@ MASKS = 3
 CONFIG = TrainConfig(
     rank=4, learning_rate=1e-2, warmup_steps=2, average=0.99, final_rate=0.1,
     batch_tokens=400, steps=150, minutes=5,
-    evaluate_every=1_000, evaluate_rows=8, exact_rows=0, max_context=2_000, masks=MASKS, groups=12,
+    evaluate_every=1_000, evaluate_rows=8, max_context=2_000, masks=MASKS, groups=12,
 )  # fmt: skip
 
 
@@ -71,28 +72,28 @@ def rows(count: int = 8) -> Rows:
         np.concatenate([[0], np.cumsum(lengths)]),
         (lengths - 10).astype(np.int32),
         np.full(count, 2, np.int32),
-        np.where(np.arange(count) % 2 == 0, FIRST_EDIT, 0).astype(np.uint8),
+        np.where(np.arange(count) % 2 == 0, int(EditClass.NEXT_EDIT), 0).astype(np.uint8),
     )
 
 
 def test_groups_cover_a_short_answer_and_fill_up_from_the_prompt() -> None:
     found = draw_groups(30, 5, 12, MASKS, np.random.default_rng(1))
-    known = found.start - 1
+    known = found[0] - 1
     assert set(range(29, 34)) <= set(known.tolist())  # the last guesses END, at index 35
     assert len(known) == 12 and (known[:-5] < 29).all()
-    assert found.weight[-1].tolist() == [1.0, 0.0, 0.0]  # nothing to guess behind END
-    assert found.weight[-2] == pytest.approx([1.0, DEPTH_WEIGHTS[1], 0.0])
-    assert found.weight[0] == pytest.approx(np.array(DEPTH_WEIGHTS[:3]) * PROMPT_WEIGHT)
+    assert found[1][-1].tolist() == [1.0, 0.0, 0.0]  # nothing to guess behind END
+    assert found[1][-2] == pytest.approx([1.0, DEPTH_WEIGHTS[1], 0.0])
+    assert found[1][0] == pytest.approx(np.array(DEPTH_WEIGHTS[:3]) * PROMPT_WEIGHT)
 
 
 def test_most_of_a_long_answer_is_left_for_another_time() -> None:
     found = draw_groups(30, 60, 12, MASKS, np.random.default_rng(1))
-    assert (found.start - 1 >= 29).sum() == 8 and len(found.start) == 12
+    assert (found[0] - 1 >= 29).sum() == 8 and len(found[0]) == 12
 
 
 def test_an_answer_that_is_empty_leaves_the_prompt() -> None:
     found = draw_groups(30, 0, 12, MASKS, np.random.default_rng(1))
-    assert (found.start - 1 < 29).all() and (found.weight > 0).any()
+    assert (found[0] - 1 < 29).all() and (found[1] > 0).any()
 
 
 def test_a_group_sees_what_is_before_it_and_itself_alone() -> None:
@@ -115,7 +116,7 @@ def test_a_group_sees_what_is_before_it_and_itself_alone() -> None:
 def test_only_the_adapter_and_the_mask_learn() -> None:
     net = network()
     batch = Batches(rows(), CONFIG, MODEL.end_token)[0]
-    mask_loss(net, batch, 1.0, "cpu").backward()
+    mask_loss(net, batch, "cpu").backward()
     moved = {n for n, p in net.named_parameters() if p.grad is not None and p.grad.any()}
     assert moved and all(n.endswith(("lora_b", "mask_embedding")) for n in moved)
 
@@ -148,8 +149,7 @@ def test_the_loss_is_nothing_where_the_masks_are_the_judge() -> None:
         place = (begins[:, None] + starts)[..., None] + torch.arange(MASKS)
         guesses = [hidden[place], guess(net, past, lengths, starts, MASKS)]
     exact, blind = (
-        draft_loss(net, hidden, each, tokens, begins, starts, torch.ones(2, 2, MASKS), 1.0)
-        for each in guesses
+        draft_loss(net, hidden, each, tokens, place, torch.ones(2, 2, MASKS)) for each in guesses
     )
     tail = net.logits(hidden).softmax(-1).topk(32).values.sum(-1).log().neg()
     assert 0 <= float(exact.detach()) <= float(tail.detach().max()) + 1e-5 < float(blind.detach())
@@ -164,7 +164,8 @@ def test_training_makes_drafts_agree_with_the_judge(width: int, tmp_path: Path) 
     before = acceptance(net, data, np.arange(6), MASKS, "cpu")
     shards = tmp_path / "shards"
     save(data, shards)
-    path = run(config, MODEL, weights(), {}, shards, shards, tmp_path / "run", "cpu")
+    built = build(config, MODEL, weights(), device="cpu")
+    path = run(config, built, RunFolder(tmp_path / "run"), shards, shards)
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     losses = [entry["loss"] for entry in log if entry["kind"] == "step"]
     assert np.mean(losses[-8:]) < 0.85 * np.mean(losses[:8])
@@ -175,9 +176,8 @@ def test_training_makes_drafts_agree_with_the_judge(width: int, tmp_path: Path) 
     assert bool(trained.sampler) == bool(width)
     save_in_8_bits(trained, tmp_path / "shipped")
     trained = load_adapter(tmp_path / "shipped")
-    tensors = {**trained.lora, **trained.sampler, "mask_embedding": trained.mask_embedding}
-    asked = TrainConfig.to_evaluate(trained.metadata, CONFIG.rank, rows=8, exact=2)
-    found = evaluate(asked, MODEL, weights(), tensors, read_shards(shards, MODEL), "cpu")
+    built = build(config, MODEL, weights(), start_of(trained, None, config), "cpu")
+    found = evaluate(built, read_shards(shards, MODEL), config, "cpu")
     told = {name: value for name, value in judged.items() if "_draft_" in name}
     assert set(found) == set(told), "the same figures as in training"
     assert found["infill_draft_chances"][0] > before["chances"][0] + 0.2
@@ -203,6 +203,6 @@ def save(data: Rows, folder: Path) -> None:
     folder.mkdir()
     (folder / "rows.npz.zst").write_bytes(packed)
     shard = {"file": "rows.npz.zst", "sha256": hashlib.sha256(packed).hexdigest()}
-    facts = {"prompt_format": MODEL.prompt_format, "vocab": MODEL.vocab, "row_kinds": KINDS}
+    facts = {"prompt_format": MODEL.prompt_format, "vocab": MODEL.vocab, "classes": CLASSES}
     facts["shards"] = [shard]
     (folder / "manifest.json").write_text(json.dumps(facts))

@@ -119,7 +119,7 @@ def test_storage_formats_change_little(variant: str, most: float, tmp_path: Path
 def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install '.[train]')")
     from redraft.model.training.network import Network
-    from redraft.model.training.torch_backend import TorchSequence
+    from support.torch_sequence import TorchSequence
 
     config = shaped(shape)
     sequence = opened(store(config, "fp32", tmp_path))

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redraft.model.decode.regions import region_text
 from redraft.model.edits.hunks import hunks_of
+from redraft.model.prompts.redraft3 import Redraft3
 from redraft.model.prompts.tokenizer import CURSOR, EDIT, HISTORY, PREFIX, REGION, SUFFIX
 from redraft.model.records import RecentEdit
+from redraft.model.training.chains import chain_of, moment_of
 from redraft.model.training.commits import FileChange
-from redraft.model.training.middles import SourceText
-from redraft.model.training.rows import Kit, Recipe, Row, edit_row, infill_row, rows_of, show_row
-from support.tiny import tiny_config, tiny_tokenizer
+from redraft.model.training.middles import MIX, SourceText
+from redraft.model.training.moments import (
+    CODE,
+    EditClass,
+    TrainingMoment,
+    draw_moment,
+    group_of,
+    nothing_left,
+)
+from redraft.model.training.rows import Recipe, Row, RowMaker, show_row
+from support.tiny import tiny_tokenizer
+from support.training_sources import CHAINED
 
 TOKENIZER = tiny_tokenizer()
-CONFIG = tiny_config()
-KIT = Kit(
-    TOKENIZER, CONFIG, Recipe(max_answer=200, max_region=2_000)
-)  # the tiny tokenizer writes long answers
+RECIPE = Recipe(max_answer=200, max_region=2_000)  # the tiny tokenizer writes long answers
+MAKER = RowMaker(TOKENIZER, RECIPE)
 PROGRAM = "def foo(x):\n    return x + 1\n\n\ndef bar(y):\n    return foo(y, call(y, 'größe'))\n"
 OLD = [f"value_{i} = compute({i})" for i in range(40)]
 
@@ -42,7 +55,7 @@ def parts_of(row: Row) -> tuple[str, str]:
 
 def test_infill_prompt_and_answer_make_the_original_text() -> None:
     rng = random.Random(0)
-    rows = [infill_row(SourceText("a.py", PROGRAM), KIT, rng) for _ in range(60)]
+    rows = [MAKER.infill(SourceText("a.py", PROGRAM), rng) for _ in range(60)]
     found = [row for row in rows if row]
     assert len(found) > 50
     for row in found:
@@ -53,8 +66,8 @@ def test_infill_prompt_and_answer_make_the_original_text() -> None:
 
 def test_the_answer_of_a_tail_ends_where_its_line_ends() -> None:
     rng = random.Random(0)
-    rows = [infill_row(SourceText("a.py", PROGRAM), KIT, rng) for _ in range(80)]
-    tails = [row for row in rows if row and row.kind == "tail"]
+    rows = [MAKER.infill(SourceText("a.py", PROGRAM), rng) for _ in range(80)]
+    tails = [row for row in rows if row and row.kind == 2 * [*MIX].index("tail")]
     assert len(tails) > 10
     for row in tails:
         assert "\n" not in TOKENIZER.decode(row.answer)
@@ -63,18 +76,18 @@ def test_the_answer_of_a_tail_ends_where_its_line_ends() -> None:
 
 def test_a_cursor_inside_a_word_makes_the_answer_begin_with_the_word() -> None:
     rng = random.Random(4)
-    rows = [infill_row(SourceText("a.py", PROGRAM), KIT, rng) for _ in range(200)]
+    rows = [MAKER.infill(SourceText("a.py", PROGRAM), rng) for _ in range(200)]
     pairs = [(parts_of(row)[0], TOKENIZER.decode(row.answer)) for row in rows if row]
     assert any(answer.startswith(" return") for _, answer in pairs)
     assert not any(before[-1:].isalpha() and answer[0].isalpha() for before, answer in pairs)
 
 
 def test_a_long_file_and_its_history_are_cut_to_the_budget() -> None:
-    kit = Kit(TOKENIZER, CONFIG, Recipe(max_answer=200, budgets=(700,), budget_weights=(1,)))
+    maker = RowMaker(TOKENIZER, Recipe(max_answer=200, budgets=(700,), budget_weights=(1,)))
     edits = tuple(RecentEdit("a.py", 5, f" before\n+edit number {i}\n") for i in range(40))
     source = SourceText("a.py", PROGRAM * 200)
     for seed in range(10):
-        row = infill_row(source, kit, random.Random(seed), edits=edits)
+        row = maker.infill(source, random.Random(seed), edits=edits)
         assert row is not None
         assert len(row.prompt) < 4 * 700  # the tiny tokenizer takes about a token a character
         text = TOKENIZER.decode(row.prompt)
@@ -95,27 +108,29 @@ def region_of(row: Row) -> tuple[list[str], list[str]]:
 def test_an_edit_row_leads_to_the_commits_own_lines() -> None:
     rng = random.Random(1)
     new = changed(4, 8, 12)
-    found = [row for _ in range(80) if (row := edit_row(change(OLD, new), KIT, rng))]
-    assert {row.kind for row in found} == {"edit", "typing", "none"}
+    found = [row for _ in range(80) if (row := MAKER.edit(change(OLD, new), rng))]
+    assert {group_of(row.kind) for row in found} >= {"foreseeable", "typing", "nothing_left"}
     for row in found:
         before, after = region_of(row)
-        if row.kind == "none":
+        if row.kind & EditClass.NOTHING_LEFT:
             assert before == after
             continue
         assert before != after
         assert len(set(after) - set(before)) == 1
         assert set(after) - set(before) <= set(new)
-        if row.kind == "edit":
+        if not row.kind & EditClass.TYPING:
             assert len(set(before) - set(after)) == 1 and set(before) <= set(OLD) | set(new)
 
 
 def test_an_edit_far_from_the_cursor_has_its_region_and_a_tenth_of_rows_changes_nothing() -> None:
     rng = random.Random(2)
+    maker = RowMaker(TOKENIZER, Recipe(max_region=2_000, new_words=1, unrelated=1))
     target = change(OLD, changed(4, 20, 36))
-    found = [row for _ in range(300) if (row := edit_row(target, KIT, rng))]
-    todo = [row for row in found if row.kind != "none"]
-    cursor = TOKENIZER.mark(CURSOR)
-    near = [row for row in todo if cursor in row.prompt]
+    found = [row for _ in range(300) if (row := maker.edit(target, rng))]
+    todo = [row for row in found if not row.kind & EditClass.NOTHING_LEFT]
+    for row in todo:
+        assert (TOKENIZER.mark(CURSOR) not in row.prompt) == bool(row.kind & EditClass.ELSEWHERE)
+    near = [row for row in todo if not row.kind & EditClass.ELSEWHERE]
     assert 0 < len(near) < len(todo)
     assert 1 - len(todo) / len(found) == pytest.approx(0.1, abs=0.05)
 
@@ -123,8 +138,8 @@ def test_an_edit_far_from_the_cursor_has_its_region_and_a_tenth_of_rows_changes_
 def test_edits_in_another_file_of_the_commit_are_the_history() -> None:
     rng = random.Random(3)
     other = change(["a = 1"], ["a = 1", "def helper(): pass"], "b.py")
-    rows = [edit_row(change(OLD, changed(4)), KIT, rng, before=[other]) for _ in range(30)]
-    found = [row for row in rows if row and row.kind == "edit"]
+    rows = [MAKER.edit(change(OLD, changed(4)), rng, before=[other]) for _ in range(30)]
+    found = [row for row in rows if row and not row.kind & EditClass.NOTHING_LEFT]
     assert found
     for row in found:
         text = TOKENIZER.decode(row.prompt)
@@ -137,22 +152,24 @@ def test_a_commit_gives_rows_of_both_tasks() -> None:
         {"path": path, "before": "\n".join(OLD), "after": "\n".join(changed(*places))}
         for path, places in (("a.py", (1, 9)), ("b.py", (5, 30)))
     ]
-    kit_rows = rows_of({"files": files}, TOKENIZER, CONFIG, random.Random(0), times=40)
-    assert {row.task for row in kit_rows} == {"infill", "next_edit"}
+    rng = random.Random(0)
+    rows = [row for _ in range(20) for row in MAKER.of_commit({"files": files}, rng)]
+    assert {row.task for row in rows} == {"infill", "next_edit"}
 
 
 def test_a_row_can_be_printed_with_its_marks() -> None:
-    row = infill_row(SourceText("a.py", "x = 1\ny = foo(x)\n"), KIT, random.Random(3))
+    row = MAKER.infill(SourceText("a.py", "x = 1\ny = foo(x)\n"), random.Random(3))
     assert row is not None
     shown = show_row(row, TOKENIZER)
     assert "<jupyter_text>" in shown and "⟧END" in shown
 
 
 def test_rows_are_the_same_for_the_same_seed() -> None:
-    record = {"path": "a.py", "text": "\n".join(OLD), "repo": "r", "language": "python"}
+    record = {"path": "a.py", "text": CHAINED, "repo": "r", "language": "python"}
 
     def make() -> list[Row]:
-        return list(rows_of(record, TOKENIZER, CONFIG, random.Random(5), times=9))
+        rng = random.Random(5)
+        return [row for _ in range(5) for row in MAKER.of_file(record, rng)]
 
     assert len(make()) > 5
     assert make() == make()
@@ -160,4 +177,69 @@ def test_rows_are_the_same_for_the_same_seed() -> None:
 
 def test_a_commit_without_usable_files_gives_no_rows() -> None:
     record = {"files": [{"path": "a.py", "before": "", "after": "x"}]}
-    assert list(rows_of(record, TOKENIZER, CONFIG, random.Random(0))) == []
+    assert list(MAKER.of_commit(record, random.Random(0))) == []
+
+
+def moments(seed: int) -> Iterator[TrainingMoment]:
+    """Moments of a commit and of a chain, of each kind."""
+    rng = random.Random(seed)
+    new = [*changed(3, 20)[:30], *(f"added_{i} = {i}" for i in range(9)), *changed(35)[30:]]
+    yield draw_moment(change(OLD, new), 0.3, rng)
+    yield nothing_left(change(OLD, new), rng)
+    chain = chain_of("a.py", CHAINED, rng)
+    if chain:
+        yield moment_of(chain, rng.choice([*chain.foreseen, len(chain.change.hunks)]), 0.3, rng)
+
+
+@given(st.integers(0, 10_000))
+def test_an_answer_parses_to_the_edit_that_is_asked_for(seed: int) -> None:
+    for moment in moments(seed):
+        question = MAKER.ask("a.py", moment, random.Random(seed))
+        if question is None:
+            continue
+        request, prompt, target = question
+        answer = region_text(prompt, target.first, target.last, target.new)
+        assert TOKENIZER.decode(TOKENIZER.encode(answer)) == answer
+        edit = Redraft3().parse(prompt, request, answer, ended=True)
+        wanted = request.text.split("\n")
+        wanted[target.first : target.last] = target.new
+        text = request.text
+        made = text if edit is None else text[: edit.start] + edit.text + text[edit.end :]
+        assert made.split("\n") == wanted
+        assert (edit is None) == (moment.target is None)
+
+
+RENAMED = change(OLD, changed(4, 8, 12))
+NEW_WORD = change(OLD, [*OLD[:10], "surprise = 1", *OLD[10:]])
+#: A hunk deletes what the one before it deleted elsewhere; nothing announces the deletion.
+FOLLOWED = change(OLD, [line for i, line in enumerate(OLD) if i not in (5, 9)])
+ALONE = change(OLD, [line for i, line in enumerate(OLD) if i != 9])
+
+
+@pytest.mark.parametrize(
+    ("target", "has", "lacks"),
+    [
+        (RENAMED, EditClass.SHARED_NAME, EditClass.ONLY_DELETES | EditClass.CHAIN),
+        (NEW_WORD, EditClass.NEW_WORD, EditClass.SHARED_NAME),
+        (FOLLOWED, EditClass.ONLY_DELETES | EditClass.SHARED_NAME, EditClass.NEW_WORD),
+    ],
+)
+def test_a_row_knows_its_class(target: FileChange, has: EditClass, lacks: EditClass) -> None:
+    rng = random.Random(7)
+    kinds = [row.kind for _ in range(60) if (row := MAKER.edit(target, rng))]
+    assert any(kind & has == has and not kind & lacks for kind in kinds)
+    assert all(0 <= kind < CODE and kind & EditClass.NEXT_EDIT for kind in kinds)
+
+
+def share_kept(target: FileChange, **recipe: float) -> float:
+    rng, maker = random.Random(8), RowMaker(TOKENIZER, Recipe(typing=0, nothing_left=0, **recipe))
+    return sum(maker.edit(target, rng) is not None for _ in range(200)) / 200
+
+
+def test_edits_that_nothing_announces_are_rarer() -> None:
+    everything = {"new_words": 1.0, "unrelated": 1.0}
+    assert share_kept(NEW_WORD, **everything) == 1
+    assert share_kept(NEW_WORD, **everything | {"new_words": 0}) == 0
+    assert share_kept(NEW_WORD, **everything | {"unrelated": 0}) == 0
+    assert share_kept(ALONE, **everything) == 0, "a deletion that does not follow from an edit"
+    assert share_kept(FOLLOWED, **everything) > 0.5

@@ -10,11 +10,14 @@ import pytest
 import zstandard
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.training import shards
+from redraft.model.training.moments import EditClass
+from redraft.model.training.rows import Recipe
 from redraft.model.training.shards import pack, read_shards
 from support.tiny import tiny_config, tiny_tokenizer
-from support.training_sources import write_lines
+from support.training_sources import CHAINED, write_lines
 
 CONFIG = tiny_config()
+RECIPE = Recipe(max_answer=200, max_region=2_000)  # the tiny tokenizer writes long answers
 OLD = [f"value_{i} = compute({i})" for i in range(40)]
 NEW = [s.replace("compute", "measure") if i in (4, 20, 36) else s for i, s in enumerate(OLD)]
 
@@ -28,7 +31,7 @@ def tokenizer(tmp_path: Path) -> Path:
 @pytest.fixture
 def sources(tmp_path: Path) -> list[Path]:
     files = [{"path": "a.py", "before": "\n".join(OLD), "after": "\n".join(NEW)}]
-    plain = {"repo": "r", "path": "b.py", "text": "\n".join(NEW)}
+    plain = {"repo": "r", "path": "b.py", "text": CHAINED}
     return [
         write_lines(tmp_path / "one.jsonl.zst", [{"repo": "r", "files": files}] * 40),
         write_lines(tmp_path / "two.jsonl.zst", [plain] * 90),
@@ -56,40 +59,43 @@ def test_packing_gives_about_the_rows_asked_for_in_the_asked_mix(
         said.append((done, of))
 
     manifest = pack(
-        sources, tmp_path / "out", tokenizer, CONFIG, rows=wanted, jobs=1, progress=progress
+        sources, tmp_path / "out", tokenizer, CONFIG, RECIPE, rows=wanted, jobs=1, progress=progress
     )
     rows = read_shards(manifest.parent, CONFIG)
     assert len(rows) == pytest.approx(wanted, rel=0.25)
-    assert rows.is_edit.mean() == pytest.approx(0.45, abs=0.1)
+    assert rows.is_edit.mean() == pytest.approx(0.6, abs=0.1)
+    chains = rows.is_edit & (rows.kind & EditClass.CHAIN > 0)
+    assert chains.sum() / rows.is_edit.sum() == pytest.approx(0.25, abs=0.05)
     assert said[-1] == (len(rows), wanted)
-    kinds = json.loads(manifest.read_text())["kinds"]
-    assert sum(kinds.values()) == len(rows)
-    edits = ("edit", "typing", "none")
-    assert sum(kinds.get(kind, 0) for kind in edits) == rows.is_edit.sum()
+    groups = json.loads(manifest.read_text())["groups"]
+    assert sum(groups.values()) == len(rows)
+    assert sum(groups.values()) - groups["infill"] == rows.is_edit.sum()
 
 
 def test_one_source_can_give_all_rows(sources: list[Path], tokenizer: Path, tmp_path: Path) -> None:
-    manifest = pack(sources[1:], tmp_path / "out", tokenizer, CONFIG, rows=80, jobs=1)
+    manifest = pack(sources[1:], tmp_path / "out", tokenizer, CONFIG, RECIPE, rows=80, jobs=1)
     rows = read_shards(manifest.parent, CONFIG)
     assert len(rows) == pytest.approx(80, rel=0.25)
-    assert not rows.is_edit.any(), "there are no commits to take them from"
+    edits = rows.kind[rows.is_edit]
+    assert (edits & EditClass.CHAIN > 0).all(), "there are no commits to take others from"
 
 
 @pytest.mark.usefixtures("spawn")
 def test_processes_pack_the_same(sources: list[Path], tokenizer: Path, tmp_path: Path) -> None:
-    one, two = (
-        pack(sources, tmp_path / str(jobs), tokenizer, CONFIG, rows=150, jobs=jobs).read_text()
-        for jobs in (1, 2)
-    )
-    assert one == two
+    found = []
+    for jobs in (1, 2):
+        out = tmp_path / str(jobs)
+        manifest = pack(sources, out, tokenizer, CONFIG, RECIPE, rows=150, jobs=jobs)
+        found.append(manifest.read_text())
+    assert found[0] == found[1]
 
 
 def test_rows_are_spread_over_shards_and_none_is_lost(
     sources: list[Path], tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = pack(sources, tmp_path / "a", tokenizer, CONFIG, rows=150, jobs=1)
+    whole = pack(sources, tmp_path / "a", tokenizer, CONFIG, RECIPE, rows=150, jobs=1)
     monkeypatch.setattr(shards, "TOKENS_PER_SHARD", 40_000)
-    spread = pack(sources, tmp_path / "b", tokenizer, CONFIG, rows=150, jobs=1)
+    spread = pack(sources, tmp_path / "b", tokenizer, CONFIG, RECIPE, rows=150, jobs=1)
     entries = json.loads(spread.read_text())["shards"]
     assert len(json.loads(whole.read_text())["shards"]) == 1 < len(entries)
     found = []
@@ -118,7 +124,7 @@ def test_shards_of_another_prompt_format_are_refused(packed: Path) -> None:
 
 def test_missing_data_names_the_path(tokenizer: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"nowhere\.jsonl\.zst"):
-        pack([tmp_path / "nowhere.jsonl.zst"], tmp_path / "out", tokenizer, CONFIG, rows=1)
+        pack([tmp_path / "nowhere.jsonl.zst"], tmp_path / "out", tokenizer, CONFIG, RECIPE, rows=1)
 
 
 @pytest.mark.parametrize(
@@ -126,5 +132,6 @@ def test_missing_data_names_the_path(tokenizer: Path, tmp_path: Path) -> None:
 )
 def test_another_kind_of_source_is_refused(content: bytes, tokenizer: Path, tmp_path: Path) -> None:
     (tmp_path / "x.jsonl.zst").write_bytes(content)
+    source, out = tmp_path / "x.jsonl.zst", tmp_path / "out"
     with pytest.raises(SettingsError, match=r"x\.jsonl\.zst"):
-        pack([tmp_path / "x.jsonl.zst"], tmp_path / "out", tokenizer, CONFIG, rows=1, jobs=1)
+        pack([source], out, tokenizer, CONFIG, RECIPE, rows=1, jobs=1)

@@ -14,12 +14,21 @@ import pytest
 torch = pytest.importorskip("torch", reason="training needs the 'train' extra (torch)")
 
 from redraft.model.errors import SettingsError  # noqa: E402
-from redraft.model.training.batches import Batches, causal_weights, plan_batches, stream  # noqa: E402
+from redraft.model.training.batches import Batches, causal_weights, plan_batches  # noqa: E402
+from redraft.model.training.checkpoints import (  # noqa: E402
+    FRESH,
+    Arrays,
+    RunFolder,
+    Start,
+    TrainConfig,
+    start_of,
+)
+from redraft.model.training.evaluate import evaluate  # noqa: E402
+from redraft.model.training.loop import build, causal_loss, run  # noqa: E402
+from redraft.model.training.moments import EditClass  # noqa: E402
 from redraft.model.training.network import Network, canvas_mask  # noqa: E402
-from redraft.model.training.rows import FIRST_EDIT  # noqa: E402
-from redraft.model.training.shards import Rows, read_shards  # noqa: E402
-from redraft.model.training.train import build, causal_loss, evaluate, run  # noqa: E402
-from redraft.model.training.train_config import TrainConfig  # noqa: E402
+from redraft.model.training.shards import Rows  # noqa: E402
+from redraft.model.weights.adapter import Adapter  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 from support.tiny import tiny_config  # noqa: E402
@@ -29,7 +38,7 @@ MODEL = tiny_config(adapter="all")
 QUICK = TrainConfig(
     rank=4, learning_rate=1e-2, warmup_steps=2, average=0.99, code_tokens=0,
     batch_tokens=2_000, steps=6,
-    minutes=5, evaluate_every=3, evaluate_rows=4, exact_rows=2, max_context=2_000,
+    minutes=5, evaluate_every=3, evaluate_rows=12, max_context=2_000,
 )  # fmt: skip
 
 
@@ -55,7 +64,7 @@ def toy_rows(count: int = 12) -> Rows:
         np.concatenate([[0], np.cumsum(lengths)]),
         (lengths - 5).astype(np.int32),
         np.full(count, 2, np.int32),
-        np.where(np.arange(count) % 2 == 0, FIRST_EDIT, 0).astype(np.uint8),
+        np.where(np.arange(count) % 2 == 0, int(EditClass.NEXT_EDIT), 0).astype(np.uint8),
     )
 
 
@@ -79,7 +88,7 @@ def test_special_tokens_other_than_end_are_never_predicted() -> None:
 
 
 def test_frozen_base_gets_no_gradient_and_the_adapter_does() -> None:
-    network = build(QUICK, MODEL, random_weights(), {}, "cpu")
+    network = build(QUICK, MODEL, random_weights(), device="cpu")
     batch = Batches(toy_rows(), QUICK, MODEL.end_token)[0]
     causal_loss(network, batch, "cpu")[0].backward()
     moved = {n for n, p in network.named_parameters() if p.grad is not None and p.grad.any()}
@@ -88,19 +97,19 @@ def test_frozen_base_gets_no_gradient_and_the_adapter_does() -> None:
 
 def test_an_adapter_goes_on_at_a_higher_rank_and_says_the_same_until_it_learns() -> None:
     weights, batch = random_weights(), Batches(toy_rows(), QUICK, MODEL.end_token)[0]
-    small = build(QUICK, MODEL, weights, {}, "cpu")
+    small = build(QUICK, MODEL, weights, device="cpu")
     start = {
         name: torch.randn_like(p).numpy() * 0.1
         for name, p in small.named_parameters()
         if name.endswith(("lora_a", "lora_b"))
     }
     small, large = (
-        build(replace(QUICK, rank=rank), MODEL, weights, start, "cpu") for rank in (4, 6)
+        build(replace(QUICK, rank=rank), MODEL, weights, Start({}, start), "cpu") for rank in (4, 6)
     )
     losses = [float(causal_loss(network, batch, "cpu")[0].detach()) for network in (small, large)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     with pytest.raises(SettingsError, match="has rank 4, the config says 2: raise it"):
-        build(replace(QUICK, rank=2), MODEL, weights, start, "cpu")
+        build(replace(QUICK, rank=2), MODEL, weights, Start({}, start), "cpu")
 
 
 def test_every_row_is_in_exactly_one_batch_of_an_epoch() -> None:
@@ -113,12 +122,12 @@ def test_every_row_is_in_exactly_one_batch_of_an_epoch() -> None:
 
 def test_loss_falls_on_rows_it_can_learn(packed: Path, tmp_path: Path) -> None:
     config = replace(QUICK, steps=40, evaluate_every=1_000)
-    run(config, MODEL, random_weights(), {}, packed, None, tmp_path / "run", "cpu", lambda _: None)
+    trained(config, packed, tmp_path / "run")
     lines = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
     entries = [json.loads(line) for line in lines]
     losses = [entry["loss"] for entry in entries]
     assert {entry["arithmetic"] for entry in entries} <= {"int8", "bf16", "fp32"}
-    assert any(entry.get("loss_edit", 0) > 0 for entry in entries), "by class of row"
+    assert any(entry.get("loss_foreseeable", 0) > 0 for entry in entries), "by class of row"
     assert np.mean(losses[-10:]) < np.mean(losses[:10]) - 0.3
 
 
@@ -139,27 +148,35 @@ def test_an_interrupted_run_resumes_and_ends_the_same(packed: Path, tmp_path: Pa
     assert [json.loads(line)["step"] for line in log.read_text().splitlines()] == [1, 2, 3, 4, 5, 6]
 
 
-def test_evaluation_reports_both_tasks(packed: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    written = run(QUICK, MODEL, random_weights(), {}, packed, packed, out, "cpu", lambda _: None)
+def test_evaluation_reports_each_class_of_rows(packed: Path, tmp_path: Path) -> None:
+    network = build(QUICK, MODEL, random_weights(), device="cpu")
+    written = run(QUICK, network, RunFolder(tmp_path / "run"), packed, packed)
     with safe_open(str(written), "np") as file:
         assert (file.metadata()["adapter"], file.metadata()["verifier"]) == ("all", "ar")
     entries = [json.loads(x) for x in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    judged = [e for e in entries if e["kind"] == "evaluation"]
-    assert len(judged) == 2
-    for task in ("infill", "edit"):
-        assert judged[0][f"{task}_causal_loss"] > 0
-        assert 0 <= judged[0][f"{task}_exact"] <= 1
-        assert judged[0][f"{task}_tokens_per_step"] > 0
+    found = [e for e in entries if e["kind"] == "evaluation"]
+    assert len(found) == 2
+    for group in ("infill", "foreseeable", "nothing_left", "chain"):
+        assert found[0][f"{group}_loss"] > 0 and found[0][f"{group}_rows"] > 0
+        assert found[0][f"{group}_nats"] > found[0][f"{group}_loss"]
+        assert 0 <= found[0][f"{group}_exact"] <= 1
 
 
-def test_a_judged_adapter_has_its_control_beside_it(packed: Path) -> None:
-    network = Network(MODEL, rank=4)
-    adapter = {n: p.detach().numpy() for n, p in network.named_parameters() if p.requires_grad}
-    figures = evaluate(QUICK, MODEL, random_weights(), adapter, read_shards(packed, MODEL), "cpu")
-    for task in ("infill", "edit"):
-        assert figures[f"{task}_control_tokens_per_step"] <= 1.0
-        assert 0 <= figures[f"{task}_control_exact"] <= 1
+def test_an_adapter_is_exact_where_greedy_decoding_writes_the_answer() -> None:
+    network = build(QUICK, MODEL, random_weights(), device="cpu")
+    rows, written = toy_rows(2), []
+    for i in range(2):
+        tokens, prompt, _ = rows[i]
+        ids = tokens[:prompt].tolist()
+        while len(ids) < prompt + 5:
+            hidden, _ = network.context(torch.tensor(ids))
+            ids.append(int(network.logits(hidden[-1]).argmax()))
+        written.append(np.array(ids))
+    same = replace(rows, tokens=np.concatenate(written).astype(np.uint16))
+    end = int(network.logits(network.context(torch.from_numpy(written[0]))[0][-1]).argmax())
+    found = evaluate(network, same, QUICK, "cpu")
+    assert found["unrelated_exact"] == float(end == MODEL.end_token)
+    assert evaluate(network, rows, QUICK, "cpu")["unrelated_exact"] == 0
 
 
 def test_shipped_configs_are_readable() -> None:
@@ -174,15 +191,18 @@ def test_a_config_with_an_unknown_field_is_refused(tmp_path: Path) -> None:
         TrainConfig.read(tmp_path / "c.toml")
 
 
-def test_cuda_is_asked_for_by_name_only_where_it_is(tmp_path: Path) -> None:
+def test_cuda_is_asked_for_by_name_only_where_it_is() -> None:
     if torch.cuda.is_available():
         pytest.skip("a CUDA device is present")
     with pytest.raises(SettingsError, match="No CUDA device"):
-        run(QUICK, MODEL, {}, {}, tmp_path, None, tmp_path / "run", "cuda", lambda _: None)
+        build(QUICK, MODEL, {}, FRESH, "cuda")
 
 
-def trained(config: TrainConfig, packed: Path, out: Path, **more: object) -> dict[str, np.ndarray]:
-    written = run(config, MODEL, random_weights(), {}, packed, None, out, "cpu", **more)
+def trained(
+    config: TrainConfig, packed: Path, out: Path, ground: Arrays | None = None
+) -> dict[str, np.ndarray]:
+    network = build(config, MODEL, random_weights(), device="cpu")
+    written = run(config, network, RunFolder(out, ground or {}), packed)
     return {name: tensor.float().numpy() for name, tensor in load_file(written).items()}
 
 
@@ -211,14 +231,6 @@ def test_two_processes_take_the_steps_of_one_that_accumulates(packed: Path, tmp_
     assert progress[0]["tokens"] == progress[1]["tokens"]
 
 
-@pytest.mark.usefixtures("spawn")
-def test_batches_laid_ahead_by_other_processes_are_the_same(packed: Path) -> None:
-    batches = Batches(read_shards(packed, MODEL), replace(QUICK, code_tokens=4), MODEL.end_token)
-    ahead = stream(batches, 3, 2, workers=1, pin=False)
-    for number in (3, 5, 7):
-        assert torch.equal(next(ahead).at, batches[number].at)
-
-
 def test_what_an_adapter_stands_on_is_shipped_with_it(packed: Path, tmp_path: Path) -> None:
     ground = {"blocks.0.attn.q.lora_a": np.ones((2, MODEL.hidden), np.float32)}
     tensors = trained(QUICK, packed, tmp_path / "run", ground=ground)
@@ -233,3 +245,48 @@ def test_the_causal_pass_learns_the_answer_its_end_and_some_code() -> None:
     assert (weight[:11] == 0).all()
     assert sorted(weight[11:20].tolist()) == [0.0] * 5 + [0.25] * 4
     assert causal_weights(20, 3, 0, config, np.random.default_rng(0))[:20].sum() == 0
+
+
+def adapter_of(tensors: dict[str, np.ndarray], **metadata: str) -> Adapter:
+    lora = {n: v for n, v in tensors.items() if n.startswith("blocks.")}
+    ground = {n.removeprefix("base."): v for n, v in tensors.items() if n.startswith("base.")}
+    return Adapter(metadata, lora, tensors.get("mask_embedding"), ground)
+
+
+ONE = {
+    f"blocks.{i}.mlp.up.lora_{side}": np.ones((4, 4), np.float32) for i in (0, 1) for side in "ab"
+}
+ON_MASKS = {"mask_embedding": np.ones(4, np.float32)}
+
+
+def test_the_causal_loss_goes_on_from_the_causal_part_of_a_shipped_adapter() -> None:
+    shipped = adapter_of({f"base.{n}": v for n, v in ONE.items()} | ON_MASKS, adapter="masks")
+    ground, tensors = start_of(shipped, shipped, QUICK)
+    assert (set(ground), set(tensors)) == (set(), set(ONE))
+
+
+def test_masks_go_on_over_a_causal_adapter_from_those_that_are_shipped() -> None:
+    config = replace(QUICK, masks=3)
+    causal = adapter_of(ONE, adapter="all", scale="2.0")
+    shipped = adapter_of(ONE | ON_MASKS, adapter="masks", sampler="0")
+    ground, tensors = start_of(causal, shipped, config)
+    assert float(ground["blocks.0.mlp.up.lora_b"][0, 0]) == 2 and "mask_embedding" in tensors
+    assert start_of(causal, None, config).tensors == {}
+    assert start_of(None, shipped, config) == FRESH
+    assert start_of(causal, shipped, replace(config, sampler=16)).tensors == {}
+
+
+def test_layers_below_the_lowest_trained_one_have_to_be_unchanged_at_the_start() -> None:
+    weights, config = random_weights(), replace(QUICK, low=1)
+    start = {
+        name: np.ones(p.shape, np.float32)
+        for name, p in Network(MODEL, rank=4).named_parameters()
+        if "lora" in name
+    }
+    with pytest.raises(SettingsError, match=r"changes layer 0, but low = 1 .* Set low = 0"):
+        build(config, MODEL, weights, Start({}, start), "cpu")
+    for name in start:
+        if name.startswith("blocks.0."):
+            start[name] = np.zeros_like(start[name])
+    network = build(config, MODEL, weights, Start({}, start), "cpu")
+    assert network.get_parameter("blocks.1.mlp.up.lora_b").detach().numpy().all()

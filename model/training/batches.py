@@ -6,23 +6,18 @@ and for any number of processes, because its draws depend on its number alone.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
 
 from ..errors import SettingsError
-from .mask_drafts import draw_groups
+from .checkpoints import TrainConfig
+from .masks import draw_groups
+from .moments import CODE
 from .shards import Rows
-from .train_config import TrainConfig
-
-#: Class of the prompt's own tokens in the loss, behind those of :data:`.rows.KINDS`.
-CODE = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +28,9 @@ class Batch:
     lengths: list[int]  # of the rows
     at: Tensor  # [m] positions whose next token is in the causal loss
     weight: Tensor  # [m] of each of those tokens
-    kind: Tensor  # [m] class of each: the row's number in KINDS, or CODE
+    kind: Tensor  # [m] class of each: that of its row, or CODE
     starts: Tensor  # [rows, groups] of mask drafts, within their rows; no groups without masks
     mask_weight: Tensor  # [rows, groups, masks] of each mask in the loss
-
-    def pin_memory(self) -> Batch:
-        """Return the batch in memory that a CUDA device reads without waiting."""
-        names = ("tokens", "at", "weight", "kind", "starts", "mask_weight")
-        return replace(self, **{name: getattr(self, name).pin_memory() for name in names})
 
     @property
     def positions(self) -> int:
@@ -48,7 +38,7 @@ class Batch:
         return len(self.at) + int((self.mask_weight > 0).sum())
 
 
-class Batches(Dataset[Batch]):
+class Batches:
     """Batch number n, for every n; epoch after epoch."""
 
     def __init__(self, rows: Rows, config: TrainConfig, end_token: int) -> None:
@@ -65,20 +55,6 @@ class Batches(Dataset[Batch]):
                 return lay_batch(self._rows, members, self._config, self._end_token, number)
             place -= len(self._plans[epoch])
             epoch += 1
-
-
-def stream(batches: Batches, first: int, stride: int, workers: int, pin: bool) -> Iterator[Batch]:
-    """Yield batches ``first``, ``first + stride``, … forever, prepared ahead by ``workers``."""
-    return iter(
-        DataLoader(
-            batches,
-            batch_size=None,
-            sampler=itertools.count(first, stride),
-            num_workers=workers,
-            prefetch_factor=4 if workers else None,
-            pin_memory=pin,
-        )
-    )
 
 
 def plan_batches(rows: Rows, config: TrainConfig, epoch: int) -> list[NDArray[np.int64]]:
@@ -114,9 +90,9 @@ def lay_batch(
         answer = len(tokens) - prompt
         texts.append(np.append(tokens, end_token))
         if config.masks:
-            groups = draw_groups(prompt, answer, config.groups, config.masks, rng)
-            starts.append(groups.start)
-            mask_weight.append(groups.weight)
+            start, of_masks = draw_groups(prompt, answer, config.groups, config.masks, rng)
+            starts.append(start)
+            mask_weight.append(of_masks)
         else:
             weights = causal_weights(prompt, answer, plain, config, rng)
             targets = np.flatnonzero(weights)

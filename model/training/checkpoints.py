@@ -1,19 +1,19 @@
-"""Files of a training run: the state to resume from, the adapter to ship, the log.
+"""Configuration of a training run, and the files that it starts from and writes.
 
 ``state.pt`` holds plain tensors and is loaded with weights_only; ``adapter.safetensors`` is the
-moving average in bf16; ``log.jsonl`` has a line for each step and each evaluation, ``loss.png``
-draws it. Every file is replaced in one move or only added to.
+moving average in bf16; ``log.jsonl`` has a line for each step and each evaluation. Every file is
+replaced in one move or only added to, so that a run may be killed at any time.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -22,13 +22,147 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ..config import ModelConfig
-from ..weights.adapter import GROUND
-from .appraisal import appraise
+from ..errors import SettingsError
+from ..weights.adapter import GROUND, Adapter
 from .network import Network
-from .shards import Rows
-from .train_config import TrainConfig
 
 Arrays = Mapping[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig:
+    """Settings of a training run. A TOML file under ``model/configs/`` overrides these defaults.
+
+    The run ends with the first of its budgets: ``steps``, ``tokens``, ``minutes``.
+    """
+
+    rank: int = 32
+    low: int = 0  # layers below this one have no adapter; 8 saves a third of the backward pass
+    learning_rate: float = 6e-4
+    warmup_steps: int = 10
+    final_rate: float = 0.05  # of the peak, at the end of the cosine
+    weight_decay: float = 0.0
+    clip: float = 1.0  # gradient norm
+    average: float = 0.97  # decay of the weights' moving average, per step; the average ships
+    batch_tokens: int = 1_600  # of a batch: prompts and answers
+    accumulate: int = 1  # batches per step
+    max_context: int = 1_024  # rows with a longer prompt are skipped
+    masks: int = 0  # of a group of mask drafts; 0: the causal loss trains; see masks.py
+    groups: int = 32  # of mask drafts per row
+    sampler: int = 0  # width of the masks' sampler, trained along; 0: there is none
+    code_tokens: int = 32  # of the prompt's ordinary code in the causal loss too, per row
+    code_weight: float = 0.25  # of each of them beside a token of the answer
+    compile: bool = False  # torch.compile for norms and activations; needs a C++ compiler
+    steps: int = 1_000_000
+    tokens: int = 1_000_000_000  # read in this and earlier runs together
+    minutes: float = 60.0  # of this and earlier runs together
+    save_every_s: float = 240.0
+    evaluate_every: int = 200  # steps
+    evaluate_rows: int = 128
+    seed: int = 0  # of the order of rows; continue an adapter with another one
+
+    @classmethod
+    def read(cls, path: Path) -> TrainConfig:
+        """Read a TOML file.
+
+        Raises:
+            SettingsError: the file cannot be read or names an unknown field.
+        """
+        try:
+            data = tomllib.loads(path.read_text())
+        except (OSError, tomllib.TOMLDecodeError) as error:
+            raise SettingsError(f"Cannot read the training config {path}: {error}.") from error
+        unknown = sorted(set(data) - {f.name for f in fields(cls)})
+        if unknown:
+            raise SettingsError(f"{path} has unknown fields {unknown}; see TrainConfig for names.")
+        return cls(**data)
+
+    @property
+    def active(self) -> Literal["all", "masks"]:
+        """Return where the shipped adapter is active."""
+        return "masks" if self.masks else "all"
+
+
+# --- starts -----------------------------------------------------------------------------------
+
+
+class Start(NamedTuple):
+    """Tensors that a run begins from, by the names of an adapter."""
+
+    ground: Arrays  # merged into the base and saved with the adapter
+    tensors: Arrays  # of the adapter that goes on; {}: a fresh one
+
+
+FRESH = Start({}, {})
+
+
+def start_of(adapter: Adapter | None, shipped: Adapter | None, config: TrainConfig) -> Start:
+    """Return the start of a run from an adapter.
+
+    The causal loss goes on with the adapter's causal part; its masks are dropped. Masks are trained
+    over the causal part, and go on from the adapter's masks, else from the shipped ones.
+
+    Args:
+        adapter: None: a fresh one.
+    """
+    causal: Arrays = {}
+    if adapter is not None:
+        on_masks = adapter.metadata.get("adapter") == "masks"
+        causal = adapter.ground if on_masks else _scaled(adapter)
+    if not config.masks:
+        return Start({}, causal)
+    for each in (adapter, shipped) if adapter is not None else ():
+        has_masks = each is not None and each.metadata.get("sampler") == str(config.sampler)
+        if each is not None and each.mask_embedding is not None and has_masks:
+            own = {"mask_embedding": each.mask_embedding}
+            return Start(causal, {**_scaled(each), **each.sampler, **own})
+    return Start(causal, {})
+
+
+def _scaled(adapter: Adapter) -> Arrays:
+    """Return the low-rank matrices with the adapter's factor in the second of each pair."""
+    factor = np.float32(adapter.scale)
+    return {n: v * factor if n.endswith("lora_b") else v for n, v in adapter.lora.items()}
+
+
+def widened(start: Arrays, network: Network, config: TrainConfig) -> dict[str, Any]:
+    """Return ``start`` at the rank of ``config``; new directions are random and change nothing.
+
+    Raises:
+        SettingsError: it has a higher rank, or changes what the network leaves as it is.
+    """
+    found, fresh = dict(start), dict(network.named_parameters())
+    for name, given in start.items():
+        if not name.endswith(("lora_a", "lora_b")):
+            continue
+        if name not in fresh:
+            layer = int(name.split(".")[1])
+            if layer >= config.low:
+                raise SettingsError(
+                    f"The adapter to start from changes {name.rpartition('.')[0]}, which one on "
+                    "masks leaves as it is. Start from one that was trained on masks, or fresh."
+                )
+            if start[f"{name.rpartition('.')[0]}.lora_b"].any():
+                raise SettingsError(
+                    f"The adapter to start from changes layer {layer}, but low = {config.low} "
+                    f"leaves the layers below {config.low} as they are. Set low = {layer} or less "
+                    "in the training config."
+                )
+            del found[name]
+            continue
+        had = given.shape[0] if name.endswith("lora_a") else given.shape[1]
+        if had > config.rank:
+            raise SettingsError(
+                f"The adapter to start from has rank {had}, the config says {config.rank}: raise "
+                f"it there to {had} or more."
+            )
+        wide = fresh[name].detach().cpu().numpy().copy()
+        wide[tuple(slice(size) for size in given.shape)] = given
+        found[name] = wide
+    return found
+
+
+# --- progress ---------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -59,10 +193,14 @@ class State:
     done: RunProgress
 
     @classmethod
-    def fresh(cls, network: Network, learning_rate: float, weight_decay: float) -> State:
+    def fresh(cls, network: Network, config: TrainConfig) -> State:
+        """Return the state before the first step."""
         trained = {n: p for n, p in network.named_parameters() if p.requires_grad}
         optimiser = torch.optim.AdamW(
-            trained.values(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=weight_decay
+            trained.values(),
+            lr=config.learning_rate,
+            betas=(0.9, 0.98),
+            weight_decay=config.weight_decay,
         )
         average = {n: p.detach().clone().float() for n, p in trained.items()}
         return cls(trained, average, optimiser, RunProgress())
@@ -93,8 +231,8 @@ class State:
         return True
 
     @contextmanager
-    def with_average(self) -> Iterator[None]:
-        """Have the network compute with the moving average for a while."""
+    def averaged(self) -> Iterator[None]:
+        """Let the network compute with the moving average."""
         own = {n: p.detach().clone() for n, p in self.trained.items()}
         self._put(self.average)
         try:
@@ -105,6 +243,7 @@ class State:
     @torch.no_grad()
     def update_average(self, decay: float) -> None:
         """Move the average towards the weights, which count 1 - ``decay``."""
+        decay = min(decay, (1 + self.done.step) / (10 + self.done.step))
         for name, parameter in self.trained.items():
             self.average[name].lerp_(parameter.float(), 1 - decay)
 
@@ -113,140 +252,70 @@ class State:
             parameter.data.copy_(values[name])
 
 
-@dataclass(slots=True)
-class RunFolder:
-    """Output of the first process: log, checkpoints, lines for the user."""
+# --- files of a run ---------------------------------------------------------------------------
 
-    out: Path
-    config: TrainConfig
-    network: Network
-    state: State
-    ground: Arrays
-    facts: Mapping[str, str]
-    say: Callable[[str], None]
-    _saved_at: float = field(default_factory=time.monotonic)
-    _last: RunProgress | None = None  # at the step before
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Folder of a run, and what its adapter is saved with."""
+
+    path: Path
+    ground: Arrays = field(default_factory=dict)  # merged into the base: of no use without it
+    facts: Mapping[str, str] = field(default_factory=dict)  # metadata, such as the base's SHA-256
 
     @property
-    def unsaved_s(self) -> float:
-        return time.monotonic() - self._saved_at
+    def adapter(self) -> Path:
+        """The file of the adapter."""
+        return self.path / "adapter.safetensors"
 
-    def log_step(self, losses: dict[str, float], rate: float) -> None:
-        """Log the losses of a step by kind, and say every tenth."""
-        done, last = self.state.done, self._last or self.state.done
-        speed = (done.tokens - last.tokens) / max(done.seconds - last.seconds, 1e-9)
-        self._last = replace(done)
-        facts = {"rate": rate, "tokens_per_s": round(speed, 1)}
-        rounded = {name: round(value, 4) for name, value in losses.items()}
-        entry = {"kind": "step", "arithmetic": self.network.arithmetic, **rounded, **facts}
-        log(self.out, entry | asdict(done))
-        if done.step % 10 == 0:
-            left = done.seconds * (1 / max(done.used(self.config), 1e-9) - 1) / 60
-            self.say(
-                f"step {done.step}, loss {losses['loss']:.3f}, {done.seconds / 60:.1f} min, "
-                f"{left:.0f} min left, {done.tokens / done.seconds:,.0f} tokens/s"
-            )
+    @property
+    def state(self) -> Path:
+        """The file to resume from."""
+        return self.path / "state.pt"
 
-    def log_evaluation(self, rows: Rows, device: str) -> None:
-        with self.state.with_average():
-            figures = appraise(self.network, rows, self.config, device)
-        log(self.out, {"kind": "evaluation", **figures, **asdict(self.state.done)})
-        self.say(" ".join(f"{name} {value}" for name, value in figures.items()))
+    def log(self, entry: Mapping[str, Any]) -> None:
+        """Add a line to the log."""
+        with (self.path / "log.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
 
-    def save(self) -> None:
-        """Write the state to resume from, and the adapter."""
-        self.state.save(self.out / "state.pt")
-        tensors = self.state.average | under(GROUND, self.ground)
-        described = metadata(self.config, self.network.config, self.state.done, self.facts)
-        save_adapter(self.out / "adapter.safetensors", tensors, described)
-        self._saved_at = time.monotonic()
+    def forget_after(self, step: int) -> None:
+        """Drop log entries of steps that an interrupted run took after its last checkpoint."""
+        log = self.path / "log.jsonl"
+        if log.is_file():
+            lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
+            whole = (line for line in lines if line.endswith("}\n"))
+            kept = [line for line in whole if json.loads(line)["step"] <= step]
+            log.write_text("".join(kept), encoding="utf-8")
 
-
-# --- what ships -------------------------------------------------------------------------------
-
-
-def under(prefix: str, arrays: Arrays) -> dict[str, Tensor]:
-    return {prefix + name: torch.from_numpy(values) for name, values in arrays.items()}
-
-
-def metadata(
-    config: TrainConfig, model: ModelConfig, done: RunProgress, facts: Mapping[str, str]
-) -> dict[str, str]:
-    """Return what is checked when the adapter is loaded, and the history of the run."""
-    return {
-        "rank": str(config.rank),
-        "scale": "1.0",
-        "adapter": config.active,
-        "canvas": str(model.canvas_width),
-        "masks": str(config.masks),
-        "sampler": str(config.sampler),
-        "logit_shift": str(int(model.logit_shift)),
-        "prompt_format": model.prompt_format,
-        "verifier": "ar",
-        "steps": str(done.step),
-        "positions": str(done.positions),
-        "context_tokens": str(done.tokens),
-        "minutes": f"{done.seconds / 60:.0f}",
-        "license": "apache-2.0",
-        **facts,
-    }
-
-
-def save_adapter(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, str]) -> None:
-    """Write the adapter in bf16, in one move."""
-    temporary = path.with_suffix(".tmp")
-    save_file(
-        {n: t.to(torch.bfloat16).cpu().contiguous() for n, t in tensors.items()},
-        str(temporary),
-        dict(facts),
-    )
-    temporary.replace(path)
-
-
-# --- the log ----------------------------------------------------------------------------------
-
-
-def forget_after(log: Path, step: int) -> None:
-    """Drop entries of steps that an interrupted run took after its last checkpoint."""
-    if log.is_file():
-        lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("}\n") and json.loads(line)["step"] <= step]
-        log.write_text("".join(kept), encoding="utf-8")
-
-
-def log(out: Path, entry: dict[str, Any]) -> None:
-    with (out / "log.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")
-
-
-def plot(out: Path) -> None:
-    """Draw ``loss.png`` from ``log.jsonl``: losses, and tokens per pass of mask drafts."""
-    import matplotlib
-
-    matplotlib.use("Agg")  # no screen needed
-    from matplotlib import pyplot
-
-    entries = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    steps = [e for e in entries if e["kind"] == "step"]
-    judged = [e for e in entries if e["kind"] == "evaluation"]
-    figure, axes = pyplot.subplots(figsize=(8, 4.5))
-    axes.plot([e["step"] for e in steps], [e["loss"] for e in steps], alpha=0.3, label="training")
-    _held_out(axes, judged, "_loss", "held out")
-    axes.set_xlabel("step")
-    axes.set_ylabel("loss per token, nats")
-    axes.legend(loc="lower left")
-    if any("_draft_tokens_per_pass" in key for e in judged for key in e):
-        beside = axes.twinx()
-        _held_out(beside, judged, "_draft_tokens_per_pass", "tokens a pass, held out")
-        beside.set_ylabel("tokens a pass")
-        beside.legend(loc="upper right")
-    figure.tight_layout()
-    figure.savefig(out / "loss.png", dpi=110)
-
-
-def _held_out(axes: Any, judged: list[dict[str, Any]], ending: str, what: str) -> None:
-    """Draw one line for each task that has figures whose names end so."""
-    tasks = sorted({key.removesuffix(ending) for e in judged for key in e if key.endswith(ending)})
-    for task in tasks:
-        points = [(e["step"], e[task + ending]) for e in judged if task + ending in e]
-        axes.plot(*zip(*points, strict=True), marker="o", label=f"{task}, {what}")
+    def save(self, state: State, config: TrainConfig, model: ModelConfig) -> None:
+        """Write the state, and the moving average in bf16 with what loading checks about it."""
+        state.save(self.state)
+        done = state.done
+        described = {
+            "rank": str(config.rank),
+            "scale": "1.0",
+            "adapter": config.active,
+            "canvas": str(model.canvas_width),
+            "masks": str(config.masks),
+            "sampler": str(config.sampler),
+            "logit_shift": str(int(model.logit_shift)),
+            "prompt_format": model.prompt_format,
+            "verifier": "ar",
+            "steps": str(done.step),
+            "positions": str(done.positions),
+            "context_tokens": str(done.tokens),
+            "minutes": f"{done.seconds / 60:.0f}",
+            "license": "apache-2.0",
+            **self.facts,
+        }
+        below = {
+            GROUND + name: torch.from_numpy(np.ascontiguousarray(values))
+            for name, values in self.ground.items()
+        }
+        tensors = {
+            name: tensor.to(torch.bfloat16).cpu().contiguous()
+            for name, tensor in {**state.average, **below}.items()
+        }
+        temporary = self.adapter.with_suffix(".tmp")
+        save_file(tensors, str(temporary), described)
+        temporary.replace(self.adapter)

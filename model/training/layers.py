@@ -5,7 +5,7 @@ Everything works on one sequence [length, hidden]; :class:`Segment` says which r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -64,6 +64,24 @@ def fixed(*shape: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(*shape), requires_grad=False)
 
 
+def _norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    return F.rms_norm(x.float(), (x.shape[-1],), weight.float(), eps).to(x.dtype)
+
+
+def _activation(gate: Tensor, up: Tensor) -> Tensor:
+    return F.silu(gate) * up
+
+
+#: What is no product, shared by all layers so that it is compiled once.
+_pointwise: dict[str, Callable[..., Tensor]] = {"norm": _norm, "activation": _activation}
+
+
+def compile_pointwise() -> None:
+    """Compile norms and activations for all networks of this process; needs a C++ compiler."""
+    _pointwise["norm"] = torch.compile(_norm, dynamic=True)
+    _pointwise["activation"] = torch.compile(_activation, dynamic=True)
+
+
 class RMSNorm(nn.Module):
     """x / rms(x) · weight, computed in fp32."""
 
@@ -73,7 +91,7 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x.float(), (x.shape[-1],), self.weight.float(), self.eps).to(x.dtype)
+        return _pointwise["norm"](x, self.weight, self.eps)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -156,7 +174,8 @@ class FeedForward(nn.Module):
         self.down = AdaptedLinear(config.intermediate, config.hidden, False, below, scale)
 
     def forward(self, x: Tensor, adapted: bool) -> Tensor:
-        out: Tensor = self.down(F.silu(self.gate(x, adapted)) * self.up(x, adapted), adapted)
+        inner = _pointwise["activation"](self.gate(x, adapted), self.up(x, adapted))
+        out: Tensor = self.down(inner, adapted)
         return out
 
 

@@ -40,6 +40,7 @@ class Network(nn.Module):
 
     cos: Tensor
     sin: Tensor
+    mean_row: Tensor
 
     def __init__(
         self, config: ModelConfig, rank: int = 0, scale: float = 1.0, reach: int = 0, low: int = 0
@@ -60,7 +61,7 @@ class Network(nn.Module):
         self.sampler = Sampler(config.hidden, config.sampler) if config.sampler else None
         self._head_in_8_bits: Quantised | None = None
         self._head_in_bf16: FrozenMatrix | None = None
-        self._mean_row = torch.empty(0)  # of the head
+        self.register_buffer("mean_row", torch.empty(0), persistent=False)  # of the head
         cos, sin = rope_tables(config, reach or config.max_positions)
         self.register_buffer("cos", torch.from_numpy(cos), persistent=False)
         self.register_buffer("sin", torch.from_numpy(sin), persistent=False)
@@ -71,7 +72,7 @@ class Network(nn.Module):
         for module in self.modules():
             if isinstance(module, AdaptedLinear):
                 module.freeze(arithmetic)
-        self._mean_row = self._output.data[~self._forbidden(None)].mean(0)  # [hidden]
+        self.mean_row = self._output.data[~self._forbidden(None)].mean(0)  # [hidden]
         if arithmetic == "int8":
             self._head_in_8_bits = quantise(self._output)
         elif arithmetic == "bf16":
@@ -179,7 +180,7 @@ class Network(nn.Module):
                 return self.logits(part)
             return multiply(part, head).masked_fill_(forbidden, -1e9)
 
-        return sparse_nats(hidden, target, logits_of, self._output.data, self._mean_row)
+        return sparse_nats(hidden, target, logits_of, self._output.data, self.mean_row)
 
     def _forbidden(self, permitted: Sequence[int] | None) -> Tensor:
         """Return which tokens are never predicted. bool [vocab]."""

@@ -1,82 +1,69 @@
-"""Training rows for both tasks, rendered by the very prompt that serves.
+"""Training rows for both tasks, rendered by the prompt code that serves.
 
-Pure given a ``random.Random``: a file or commit in, rows of token ids out. Infill rows remove a
-middle from a file, or from what a commit was adding; next-edit rows apply some of a commit's hunks
-as history and ask for the next. ``redraft train pack`` writes them to shards; ``redraft train
-show`` prints some. Knows nothing of torch or of shards.
+An infill row removes a middle from a file, or from what a commit was adding. A next-edit row
+applies some hunks of a commit or chain as history and asks for the next one. The same
+``random.Random`` gives the same rows.
 """
 
 from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from itertools import groupby
+from typing import Any, NamedTuple
 
-from ..config import ModelConfig
 from ..decode.regions import region_text
 from ..edits.edit import LineChange
-from ..edits.hunks import apply_history, last_burst
+from ..edits.hunks import apply_history, last_burst, lines_of
+from ..prompts import tokenizer as marks
+from ..prompts.format import Prompt
 from ..prompts.redraft3 import REGION_MARGIN, render_edit, render_infill
-from ..prompts.tokenizer import PREFIX, Tokenizer
+from ..prompts.tokenizer import Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
-from ..text.lines import estimate, estimate_text
-from .commits import FileChange, TrainingMoment, changes_of, draw_moment, nothing_left
-from .middles import MIX, Middle, MiddleKind, SourceText, choose_middle, draw_kind
-from .neighbours import Neighbours, changed_with
+from .chains import Chain, chain_of, moment_of
+from .commits import FileChange, changes_of
+from .cuts import NAME
+from .excerpts import Neighbours, changed_with, cost, crop, newest
+from .middles import MIX, Middle, SourceText, choose_middle, draw_kind
+from .moments import EditClass, TrainingMoment, draw_moment, group_of, nothing_left
 
-RowKind = MiddleKind | Literal["edit", "typing", "none"]
-#: Every class of row, by the byte that stands for it in a shard; next edits come last.
-KINDS: tuple[RowKind, ...] = (*MIX, "edit", "typing", "none")
-FIRST_EDIT = len(MIX)
 _TRIES = 3
+_DRAWS = 2  # rows of each kind from one commit or file
+_OF_CHAIN = 3  # rows of one chain, its end not counted
 _SPARE = 4  # times its wanted length: the room a prompt is rendered with, so that nothing is cut
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What rows are made of; shares lie in 0 … 1."""
+    """Shares (0 to 1) and sizes (tokens) of rows."""
 
-    edit_share: float = 0.48  # of all rows ask for the next edit, the rest for an infill
-    max_answer: int = 64  # tokens; longer infills are skipped
-    max_region: int = 260  # tokens; longer regions after an edit are skipped
-    budgets: tuple[int, ...] = (256, 384, 512, 768, 1_024)  # prompt budgets in tokens, drawn by
-    budget_weights: tuple[float, ...] = (20, 35, 25, 15, 5)
-    edit_budget: int = 512  # least prompt budget of a next-edit row: a region needs room
+    infills: float = 0.4  # of all rows; the others ask for the next edit
+    chains: float = 0.25  # of next edits; the others come from commits
+    max_answer: int = 64  # longer infills are skipped
+    max_region: int = 260  # longer regions after an edit are skipped
+    budgets: tuple[int, ...] = (192, 288, 416, 896)  # of prompts, drawn by
+    budget_weights: tuple[float, ...] = (20, 28, 22, 30)
+    edit_budget: int = 320  # least budget of a next-edit row: a region needs room
     edits_room: float = 0.35  # share of the budget that the recent edits take at most
-    related: float = 0.4  # rows with excerpts of other files, where there are any
-    nothing_left: float = 0.1  # next-edit rows whose region stays as it is
-    typing: float = 0.12  # next-edit rows cut in the middle of a line being typed
+    related: float = 1 / 3  # rows with excerpts of other files, where there are any
+    nothing_left: float = 0.1  # next edits whose region stays as it is
+    typing: float = 0.08  # moments drawn in the middle of a line being typed: all are kept
+    new_words: float = 0.35  # kept of whole hunks with a word that stands nowhere in the prompt
+    unrelated: float = 0.4  # kept of whole hunks that share no name with the recent edits
+    lines: tuple[int, int] = (6, 16)  # of a region that is not the one served
 
     def budget(self, rng: random.Random) -> int:
+        """Return a budget, drawn by its weights."""
         return rng.choices(self.budgets, self.budget_weights)[0]
 
 
-RECIPE = Recipe()
-#: By the length of their prompts: for two CPU cores (short, mixed), for serving's default budgets,
-#: for a GPU.
+#: "short" is for CPU cores, "long" for a GPU.
 RECIPES = {
-    "short": Recipe(budgets=(160, 256, 384), budget_weights=(35, 40, 25), edit_budget=320),
-    "medium": RECIPE,
-    # Three rows in ten with related files, history and far parts in front, as they are served.
-    "mixed": Recipe(
-        budgets=(192, 288, 416, 896),
-        budget_weights=(20, 28, 22, 30),
-        edit_budget=320,
-        related=0.5,
-    ),
+    "short": Recipe(),
     "long": Recipe(budgets=(768, 1_024, 1_536), budget_weights=(1, 1, 1), edit_budget=768),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Kit:
-    """What every row needs to be rendered."""
-
-    tokenizer: Tokenizer
-    config: ModelConfig
-    recipe: Recipe = RECIPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,117 +71,283 @@ class Row:
     """Training example; the trainer appends END to the answer."""
 
     task: Task
-    kind: RowKind
+    kind: int  # its class, one byte; see EditClass
     prompt: tuple[int, ...]
     answer: tuple[int, ...]  # without END; () means END at once
     plain: int  # from this index on, the prompt is ordinary code to continue; 0: nowhere
 
 
-# --- infill -----------------------------------------------------------------------------------
+class AskedMoment(NamedTuple):
+    """A moment as a rendered request."""
+
+    request: EditRequest
+    prompt: Prompt
+    target: LineChange  # of the lines of the request; an empty change where nothing is left
 
 
-def infill_row(
-    source: SourceText,
-    kit: Kit,
-    rng: random.Random,
-    *,
-    lines: range | None = None,
-    edits: tuple[RecentEdit, ...] = (),
-    related: tuple[RelatedFile, ...] | Neighbours = (),
-) -> Row | None:
-    """A row whose middle begins in one of ``lines`` (default: any); None where none fits."""
-    text, longest = source.text, kit.recipe.max_answer
-    kind = draw_kind(rng)  # once: giving up on long ones would shift the mix towards short ones
-    for _ in range(_TRIES):
-        middle = choose_middle(source, kind, rng, lines)
-        if middle and len(kit.tokenizer.encode(text[middle.start : middle.end])) <= longest:
-            break
-    else:
-        return None
-    if isinstance(related, Neighbours):
-        near = text[max(0, middle.start - 400) : middle.end + 200]
-        related = related.related(source.path, near, rng)
-    start, end = middle.start, middle.end
-    budget = kit.recipe.budget(rng)
-    edits = newest(edits, budget * kit.recipe.edits_room)
-    top, bottom = _crop_text(source, middle, budget - _extras(edits, related), rng)
-    shown = text[top:start] + text[end:bottom]
-    request = EditRequest("infill", source.path, shown, start - top, edits=edits, related=related)
-    prompt = render_infill(request, kit.tokenizer, _SPARE * budget)
-    answer = kit.tokenizer.encode(prompt.forced + text[start:end])
-    if not answer or len(answer) > longest:
-        return None
-    tokens = prompt.tokens
-    plain = len(tokens) - tokens[::-1].index(kit.tokenizer.mark(PREFIX))
-    return Row("infill", middle.kind, tokens, tuple(answer), plain)
-
-
-def _crop_text(
-    source: SourceText, middle: Middle, tokens: float, rng: random.Random
-) -> tuple[int, int]:
-    """Whole lines of the text around the middle, as indices."""
-    first = bisect_right(source.starts, middle.start) - 1
-    last = bisect_right(source.starts, max(middle.start, middle.end - 1))
-    top, bottom = crop(source.lines, first, last, tokens, rng.uniform(0.4, 0.8))
-    return source.starts[top], source.line_end(bottom - 1)
-
-
-def _extras(edits: Sequence[RecentEdit], related: Sequence[RelatedFile]) -> float:
-    """Tokens they take."""
-    return sum(estimate_text(e.diff) for e in edits) + sum(estimate_text(r.text) for r in related)
-
-
-def _infill_of_change(
-    change: FileChange, kit: Kit, rng: random.Random, related: tuple[RelatedFile, ...]
-) -> Row | None:
-    """Infill inside the newest of some added lines, the earlier hunks being the recent edits; half
-    the time the lines of the hunk that come later are not there yet."""
-    added = [i for i, hunk in enumerate(change.hunks) if any(line.strip() for line in hunk.new)]
-    if not added:
-        return None
-    state, edits, hunk = apply_history(change.path, change.old, change.hunks, rng.choice(added))
-    edits = tuple(map(last_burst, edits[max(0, len(edits) - rng.randint(0, 4)) :]))
-    new = hunk.new
-    lines = range(hunk.first, hunk.first + len(new))
-    if rng.random() < 0.5:
-        new = new[: rng.randint(1, len(new))]
-        lines = range(max(hunk.first, hunk.first + len(new) - 3), hunk.first + len(new))
-    state[hunk.first : hunk.last] = new
-    source = SourceText(change.path, "\n".join(state))
-    return infill_row(source, kit, rng, lines=lines, edits=edits, related=related)
-
-
-# --- next edit --------------------------------------------------------------------------------
-
-
-def edit_row(
-    change: FileChange,
-    kit: Kit,
-    rng: random.Random,
-    *,
-    before: Sequence[FileChange] = (),
-    related: tuple[RelatedFile, ...] = (),
-) -> Row | None:
-    """A next-edit row from one file of a commit; None where no hunk suits.
+class RowMaker:
+    """Makes rows of files and commits.
 
     Args:
-        before: other files of the commit that the person has edited already.
+        tokenizer: of the model that is trained.
     """
-    nothing = rng.random() < kit.recipe.nothing_left
-    for _ in range(_TRIES):
-        moment = (
-            nothing_left(change, rng) if nothing else draw_moment(change, kit.recipe.typing, rng)
+
+    def __init__(self, tokenizer: Tokenizer, recipe: Recipe) -> None:
+        self._tokenizer, self._recipe = tokenizer, recipe
+
+    def of_file(
+        self, record: dict[str, Any], rng: random.Random, neighbours: Neighbours | None = None
+    ) -> Iterator[Row]:
+        """Yield rows of a record ``{path, text, …}``: infills, and next edits of a chain.
+
+        Args:
+            neighbours: other files of the repository.
+        """
+        source = SourceText(record["path"], record["text"].replace("\r\n", "\n"))
+        for _ in range(_DRAWS):
+            near = neighbours if neighbours and rng.random() < self._recipe.related else ()
+            row = self.infill(source, rng, related=near)
+            if row:
+                yield row
+        if "test" not in source.path.lower() or rng.random() < 0.4:  # tests name much only once
+            chain = chain_of(source.path, source.text, rng)
+            if chain:
+                yield from self.of_chain(chain, rng)
+
+    def of_commit(self, record: dict[str, Any], rng: random.Random) -> Iterator[Row]:
+        """Yield rows of a record ``{files: [{path, before, after}], …}``.
+
+        They are next edits, and infills of what the commit added, with its other hunks as history.
+        """
+        changes = changes_of(record, rng)
+        for _ in range(_DRAWS if changes else 0):
+            at = rng.randrange(len(changes))
+            others = changes[:at] + changes[at + 1 :]
+            has_related = rng.random() < self._recipe.related
+            related = changed_with(others, at, rng) if has_related else ()
+            for row in (
+                self.edit(changes[at], rng, before=changes[:at], related=related),
+                self._infill_of_change(changes[at], rng, related) if rng.random() < 0.5 else None,
+            ):
+                if row:
+                    yield row
+
+    # --- infills ------------------------------------------------------------------------------
+
+    def infill(
+        self,
+        source: SourceText,
+        rng: random.Random,
+        *,
+        lines: range | None = None,
+        edits: tuple[RecentEdit, ...] = (),
+        related: tuple[RelatedFile, ...] | Neighbours = (),
+    ) -> Row | None:
+        """Return a row whose middle begins in one of ``lines``, or None where none fits."""
+        text, recipe, encode = source.text, self._recipe, self._tokenizer.encode
+        kind = draw_kind(rng)  # once: giving up on long ones would shift the mix to short ones
+        for _ in range(_TRIES):
+            middle = choose_middle(source, kind, rng, lines)
+            if middle and len(encode(text[middle.start : middle.end])) <= recipe.max_answer:
+                break
+        else:
+            return None
+        start, end = middle.start, middle.end
+        if isinstance(related, Neighbours):
+            near = text[max(0, start - 400) : end + 200]
+            related = related.related(source.path, near, rng)
+        budget = recipe.budget(rng)
+        edits = newest(edits, budget * recipe.edits_room)
+        top, bottom = _crop_text(source, middle, budget - cost(edits, related), rng)
+        shown = text[top:start] + text[end:bottom]
+        request = EditRequest(
+            "infill", source.path, shown, start - top, edits=edits, related=related
         )
-        edits = (*_edits_of(before, rng), *moment.edits)[-rng.randint(1, 5) :]
-        edits = tuple(map(last_burst, edits))
-        row = _render_edit(change.path, moment, edits, related, kit, rng)
-        if row:
-            return row
-    return None
+        prompt = render_infill(request, self._tokenizer, _SPARE * budget)
+        answer = encode(prompt.forced + text[start:end])
+        if not answer or len(answer) > recipe.max_answer:
+            return None
+        tokens = prompt.tokens
+        plain = len(tokens) - tokens[::-1].index(self._tokenizer.mark(marks.PREFIX))
+        return Row("infill", 2 * [*MIX].index(middle.kind), tokens, tuple(answer), plain)
+
+    def _infill_of_change(
+        self, change: FileChange, rng: random.Random, related: tuple[RelatedFile, ...]
+    ) -> Row | None:
+        """Return an infill within the newest of some added lines, earlier hunks as history.
+
+        Half the time the lines that come later in the hunk are not there yet.
+        """
+        added = [i for i, hunk in enumerate(change.hunks) if "".join(hunk.new).strip()]
+        if not added:
+            return None
+        state, edits, hunk = apply_history(change.path, change.old, change.hunks, rng.choice(added))
+        edits = tuple(map(last_burst, edits[max(0, len(edits) - rng.randint(0, 4)) :]))
+        new = hunk.new
+        lines = range(hunk.first, hunk.first + len(new))
+        if rng.random() < 0.5:
+            new = new[: rng.randint(1, len(new))]
+            lines = range(max(hunk.first, hunk.first + len(new) - 3), hunk.first + len(new))
+        state[hunk.first : hunk.last] = new
+        source = SourceText(change.path, "\n".join(state))
+        return self.infill(source, rng, lines=lines, edits=edits, related=related)
+
+    # --- next edits ---------------------------------------------------------------------------
+
+    def edit(
+        self,
+        change: FileChange,
+        rng: random.Random,
+        *,
+        before: Sequence[FileChange] = (),
+        related: tuple[RelatedFile, ...] = (),
+    ) -> Row | None:
+        """Return a next-edit row of one file of a commit, or None where no hunk suits.
+
+        Args:
+            before: other files of the commit that were edited already.
+        """
+        recipe = self._recipe
+        is_end = rng.random() < recipe.nothing_left
+        for _ in range(_TRIES):
+            if is_end:
+                moment = nothing_left(change, rng)
+            else:
+                moment = draw_moment(change, recipe.typing, rng)
+            edits = (*_last_edits(before, rng), *moment.edits)[-rng.randint(1, 5) :]
+            moment = replace(moment, edits=tuple(map(last_burst, edits)))
+            question = self.ask(change.path, moment, rng, related)
+            if question is None:
+                continue
+            kind = self._class_of(question, moment)
+            if self._is_kept(kind, moment, rng):
+                return self._edit_row(question, kind)
+        return None
+
+    def of_chain(self, chain: Chain, rng: random.Random) -> Iterator[Row]:
+        """Yield rows of some steps of a chain, and now and then of its end."""
+        steps = rng.sample(chain.foreseen, min(len(chain.foreseen), _OF_CHAIN))
+        if rng.random() < 0.2:
+            steps.append(len(chain.change.hunks))
+        for step in steps:
+            moment = moment_of(chain, step, self._recipe.typing, rng)
+            moment = replace(moment, edits=moment.edits[-rng.randint(1, 5) :])
+            question = self.ask(chain.change.path, moment, rng)
+            if (
+                question is None
+                or self._tokenizer.mark(marks.HISTORY) not in question.prompt.tokens
+            ):
+                continue
+            kind = self._class_of(question, moment) | EditClass.CHAIN
+            row = self._edit_row(question, kind)
+            if row and self._is_kept(kind, moment, rng):
+                yield row
+
+    def ask(
+        self,
+        path: str,
+        moment: TrainingMoment,
+        rng: random.Random,
+        related: tuple[RelatedFile, ...] = (),
+    ) -> AskedMoment | None:
+        """Return ``moment`` as it is asked about, or None where no region holds its edit.
+
+        Half the regions are those that serving takes around the cursor; the others have a drawn
+        number of lines. Where these do not hold the edit, the region is around the edit, as for
+        one that a rule or a search of other places finds.
+        """
+        recipe, lines, (line, column) = self._recipe, moment.lines, moment.cursor
+        line = min(line, len(lines) - 1)
+        column = min(column, len(lines[line]))
+        target = moment.target or LineChange(line)
+        budget = max(recipe.edit_budget, recipe.budget(rng))
+        edits = newest(moment.edits, budget * recipe.edits_room)
+        low, high = min(target.first, line), max(target.last, line + 1)
+        room = budget - cost(edits, related)
+        top, bottom = crop(lines, low, high, room, rng.uniform(0.4, 0.8))
+        shown, target = lines[top:bottom], replace(target, first=target.first - top)
+        cursor = sum(len(above) + 1 for above in shown[: line - top]) + column
+        request = EditRequest(
+            "next_edit", path, "\n".join(shown), cursor, edits=edits, related=related
+        )
+        around = max(target.first - REGION_MARGIN, 0), min(target.last + REGION_MARGIN, len(shown))
+        regions: list[tuple[int, int] | None] = [None, around]
+        if rng.random() < 0.5:
+            inner = low - top, high - top
+            if high - low > recipe.lines[1]:
+                inner = target.first, target.last
+            regions.insert(0, _drawn_region(inner, rng.randint(*recipe.lines), len(shown), rng))
+        for region in regions:
+            asked = replace(request, region=region)
+            prompt = render_edit(asked, self._tokenizer, _SPARE * budget)
+            if prompt.region[0] <= target.first and target.last <= prompt.region[1]:
+                return AskedMoment(asked, prompt, target)
+        return None
+
+    def _edit_row(self, question: AskedMoment, kind: int) -> Row | None:
+        """Return the row, or None where the region gets too long."""
+        _, prompt, target = question
+        text = region_text(prompt, target.first, target.last, target.new)
+        answer = self._tokenizer.encode(text)
+        if len(answer) > self._recipe.max_region:
+            return None
+        return Row("next_edit", int(kind), prompt.tokens, tuple(answer), 0)
+
+    def _class_of(self, question: AskedMoment, moment: TrainingMoment) -> EditClass:
+        tokens, target = question.prompt.tokens, question.target
+        kind = EditClass.NEXT_EDIT
+        if self._tokenizer.mark(marks.CURSOR) not in tokens:
+            kind |= EditClass.ELSEWHERE
+        if moment.target is None:
+            return kind | EditClass.NOTHING_LEFT
+        if moment.kind == "typing":
+            kind |= EditClass.TYPING
+        if not names_in(target.new) <= names_in([self._tokenizer.decode(tokens)]):
+            kind |= EditClass.NEW_WORD
+        if names_in((*target.old, *target.new)) & _changed_names(question.request.edits, "+-"):
+            kind |= EditClass.SHARED_NAME
+        if not "".join(target.new).strip() and "".join(target.old).strip():
+            kind |= EditClass.ONLY_DELETES
+        return kind
+
+    def _is_kept(self, kind: EditClass, moment: TrainingMoment, rng: random.Random) -> bool:
+        """Return whether the recipe keeps a row; a chain has no words that stand nowhere."""
+        if kind & EditClass.CHAIN and kind & EditClass.NEW_WORD:
+            return False
+        if kind & (EditClass.NOTHING_LEFT | EditClass.TYPING):
+            return True
+        if kind & EditClass.ONLY_DELETES and not _deletion_follows(moment):
+            return False
+        if kind & EditClass.NEW_WORD and rng.random() > self._recipe.new_words:
+            return False
+        return bool(kind & EditClass.SHARED_NAME) or rng.random() < self._recipe.unrelated
 
 
-def _edits_of(before: Sequence[FileChange], rng: random.Random) -> tuple[RecentEdit, ...]:
-    """The last edits in the file that was edited before this one."""
+def _drawn_region(
+    inner: tuple[int, int], size: int, total: int, rng: random.Random
+) -> tuple[int, int]:
+    """Return ``size`` lines, or as many as there are, that hold the lines ``inner``."""
+    first = max(0, inner[0] - rng.randint(0, max(0, size - (inner[1] - inner[0]))))
+    return first, min(max(first + size, inner[1]), total)
+
+
+def names_in(lines: Iterable[str]) -> set[str]:
+    """Return the names of three or more characters."""
+    return set(NAME.findall("\n".join(lines)))
+
+
+def _changed_names(edits: Iterable[RecentEdit], signs: str) -> set[str]:
+    return names_in(text for e in edits for sign, text in lines_of(e.diff) if sign in signs)
+
+
+def _deletion_follows(moment: TrainingMoment) -> bool:
+    """Return whether the recent edits deleted a name that the deletion asked for deletes."""
+    assert moment.target is not None
+    return bool(names_in(moment.target.old) & _changed_names(moment.edits, "-"))
+
+
+def _last_edits(before: Sequence[FileChange], rng: random.Random) -> tuple[RecentEdit, ...]:
+    """Return the last edits in the file that was edited before this one."""
     if not before:
         return ()
     change = before[-1]
@@ -202,180 +355,21 @@ def _edits_of(before: Sequence[FileChange], rng: random.Random) -> tuple[RecentE
     return edits[-rng.randint(1, 3) :]
 
 
-def _render_edit(
-    path: str,
-    moment: TrainingMoment,
-    edits: tuple[RecentEdit, ...],
-    related: tuple[RelatedFile, ...],
-    kit: Kit,
-    rng: random.Random,
-) -> Row | None:
-    """Return the row of ``moment``, or None where its region gets too long.
-
-    The region is around the cursor, as it is served. Where that does not hold the edit, it is
-    around the edit, as for an edit that a rule or a search of other places finds.
-    """
-    recipe, lines, (line, column) = kit.recipe, moment.lines, moment.cursor
-    line = min(line, len(lines) - 1)
-    column = min(column, len(lines[line]))
-    target = moment.target or LineChange(line)
-    budget = max(recipe.edit_budget, recipe.budget(rng))
-    edits = newest(edits, budget * recipe.edits_room)
-    low, high = min(target.first, line), max(target.last, line + 1)
-    top, bottom = crop(lines, low, high, budget - _extras(edits, related), rng.uniform(0.4, 0.8))
-    shown, first, last = lines[top:bottom], target.first - top, target.last - top
-    cursor = sum(len(above) + 1 for above in shown[: line - top]) + column
-    request = EditRequest("next_edit", path, "\n".join(shown), cursor, edits=edits, related=related)
-    around = max(first - REGION_MARGIN, 0), min(last + REGION_MARGIN, len(shown))
-    for region in (None, around):
-        asked = replace(request, region=region)
-        prompt = render_edit(asked, kit.tokenizer, _SPARE * budget)
-        if prompt.region[0] <= first and last <= prompt.region[1]:
-            break
-    else:
-        return None
-    answer = kit.tokenizer.encode(region_text(prompt, first, last, target.new))
-    if len(answer) > recipe.max_region:
-        return None
-    return Row("next_edit", moment.kind, prompt.tokens, tuple(answer), 0)
-
-
-# --- sources ----------------------------------------------------------------------------------
-
-
-def rows_of(
-    record: dict[str, Any],
-    tokenizer: Tokenizer,
-    config: ModelConfig,
-    rng: random.Random,
-    *,
-    recipe: Recipe = RECIPE,
-    times: int = 1,
-    neighbours: Neighbours | None = None,
-) -> Iterator[Row]:
-    """From a line of either kind of file; a commit is known by its ``files``.
-
-    Args:
-        times: how often to draw from it.
-        neighbours: other files of the repository, for a record that is a file.
-    """
-    kit = Kit(tokenizer, config, recipe)
-    if "files" in record:
-        return _rows_of_commit(record, kit, rng, times)
-    return _rows_of_file(record, kit, rng, times, neighbours)
-
-
-def _rows_of_file(
-    record: dict[str, Any], kit: Kit, rng: random.Random, times: int, neighbours: Neighbours | None
-) -> Iterator[Row]:
-    """Yield infill rows from a line of ``*-files.jsonl``: ``{repo, path, language, text}``."""
-    source = SourceText(record["path"], record["text"].replace("\r\n", "\n"))
-    for _ in range(times):
-        near = neighbours if neighbours and rng.random() < kit.recipe.related else ()
-        row = infill_row(source, kit, rng, related=near)
-        if row:
-            yield row
-
-
-def _rows_of_commit(
-    record: dict[str, Any], kit: Kit, rng: random.Random, times: int
-) -> Iterator[Row]:
-    """From a line of ``*-commits.jsonl``: ``{repo, commit, time, files: [{path, before, after}]}``.
-
-    Next-edit rows, and infill rows inside what the commit added with its other hunks as history.
-    """
-    changes = changes_of(record, rng)
-    if not changes:
-        return
-    for _ in range(times):
-        at = rng.randrange(len(changes))
-        change = changes[at]
-        others = changes[:at] + changes[at + 1 :]
-        related = changed_with(others, at, rng) if rng.random() < kit.recipe.related else ()
-        row = edit_row(change, kit, rng, before=changes[:at], related=related)
-        if row:
-            yield row
-        if rng.random() < 0.4:
-            row = _infill_of_change(change, kit, rng, related)
-            if row:
-                yield row
-
-
-# --- for people -------------------------------------------------------------------------------
+def _crop_text(
+    source: SourceText, middle: Middle, tokens: float, rng: random.Random
+) -> tuple[int, int]:
+    """Return whole lines of the text around the middle, as indices."""
+    first = bisect_right(source.starts, middle.start) - 1
+    last = bisect_right(source.starts, max(middle.start, middle.end - 1))
+    top, bottom = crop(source.lines, first, last, tokens, rng.uniform(0.4, 0.8))
+    return source.starts[top], source.line_end(bottom - 1)
 
 
 def show_row(row: Row, tokenizer: Tokenizer) -> str:
-    """The row as people read it, marks by name."""
-    names = {tokenizer.mark(m): f"\n{m}" for m in _MARK_NAMES}
-
-    def text(ids: tuple[int, ...]) -> str:
-        parts: list[str] = []
-        run: list[int] = []
-        for i in ids:
-            if i in names:
-                parts.append(tokenizer.decode(run))
-                parts.append(names[i])
-                run = []
-            else:
-                run.append(i)
-        return "".join([*parts, tokenizer.decode(run)])
-
-    return (
-        f"── {row.task} / {row.kind}: {len(row.prompt)} + {len(row.answer)} tokens"
-        f"{text(row.prompt)}⟦{text(row.answer)}⟧END"
-    )
-
-
-_MARK_NAMES = (
-    "<file_sep>",
-    "<jupyter_start>",
-    "<jupyter_text>",
-    "<jupyter_output>",
-    "<jupyter_script>",
-    "<issue_start>",
-)
-
-
-# --- documents and histories cut to a number of tokens --------------------------------------
-
-# Serving has room for thousands of tokens and training rows for hundreds. A whole document rendered
-# with a small budget would lose its recent edits first; a shorter document rendered with room to
-# spare looks as it does when serving.
-
-
-def crop(
-    lines: Sequence[str], first: int, last: int, tokens: float, above: float
-) -> tuple[int, int]:
-    """Return the lines [top, bottom) around [first, last) of about ``tokens`` tokens.
-
-    Args:
-        above: share of the remaining tokens for the lines above; one side gets what the other
-            side cannot use.
-    """
-    room = tokens - sum(map(estimate, lines[first:last]))
-    upward = _grown(lines[:first][::-1], room * above)
-    below = room - sum(map(estimate, lines[first - upward : first]))
-    downward = _grown(lines[last:], below)
-    spare = below - sum(map(estimate, lines[last : last + downward]))
-    upward += _grown(lines[: first - upward][::-1], spare)
-    return first - upward, last + downward
-
-
-def _grown(lines: Sequence[str], room: float) -> int:
-    """Return how many of ``lines`` fit."""
-    for taken, line in enumerate(lines):
-        room -= estimate(line)
-        if room < 0:
-            return taken
-    return len(lines)
-
-
-def newest(edits: Sequence[RecentEdit], tokens: float) -> tuple[RecentEdit, ...]:
-    """Return the last edits that fit, each whole."""
-    kept = 0
-    for edit in reversed(edits):
-        tokens -= estimate_text(edit.diff) + estimate(edit.path)
-        if tokens < 0:
-            break
-        kept += 1
-    return tuple(edits[len(edits) - kept :])
+    """Return a row for people: marks by name, the answer in brackets."""
+    names = {tokenizer.mark(name): f"\n{name}" for name in (marks.FAR_PREFIX, *marks.MARKS)}
+    names[tokenizer.mark(marks.CURSOR)] = marks.CURSOR
+    runs = groupby(row.prompt, key=names.get)
+    prompt = "".join(mark or tokenizer.decode([*run]) for mark, run in runs)
+    head = f"── {group_of(row.kind)}: {len(row.prompt)} + {len(row.answer)} tokens"
+    return f"{head}{prompt}⟦{tokenizer.decode(row.answer)}⟧END"

@@ -1,11 +1,8 @@
 """Training rows on disk: packed once, read many times.
 
-A shard is a zstd-compressed ``.npz`` (no pickles) of flat tokens and row lengths; a
-``manifest.json`` beside the shards names prompt format, tokenizer size, counts and SHA-256 sums.
-``pack`` reads ``*-commits.jsonl.zst`` and ``*-files.jsonl.zst``: a first look at each file tells
-how many rows a line yields, then rows stream through worker processes into one temporary file for
-each shard, at random, and each shard is shuffled by itself; no more than one is ever in memory.
-Rows of one seed are the same on every machine and for any number of processes.
+A shard is a zstd-compressed ``.npz`` (no pickles) of flat tokens and row lengths;
+``manifest.json`` beside the shards holds prompt format, tokenizer size, classes, counts and SHA-256
+sums. Rows of one seed are the same on every machine and for any number of processes.
 """
 
 from __future__ import annotations
@@ -13,16 +10,17 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 import multiprocessing
 import random
-import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from itertools import count, islice, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import zstandard
@@ -31,15 +29,18 @@ from numpy.typing import NDArray
 from ..config import ModelConfig
 from ..errors import SettingsError, WeightsError
 from ..prompts.tokenizer import Tokenizer
-from .neighbours import Neighbours
-from .rows import FIRST_EDIT, KINDS, RECIPE, Recipe, Row, rows_of
+from .excerpts import Neighbours
+from .middles import MIX
+from .moments import EditClass, group_of
+from .rows import Recipe, RowMaker
 
 Tokens = NDArray[np.unsignedinteger[Any]]
-_Fact = tuple[int, int, int, int]  # of a row: length, prompt, plain, kind
 
-TOKENS_PER_SHARD = 24_000_000  # 48 MB, and about 18 packed
-CHUNK = 64  # lines a worker gets at once
-_SAMPLE = 48  # lines of a source that are tried to see what they yield
+TOKENS_PER_SHARD = 8_000_000
+_CHUNK = 64  # neighbouring lines of a source, which a process gets at once
+_STRIDE = 16  # the first pass over a source takes each 16th chunk, so that it samples all of it
+#: The classes that a row's byte encodes; shards with others are refused.
+CLASSES = [*MIX, *(str(flag.name) for flag in EditClass)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +51,19 @@ class Rows:
     offset: NDArray[np.int64]
     prompt: NDArray[np.int32]
     plain: NDArray[np.int32]
-    kind: NDArray[np.uint8]  # number in KINDS
+    kind: NDArray[np.uint8]  # see EditClass
 
     @property
     def is_edit(self) -> NDArray[np.bool_]:
         """Return which rows ask for the next edit."""
-        found: NDArray[np.bool_] = self.kind >= FIRST_EDIT
+        found: NDArray[np.bool_] = self.kind % 2 == EditClass.NEXT_EDIT
         return found
 
     def __len__(self) -> int:
         return len(self.prompt)
 
     def __getitem__(self, i: int) -> tuple[NDArray[np.int64], int, int]:
-        """Tokens of prompt and answer, prompt length, plain index."""
+        """Return tokens of prompt and answer, prompt length, plain index."""
         row = self.tokens[self.offset[i] : self.offset[i + 1]].astype(np.int64)
         return row, int(self.prompt[i]), int(self.plain[i])
 
@@ -71,7 +72,7 @@ class Rows:
 
 
 def read_shards(folder: Path, config: ModelConfig) -> Rows:
-    """All rows under ``folder``.
+    """Return all rows under ``folder``.
 
     Raises:
         SettingsError: there are none, or they were rendered for another prompt format.
@@ -89,17 +90,12 @@ def read_shards(folder: Path, config: ModelConfig) -> Rows:
             f"{facts['vocab']} tokens; this model wants {config.prompt_format!r} with "
             f"{config.vocab}. Pack them again."
         )
-    if facts.get("row_kinds") != list(KINDS):
+    if facts.get("classes") != CLASSES:
         raise SettingsError(f"The shards in {folder} have other classes of rows. Pack them again.")
     parts = [_read_shard(folder / s["file"], s["sha256"]) for s in facts["shards"]]
-    lengths = np.concatenate([p["length"] for p in parts]).astype(np.int64)
-    return Rows(
-        np.concatenate([p["tokens"] for p in parts]),
-        np.concatenate([[0], np.cumsum(lengths)]),
-        np.concatenate([p["prompt"] for p in parts]),
-        np.concatenate([p["plain"] for p in parts]),
-        np.concatenate([p["kind"] for p in parts]),
-    )
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    offset = np.cumsum(joined.pop("length"), dtype=np.int64)
+    return Rows(offset=np.concatenate([[0], offset]), **joined)
 
 
 def _read_shard(path: Path, digest: str) -> dict[str, NDArray[Any]]:
@@ -112,12 +108,12 @@ def _read_shard(path: Path, digest: str) -> dict[str, NDArray[Any]]:
 
 
 def read_records(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a ``.jsonl.zst``."""
+    """Yield the records of a ``.jsonl.zst``."""
     return map(json.loads, _read_lines(path))
 
 
 def _read_lines(path: Path) -> Iterator[bytes]:
-    """Lines of a ``.zst`` with a window of up to 2 GiB."""
+    """Yield lines of a ``.zst`` with a window of up to 2 GiB."""
     with path.open("rb") as file:
         stream = zstandard.ZstdDecompressor(max_window_size=2**31).stream_reader(file)
         yield from io.BufferedReader(stream, 1 << 20)
@@ -125,8 +121,21 @@ def _read_lines(path: Path) -> Iterator[bytes]:
 
 # --- packing ----------------------------------------------------------------------------------
 
-#: Lines for a worker: the seed of its draws, and each line with how often to draw from it.
-Chunk = tuple[int, list[tuple[int, bytes]]]
+
+class PackedRow(NamedTuple):
+    """A row as it is stored."""
+
+    tokens: Tokens  # prompt and answer
+    prompt: int
+    plain: int
+    kind: int
+
+
+class _Chunk(NamedTuple):
+    seed: int
+    source: int
+    round: int  # how often all of the source has been read before
+    lines: list[bytes]
 
 
 def pack(
@@ -134,324 +143,232 @@ def pack(
     out: Path,
     tokenizer_file: Path,
     config: ModelConfig,
+    recipe: Recipe,
     *,
     rows: int,
     seed: int = 0,
     jobs: int = 2,
-    recipe: Recipe = RECIPE,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Callable[[int, int], object] = lambda *_: None,
 ) -> Path:
-    """Write shards of about ``rows`` rows from all ``sources`` to ``out``; returns the manifest.
+    """Write shards of ``rows`` rows, or fewer where the sources give no more.
 
     Args:
-        sources: ``*.jsonl.zst`` files of commits or files, told apart by their first line. Files
-            give infills, commits give next edits as well: ``recipe.edit_share`` says how many.
+        sources: ``*.jsonl.zst`` files of commits or files, distinguished by their first line.
         progress: called with (rows so far, rows wanted).
+
+    Returns:
+        The manifest.
 
     Raises:
         SettingsError: a source is missing or holds something else.
     """
-    _check(sources)
+    has_commits = [_holds_commits(path) for path in sources]
+    wanted = _quotas(rows, recipe, any(has_commits), not all(has_commits))
     out.mkdir(parents=True, exist_ok=True)
-    surveys = [_survey(path) for path in sources]
+    writer = _ShardWriter(out, seed)
+    taken: Counter[tuple[bool, bool]] = Counter()
+    news, finished = Counter[tuple[int, int]](), set[int]()
+
+    def needs(source: int) -> bool:
+        of_source = ((has_commits[source], is_edit) for is_edit in (True, False))
+        return source not in finished and any(taken[each] < wanted[each] for each in of_source)
+
     with ExitStack() as stack:
-        # 1. How much the lines of each source give, by some of them.
-        run = _start(stack, tokenizer_file, config, recipe, jobs)
-        tries = ((_seed(seed, s.path.name, -1), [(1, line) for line in s.sample]) for s in surveys)
-        yields = [_Yield.of(s, part) for s, part in zip(surveys, run(tries), strict=True)]
-        rates = _rates(yields, rows, recipe.edit_share)
-        tokens = rows * sum(y.tokens for y in yields) / max(1, sum(y.rows for y in yields))
-
-        # 2. Rows of all of them, each into a shard by chance.
-        writer = stack.enter_context(ShardWriter(out, config, math.ceil(tokens / TOKENS_PER_SHARD)))
-        draw = np.random.default_rng(seed)
-        for survey, rate in zip(surveys, rates, strict=True):
-            for part in run(_chunks(survey.path, rate, seed)):
-                writer.add(part, draw)
-                if progress:
-                    progress(writer.rows, rows)
-
-        # 3. The shards, and what they hold.
-        facts = {
-            "prompt_format": config.prompt_format,
-            "vocab": config.vocab,
-            "row_kinds": KINDS,
-            "seed": seed,
-            "rows": writer.rows,
-            "tokens": writer.tokens,
-            "kinds": dict(sorted(writer.kinds.items())),
-            "sources": [path.name for path in sources],
-            "shards": writer.write(draw),
-        }
+        render = _renderer(stack, jobs, (tokenizer_file, config.vocab, recipe))
+        for chunk, found in render(_chunks(sources, seed, needs)):
+            # A round that gave nothing that is still wanted ends its source.
+            if chunk.round and not news[chunk.source, chunk.round - 1]:
+                finished.add(chunk.source)
+            for row in found if chunk.source not in finished else ():
+                origin = has_commits[chunk.source], bool(row.kind & EditClass.NEXT_EDIT)
+                if taken[origin] < wanted[origin]:
+                    taken[origin] += 1
+                    news[chunk.source, chunk.round] += 1
+                    writer.add(row)
+            progress(taken.total(), rows)
+    facts = {
+        "prompt_format": config.prompt_format,
+        "vocab": config.vocab,
+        "classes": CLASSES,
+        "seed": seed,
+        "sources": [path.name for path in sources],
+        **writer.close(),
+    }
     manifest = out / "manifest.json"
     manifest.write_text(json.dumps(facts, indent=1))
     return manifest
 
 
-def _check(sources: Sequence[Path]) -> None:
-    missing = [str(path) for path in sources if not path.is_file()]
-    if missing or not sources:
+def _holds_commits(path: Path) -> bool:
+    if not path.is_file():
         raise SettingsError(
-            f"No training data at {', '.join(missing) or 'the given folder'}. Give *.jsonl.zst "
-            "files of commits or files, as described in model/README.md."
+            f"No training data at {path}. Give *.jsonl.zst files of commits or files, as described "
+            "in model/training/README.md."
         )
+    try:
+        first = json.loads(next(_read_lines(path), b"{}"))
+        if "files" in first or "text" in first:
+            return "files" in first
+    except (zstandard.ZstdError, ValueError, TypeError) as error:
+        raise SettingsError(f"{path} is no zstd-compressed file of JSON lines: {error}.") from error
+    raise SettingsError(
+        f"{path} holds neither commits ('files') nor files ('text'). Its lines should look as "
+        "described in model/training/README.md."
+    )
 
 
-def _seed(seed: int, name: str, number: int) -> int:
-    """A seed that is the same on every machine."""
-    digest = hashlib.sha256(f"{seed}:{name}:{number}".encode()).digest()
+def _quotas(
+    rows: int, recipe: Recipe, has_commits: bool, has_files: bool
+) -> dict[tuple[bool, bool], int]:
+    """Return how many rows to take, by (from a commit, is a next edit)."""
+    edits = round(rows * (1 - recipe.infills))
+    chains = round(edits * recipe.chains) if has_files else 0
+    commits = edits - chains if has_commits else 0
+    infills = rows - chains - commits
+    of_files = infills // (1 + has_commits) if has_files else 0
+    return {
+        (True, True): commits,
+        (False, True): chains,
+        (True, False): infills - of_files,
+        (False, False): of_files,
+    }
+
+
+def _chunks(sources: Sequence[Path], seed: int, needs: Callable[[int], bool]) -> Iterator[_Chunk]:
+    """Yield chunks of the sources in turns, as long as they are needed."""
+
+    def of_source(source: int) -> Iterator[_Chunk]:
+        path = sources[source]
+        for number in count():
+            turn, part = divmod(number, _STRIDE)
+            place, lines = 0, list[bytes]()
+            for at, line in enumerate(_read_lines(path)):
+                if not needs(source):
+                    return
+                place = at // _CHUNK
+                if (place + seed) % _STRIDE == part:
+                    lines.append(line)
+                if lines and (at + 1) % _CHUNK == 0:
+                    yield _Chunk(_seed(seed, path.name, turn, place), source, turn, lines)
+                    lines = []
+            if lines:
+                yield _Chunk(_seed(seed, path.name, turn, place), source, turn, lines)
+            if not needs(source):
+                return
+
+    for chunks in zip_longest(*map(of_source, range(len(sources)))):
+        yield from (chunk for chunk in chunks if chunk is not None)
+
+
+def _seed(*parts: object) -> int:
+    """Return a seed that is the same on every machine."""
+    digest = hashlib.sha256(":".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:8], "little")
 
 
-# --- how much to take of each source ----------------------------------------------------------
+class _ShardWriter:
+    """Collects rows and writes a shard, in random order, whenever enough tokens have come."""
 
+    def __init__(self, out: Path, seed: int) -> None:
+        self._out, self._draw = out, np.random.default_rng(seed)
+        self._rows: list[PackedRow] = []
+        self._tokens = 0  # of the rows that wait
+        self._total = 0
+        self._groups: Counter[str] = Counter()
+        self._shards: list[dict[str, Any]] = []
 
-@dataclass(frozen=True, slots=True)
-class _Survey:
-    path: Path
-    lines: int
-    sample: list[bytes]  # spread evenly over the file
+    def add(self, row: PackedRow) -> None:
+        self._rows.append(row)
+        self._tokens += len(row.tokens)
+        self._groups[group_of(row.kind)] += 1
+        if self._tokens >= TOKENS_PER_SHARD:
+            self._write()
 
+    def close(self) -> dict[str, Any]:
+        """Write the rows that wait; return the entries of the manifest."""
+        if self._rows:
+            self._write()
+        return {
+            "rows": self._groups.total(),
+            "tokens": self._total,
+            "groups": dict(sorted(self._groups.items())),
+            "shards": self._shards,
+        }
 
-def _survey(path: Path) -> _Survey:
-    sample: list[bytes] = []
-    stride, count = 1, 0
-    try:
-        for count, line in enumerate(_read_lines(path), 1):
-            if (count - 1) % stride == 0:
-                sample.append(line)
-                if len(sample) == 2 * _SAMPLE:
-                    sample, stride = sample[::2], 2 * stride
-        known = sample and {"files", "text"} & json.loads(sample[0]).keys()
-    except (zstandard.ZstdError, ValueError, AttributeError) as error:
-        raise SettingsError(f"{path} is no zstd-compressed file of JSON lines: {error}.") from error
-    if not known:
-        raise SettingsError(
-            f"{path} holds neither commits ('files') nor files ('text'). Its lines should look as "
-            "described in model/README.md."
+    def _write(self) -> None:
+        rows = [self._rows[i] for i in self._draw.permutation(len(self._rows))]
+        buffer = io.BytesIO()
+        np.savez(
+            buffer,
+            tokens=np.concatenate([row.tokens for row in rows]),
+            length=np.array([len(row.tokens) for row in rows], np.int32),
+            prompt=np.array([row.prompt for row in rows], np.int32),
+            plain=np.array([row.plain for row in rows], np.int32),
+            kind=np.array([row.kind for row in rows], np.uint8),
         )
-    return _Survey(path, count, sample)
+        packed = zstandard.ZstdCompressor(level=9).compress(buffer.getvalue())
+        name = f"rows-{len(self._shards):04d}.npz.zst"
+        (self._out / name).write_bytes(packed)
+        digest = hashlib.sha256(packed).hexdigest()
+        self._shards.append({"file": name, "rows": len(rows), "sha256": digest})
+        self._total += self._tokens
+        self._rows, self._tokens = [], 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Yield:
-    """What drawing once from every line of a source gives, by its sample."""
-
-    commits: bool
-    edits: float  # next-edit rows
-    infills: float
-    rows: int  # in the sample
-    tokens: int  # in the sample
-
-    @classmethod
-    def of(cls, survey: _Survey, part: PackedRows) -> _Yield:
-        scale = survey.lines / len(survey.sample)
-        edits, found = int((part.kind >= FIRST_EDIT).sum()), len(part.length)
-        commits = "files" in json.loads(survey.sample[0])
-        return cls(commits, edits * scale, (found - edits) * scale, found, len(part.tokens))
+# --- processes --------------------------------------------------------------------------------
 
 
-def _rates(yields: Sequence[_Yield], rows: int, edit_share: float) -> list[float]:
-    """How often to draw from each line of each source: all commits alike, and all files alike."""
-    edits = sum(y.edits for y in yields if y.commits)
-    beside = sum(y.infills for y in yields if y.commits)
-    plain = sum(y.infills for y in yields if not y.commits)
-    if not edits or not plain:
-        every = rows / max(edits + beside + plain, 1e-9)
-        return [every for _ in yields]
-    from_commits = rows * edit_share / edits
-    from_files = max(0.0, rows * (1 - edit_share) - from_commits * beside) / plain
-    return [from_commits if y.commits else from_files for y in yields]
-
-
-def _chunks(source: Path, rate: float, seed: int) -> Iterator[Chunk]:
-    """Lines to draw from, ``rate`` draws a line on average; neighbours in the file stay together.
-    No chunk has many more draws than :data:`CHUNK`."""
-    rng = random.Random(f"{seed}:{source.name}")
-    batch: list[tuple[int, bytes]] = []
-    number = 0
-    for line in _read_lines(source):
-        times = int(rate) + (rng.random() < rate % 1)
-        if times:
-            batch.append((times, line))
-        if sum(times for times, _ in batch) >= CHUNK:
-            yield _seed(seed, source.name, number), batch
-            batch, number = [], number + 1
-    if batch:
-        yield _seed(seed, source.name, number), batch
-
-
-# --- the writer -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class PackedRows:
-    """Rows of one chunk."""
-
-    tokens: Tokens  # of all rows, one behind the other
-    length: NDArray[np.int32]
-    prompt: NDArray[np.int32]
-    plain: NDArray[np.int32]
-    kind: NDArray[np.uint8]
-
-
-def pack_rows(rows: Sequence[Row], config: ModelConfig) -> PackedRows:
-    return PackedRows(
-        np.array([t for r in rows for t in (*r.prompt, *r.answer)], dtype=_dtype(config)),
-        np.array([len(r.prompt) + len(r.answer) for r in rows], dtype=np.int32),
-        np.array([len(r.prompt) for r in rows], dtype=np.int32),
-        np.array([r.plain for r in rows], dtype=np.int32),
-        np.array([KINDS.index(r.kind) for r in rows], dtype=np.uint8),
-    )
-
-
-def _dtype(config: ModelConfig) -> type[np.unsignedinteger[Any]]:
-    return np.uint16 if config.vocab <= 1 << 16 else np.uint32
-
-
-class ShardWriter:
-    """Rows on their way into shards: each goes to one of them by chance; their tokens wait on disk,
-    their lengths in memory."""
-
-    def __init__(self, out: Path, config: ModelConfig, shards: int) -> None:
-        self.rows = 0
-        self.tokens = 0
-        self.kinds: Counter[str] = Counter()
-        self._out = out
-        self._dtype = _dtype(config)
-        self._count = max(1, shards)
-        self._facts: list[list[_Fact]] = [[] for _ in range(self._count)]
-        self._stack = ExitStack()
-
-    def __enter__(self) -> ShardWriter:
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(dir=self._out))
-        self._files = [
-            self._stack.enter_context((Path(folder) / str(n)).open("w+b"))
-            for n in range(self._count)
-        ]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def add(self, part: PackedRows, draw: np.random.Generator) -> None:
-        facts = zip(
-            part.length.tolist(),
-            part.prompt.tolist(),
-            part.plain.tolist(),
-            part.kind.tolist(),
-            strict=True,
-        )
-        begin = 0
-        for shard, fact in zip(
-            draw.integers(self._count, size=len(part.length)), facts, strict=True
-        ):
-            end = begin + fact[0]
-            self._files[shard].write(part.tokens[begin:end].tobytes())
-            self._facts[shard].append(fact)
-            begin = end
-        self.rows += len(part.length)
-        self.tokens += begin
-        self.kinds.update(KINDS[kind] for kind in part.kind.tolist())
-
-    def write(self, draw: np.random.Generator) -> list[dict[str, Any]]:
-        """The shards' entries in the manifest."""
-        found = []
-        for n, (file, facts) in enumerate(zip(self._files, self._facts, strict=True)):
-            if not facts:
-                continue
-            file.seek(0)
-            tokens = np.frombuffer(file.read(), self._dtype)
-            name = f"rows-{n:04d}.npz.zst"
-            digest = _write_shard(self._out / name, tokens, facts, draw)
-            found.append({"file": name, "rows": len(facts), "sha256": digest})
-        return found
-
-
-def _write_shard(
-    path: Path,
-    tokens: Tokens,
-    facts: Sequence[_Fact],
-    draw: np.random.Generator,
-) -> str:
-    """Rows in random order; returns the file's SHA-256."""
-    order = draw.permutation(len(facts))
-    length, prompt, plain, kind = (np.array(column)[order] for column in zip(*facts, strict=True))
-    begin = np.cumsum([0, *(fact[0] for fact in facts)])
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        tokens=np.concatenate([tokens[begin[i] : begin[i + 1]] for i in order]),
-        length=length.astype(np.int32),
-        prompt=prompt.astype(np.int32),
-        plain=plain.astype(np.int32),
-        kind=kind.astype(np.uint8),
-    )
-    packed = zstandard.ZstdCompressor(level=9).compress(buffer.getvalue())
-    path.write_bytes(packed)
-    return hashlib.sha256(packed).hexdigest()
-
-
-# --- workers ----------------------------------------------------------------------------------
-
-
-class _Worker:
-    """Turns chunks of lines into rows."""
-
-    def __init__(self, tokenizer_file: Path, config: ModelConfig, recipe: Recipe) -> None:
-        self._tokenizer = Tokenizer.from_file(tokenizer_file)
-        self._config = config
-        self._recipe = recipe
-
-    def rows_of(self, chunk: Chunk) -> PackedRows:
-        rng = random.Random(chunk[0])
-        records = [(times, json.loads(line)) for times, line in chunk[1]]
-        near = _neighbours(record for _, record in records)
-        rows: list[Row] = []
-        for times, record in records:
-            rows.extend(
-                rows_of(
-                    record,
-                    self._tokenizer,
-                    self._config,
-                    rng,
-                    recipe=self._recipe,
-                    times=times,
-                    neighbours=near.get(record.get("repo", "")),
-                )
-            )
-        return pack_rows(rows, self._config)
-
-
-def _neighbours(records: Iterable[dict[str, Any]]) -> dict[str, Neighbours]:
-    """Of the plain files in a chunk, by repository."""
+def _rows_of(chunk: _Chunk, maker: RowMaker, vocab: int) -> list[PackedRow]:
+    """Return the rows of a chunk of lines."""
+    rng, dtype = random.Random(chunk.seed), "uint16" if vocab <= 1 << 16 else "uint32"
+    records = [json.loads(line) for line in chunk.lines]
     files: dict[str, list[tuple[str, str]]] = {}
     for record in records:
         if "text" in record:
             files.setdefault(record.get("repo", ""), []).append((record["path"], record["text"]))
-    return {repo: Neighbours(texts) for repo, texts in files.items()}
+    near = {repo: Neighbours(texts) for repo, texts in files.items()}
+    found: list[PackedRow] = []
+    for record in records:
+        if "files" in record:
+            rows = maker.of_commit(record, rng)
+        else:
+            rows = maker.of_file(record, rng, near[record.get("repo", "")])
+        for row in rows:
+            tokens: Tokens = np.array((*row.prompt, *row.answer), dtype)
+            found.append(PackedRow(tokens, len(row.prompt), row.plain, row.kind))
+    return found
 
 
-_worker: _Worker | None = None
+_Arguments = tuple[Path, int, Recipe]  # tokenizer file, size of the vocabulary, recipe
+_work: Callable[[_Chunk], list[PackedRow]]
 
 
-def _start_worker(*arguments: Any) -> None:
-    global _worker
-    _worker = _Worker(*arguments)
+def _start(tokenizer_file: Path, vocab: int, recipe: Recipe) -> None:
+    global _work
+    maker = RowMaker(Tokenizer.from_file(tokenizer_file), recipe)
+    _work = partial(_rows_of, maker=maker, vocab=vocab)
 
 
-def _rows_of_chunk(chunk: Chunk) -> PackedRows:
-    assert _worker is not None
-    return _worker.rows_of(chunk)
+def _run(chunk: _Chunk) -> list[PackedRow]:
+    return _work(chunk)
 
 
-def _start(
-    stack: ExitStack, tokenizer_file: Path, config: ModelConfig, recipe: Recipe, jobs: int
-) -> Callable[[Iterable[Chunk]], Iterator[PackedRows]]:
-    """What turns chunks into rows, in order: this process where ``jobs`` is 1, else a pool."""
+def _renderer(
+    stack: ExitStack, jobs: int, arguments: _Arguments
+) -> Callable[[Iterator[_Chunk]], Iterator[tuple[_Chunk, list[PackedRow]]]]:
+    """Return what renders chunks in order: this process where ``jobs`` is 1, else a pool."""
     if jobs == 1:
-        worker = _Worker(tokenizer_file, config, recipe)
-        return lambda chunks: map(worker.rows_of, chunks)
+        _start(*arguments)
+        return lambda chunks: ((chunk, _run(chunk)) for chunk in chunks)
     context = multiprocessing.get_context("spawn")
-    pool = stack.enter_context(context.Pool(jobs, _start_worker, (tokenizer_file, config, recipe)))
-    return lambda chunks: pool.imap(_rows_of_chunk, chunks)
+    pool = stack.enter_context(ProcessPoolExecutor(jobs, context, _start, arguments))
+
+    def render(chunks: Iterator[_Chunk]) -> Iterator[tuple[_Chunk, list[PackedRow]]]:
+        begun = ((chunk, pool.submit(_run, chunk)) for chunk in chunks)
+        waiting = deque(islice(begun, 2 * jobs))
+        while waiting:
+            chunk, found = waiting.popleft()
+            yield chunk, found.result()
+            waiting.extend(islice(begun, 1))
+
+    return render

@@ -110,21 +110,6 @@ def to_8_bits(values: FloatArray) -> tuple[NDArray[np.int8], NDArray[np.float16]
     return np.ascontiguousarray(whole[:, :columns]), np.ascontiguousarray(scales)
 
 
-def of_rank(adapter: Adapter, rank: int) -> Adapter:
-    """The adapter with each product cut to ``rank``: its largest singular values (Eckart and Young,
-    1936). What is merged first stays as it is."""
-    found: dict[str, FloatArray] = {}
-    for name in (n for n in adapter.lora if n.endswith(".lora_a")):
-        stem = name.removesuffix(".lora_a")
-        left, r = np.linalg.qr(adapter.lora[f"{stem}.lora_b"])  # [out, rank], [rank, rank]
-        right, s = np.linalg.qr(adapter.lora[name].T)  # [in, rank], [rank, rank]
-        u, values, v = np.linalg.svd(r @ s.T)
-        root = np.sqrt(values[:rank])
-        found[f"{stem}.lora_b"] = (left @ (u[:, :rank] * root)).astype(np.float32)
-        found[name] = ((right @ (v[:rank].T * root)).T).astype(np.float32)
-    return adapter._replace(lora=found, metadata={**adapter.metadata, "rank": str(rank)})
-
-
 def save_in_8_bits(adapter: Adapter, path: Path, **metadata: str) -> None:
     """Write an adapter with its low-rank matrices in 8 bits, the mask's embedding in float16.
 

@@ -1,14 +1,14 @@
-"""``redraft train``: pack data, look at rows, train an adapter, put it in place.
+"""``redraft train``: pack data, look at rows, train an adapter, evaluate it, put it in place.
 
-Translates options into calls of ``redraft.model``; torch is imported by ``run`` alone.
+Torch is imported by ``run`` and ``evaluate`` alone.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import random
-import shutil
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -23,109 +23,87 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from redraft.model.config import ModelConfig
-    from redraft.model.network.quantize import FloatArray
     from redraft.model.weights.adapter import Adapter
 
 app = typer.Typer(help="Pack training data and train the adapter.", no_args_is_help=True)
 
+MODEL = "redraft-0.5b"
+MOST_BYTES = 36_000_000  # of a shipped adapter: it is part of the package
 Data = Annotated[
     list[Path], typer.Argument(help="*.jsonl.zst files of commits or files, or folders of them.")
 ]
-MODEL = "redraft-0.5b"
-Base = Annotated[
+BaseName = Annotated[
     str,
     typer.Option(
-        help="Whose base is read: a built-in model, or a Hugging Face folder (Llama, Qwen2, Qwen3)."
+        "--base",
+        help="Model whose base is read: a built-in one, or a Hugging Face folder (Llama, Qwen2, "
+        "Qwen3).",
     ),
 ]
-
-
-def sources(paths: list[Path]) -> list[Path]:
-    """The given files, and of a folder the files called ``train-*``: others are held out."""
-    found: list[Path] = []
-    for path in paths:
-        found += sorted(path.glob("train-*.jsonl.zst")) if path.is_dir() else [path]
-    if not found:
-        raise SettingsError(
-            f"No train-*.jsonl.zst in {', '.join(map(str, paths))}. Name the files themselves, or "
-            "a folder that holds them."
-        )
-    return found
+Seed = Annotated[int, typer.Option(min=0, help="Another seed draws other rows.")]
 
 
 @app.command()
 def pack(
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder for the shards.")] = Path("shards"),
-    rows: Annotated[int, typer.Option(min=1, help="About how many rows to make.")] = 50_000,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    rows: Annotated[int, typer.Option(min=1, help="Rows to make.")] = 36_000,
+    seed: Seed = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
     lengths: Annotated[
-        Literal["short", "mixed", "medium", "long"],
-        typer.Option(help="Of prompts: short or mixed for two CPU cores, long for a GPU."),
-    ] = "medium",
-    edits: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            help="Share of rows that ask for the next edit.",
-            show_default="as the recipe has it",
-        ),
-    ] = None,
-    base: Base = MODEL,
+        Literal["short", "long"],
+        typer.Option(help="Length of prompts: short for CPU cores, long for a GPU."),
+    ] = "short",
+    base: BaseName = MODEL,
 ) -> None:
     """Render rows with the serving prompt and pack them into token shards, once."""
-    import dataclasses
-
     from redraft.model.training.rows import RECIPES
     from redraft.model.training.shards import pack as make
     from rich.progress import Progress
 
     from .console import out as console
 
-    grounds = _base(base)
-    recipe = RECIPES[lengths]
-    recipe = dataclasses.replace(recipe, edit_share=recipe.edit_share if edits is None else edits)
+    found = _base(base)
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("packing rows", total=rows)
         manifest = make(
             sources(data),
             out,
-            grounds.tokenizer,
-            grounds.config,
+            found.tokenizer,
+            found.config,
+            RECIPES[lengths],
             rows=rows,
             seed=seed,
             jobs=jobs,
-            recipe=recipe,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     facts = json.loads(manifest.read_text())
     console.print(f"{facts['rows']:,} rows, {facts['tokens']:,} tokens in {out}")
+    console.print(", ".join(f"{count:,} {group}" for group, count in facts["groups"].items()))
 
 
 @app.command()
 def show(
     data: Data,
     count: Annotated[int, typer.Option(min=1, help="Rows to print.")] = 5,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    base: Base = MODEL,
+    seed: Seed = 0,
+    base: BaseName = MODEL,
 ) -> None:
-    """Print training rows as the model sees them, marks by name, the answer in ⟦ ⟧."""
+    """Print training rows as the model reads them, marks by name, the answer in ⟦ ⟧."""
     from redraft.model.prompts.tokenizer import Tokenizer
-    from redraft.model.training.rows import rows_of, show_row
+    from redraft.model.training.rows import RECIPES, RowMaker, show_row
     from redraft.model.training.shards import read_records
 
     from .console import out as console
 
-    grounds = _base(base)
-    tokenizer = Tokenizer.from_file(grounds.tokenizer)
-    config, rng, printed = grounds.config, random.Random(seed), 0
+    tokenizer = Tokenizer.from_file(_base(base).tokenizer)
+    maker, rng, printed = RowMaker(tokenizer, RECIPES["short"]), random.Random(seed), 0
     for source in sources(data):
         for record in read_records(source):
             if rng.random() > 0.02:
                 continue
-            for row in rows_of(record, tokenizer, config, rng):
+            made = maker.of_commit if "files" in record else maker.of_file
+            for row in made(record, rng):
                 console.print(show_row(row, tokenizer), markup=False, highlight=False)
                 printed += 1
                 if printed == count:
@@ -141,95 +119,82 @@ def run(
         Path | None,
         typer.Option(help="Packed rows to evaluate on, of repositories not trained on."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Run folder; resumes what it holds.")] = Path(
+    out: Annotated[Path, typer.Option(help="Run folder; a run that it holds is resumed.")] = Path(
         "runs/default"
     ),
     config: Annotated[
         str, typer.Option(help="causal-cpu, masks-cpu, h100-causal, h100-masks, or a TOML file.")
     ] = "causal-cpu",
     start: Annotated[
-        str, typer.Option(help="'shipped', 'fresh', or an adapter's .safetensors.")
+        str,
+        typer.Option(
+            help="'shipped', 'fresh', or an adapter's .safetensors. Masks are trained over the "
+            "causal part of this adapter."
+        ),
     ] = "shipped",
-    ground: Annotated[
-        str, typer.Option(help="An adapter trained everywhere, merged into the base first.")
-    ] = "",
-    base: Base = MODEL,
+    base: BaseName = MODEL,
     device: Literal["auto", "cpu", "cuda"] = "auto",
     minutes: Annotated[float | None, typer.Option(min=0.01, help="Overrides the config.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Overrides the config.")] = None,
 ) -> None:
     """Train the adapter on a CPU or a CUDA device; Ctrl-C saves and stops."""
-    train = _torch_side()
-    import dataclasses
-
-    from redraft.model.training.train_config import TrainConfig
-    from redraft.model.weights.adapter import Adapter, with_ground
+    loop = _torch_side()
+    from redraft.model.training.checkpoints import RunFolder, TrainConfig
 
     from .console import out as console
 
-    grounds = _base(base)
     chosen = TrainConfig.read(_config_file(config))
     chosen = dataclasses.replace(
         chosen, minutes=minutes or chosen.minutes, steps=steps or chosen.steps
     )
-    begin = Adapter({}, {}, None) if start == "fresh" else _adapter(start, chosen.active, base)
-    first = _ground(ground) if ground else begin.ground
-    below_all = with_ground(grounds.config, grounds.tensors, begin._replace(ground=first))
-    written = train.run(
+    found = _base(base)
+    shipped = _adapter("shipped", base)
+    begin = None if start == "fresh" else shipped if start == "shipped" else _adapter(start, base)
+    network, ground = _network(loop, chosen, found, begin, shipped, device)
+    written = loop.run(
         chosen,
-        grounds.config,
-        dict(below_all),
-        _tensors(begin),
+        network,
+        RunFolder(out, ground, found.facts),
         shards,
         held_out,
-        out,
-        device,
-        say=lambda line: console.print(line, markup=False, highlight=False),
-        facts=grounds.facts,
-        ground=first,
+        lambda line: console.print(line, markup=False, highlight=False),
     )
     console.print(f"wrote {written}")
-
-
-def _ground(name: str) -> dict[str, FloatArray]:
-    """Return the tensors of an adapter to be merged first, which stands on no other."""
-    below = _adapter(name)
-    if below.ground:
-        raise SettingsError(f"{name} is itself built on another adapter; give that one.")
-    return below.lora
 
 
 @app.command()
 def evaluate(
     held_out: Annotated[Path, typer.Option(help="Packed rows of repositories not trained on.")],
     adapter: Annotated[str, typer.Argument(help="'shipped' or a .safetensors file.")] = "shipped",
-    rows: Annotated[int, typer.Option(min=2, help="Rows for loss and accuracy.")] = 400,
-    exact: Annotated[int, typer.Option(min=2, help="Of them decoded for exact match.")] = 100,
-    base: Base = MODEL,
+    rows: Annotated[int, typer.Option(min=2, help="Rows, about as many of each class.")] = 1_200,
+    base: BaseName = MODEL,
     device: Literal["auto", "cpu", "cuda"] = "auto",
 ) -> None:
-    """Print loss, accuracy, exact matches and tokens per step on held-out rows.
+    """Print loss, nats of an answer and exact answers on held-out rows, by class of row.
 
-    Of masks, print how often their drafts are what the model writes next, and tokens per pass.
+    Of masks, also print how often their drafts are what the model writes next, and tokens per pass.
     """
-    train = _torch_side()
-    from redraft.model.config import ModelConfig
+    loop = _torch_side()
+    from redraft.model.training.checkpoints import TrainConfig
+    from redraft.model.training.evaluate import evaluate as figures_of
     from redraft.model.training.shards import read_shards
-    from redraft.model.training.train_config import TrainConfig
-    from redraft.model.weights.adapter import with_ground
 
     from .console import out as console
 
-    found, grounds = _adapter(adapter, base=base), _base(base)
-    described = {key: found.metadata[key] for key in ("adapter", "verifier")}
-    model = ModelConfig.from_dict({**grounds.config.to_dict(), **described})
-    rank = next(t.shape[0] for name, t in found.lora.items() if name.endswith("lora_a"))
-    config = TrainConfig.to_evaluate(found.metadata, rank, rows, exact)
-    below = dict(with_ground(model, grounds.tensors, found))
-    figures = train.evaluate(
-        config, model, below, _tensors(found), read_shards(held_out, model), device
-    )
-    console.print_json(json.dumps({"adapter": adapter, "rows": rows, "decoded": exact, **figures}))
+    found = _base(base)
+    packed = read_shards(held_out, found.config)
+    given = _adapter(adapter, base)
+    if given is None:
+        raise SettingsError(f"No adapter is shipped for {base}. Give an adapter's .safetensors.")
+    config = TrainConfig(rank=_rank(given.ground or given.lora), evaluate_rows=rows)
+    network, _ = _network(loop, config, found, given, None, device)
+    figures = {"adapter": adapter, **figures_of(network, packed, config, device)}
+    if masks := int(given.metadata.get("masks", "0")):
+        sampler = int(given.metadata.get("sampler", "0"))
+        config = dataclasses.replace(config, rank=_rank(given.lora), masks=masks, sampler=sampler)
+        network, _ = _network(loop, config, found, given, None, device)
+        figures |= figures_of(network, packed, config, device)
+    console.print_json(json.dumps(figures))
 
 
 @app.command()
@@ -237,44 +202,32 @@ def ship(
     adapter: Annotated[Path, typer.Argument(help="adapter.safetensors of a run.")],
     version: Annotated[str, typer.Option(help="Of the model, such as 0.2.0.")],
     model: Annotated[str, typer.Option(help="The built-in model whose adapter it is.")] = MODEL,
-    bits: Annotated[int, typer.Option(help="16: as trained; 8: half as large.")] = 16,
-    rank: Annotated[
-        int | None, typer.Option(min=1, help="Cut a larger one's products to it; with --bits 8.")
-    ] = None,
-    base: Annotated[
-        Path | None,
-        typer.Option(help="The folder it was trained over, of the same weights; with --bits 8."),
-    ] = None,
     to: Annotated[Path, typer.Option(help="The checkout's folder of shipped weights.")] = Path(
         "model/shipped"
     ),
 ) -> None:
-    """Replace the shipped adapter in a checkout, with its checksum and version."""
-    from redraft.model.weights.adapter import load_adapter, of_rank, save_in_8_bits
+    """Replace the shipped adapter in a checkout: in 8 bits, with its checksum and version."""
+    from redraft.model.weights.adapter import load_adapter, save_in_8_bits
 
     from .console import out as console
 
-    if bits not in (8, 16):
-        raise SettingsError(f"--bits is {bits}; choose 8 or 16.")
-    if rank is not None and bits != 8:
-        raise SettingsError("--rank writes the matrices anew: add --bits 8.")
     description = to / f"{model}.json"
     if not description.is_file():
         raise SettingsError(f"No {description}. Run this in a checkout, or give --to.")
-    found = load_adapter(adapter)
-    if found.metadata.get("logit_shift", "1") != "1":
-        raise SettingsError(f"{adapter} was trained without the shift: Redraft does not serve it.")
     facts = json.loads(description.read_text(encoding="utf-8"))
-    target = to / facts["adapter"]["file"]
-    if base is not None:
-        found = found._replace(metadata=_moved_to(found.metadata, base, facts, bits))
+    found = load_adapter(adapter)
     _check_base(adapter, found.metadata, facts)
-    if rank is not None:
-        found = of_rank(found, rank)
-    if bits == 8:
-        save_in_8_bits(found, target)
-    else:
-        shutil.copyfile(adapter, target)
+    target = to / facts["adapter"]["file"]
+    made = target.with_suffix(".new")
+    save_in_8_bits(found, made)
+    if made.stat().st_size > MOST_BYTES:
+        size = made.stat().st_size
+        made.unlink()
+        raise SettingsError(
+            f"{adapter} takes {size:,} bytes in 8 bits; at most {MOST_BYTES:,} are shipped. Train "
+            "it at a lower rank."
+        )
+    made.replace(target)
     facts["version"] = version
     facts["adapter"]["sha256"] = hashlib.sha256(target.read_bytes()).hexdigest()
     _describe(facts["config"], found.metadata)
@@ -282,83 +235,20 @@ def ship(
     console.print(f"{target} is now {model} {version}")
 
 
-def _describe(config: dict[str, Any], said: Mapping[str, str]) -> None:
-    """Put into a model's ``config`` what its adapter says of itself."""
-    config["canvas_width"] = int(said.get("canvas", config["canvas_width"]))
-    for name in ("adapter", "verifier"):
-        config[name] = said.get(name, config[name])
-    masks = int(said.get("masks", "0"))
-    rank, sampler = int(said.get("rank", "0")), int(said.get("sampler", "0"))
-    for name, value in (("masks", masks), ("mask_rank", rank), ("sampler", sampler)):
-        config.pop(name, None)
-        if masks and value:
-            config[name] = value
+# --- what the commands read -------------------------------------------------------------------
 
 
-def _moved_to(
-    metadata: Mapping[str, str], base: Path, facts: Mapping[str, Any], bits: int
-) -> dict[str, str]:
-    """What an adapter says of itself once its base is the model's file instead of a folder."""
-    from redraft.model.weights.huggingface import checkpoint_sha256
-
-    if bits != 8:
-        raise SettingsError("--base rewrites what the adapter says: add --bits 8.")
-    if metadata.get("base_sha256") != checkpoint_sha256(base):
-        raise SettingsError(f"The adapter was not trained over {base}. Give the folder it was.")
-    return {**metadata, "base_sha256": facts["base"]["gguf_sha256"]}
-
-
-def _check_base(adapter: Path, metadata: Mapping[str, str], facts: Mapping[str, Any]) -> None:
-    """Raises:
-    SettingsError: it was trained for other weights than the model is made from.
-    """
-    wanted = facts["base"]["gguf_sha256"]
-    if metadata.get("base_sha256", wanted) != wanted:
+def sources(paths: list[Path]) -> list[Path]:
+    """Return the given files, and of a folder the files called ``train-*``: others are held out."""
+    found: list[Path] = []
+    for path in paths:
+        found += sorted(path.glob("train-*.jsonl.zst")) if path.is_dir() else [path]
+    if not found:
         raise SettingsError(
-            f"{adapter} was trained for weights of SHA-256 {metadata['base_sha256']}, "
-            f"{facts['name']} is made from {wanted}. Give --model, or --base with a folder of the "
-            "same weights."
+            f"No train-*.jsonl.zst in {', '.join(map(str, paths))}. Name the files themselves, or "
+            "a folder that holds them."
         )
-
-
-def _torch_side() -> ModuleType:
-    """``redraft.model.training.train``, or what to do where torch is missing."""
-    try:
-        from redraft.model.training import train
-    except ModuleNotFoundError as error:
-        raise InstallError(
-            f"Training needs {error.name}, which is not installed. Run {how_to_install('train')}."
-        ) from error
-    return train
-
-
-def _adapter(name: str, wanted: str = "", base: str = MODEL) -> Adapter:
-    """The adapter; an empty one where none is shipped for the base, or one that acts elsewhere."""
-    from redraft.model.weights.adapter import Adapter, load_adapter
-    from redraft.model.weights.registry import info
-
-    if name == "shipped" and Path(base).is_dir():
-        return Adapter({}, {}, None)
-    path = info(base).adapter if name == "shipped" else Path(name)
-    if path is None or not path.is_file():
-        raise SettingsError(f"No adapter at {path}. Give its file, 'shipped' or 'fresh'.")
-    adapter = load_adapter(path)
-    acts = adapter.metadata.get("adapter", "canvas")
-    if wanted and name == "shipped" and acts != wanted:
-        return Adapter({}, {}, None)
-    if acts == "canvas":
-        raise SettingsError(
-            f"{path} was trained on canvases, which this Redraft does not train. Train an adapter "
-            "with --config causal-cpu or h100-causal."
-        )
-    return adapter
-
-
-def _tensors(adapter: Adapter) -> dict[str, Any]:
-    tensors: dict[str, Any] = {**adapter.lora, **adapter.sampler}
-    if adapter.mask_embedding is not None:
-        tensors["mask_embedding"] = adapter.mask_embedding
-    return tensors
+    return found
 
 
 class _Base(NamedTuple):
@@ -371,7 +261,7 @@ class _Base(NamedTuple):
 
 
 def _base(name: str) -> _Base:
-    """The base of a built-in model, or a dense Llama, Qwen2 or Qwen3 in a Hugging Face folder."""
+    """Return the base of a built-in model, or a dense Llama, Qwen2 or Qwen3 of a folder."""
     if (folder := Path(name)).is_dir():
         from redraft.model.weights.huggingface import checkpoint_sha256, read_hf_checkpoint
 
@@ -388,6 +278,54 @@ def _base(name: str) -> _Base:
     return _Base(model.config, ours, ensure(name) / "tokenizer.json", facts)
 
 
+def _adapter(name: str, base: str) -> Adapter | None:
+    """Return an adapter; None for 'shipped' where none is shipped for the base.
+
+    Raises:
+        SettingsError: there is no such file, or it was trained on canvases.
+    """
+    from redraft.model.weights.adapter import load_adapter
+    from redraft.model.weights.registry import info
+
+    if name == "shipped":
+        path = None if Path(base).is_dir() else info(base).adapter
+        if path is None:
+            return None
+    else:
+        path = Path(name)
+    if not path.is_file():
+        raise SettingsError(f"No adapter at {path}. Give its file, 'shipped' or 'fresh'.")
+    adapter = load_adapter(path)
+    if adapter.metadata.get("adapter", "canvas") == "canvas":
+        raise SettingsError(
+            f"{path} was trained on canvases, which this Redraft does not train. Train an adapter "
+            "with --config causal-cpu or h100-causal."
+        )
+    return adapter
+
+
+def _rank(lora: Mapping[str, NDArray[np.float32]]) -> int:
+    return max([len(v) for name, v in lora.items() if name.endswith("lora_a")])
+
+
+def _network(
+    loop: ModuleType,
+    config: Any,
+    base: _Base,
+    begin: Adapter | None,
+    shipped: Adapter | None,
+    device: str,
+) -> tuple[Any, Mapping[str, NDArray[np.float32]]]:
+    """Return the network to train, and the low-rank change that is merged into its base."""
+    from redraft.model.training.checkpoints import start_of
+    from redraft.model.weights.adapter import Adapter, with_ground
+
+    start = start_of(begin, shipped, config)
+    below = Adapter({}, {}, None, dict(start.ground))
+    weights = dict(with_ground(base.config, base.tensors, below))
+    return loop.build(config, base.config, weights, start, device), start.ground
+
+
 def _config_file(name: str) -> Path:
     if name.endswith(".toml"):
         return Path(name)
@@ -398,3 +336,37 @@ def _config_file(name: str) -> Path:
         known = ", ".join(sorted(p.stem for p in shipped.parent.glob("*.toml")))
         raise SettingsError(f"No training config {name!r}; there are {known}, or give a TOML file.")
     return shipped
+
+
+def _torch_side() -> ModuleType:
+    """Return ``redraft.model.training.loop``, or say what to do where torch is missing."""
+    try:
+        from redraft.model.training import loop
+    except ModuleNotFoundError as error:
+        raise InstallError(
+            f"Training needs {error.name}, which is not installed. Run {how_to_install('train')}."
+        ) from error
+    return loop
+
+
+def _describe(config: dict[str, Any], metadata: Mapping[str, str]) -> None:
+    """Put into a model's ``config`` what the metadata of its adapter say."""
+    config["canvas_width"] = int(metadata.get("canvas", config["canvas_width"]))
+    for name in ("adapter", "verifier"):
+        config[name] = metadata.get(name, config[name])
+    masks = int(metadata.get("masks", "0"))
+    rank, sampler = int(metadata.get("rank", "0")), int(metadata.get("sampler", "0"))
+    for name, value in (("masks", masks), ("mask_rank", rank), ("sampler", sampler)):
+        config.pop(name, None)
+        if masks and value:
+            config[name] = value
+
+
+def _check_base(adapter: Path, metadata: Mapping[str, str], facts: Mapping[str, Any]) -> None:
+    """Raise SettingsError if the adapter was trained for other weights than the model's."""
+    wanted = facts["base"]["gguf_sha256"]
+    if metadata.get("base_sha256", wanted) != wanted:
+        raise SettingsError(
+            f"{adapter} was trained for weights of SHA-256 {metadata['base_sha256']}, "
+            f"{facts['name']} is made from {wanted}. Give the model of these weights by --model."
+        )

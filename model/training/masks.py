@@ -3,7 +3,7 @@
 The causal pass over a known token ``t`` gives the next token. ``m`` masks behind ``t``, which see
 the cache up to ``t`` and each other, guess the ``m`` tokens after that one. So the successors of
 whatever is written next are drafted already, and no pass is spent on drafting alone. The causal
-pass is frozen, and its own distributions are the target, since it will verify the drafts.
+pass is frozen, and its distributions are the target, because it will verify the drafts.
 
 Sources: TiDAR (2511.08923) drafts and verifies in one pass; masked multi-token prediction with a
 gated adapter and the alignment of hidden states (2507.11851, 2605.06885).
@@ -12,7 +12,6 @@ gated adapter and the alignment of hidden states (2507.11851, 2605.06885).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,21 +30,17 @@ LIKELIEST = CANDIDATES  # tokens of the verifier's distribution that are learnt 
 ALONE = 0.5  # weight of a guess that does not know the token before, beside one that does
 
 
-@dataclass(frozen=True, slots=True)
-class LaidGroups:
-    """Places of a row's groups of masks, and the weight of each mask."""
-
-    start: NDArray[np.int64]  # [groups] position of the first mask; it sees all that is before it
-    weight: NDArray[np.float32]  # [groups, masks] in the loss; 0: there is no text to learn from
-
-
 def draw_groups(
     prompt: int, answer: int, groups: int, masks: int, rng: np.random.Generator
-) -> LaidGroups:
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Draw groups of ``masks`` behind tokens of a row of ``prompt`` and ``answer`` tokens and END.
 
     Up to two thirds stand in the answer, where they are read when serving; the others anywhere in
     the prompt. Too few places repeat.
+
+    Returns:
+        [groups] positions of the first masks, each of which sees all that is before it, and
+        [groups, masks] weights in the loss; 0 where there is no text to learn from.
     """
     end = prompt + answer  # index of END, the last token there is to guess
     own = np.arange(prompt - 1, max(prompt - 1, end - 1))  # known tokens whose second successor is
@@ -55,13 +50,11 @@ def draw_groups(
     wanted = groups - len(own)
     others = rng.choice(before, wanted, replace=len(before) < wanted)
     known = np.sort(np.concatenate([own, others]))
-    guessed = (
-        known[:, None] + 2 + np.arange(masks)
-    )  # [groups, masks] index of what each mask guesses
+    guessed = known[:, None] + 2 + np.arange(masks)  # [groups, masks] index of what each guesses
     depth = [DEPTH_WEIGHTS[min(i, len(DEPTH_WEIGHTS) - 1)] for i in range(masks)]
     weight = np.where(guessed <= end, depth, 0.0)
     weight *= np.where(known >= prompt - 1, 1.0, PROMPT_WEIGHT)[:, None]
-    return LaidGroups(known + 1, weight.astype(np.float32))
+    return known + 1, weight.astype(np.float32)
 
 
 def draft_loss(
@@ -69,25 +62,21 @@ def draft_loss(
     hidden: Tensor,
     guesses: Tensor,
     tokens: Tensor,
-    begins: Tensor,
-    starts: Tensor,
+    place: Tensor,
     weight: Tensor,
-    align: float,
 ) -> Tensor:
     """Return how far the masks are from the causal pass, as a weighted mean.
 
-    That is the KL divergence, and ``align`` times 1 - the cosine of their hidden states to those of
-    the causal pass at the same positions. With a sampler, the divergence of what it makes of the
-    guesses counts, and half of that of the guesses as they are.
+    That is the KL divergence, and 1 - the cosine of their hidden states to those of the causal pass
+    at the same positions. With a sampler, the divergence of what it makes of the guesses counts,
+    and half of that of the guesses as they are.
 
     Args:
         hidden: [n, hidden] of the causal pass over ``tokens`` [n], without gradient.
         guesses: hidden states [rows, groups, masks, hidden] of the masks.
-        begins: [rows] place of each row's first token.
-        starts: [rows, groups]. weight: [rows, groups, masks].
+        place: [rows, groups, masks] index in ``tokens`` of the position of each mask.
+        weight: [rows, groups, masks].
     """
-    place = begins[:, None, None] + starts[..., None]  # [rows, groups, 1]
-    place = place + torch.arange(weight.shape[2], device=starts.device)  # [rows, groups, masks]
     counted = weight > 0
     place, own = place[counted], guesses[counted]  # [n], [n, hidden]
     unique, inverse = torch.unique(place, return_inverse=True)
@@ -101,9 +90,7 @@ def draft_loss(
     loss = _divergence(chance, log_p)
     if network.sampler is not None:
         loss = ALONE * loss + _sampled_loss(network, own, logits, tokens[place], chance, token)
-    if align:
-        cosine = F.cosine_similarity(own.float(), wanted[inverse].float(), dim=-1)
-        loss = loss + align * (1 - cosine)
+    loss = loss + 1 - F.cosine_similarity(own.float(), wanted[inverse].float(), dim=-1)
     return (loss * weight[counted]).sum() / weight.sum().clamp_min(1e-9)
 
 

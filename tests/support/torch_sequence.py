@@ -1,7 +1,6 @@
-"""The torch twin of the onnxruntime backend: the reference for tests, and evaluation in training.
+"""The torch twin of a sequence of the onnxruntime backend: the reference for its graphs.
 
-Slow and plain: keys and values are concatenated, nothing is preallocated. Never imported by
-serving.
+Slow and plain: keys and values are concatenated, nothing is preallocated.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ from collections.abc import Sequence as Seq
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from redraft.model.config import CANDIDATES
+from redraft.model.errors import SettingsError
+from redraft.model.network.layout import TOP
+from redraft.model.runtime.backend import FloatArray, IntArray, MaskGuesses, Rows, Scores
+from redraft.model.training.network import KeyValues, Network
 from torch import Tensor
-
-from ..config import CANDIDATES, ModelConfig
-from ..errors import SettingsError
-from ..network.layout import TOP
-from ..runtime.backend import FloatArray, IntArray, MaskGuesses, Rows, Scores, Sequence
-from .network import KeyValues, Network
 
 
 class TorchSequence:
@@ -116,52 +114,6 @@ class TorchSequence:
         lengths = [len(self._tokens)]
         hidden = self._network.canvas(batch, starts, past, lengths)[0, 0]  # [B, hidden]
         return _scores(self._network.logits(hidden, self._permitted), window, logits)
-
-
-class TorchBackend:
-    """See :class:`redraft.model.runtime.backend.Backend`."""
-
-    variant = "torch"
-
-    def __init__(self, network: Network) -> None:
-        self._network = network.eval()
-
-    @property
-    def config(self) -> ModelConfig:
-        return self._network.config
-
-    @property
-    def provider(self) -> str:
-        return self._network.embed.device.type.upper()
-
-    @property
-    def bytes_per_token(self) -> int:
-        c = self.config
-        return 2 * c.layers * c.kv_heads * c.head_dim * self._network.dtype.itemsize
-
-    def open(self, capacity: int) -> TorchSequence:
-        return TorchSequence(self._network, capacity)
-
-    def fork(self, sequence: Sequence, length: int, capacity: int) -> TorchSequence:
-        assert isinstance(sequence, TorchSequence)
-        twin = TorchSequence(self._network, capacity)
-        twin._tokens = list(sequence._tokens)
-        twin._past = None if sequence._past is None else list(sequence._past)
-        twin.truncate(length)
-        return twin
-
-    def release(self, sequence: Sequence) -> None:
-        """Nothing to give back: Python frees it."""
-
-    def interrupt(self, now: bool) -> None:
-        """Refuse nothing: passes run to their end."""
-
-    def changed(self) -> str:
-        """Return "": the weights are in memory."""
-        return ""
-
-    def close(self) -> None:
-        """Nothing to close."""
 
 
 def _scores(logits: Tensor, targets: IntArray, whole: bool) -> Scores:
