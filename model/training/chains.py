@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tree_sitter import Node
+
 from ..edits.edit import LineChange
 from ..edits.hunks import apply_history, hunks_of, last_burst
 from ..text.names import whole_name
@@ -137,8 +139,8 @@ def _is_left(name: str, lines: list[str]) -> bool:
     return has_words and whole_name(name).search("\n".join(lines)) is not None
 
 
-def _row(file: NamedFile, leaf: object) -> int:
-    return file.text.count("\n", 0, file.start(leaf))  # type: ignore[arg-type]
+def _row(file: NamedFile, leaf: Node) -> int:
+    return file.text.count("\n", 0, file.start(leaf))
 
 
 def _from_row(hunks: list[LineChange], row: int) -> list[LineChange]:
@@ -185,8 +187,7 @@ def _renamed(path: str, file: NamedFile, rng: random.Random) -> Chain | None:
     for name in rng.sample(names, min(len(names), _TRIES)):
         leaves = file.leaves[name]
         bound = next((leaf for leaf in leaves if is_bound(leaf, 400)), None)
-        parents = [leaf.parent.type for leaf in leaves if leaf.parent]
-        if bound is None or any(re.search("import|module|string", each) for each in parents):
+        if bound is None or any(map(_is_foreign, leaves)):
             continue
         old_name = _older_name(name, file, rng)
         if old_name is None:
@@ -198,6 +199,16 @@ def _renamed(path: str, file: NamedFile, rng: random.Random) -> Chain | None:
         change = FileChange(path, change.old, change.new, ordered)
         return Chain("renamed", name, change, tuple(range(1, len(ordered))))
     return None
+
+
+def _is_foreign(leaf: Node) -> bool:
+    """Return whether a name is imported or part of a string: its old name cannot be made up."""
+    node: Node | None = leaf
+    for _ in range(4):
+        node = node.parent if node is not None else None
+        if node is not None and re.search("import|use_|module_|string", node.type):
+            return True
+    return False
 
 
 def _renaming(

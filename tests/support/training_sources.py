@@ -12,7 +12,7 @@ OLD = [f"value_{i} = compute({i})" for i in range(40)]
 NEW = [s.replace("compute", "measure") if i in (4, 8, 12) else s for i, s in enumerate(OLD)]
 
 #: A file with names that come with several lines each.
-CHAINED = '''"""A small shop."""
+CHAINED = '''"""Sums of money."""
 
 import json
 from pathlib import Path
