@@ -1,20 +1,20 @@
 /**
- * What came of asking by a gesture, in a sentence for the status bar: pure functions.
+ * The result of asking by a gesture, as a sentence for the status bar.
  */
 
 import { brief } from './words';
 
-/** Characters that the status bar has room for. */
+/** Most characters of a sentence in the status bar. */
 const ROOM = 80;
 
-/** Of one kind of suggestion. */
+/** The result for one kind of suggestion. */
 export interface Asked {
   readonly shown: boolean;
-  /** Why nothing is shown, or why it would not be, had nobody asked; '' where there is no more to say. */
+  /** Why nothing is shown, or would be shown without the gesture; '' if there is no reason. */
   readonly why: string;
 }
 
-/** '' where what is shown speaks for itself; undefined is an answer that was overtaken. */
+/** Return the sentence, or '' if something is shown. An undefined result was superseded. */
 export function sentence(ghost: Asked | undefined, edit: Asked | undefined): string {
   const shown = [ghost, edit].find((each) => each?.shown);
   if (shown) return shown.why && brief(`unsure: ${shown.why}`, ROOM);
@@ -23,6 +23,6 @@ export function sentence(ghost: Asked | undefined, edit: Asked | undefined): str
   return ghost || edit ? 'nothing to show: the model would change nothing here' : '';
 }
 
-/** With the kind that a reason is about, where it does not say so itself. */
+/** Return a reason that names the kind of suggestion. */
 const named = (kind: string, why: string): string =>
   brief(/ghost text|next edit|^no suggestions/i.test(why) ? why : `${kind}: ${why}`, ROOM);

@@ -1,6 +1,5 @@
 /**
- * The connection to `redraft lsp`: started, restarted, asked and reported to. Decides nothing about
- * suggestions.
+ * The connection to `redraft lsp`: start, restart, requests and reports.
  */
 
 import * as vscode from 'vscode';
@@ -16,12 +15,12 @@ import {
 import { Restarts } from './restarts';
 import { clientSettings, SECTION, serverSettings } from './settings';
 
-/** `didChangeStatus` of the server, and what the client says of the server itself. */
+/** The status: `didChangeStatus` of the server, or the state of the connection. */
 export interface Status {
   readonly busy: boolean;
   readonly kind: 'Normal' | 'Warning' | 'Error' | 'Inactive';
   readonly message: string;
-  /** A gesture would show the suggestion that is hidden. */
+  /** True if a gesture would show a hidden suggestion. */
   readonly revealable?: boolean;
 }
 
@@ -31,12 +30,12 @@ const DOCUMENTS = [
   { scheme: 'vscode-notebook-cell' },
 ] as const;
 
-/** ms that the server gets to end in good order. */
+/** Time for the server to shut down, ms. */
 const STOP_MS = 2_000;
-/** ms until a server that ended is started again. */
+/** Pause before a server that ended is restarted, ms. */
 const AGAIN_MS = 300;
 
-/** What goes wrong is for the status item and the log: the library would open a popup each time. */
+/** Send errors to the status item and the log; the library would open a popup for each. */
 class QuietClient extends LanguageClient {
   override error(message: string, data?: unknown): void {
     super.error(message, data, false);
@@ -45,7 +44,7 @@ class QuietClient extends LanguageClient {
 
 export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined;
-  private turns = 0; // starts and stops so far
+  private turns = 0; // number of starts and stops
   private readonly restarts = new Restarts();
   private readonly statuses = new vscode.EventEmitter<Status>();
   readonly onStatus = this.statuses.event;
@@ -68,7 +67,7 @@ export class Server implements vscode.Disposable {
     this.statuses.fire({ busy, kind, message });
   }
 
-  // --- life ---------------------------------------------------------------------------------------
+  // --- start and stop ---------------------------------------------------------------------------------------
 
   async start(command: string): Promise<void> {
     this.restarts.forget();
@@ -79,7 +78,7 @@ export class Server implements vscode.Disposable {
     const stopped = this.stop();
     const turn = this.turns;
     await stopped;
-    if (turn !== this.turns) return; // something else was wanted meanwhile
+    if (turn !== this.turns) return; // superseded by another start or stop
     const { arguments: given, environment, model } = clientSettings();
     const args = model ? [...given, '--model', model] : [...given];
     this.log.info(`starting ${[command, ...args].join(' ')}`);
@@ -96,7 +95,7 @@ export class Server implements vscode.Disposable {
     });
     try {
       await client.start();
-      if (client.state !== State.Running) return; // it ended at once, which `ended` has told
+      if (client.state !== State.Running) return; // it ended at once; `ended` has reported it
       this.log.info(`connected to ${client.initializeResult?.serverInfo?.version ?? 'the server'}`);
     } catch (error) {
       this.log.error(`the server did not start: ${said(error)}`);
@@ -115,7 +114,7 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** It ended by itself: start it again, unless that does not help. */
+  /** Restart a server that ended unexpectedly, unless it ends too often. */
   private ended(command: string): void {
     this.client = undefined;
     const again = this.restarts.allow(Date.now());
@@ -133,7 +132,7 @@ export class Server implements vscode.Disposable {
     this.statuses.dispose();
   }
 
-  /** The server's settings have changed. */
+  /** Send changed settings to the server. */
   settingsChanged(): void {
     this.report('workspace/didChangeConfiguration', { settings: this.settings() });
   }
@@ -152,26 +151,26 @@ export class Server implements vscode.Disposable {
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue, handled: true }),
         closed: () => {
-          closed(); // starts it again; the library's own way of doing so opens popups
+          closed(); // restarts it without the popups of the library
           return { action: CloseAction.DoNotRestart, handled: true };
         },
       },
       middleware: {
         ...this.middleware,
-        // Its light bulb would make people wait for a model; Tab and the hint are there instead.
+        // A light bulb would wait for the model. Tab and the hint take its place.
         provideCodeActions: () => [],
         workspace: {
           configuration: () => [serverSettings(this.extension)],
-          // Said by settingsChanged, without the client's own settings.
+          // settingsChanged sends them, without the settings of the client.
           didChangeConfiguration: async () => {},
         },
       },
     };
   }
 
-  // --- talk ---------------------------------------------------------------------------------------
+  // --- messages ---------------------------------------------------------------------------------------
 
-  /** The server's answer; undefined where there is none, or none that is still of use. */
+  /** Send a request. Returns undefined if there is no answer, or a superseded one. */
   async request<T>(
     method: string,
     params: unknown,
@@ -181,13 +180,13 @@ export class Server implements vscode.Disposable {
     try {
       return await this.client!.sendRequest<T>(method, params, token);
     } catch (error) {
-      // A document that has moved on, a question that was overtaken: the next one is on its way.
+      // The document changed or the request was superseded: another one is on its way.
       if (!token?.isCancellationRequested) this.log.debug(`${method}: ${said(error)}`);
       return undefined;
     }
   }
 
-  /** Tell the server something; nobody waits for it. */
+  /** Send a notification. */
   report(method: string, params: unknown): void {
     if (!this.running) return;
     this.client!.sendNotification(method, params).catch((error: unknown) => {
@@ -195,15 +194,15 @@ export class Server implements vscode.Disposable {
     });
   }
 
-  /** Tell the server what became of a suggestion. */
+  /** Report the outcome of a suggestion. */
   outcome(command: string, id: string): void {
     this.command(command, id).catch((error: unknown) => this.log.debug(`${command}: ${said(error)}`));
   }
 
   /**
-   * A command of the server.
+   * Run a command of the server.
    *
-   * @throws the server's own words where it refuses.
+   * @throws the message of the server if it refuses.
    */
   async command<T>(command: string, ...args: unknown[]): Promise<T> {
     if (!this.running) throw new Error('the server is not running');

@@ -1,5 +1,5 @@
 /**
- * Draws a next edit with what every extension may use: decorations. Knows nothing of why it is shown.
+ * Draws a next edit with decorations, which every extension may use.
  */
 
 import * as vscode from 'vscode';
@@ -7,19 +7,19 @@ import { type Edit } from './edit';
 import { type Layout, layout, type Lines } from './layout';
 import { columns, type Look, picture, type Theme, untabbed } from './paint';
 
-/** Columns between the code and what stands beside it, and where the box begins at most. */
+/** Columns between the code and a box, and the last column at which a box begins. */
 const GAP = 4;
 const FARTHEST = 80;
 
-/** Columns of code and hint that a window shows; VS Code does not tell how many it has. */
+/** Assumed width of a window in columns; extensions cannot read it. */
 const WIDEST = 100;
 
-/** Without this, VS Code would collapse blanks and set the picture on the base line. */
+/** Keeps VS Code from collapsing blanks and from aligning the picture with the base line. */
 const INLINE = 'none; vertical-align: top; cursor: pointer';
 const BOX = 'none; position: absolute; top: 0; z-index: 10; cursor: pointer';
 
 export class Painter implements vscode.Disposable {
-  private clean = true; // nothing of an edit is drawn: most keys find it so and cost nothing
+  private clean = true; // nothing is drawn, so that most keys cost nothing
   private teasing = false;
   private readonly removed = vscode.window.createTextEditorDecorationType({
     backgroundColor: new vscode.ThemeColor('diffEditor.removedTextBackground'),
@@ -45,7 +45,7 @@ export class Painter implements vscode.Disposable {
     rangeBehavior: vscode.DecorationRangeBehavior.OpenOpen,
   });
 
-  /** The edit in every editor that shows its document. */
+  /** Draw the edit in every editor that shows its document. */
   edit(edit: Edit, document: vscode.TextDocument): void {
     this.clean = false;
     const drawn = layout(edit, linesOf(document));
@@ -85,13 +85,13 @@ export class Painter implements vscode.Disposable {
     );
   }
 
-  /** A word of ours behind the code of a line, instead of the one before. */
+  /** Draw a hint behind the code of a line, in place of the previous one. */
   hint(editor: vscode.TextEditor, line: number, text: string): void {
     this.clean = false;
     this.word(this.hints, editor, line, text);
   }
 
-  /** In subtle mode: there is ghost text for who asks; without a line there is none. */
+  /** In subtle mode, draw a mark on a line with hidden ghost text; without a line, remove it. */
   teaser(editor?: vscode.TextEditor, line = 0): void {
     if (editor) this.word(this.teasers, editor, line, '··· Alt+\\');
     else if (this.teasing) this.wipe(this.teasers);
@@ -118,7 +118,7 @@ export class Painter implements vscode.Disposable {
     }
   }
 
-  /** The diff goes, the hint stays. */
+  /** Remove the diff and keep the hint. */
   diffGone(): void {
     for (const type of [this.removed, this.added, this.above]) this.wipe(type);
   }
@@ -148,7 +148,7 @@ function linesOf(document: vscode.TextDocument): Lines {
   };
 }
 
-/** The line, or one beside it where the hint would be cut at the edge of the window. */
+/** Return the line, or the one beside it if the hint would not fit in the window. */
 function lineWithRoom(editor: vscode.TextEditor, line: number, hint: number): number {
   const { document } = editor;
   const { textOf } = linesOf(document);
@@ -160,7 +160,7 @@ function lineWithRoom(editor: vscode.TextEditor, line: number, hint: number): nu
   return [first, first + 1, first - 1].find(hasRoom) ?? first;
 }
 
-/** How far behind the end of its line a box begins so that it covers no code, if that can be. */
+/** Return the columns between the end of its line and a box, so that the box covers no code. */
 function boxOffset(lines: Lines, count: number, line: number, height: number, look: Look): number {
   const width = (at: number): number => columns(untabbed(lines.textOf(at), look.tabSize));
   let widest = 0;
@@ -188,7 +188,7 @@ function attached(
   return { renderOptions: { dark: after('dark'), light: after('light') } };
 }
 
-/** What the editor's font is. Its line height, where not set, is VS Code's golden line height. */
+/** Return the font of the editor. Without a setting, the line height is VS Code's golden ratio. */
 function lookOf(editor: vscode.TextEditor): Look {
   const config = vscode.workspace.getConfiguration('editor', editor.document);
   const fontSize = config.get('fontSize', 14);

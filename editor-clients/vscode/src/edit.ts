@@ -1,13 +1,11 @@
 /**
- * A next edit as data, and what becomes of it while its document changes: pure functions.
+ * A next edit as data, and how it follows changes of its document.
  *
- * All places are offsets in UTF-16 units into the document as the editor has it, line ends included.
- * Mirrors what the server does with a suggestion that it still considers true (typed so far, moved by
- * edits elsewhere), so that nothing flickers until the server's own answer is there. Knows neither
- * VS Code nor the server.
+ * All places are offsets in UTF-16 units into the text of the editor, line ends included. The server
+ * follows changes in the same way; doing it here as well avoids flicker until its answer arrives.
  */
 
-/** `text[start:end]`, which is `old`, becomes `text`. */
+/** Replaces `old`, which is `[start, end)`, by `text`. */
 export interface Edit {
   readonly start: number;
   readonly end: number;
@@ -15,7 +13,7 @@ export interface Edit {
   readonly text: string;
 }
 
-/** One change of a document: `[start, end)` became `text`. */
+/** A change of a document: `[start, end)` became `text`. */
 export interface Change {
   readonly start: number;
   readonly end: number;
@@ -43,7 +41,7 @@ function commonTail(one: string, other: string, most: number): number {
   return size > 0 && isLowSurrogate(one.charCodeAt(one.length - size)) ? size - 1 : size;
 }
 
-/** The same edit without what stays at either end. */
+/** Return the edit without the text that stays at either end. */
 export function least(edit: Edit): Edit {
   const head = commonHead(edit.old, edit.text);
   const old = edit.old.slice(head);
@@ -58,9 +56,9 @@ export function least(edit: Edit): Edit {
 }
 
 /**
- * The edit after `change`: less of it where the change was part of it, moved where the change was in
- * other lines, undefined where it no longer holds or is done. `lineOf` gives the line of an offset in
- * the document as it is now.
+ * Return the edit after `change`: shortened if the change was part of it, moved if the change was in
+ * other lines, undefined if it is complete or no longer applies. `lineOf` returns the line of an
+ * offset in the changed document.
  */
 export function followed(
   edit: Edit,
@@ -81,7 +79,7 @@ export function followed(
   return change.start >= edit.end && lineOf(edit.end) < lineOf(change.start) ? edit : undefined;
 }
 
-/** Does `now` lie between `old` and `text`, as typing goes: the beginning written, an end removed? */
+/** Return whether typing `text` over `old` passes through `now`. */
 function isOnTheWay(now: string, old: string, text: string): boolean {
   if (old.startsWith(now)) return true;
   const written = commonHead(now, text);
@@ -93,11 +91,10 @@ function isOnTheWay(now: string, old: string, text: string): boolean {
 
 // --- the pieces of an edit ------------------------------------------------------------------------
 
-/** Tokens beyond which two texts are not compared in detail: the table would be larger than a screen
- * of code is worth. */
+/** Number of tokens beyond which two texts are not compared in detail, because of its cost. */
 const MOST_CELLS = 250_000;
 
-/** The changes within an edit, smallest first to last, offsets into its `old`. */
+/** Return the smallest changes within an edit, in order, with offsets into its `old`. */
 export function pieces(old: string, text: string): Change[] {
   const before = tokens(old);
   const after = tokens(text);
@@ -138,7 +135,7 @@ function changes(before: string[], after: string[]): Change[] {
   return found;
 }
 
-/** How many tokens the rests of both lists have in common, in order. */
+/** Return the length of the longest common subsequence of each pair of list ends. */
 function commonLengths(before: string[], after: string[]): Uint32Array[] {
   const rows = Array.from({ length: before.length + 1 }, () => new Uint32Array(after.length + 1));
   for (let i = before.length - 1; i >= 0; i -= 1) {
@@ -151,7 +148,7 @@ function commonLengths(before: string[], after: string[]): Uint32Array[] {
   return rows;
 }
 
-/** Changes with nothing but blanks between them read better as one. */
+/** Join changes with only blanks between them. */
 function joined(old: string, found: Change[]): Change[] {
   const result: Change[] = [];
   for (const change of found) {
@@ -172,7 +169,7 @@ function joined(old: string, found: Change[]): Change[] {
 
 // --- parts of an edit -----------------------------------------------------------------------------
 
-/** The first word or line of an edit, as an edit of its own; the whole where there is no more. */
+/** Return the first word or line of an edit as an edit; the whole edit if there is no more. */
 export function portion(edit: Edit, unit: 'word' | 'line'): Edit {
   const first = pieces(edit.old, edit.text)[0];
   if (!first) return edit;
@@ -187,9 +184,8 @@ export function portion(edit: Edit, unit: 'word' | 'line'): Edit {
 }
 
 /**
- * The edit as ghost text behind the cursor: what goes in place of `[cursor, end)`; undefined where
- * VS Code would not show it. It shows what begins at or behind the cursor on its line and keeps the
- * characters that are there.
+ * Return the edit as ghost text that replaces `[cursor, end)`, or undefined if VS Code would not show
+ * it. VS Code shows text that begins at or behind the cursor and keeps the characters there.
  */
 export function asGhost(edit: Edit, cursor: number, lineEnd: number, line: string): Change | undefined {
   const { start, end, old, text } = edit;
@@ -200,7 +196,7 @@ export function asGhost(edit: Edit, cursor: number, lineEnd: number, line: strin
   return { start: cursor, end, text: between + text };
 }
 
-/** Are the characters of `word` among those of `text`, in order? */
+/** Return whether `text` contains the characters of `word` in order. */
 function isSubword(word: string, text: string): boolean {
   let at = 0;
   for (const unit of text) if (word.startsWith(unit, at)) at += unit.length;

@@ -1,6 +1,6 @@
 /**
- * Redraft in VS Code: wires the parts together. The client shows and reports; what is suggested, and
- * when, the language server decides.
+ * Entry point of Redraft in VS Code. The extension shows suggestions and reports their outcomes; the
+ * language server decides what is suggested, and when.
  */
 
 import * as vscode from 'vscode';
@@ -16,16 +16,16 @@ import { Recent } from './recent';
 import { change, clientSettings, SECTION } from './settings';
 import { StatusItem } from './status';
 
-/** ms that what came of asking by hand stands in the status bar. */
+/** Time that the result of a gesture stays in the status bar, ms. */
 const SAID_MS = 8_000;
 
-/** Settings that take a new server process. */
+/** Settings that need a new server process. */
 const RESTARTING = ['server.path', 'server.arguments', 'server.environment', 'server.model'];
 
 export function activate(context: vscode.ExtensionContext): void {
   const redraft = new Redraft(context);
   context.subscriptions.push(redraft);
-  void redraft.start(); // not awaited: a server that hangs must not hold VS Code's start up
+  void redraft.start(); // not awaited: a server that hangs must not delay the start of VS Code
 }
 
 class Redraft implements vscode.Disposable {
@@ -70,7 +70,7 @@ class Redraft implements vscode.Disposable {
     }
   }
 
-  /** Find the server and start it, or offer to install it: by itself only once. */
+  /** Find and start the server, or offer to install it. Without a gesture it is offered once. */
   async start(asked = false): Promise<void> {
     const command = await find(this.context);
     if (command) return this.server.start(command);
@@ -136,7 +136,7 @@ class Redraft implements vscode.Disposable {
     );
   }
 
-  /** Asked by hand: what comes of it is seen, or said. */
+  /** Ask by a gesture, and show the result or say why there is none. */
   private async suggest(): Promise<void> {
     const document = vscode.window.activeTextEditor?.document;
     if (!document) return;
@@ -150,7 +150,7 @@ class Redraft implements vscode.Disposable {
     this.say(sentence(ghost, edit));
   }
 
-  /** A gesture shows one thing: ghost text, unless an edit was shown before and the line has code. */
+  /** Show one of both after a gesture: the edit if it was shown before and the line has code. */
   private async showOne(before: boolean): Promise<void> {
     const editor = vscode.window.activeTextEditor;
     const lineHasCode = !!editor?.document.lineAt(editor.selection.active.line).text.trim();
@@ -158,7 +158,7 @@ class Redraft implements vscode.Disposable {
     else this.edits.yieldToGhost();
   }
 
-  /** Reject what is shown, and ask for something else. */
+  /** Reject the suggestion, and ask for another. */
   private async reject(): Promise<void> {
     const { ghost, edits } = this;
     if (edits.acceptable) edits.reject();
@@ -197,11 +197,11 @@ class Redraft implements vscode.Disposable {
     if (restarts) void this.start(true);
     else {
       this.server.settingsChanged();
-      void this.edits.ask(false); // the status item says at once what is different now
+      void this.edits.ask(false); // updates the status item at once
     }
   }
 
-  /** Subtle mode: ghost text is there if it is asked for. */
+  /** In subtle mode, draw a mark where ghost text is available. */
   private hintGhost(document: vscode.TextDocument, position: vscode.Position): void {
     const editor = vscode.window.activeTextEditor;
     if (editor?.document === document) this.painter.teaser(editor, position.line);

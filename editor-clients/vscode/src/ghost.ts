@@ -1,6 +1,6 @@
 /**
- * Ghost text at the cursor: asks the server when VS Code asks, and reports what becomes of it. A next
- * edit that can be shown as ghost text goes the same way.
+ * Ghost text at the cursor: asks the server when VS Code asks, and reports outcomes. A next edit that
+ * can be shown as ghost text is handled in the same way.
  */
 
 import * as vscode from 'vscode';
@@ -22,7 +22,7 @@ import { type Recent } from './recent';
 import { type Server } from './client';
 import { clientSettings } from './settings';
 
-/** A next edit, as an item that VS Code shows at the cursor. */
+/** A next edit as an item at the cursor. */
 export interface EditItem {
   readonly item: vscode.InlineCompletionItem;
   readonly command: Command;
@@ -33,9 +33,9 @@ interface Shown {
   readonly uri: string;
   readonly insertText: string;
   readonly at: vscode.Position; // of the cursor
-  readonly invoked: boolean; // a gesture asked for it
-  readonly insertsOnly: boolean; // it replaces no text
-  accepted: number; // UTF-16 units, by words and lines
+  readonly invoked: boolean; // asked for by a gesture
+  readonly insertsOnly: boolean; // without replacing text
+  accepted: number; // UTF-16 units accepted by words and lines
 }
 
 const TRIGGER = 'editor.action.inlineSuggest.trigger';
@@ -48,9 +48,9 @@ const PART = {
 
 export class Ghost {
   private shown: Shown | undefined;
-  /** The next question of VS Code is our own doing, not the user's gesture. */
+  /** True if we caused the next request of VS Code, not a gesture of the user. */
   private prompted = false;
-  /** What came of the user's last gesture. */
+  /** The result of the last gesture. */
   private invoked: Asked | undefined;
 
   constructor(
@@ -59,23 +59,23 @@ export class Ghost {
       document: vscode.TextDocument,
       position: vscode.Position,
     ) => EditItem | undefined,
-    /** In subtle mode: something could be shown here. */
+    /** Called in subtle mode where ghost text is available. */
     private readonly hintAt: (document: vscode.TextDocument, position: vscode.Position) => void,
     private readonly recent: Recent,
   ) {}
 
-  /** What the suggestion that may be visible is called in reports; '' where there is none. */
+  /** Return the id of the suggestion that may be visible, or ''. */
   get id(): string {
     return this.shown?.command.arguments[0] ?? '';
   }
 
-  /** Have VS Code ask again, at once. */
+  /** Let VS Code ask again at once. */
   async trigger(): Promise<void> {
     this.prompted = true;
     await vscode.commands.executeCommand(TRIGGER);
   }
 
-  /** The user asks for it. What came of that; undefined where VS Code asked for none. */
+  /** Ask by a gesture. Returns undefined if VS Code did not send a request. */
   async invoke(): Promise<Asked | undefined> {
     this.prompted = false;
     this.invoked = undefined;
@@ -133,7 +133,7 @@ export class Ghost {
     return [shown];
   }
 
-  /** VS Code asks once; where the server had another state of the text just then, it is asked again. */
+  /** Ask the server, and again if it had another version of the text. */
   private async ask(
     document: vscode.TextDocument,
     params: object,
@@ -159,24 +159,24 @@ export class Ghost {
     setKey('ghost', true);
   }
 
-  /** VS Code shows it no longer, or shows another's. */
+  /** Note that VS Code hides the item, or shows one of another extension. */
   gone(): void {
     this.shown = undefined;
     setKey('ghost', false);
   }
 
-  // --- what the user does with it -----------------------------------------------------------------
+  // --- actions of the user -----------------------------------------------------------------
 
   async accept(): Promise<void> {
     await vscode.commands.executeCommand(COMMIT);
   }
 
-  /** Tab at the start of a line: the line gets the indentation that the suggestion begins with, if it
-   * lacks it, else the suggestion is taken. After a gesture it is taken at once. */
+  /** Handle Tab at the start of a line: first add the indentation of the suggestion if it is missing,
+   * then accept. After a gesture, accept at once. */
   async indentOrAccept(): Promise<void> {
     const indentation = this.missingIndentation();
     if (!indentation) return this.accept();
-    // Typed, so that VS Code goes on showing the rest; not by `type`, which other extensions replace.
+    // Inserted like typing, so that VS Code keeps showing the rest. Extensions may replace `type`.
     await vscode.commands.executeCommand('default:type', { text: indentation });
   }
 
@@ -191,7 +191,7 @@ export class Ghost {
     return /^[ \t]*/.exec(shown.insertText)![0].slice(typed);
   }
 
-  /** Take a word or a line of it. */
+  /** Accept a word or a line. */
   async acceptPart(unit: 'word' | 'line'): Promise<void> {
     const shown = this.shown;
     const lengths: number[] = [];
@@ -211,17 +211,17 @@ export class Ghost {
     this.server().report(ACCEPT_PART, { item, acceptedLength: shown.accepted });
   }
 
-  /** Hide it for now. */
+  /** Hide it. */
   dismiss(): Promise<void> {
     return this.hide(DISMISS);
   }
 
-  /** The user does not want it. */
+  /** Reject it. */
   reject(): Promise<void> {
     return this.hide(REJECT);
   }
 
-  /** A gesture shows the next edit instead. */
+  /** Hide it because a gesture shows the next edit. */
   yieldToEdit(): Promise<void> {
     return this.hide(IGNORE);
   }

@@ -1,5 +1,5 @@
 /**
- * Where the server is, and how to get it where it is not. Knows nothing of how it is run.
+ * Finds the command of the server, and installs it.
  */
 
 import { spawn } from 'node:child_process';
@@ -14,7 +14,7 @@ import { candidates, executable, type Installer, installers, requirement } from 
 import { plain, progressOf } from './progress';
 import { change, clientSettings } from './settings';
 
-/** The command of the server; undefined: there is none. */
+/** Return the command of the server, or undefined if there is none. */
 export async function find(context: vscode.ExtensionContext): Promise<string | undefined> {
   const set = clientSettings().path;
   if (set) return found(set);
@@ -29,7 +29,7 @@ export async function find(context: vscode.ExtensionContext): Promise<string | u
   return undefined;
 }
 
-/** What the setting names: a file, or a command on the PATH. */
+/** Return the file that the setting names, by path or as a command on the PATH. */
 async function found(set: string): Promise<string | undefined> {
   const file = set.replace(/^~(?=[/\\])/, os.homedir());
   if (/[/\\]/.test(file)) return (await isExecutable(file)) ? file : undefined;
@@ -39,7 +39,7 @@ async function found(set: string): Promise<string | undefined> {
 async function onPath(command: string): Promise<string | undefined> {
   const name = executable(command, process.platform);
   const folders = (process.env['PATH'] ?? '').split(path.delimiter).filter(Boolean);
-  // Not on the PATH of every login, but where uv and pipx put commands, themselves as well.
+  // uv and pipx install commands here, which is not on every PATH.
   for (const folder of [...folders, path.join(os.homedir(), '.local', 'bin')]) {
     const file = path.join(folder, name);
     if (await isExecutable(file)) return file;
@@ -61,15 +61,14 @@ const folders = (): string[] =>
     .filter(({ uri }) => uri.scheme === 'file')
     .map(({ uri }) => uri.fsPath);
 
-/** The Python environment that this extension keeps for the server. */
+/** The Python environment in which this extension installs the server. */
 const environment = (context: vscode.ExtensionContext): string =>
   path.join(context.globalStorageUri.fsPath, 'server');
 
 // --- installing -----------------------------------------------------------------------------------
 
 /**
- * There is no server: ask what to do. Whoever waits for one hears of a changed setting; anything else
- * is the answer.
+ * Ask what to do without a server. Returns when the user answers or changes the setting.
  */
 export async function offer(): Promise<'install' | undefined> {
   const set = clientSettings().path;
@@ -93,9 +92,9 @@ async function choose(): Promise<void> {
 }
 
 /**
- * Install the server in a way that the user chooses, also over an older one. True if it is there.
+ * Install the server, or replace an older one, as the user chooses. Returns whether it is installed.
  *
- * @param stop ends the one that runs: Windows replaces no file that is in use.
+ * @param stop stops the running server, because Windows cannot replace files in use.
  */
 export async function install(
   context: vscode.ExtensionContext,
@@ -128,7 +127,7 @@ export async function install(
   return false;
 }
 
-/** The server that comes with this extension, if one does. */
+/** Return the wheel that comes with this extension, if there is one. */
 async function bundled(context: vscode.ExtensionContext): Promise<string | undefined> {
   const folder = path.join(context.extensionPath, 'dist', 'server');
   const names = await readdir(folder).catch(() => []);
@@ -136,7 +135,7 @@ async function bundled(context: vscode.ExtensionContext): Promise<string | undef
   return name && path.join(folder, name);
 }
 
-/** To install what has its name on a registry, where it is not, would be to install a stranger's. */
+/** Refuse to install from a registry: the package of this name there is not ours. */
 const NOTHING =
   'Redraft: this build of the extension comes without the server. Name a clone of Redraft, or a wheel of it, ' +
   'in redraft.server.package, then install it.';
@@ -147,7 +146,7 @@ const LOST =
 const showSetting = (id: string): Thenable<unknown> =>
   vscode.commands.executeCommand('workbench.action.openSettings', `@id:${id}`);
 
-/** Say what went wrong. Not waited for: a notification may stay for hours. */
+/** Show an error. Not awaited, because a notification may stay open for hours. */
 function complain(text: string, answers: Record<string, () => unknown> = {}): void {
   void vscode.window
     .showErrorMessage(text, ...Object.keys(answers))
@@ -197,9 +196,9 @@ const endsWell = ([command = '', ...args]: readonly string[]): Promise<boolean> 
   finished(command, args).then(() => true, () => false);
 
 /**
- * Once a command has ended well.
+ * Run a command to its end.
  *
- * @throws CancellationError, or an error that holds the last line it wrote.
+ * @throws CancellationError, or an error with the last line of its output.
  */
 function finished(
   command: string,

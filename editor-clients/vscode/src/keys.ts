@@ -1,12 +1,12 @@
 /**
- * The context keys that the manifest's key bindings ask for: each is set only when it changes.
+ * Context keys of the key bindings in the manifest. Each is set only when it changes.
  */
 
 import * as vscode from 'vscode';
 
 /**
  * - `edit`: a next edit can be accepted or jumped to.
- * - `ghost`: the ghost text that may be visible is ours.
+ * - `ghost`: ghost text of Redraft may be visible.
  */
 type Key = 'edit' | 'ghost';
 

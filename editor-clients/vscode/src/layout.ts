@@ -1,14 +1,13 @@
 /**
- * Where the parts of an edit are drawn: pure.
+ * Places where the parts of an edit are drawn.
  *
- * Text that goes is tinted where it stands. New text stands within its line as long as no line comes
- * or goes; otherwise the new lines stand in a box beside the code, for an extension can put nothing
- * between two lines. Knows nothing of colours or VS Code.
+ * Removed text is tinted in place. New text is drawn within its line if no line is added or removed;
+ * otherwise in a box beside the code, because extensions cannot insert lines between two lines.
  */
 
 import { type Edit, pieces } from './edit';
 
-/** What is asked of a document; lines are 0-based and come without their line ends. */
+/** The document. Lines are 0-based and without line ends. */
 export interface Lines {
   lineOf(offset: number): number;
   startOf(line: number): number;
@@ -16,13 +15,13 @@ export interface Lines {
 }
 
 export interface Layout {
-  /** What goes, as offsets. */
+  /** Removed text, as offsets. */
   readonly removed: readonly { readonly start: number; readonly end: number }[];
   /** New text within a line, at an offset. */
   readonly added: readonly { readonly at: number; readonly text: string }[];
   /** New lines beside `line`. */
   readonly box?: { readonly line: number; readonly lines: readonly string[] };
-  /** New lines come above this one. */
+  /** Line above which new lines are inserted. */
   readonly above?: number;
 }
 
@@ -72,7 +71,7 @@ function besideLines(given: Edit, doc: Lines): Layout {
 }
 
 /**
- * The same edit as one of whole lines, where that can be: of lines that come or go, the least edit
+ * Return the edit as one of whole lines, if possible. The smallest edit that adds or removes lines
  * begins behind the indentation that they share with the line below.
  */
 function aligned(edit: Edit, doc: Lines): Edit {
@@ -85,7 +84,7 @@ function aligned(edit: Edit, doc: Lines): Edit {
   return { start: start - head.length, end: end - head.length, old: slid(old), text: slid(text) };
 }
 
-/** Without the indentation that all lines share: beside the code it only takes room. */
+/** Return the lines without the indentation that all of them share. */
 export function dedented(lines: readonly string[]): string[] {
   const indents = lines.filter((line) => line.trim()).map((line) => /^\s*/.exec(line)![0]);
   let shared = indents[0] ?? '';

@@ -1,5 +1,5 @@
 /**
- * The menu behind the status item. Every entry changes a setting, or has the server do something.
+ * The menu of the status item. Every entry changes a setting or runs a command of the server.
  */
 
 import { execFile } from 'node:child_process';
@@ -10,7 +10,7 @@ import { change, clientSettings } from './settings';
 import { type Answer, type Recent } from './recent';
 import { type StatusItem, worded } from './status';
 
-/** ms that a server that is busy starting may take before the menu opens without its answer. */
+/** Time that the menu waits for the server before it opens without its answer, ms. */
 const PATIENCE_MS = 1_000;
 const MODELS_MS = 30_000;
 
@@ -20,7 +20,7 @@ const EAGERNESS = {
   high: 'everything that the model comes up with',
 };
 
-/** `redraft.status` */
+/** The answer to `redraft.status`. */
 interface Standing {
   readonly version: string;
   readonly model: { readonly name: string; readonly provider: string };
@@ -32,7 +32,7 @@ interface Standing {
   };
 }
 
-/** `redraft.record status` */
+/** The answer to `redraft.record status`. */
 interface Recording {
   readonly on: boolean;
   readonly folder: string;
@@ -109,7 +109,7 @@ function languageEntry(language: string, disabled: readonly string[]): Entry {
   };
 }
 
-/** From the palette: what it is now is marked, where the server says so in time. */
+/** Choose from the palette. The present value is marked if the server answers in time. */
 export async function chooseEagerness({ server }: Actions): Promise<void> {
   const standing = server.running ? await answer<Standing>(server, 'redraft.status') : undefined;
   await pickEagerness(standing?.settings.eagerness ?? '');
@@ -166,7 +166,7 @@ function recordEntries(server: Server, state: Recording | undefined): Entry[] {
   ];
 }
 
-/** From the palette: start or stop recording, and say which. */
+/** Start or stop recording, and say which. */
 export async function record(server: Server): Promise<void> {
   try {
     const before = await server.command<Recording>('redraft.record', 'status');
@@ -192,10 +192,9 @@ function always({ log, start, install, server }: Actions): Entry[] {
   ];
 }
 
-// --- what they do ---------------------------------------------------------------------------------
+// --- actions ---------------------------------------------------------------------------------
 
-/** The latest answers, each with its place, and what the server said of itself. Enter goes to the place
- * and asks there. */
+/** Show the latest answers with their places, and the status. Enter goes to the place and asks there. */
 export async function why({ status, recent }: Actions): Promise<void> {
   const entries: Entry[] = [];
   if (status.last.kind !== 'Normal') entries.push({ label: worded(status.last) });
@@ -255,7 +254,7 @@ export async function chooseModel(actions: Actions): Promise<void> {
   }
 }
 
-/** The server's answer; undefined where it has none, or is too slow for a menu. */
+/** Return the answer of the server, or undefined if there is none in time. */
 async function answer<T>(server: Server, name: string, ...args: unknown[]): Promise<T | undefined> {
   const late = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), PATIENCE_MS));
   return Promise.race([server.command<T>(name, ...args).catch(() => undefined), late]);

@@ -1,6 +1,5 @@
 /**
- * What travels between this client and the server, and the questions as the server wants them. Names
- * are those of the protocol (lsp/protocol.md).
+ * Messages between this client and the server, with the names of the protocol (lsp/protocol.md).
  */
 
 import * as vscode from 'vscode';
@@ -15,7 +14,7 @@ export interface Span {
   readonly end: Place;
 }
 
-/** `item.command`: its first argument is what a suggestion is called in reports. */
+/** `item.command`. Its first argument is the id of the suggestion in reports. */
 export interface Command {
   readonly title: string;
   readonly command: string;
@@ -28,7 +27,7 @@ export interface GhostAnswer {
     readonly range: Span;
     readonly filterText?: string;
     readonly command: Command;
-    /** Why it would not be shown, had nobody asked by hand. */
+    /** Why it would not be shown without a gesture. */
     readonly unsure?: string;
   }[];
   readonly reason?: string;
@@ -43,7 +42,7 @@ export interface EditAnswer {
   }[];
   readonly id?: string;
   readonly reason?: string;
-  /** Why it would not be shown, had nobody asked by hand. */
+  /** Why it would not be shown without a gesture. */
   readonly unsure?: string;
   readonly cursor?: Place;
 }
@@ -53,12 +52,12 @@ export const SHOW_EDIT = 'textDocument/didShowInlineEdit';
 export const ACCEPT_PART = 'textDocument/didPartiallyAcceptCompletion';
 export const FOCUS = 'textDocument/didFocus';
 export const ACCEPT = 'redraft.accept';
-/** The user hid it for now. A second time counts as a rejection, which the server decides. */
+/** The user hid it. The server counts the second time as a rejection. */
 export const DISMISS = 'redraft.dismiss';
 export const REJECT = 'redraft.reject';
 export const IGNORE = 'redraft.ignore';
 
-/** Diagnostics that go along with a question; the model is shown few. */
+/** Most diagnostics sent with a request; the model reads few. */
 const MOST_DIAGNOSTICS = 50;
 
 export const place = ({ line, character }: vscode.Position): Place => ({ line, character });
@@ -68,13 +67,13 @@ export const span = ({ start, end }: vscode.Range): Span => ({ start: place(star
 export const range = ({ start, end }: Span): vscode.Range =>
   new vscode.Range(start.line, start.character, end.line, end.character);
 
-/** The parts that all questions about a suggestion have. */
+/** Return the fields that all requests share. */
 export function question(
   document: vscode.TextDocument,
   position: vscode.Position,
   invoked: boolean,
 ): Record<string, unknown> {
-  // The same document may stand in two columns; the user is in one of them.
+  // A document may be open in two columns; the user is in one of them.
   const { activeTextEditor, visibleTextEditors } = vscode.window;
   const editor = [activeTextEditor, ...visibleTextEditors].find((each) => each?.document === document);
   const selection = editor?.selection;

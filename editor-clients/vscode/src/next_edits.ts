@@ -1,6 +1,6 @@
 /**
- * The next edit: asked for when the user pauses, moves or has accepted one, shown where it is, jumped
- * to and accepted. What is shown, and when, is the server's decision; how, depends on the renderer.
+ * The next edit: requested after a change, a move or an acceptance; shown, jumped to and accepted. The
+ * server decides what is shown and when.
  */
 
 import * as vscode from 'vscode';
@@ -27,14 +27,14 @@ import {
 import { type Recent } from './recent';
 import { clientSettings } from './settings';
 
-/** ms in which a change and the movement of the cursor that goes with it are one reason to ask. The
- * pause after typing is the server's affair. */
+/** Time within which a change and its movement of the cursor cause one request, ms. The server waits
+ * for pauses in typing. */
 const TOGETHER_MS = 10;
 
-/** Lines from the cursor within which an edit is in sight. */
+/** Lines from the cursor within which an edit counts as in sight. */
 const NEAR_LINES = 2;
 
-/** What VS Code grants to extensions that may show edits away from the cursor by its own means. */
+/** The proposed API by which VS Code itself shows edits away from the cursor. */
 const PROPOSAL = 'inlineCompletionsAdditions';
 
 interface Shown {
@@ -42,25 +42,25 @@ interface Shown {
   readonly command: Command;
   readonly document: vscode.TextDocument;
   readonly version: number;
-  readonly edit: Edit; // least
-  readonly cursor: Place | undefined; // once the whole edit is made
-  readonly unsure: boolean; // shown because it was asked for
-  readonly accepted: number; // UTF-16 units of it, taken by words and lines
+  readonly edit: Edit; // the smallest
+  readonly cursor: Place | undefined; // after the whole edit
+  readonly unsure: boolean; // shown only because of a gesture
+  readonly accepted: number; // UTF-16 units accepted by words and lines
 }
 
-/** How an edit is shown where the cursor is now. */
+/** How an edit is shown at the present cursor. */
 type Mode = 'ghost' | 'native' | 'near' | 'far' | 'elsewhere' | 'subtle' | 'nothing';
 
-/** By decorations and with its diff: our keys are for it, not VS Code's. */
+/** True if it is drawn by decorations: our keys apply, not those of VS Code. */
 const isDrawn = (mode: Mode): boolean => mode === 'near' || mode === 'far' || mode === 'elsewhere';
 
 export class NextEdits implements vscode.Disposable {
   private shown: Shown | undefined;
   private reported = ''; // id
-  private revealed = ''; // id; in subtle mode, what was asked for
-  private drawn = ''; // what is on the screen, in words
+  private revealed = ''; // id; asked for in subtle mode
+  private drawn = ''; // describes what is on the screen
   private applying = false;
-  /** Where a jump put the cursor: the edit is coming into sight. */
+  /** The cursor after a jump; the edit scrolls into view. */
   private held: vscode.Position | undefined;
   private jumped = ''; // id
   private turn: Promise<void> = Promise.resolve();
@@ -87,7 +87,7 @@ export class NextEdits implements vscode.Disposable {
       window.onDidChangeTextEditorSelection((event) => this.moved(event)),
       window.onDidChangeTextEditorVisibleRanges(() => this.refresh()),
       window.onDidChangeVisibleTextEditors(() => {
-        this.drawn = ''; // a new editor has nothing of it yet
+        this.drawn = ''; // a new editor shows nothing yet
         this.refresh();
       }),
       window.onDidChangeActiveTextEditor((editor) => this.entered(editor)),
@@ -107,7 +107,7 @@ export class NextEdits implements vscode.Disposable {
     this.waiting = setTimeout(() => void this.ask(false), TOGETHER_MS);
   }
 
-  /** What comes next? `invoked`: the user asks. What came of it; undefined where it was overtaken. */
+  /** Ask for the next edit; `invoked` by a gesture. Returns undefined if superseded. */
   async ask(invoked: boolean): Promise<Asked | undefined> {
     clearTimeout(this.waiting);
     this.asking?.cancel();
@@ -152,7 +152,7 @@ export class NextEdits implements vscode.Disposable {
     const { command } = found;
     const unsure = answer.unsure !== undefined;
     this.shown = { id, command, document, version: document.version, edit, cursor, unsure, accepted };
-    // VS Code may have put away what it shows, on losing the focus for instance: have it ask again.
+    // VS Code may have hidden its item, for instance without focus: let it ask again.
     if (/ (?:ghost|native) /.test(this.drawn)) this.drawn = '';
     this.refresh();
   }
@@ -165,7 +165,7 @@ export class NextEdits implements vscode.Disposable {
     if (document === vscode.window.activeTextEditor?.document && !this.applying) this.later();
   }
 
-  /** Keep what is still true until the server says so itself: nothing may flicker. */
+  /** Follow changes until the server answers, so that nothing flickers. */
   private follow(changes: readonly vscode.TextDocumentContentChangeEvent[]): void {
     const { document, edit } = this.shown!;
     const [change] = changes;
@@ -182,7 +182,7 @@ export class NextEdits implements vscode.Disposable {
 
   private moved({ textEditor: editor, kind }: vscode.TextEditorSelectionChangeEvent): void {
     if (editor !== vscode.window.activeTextEditor || this.applying) return;
-    // Our own movements are told late and in parts; only the user's count.
+    // Our own movements arrive late and in parts; only those of the user count.
     const { Keyboard, Mouse } = vscode.TextEditorSelectionChangeKind;
     if (kind === Keyboard || kind === Mouse) this.held = undefined;
     this.refresh();
@@ -191,7 +191,7 @@ export class NextEdits implements vscode.Disposable {
 
   private entered(editor: vscode.TextEditor | undefined): void {
     const { shown } = this;
-    // Another file was chosen by hand: what is shown here is not what they are about.
+    // The user chose another file: the edit is not what they work on.
     if (shown && editor && editor.document !== shown.document) this.hide();
     this.refresh();
     this.later();
@@ -211,7 +211,7 @@ export class NextEdits implements vscode.Disposable {
     }
     const [first, last] = [document.positionAt(edit.start), document.positionAt(edit.end)];
     const { line } = editor.selection.active;
-    // Just jumped to: it is coming into sight.
+    // After a jump it scrolls into view.
     if (this.jumped === shown.id && this.isHeld(editor)) return 'near';
     const away = Math.max(0, first.line - line, line - last.line);
     const inSight = editor.visibleRanges.some((visible) => visible.contains(first));
@@ -226,7 +226,7 @@ export class NextEdits implements vscode.Disposable {
     return found && new vscode.Range(active, document.positionAt(found.end));
   }
 
-  /** What VS Code is to show at the cursor in place of a completion. */
+  /** Return the item that VS Code shows at the cursor in place of a completion. */
   ghostItem(document: vscode.TextDocument, position: vscode.Position): EditItem | undefined {
     const editor = vscode.window.activeTextEditor;
     const { shown } = this;
@@ -240,7 +240,7 @@ export class NextEdits implements vscode.Disposable {
     const kept = document.getText(new vscode.Range(start, document.positionAt(edit.start)));
     const item = new vscode.InlineCompletionItem(kept + edit.text, new vscode.Range(start, end));
     item.command = command as never;
-    // Part of a proposed API; where that is not granted, VS Code does not look at it.
+    // Part of a proposed API; VS Code ignores it if that is not granted.
     if (mode === 'native') Object.assign(item, { isInlineEdit: true });
     return { item, command };
   }
@@ -266,7 +266,7 @@ export class NextEdits implements vscode.Disposable {
     const editor = vscode.window.activeTextEditor;
     const hint = shown && editor ? this.hint(shown, editor, mode) : [];
     const drawn = [shown?.id, shown?.version, mode, editor?.document.uri, ...hint].join(' ');
-    if (drawn === this.drawn) return; // scrolling and moving about change nothing
+    if (drawn === this.drawn) return; // scrolling and moving change nothing
     this.drawn = drawn;
     if (!shown || !editor || mode === 'nothing') return this.painter.clear();
     if (mode === 'ghost' || mode === 'native') {
@@ -291,46 +291,46 @@ export class NextEdits implements vscode.Disposable {
     return [here, `${what} at line ${first + 1} · ${key}`];
   }
 
-  /** Nothing is shown any longer, and the server knows. */
+  /** Drop the edit, which the server knows about. */
   private forget(): void {
     this.shown = undefined;
     this.refresh();
   }
 
-  /** The user went on to something else. */
+  /** Drop the edit because the user continued elsewhere. */
   private hide(): void {
     const { shown } = this;
     this.forget();
     if (shown) this.server().outcome(IGNORE, shown.id);
   }
 
-  // --- what the user does with it -----------------------------------------------------------------
+  // --- actions of the user -----------------------------------------------------------------
 
-  /** Where the edit that is shown begins, if it is in the active editor. */
+  /** Return the start of the visible edit, if it is in the active editor. */
   private place(): vscode.Position | undefined {
     const { shown } = this;
     if (shown?.document !== vscode.window.activeTextEditor?.document) return undefined;
     return shown?.document.positionAt(shown.edit.start);
   }
 
-  /** Is an edit shown, by decorations or as ghost text? */
+  /** Whether an edit is shown, by decorations or as ghost text. */
   get visible(): boolean {
     return this.shown !== undefined;
   }
 
-  /** A gesture shows ghost text instead. */
+  /** Hide it because a gesture shows ghost text. */
   yieldToGhost(): void {
     this.hide();
   }
 
-  /** Is an edit drawn that the keys are for? */
+  /** Whether an edit is drawn that the keys apply to. */
   get acceptable(): boolean {
     const editor = vscode.window.activeTextEditor;
     return this.shown !== undefined && editor !== undefined && isDrawn(this.mode(this.shown, editor));
   }
 
-  /** Can a word or a line of an edit be taken? Also of one that VS Code draws by its inline edits, of
-   * which it takes only all. */
+  /** Whether a word or a line can be accepted, also of an edit that VS Code draws and accepts only as
+   * a whole. */
   get divisible(): boolean {
     const editor = vscode.window.activeTextEditor;
     if (!this.shown || !editor) return false;
@@ -338,7 +338,7 @@ export class NextEdits implements vscode.Disposable {
     return isDrawn(mode) || mode === 'native';
   }
 
-  /** Tab: jump where the edit is out of sight, else make it. Fast fingers wait for their turn. */
+  /** Handle Tab: jump to an edit out of sight, otherwise apply it. Further Tabs wait. */
   async accept(unit?: 'word' | 'line'): Promise<void> {
     this.turn = this.turn.then(
       () => this.step(unit),
@@ -353,7 +353,7 @@ export class NextEdits implements vscode.Disposable {
     if (!shown || !editor) return;
     const mode = this.mode(shown, editor);
     if (mode === 'far' || mode === 'elsewhere') await this.jump(shown);
-    // In subtle mode the next one of a chain may be there unseen: nobody accepted that.
+    // In subtle mode the next edit may be hidden: Tab does not accept it.
     else if (mode !== 'subtle' && mode !== 'nothing') await this.make(shown, editor, unit);
   }
 
@@ -412,12 +412,12 @@ export class NextEdits implements vscode.Disposable {
     this.refresh();
   }
 
-  /** Hide what is drawn, for now. */
+  /** Hide it. */
   dismiss(): void {
     this.end(DISMISS);
   }
 
-  /** The user does not want what is drawn. */
+  /** Reject it. */
   reject(): void {
     this.end(REJECT);
   }
@@ -428,13 +428,13 @@ export class NextEdits implements vscode.Disposable {
     if (shown) this.server().outcome(how, shown.id);
   }
 
-  /** VS Code showed the edit of this name itself, and the user hid it there. */
+  /** Note that the user hid an edit that VS Code showed. */
   hidden(id: string): void {
     if (this.shown?.id === id) this.forget();
   }
 }
 
-/** The column in which a document is open already: it is not opened a second time. */
+/** Return the column in which a document is open, so that it is not opened twice. */
 function columnOf(document: vscode.TextDocument): vscode.ViewColumn {
   const open = vscode.window.visibleTextEditors.find((editor) => editor.document === document);
   return open?.viewColumn ?? vscode.ViewColumn.Active;

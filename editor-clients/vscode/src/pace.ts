@@ -1,15 +1,13 @@
 /**
- * How often something that changes is shown: pure but for timers. Knows neither VS Code nor what is
- * shown.
+ * Limits how often a changing value is shown.
  */
 
-/** ms between two changes that are seen: twice a second is read, more often flickers. */
+/** Least time between two visible changes, ms: more than two per second flicker. */
 export const PACE_MS = 500;
 
 /**
- * Shows the latest of what it is told, at most once in `PACE_MS`, and nothing twice. What is `passing`
- * (busy for a moment) is shown only if nothing took its place within that time: a question that is
- * answered while somebody types is no news.
+ * Shows the latest value, at most once per `PACE_MS`, and no value twice. A `passing` value (busy for
+ * a moment) is shown only if no other arrives within that time.
  */
 export class Paced<T> {
   private timer: NodeJS.Timeout | undefined;

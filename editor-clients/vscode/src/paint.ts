@@ -1,8 +1,8 @@
 /**
- * Code as a picture: text with colours like those of an editor, in an SVG of exactly its size.
+ * Code as an SVG picture in the colours of an editor.
  *
- * Extensions cannot ask VS Code how it would colour a text that is not in a document, nor insert a
- * text in several colours, nor lines: a picture can show all of that. Pure; knows nothing of VS Code.
+ * Extensions cannot colour text that is not in a document, and cannot insert lines or text in several
+ * colours. A picture can show all of that.
  */
 
 export type Kind = 'plain' | 'keyword' | 'string' | 'number' | 'comment' | 'call' | 'type';
@@ -12,7 +12,7 @@ export interface Token {
   readonly kind: Kind;
 }
 
-/** What the editor looks like. */
+/** The look of the editor. */
 export interface Look {
   readonly fontFamily: string;
   readonly fontSize: number; // px
@@ -22,7 +22,7 @@ export interface Look {
 
 export type Theme = 'dark' | 'light';
 
-/** Near to the colours of the themes that VS Code comes with. */
+/** Close to the colours of the default themes of VS Code. */
 const COLOURS: Record<Theme, Record<Kind | 'background' | 'border', string>> = {
   dark: {
     plain: '#d4d4d4',
@@ -70,7 +70,7 @@ function commentOf(language: string): string {
   return String.raw`\/\/.*|\/\*.*?(?:\*\/|$)`;
 }
 
-/** The tokens of one line, which may begin or end anywhere within a line of code. */
+/** Return the tokens of a line, which may be a part of a line of code. */
 export function highlight(line: string, language: string): Token[] {
   const strings = String.raw`"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|${'`'}(?:\\.|[^${'`'}\\])*${'`'}?`;
   const pattern = new RegExp(
@@ -99,7 +99,7 @@ function kindOf(match: RegExpExecArray, line: string): Kind {
   return /^\p{Lu}.*\p{Ll}/u.test(name) ? 'type' : 'plain';
 }
 
-/** Columns that `text` takes in a monospaced font. */
+/** Return the columns of `text` in a monospaced font. */
 export function columns(text: string): number {
   let count = 0;
   for (const character of text) count += isWide(character.codePointAt(0)!) ? 2 : 1;
@@ -116,7 +116,7 @@ const isWide = (code: number): boolean =>
     (code >= 0xff00 && code <= 0xff60) ||
     (code >= 0x1f300 && code <= 0x1faff));
 
-/** `text` with blanks in place of tabs, as it looks when it begins at `column`. */
+/** Return `text` with tabs expanded, if it begins at `column`. */
 export function untabbed(text: string, tabSize: number, column = 0): string {
   let result = '';
   for (const character of text) {
@@ -127,8 +127,7 @@ export function untabbed(text: string, tabSize: number, column = 0): string {
 }
 
 /**
- * A picture of `lines`. `framed` for several lines beside the code; otherwise it stands within a line
- * and is as high as one.
+ * Return a picture of `lines`: `framed` beside the code, or within a line and as high as one.
  */
 export function picture(
   lines: readonly string[],

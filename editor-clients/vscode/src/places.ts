@@ -1,5 +1,5 @@
 /**
- * Where the server's command may be, and the ways to install it: pure.
+ * Places of the server's command, and ways to install it.
  */
 
 import * as path from 'node:path';
@@ -23,7 +23,7 @@ function flavour(platform: NodeJS.Platform): path.PlatformPath {
 
 const bin = (platform: NodeJS.Platform): string => (platform === 'win32' ? 'Scripts' : 'bin');
 
-/** Files to look for, best first: the PATH, then where installers put commands, then environments. */
+/** Return the files to look for, best first: on the PATH, of installers, in environments. */
 export function candidates(machine: Machine): string[] {
   const { join, delimiter } = flavour(machine.platform);
   const name = executable('redraft', machine.platform);
@@ -39,16 +39,16 @@ export function candidates(machine: Machine): string[] {
 // --- installing -----------------------------------------------------------------------------------
 
 export interface Step {
-  /** A command line; '' stands for the command that was found. */
+  /** A command line; '' is the command that was found. */
   readonly line: readonly string[];
-  /** Where this command line ends well, the step is not needed. */
+  /** If this command line succeeds, the step is skipped. */
   readonly unless?: readonly string[];
 }
 
 export interface Installer {
   readonly label: string;
   readonly description: string;
-  /** The first of these that is on the PATH, and ends well with the arguments `check`, is used. */
+  /** Commands to try: the first on the PATH that succeeds with the arguments `check` is used. */
   readonly commands: readonly string[];
   readonly check?: readonly string[];
   /** One after the other. */
@@ -59,25 +59,25 @@ export interface Installer {
 const PYTHON = [3, 11] as const;
 const OLDEST = PYTHON.join('.');
 
-/** Ends well where the Python that runs it is not too old. */
+/** Succeeds if Python is new enough. */
 const CHECK = `import sys; sys.exit(sys.version_info < (${PYTHON.join(', ')}))`;
 
-/** Ends well in an environment that pip can install into. */
+/** Succeeds in an environment that pip can install into. */
 const USABLE = `import pip; ${CHECK}`;
 
-/** For pip: also over the same version, as two builds may have one. */
+/** For pip: reinstall the same version, because two builds may share one. */
 const ANEW = ['--upgrade', '--force-reinstall'];
 
-/** What is installed along with the server where nobody says otherwise. */
+/** Extras that are installed by default. */
 const EXTRAS = '[cpu]';
 
 /**
- * What an installer is told to install, in the one form that all of them understand; undefined where
- * the server that comes with the extension is wanted and none does.
+ * Return the requirement for an installer, in a form that all of them understand. Undefined if it is
+ * the bundled server and there is none.
  *
- * @param wanted the setting: '' or extras alone for the server that comes with the extension, a file or
- *   folder, with or without extras, or whatever else an installer understands.
- * @param bundled that server, as a wheel.
+ * @param wanted the setting: '' or extras alone for the bundled server, a file or folder with or
+ *   without extras, or any other requirement.
+ * @param bundled the wheel that comes with the extension.
  */
 export function requirement(
   wanted: string,
@@ -93,7 +93,7 @@ export function requirement(
   return `redraft${extras || EXTRAS} @ ${url.href}`;
 }
 
-/** The ways to install `wanted`, also over an older one. */
+/** Return the ways to install `wanted`, or to replace an older version. */
 export function installers(wanted: string, own: string, platform: NodeJS.Platform): Installer[] {
   const { join } = flavour(platform);
   const python = join(own, bin(platform), executable('python', platform));
@@ -120,8 +120,8 @@ export function installers(wanted: string, own: string, platform: NodeJS.Platfor
       description: `in an environment of its own, ${own}`,
       commands: ['python3', 'python', ...versions],
       check: ['-c', CHECK],
-      // An environment that works is not cleared: pip replaces nothing before it has everything, so that
-      // the server there outlives an install without a network.
+      // A working environment is not cleared: pip replaces nothing before it has everything, so the
+      // installed server survives an attempt without a network.
       steps: [
         { line: ['', '-m', 'venv', '--clear', own], unless: [python, '-c', USABLE] },
         { line: [python, '-m', 'pip', 'install', '--disable-pip-version-check', ...ANEW, wanted] },

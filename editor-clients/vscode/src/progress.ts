@@ -1,6 +1,5 @@
 /**
- * What installers write while they work, in words for a notification: pure functions. uv, pipx and pip
- * draw bars and colours for terminals, which a notification is not.
+ * Output of installers as text for a notification, without the bars and colours for terminals.
  */
 
 const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007]*\u0007?|.)/g;
@@ -8,7 +7,7 @@ const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007]*\u0007?|.)/g;
 const BARS = /[\u2500-\u259f\u2800-\u28ff]|[#=\-*]{6,}/u;
 const LONGEST = 80;
 
-/** A line without escapes and what was overwritten on it; '' where only a bar is left. */
+/** Return a line without escapes and overwritten text; '' if only a bar is left. */
 export function plain(line: string): string {
   const last = line.replace(ESCAPES, '').split('\r').filter((each) => each.trim()).at(-1) ?? '';
   return BARS.test(last) ? '' : last.trim();
@@ -32,7 +31,7 @@ const SENTENCES: readonly (readonly [RegExp, (found: RegExpExecArray) => string]
   [/^(?:Building|Created|Creating|Processing|Preparing|Getting) /, () => 'preparing'],
 ];
 
-/** What a notification is to say of a line; undefined: nothing new. */
+/** Return the text of a notification for a line, or undefined if there is nothing new. */
 export function progressOf(line: string): string | undefined {
   const text = plain(line);
   for (const [pattern, sentence] of SENTENCES) {

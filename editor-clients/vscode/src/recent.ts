@@ -1,10 +1,10 @@
 /**
- * The latest answers about ghost text and next edits: what was suggested where, or why nothing was.
+ * The latest answers: suggestions with their places, or the reasons for none.
  */
 
 import * as vscode from 'vscode';
 
-/** Answers kept to be read later. */
+/** Most answers kept. */
 const MOST = 50;
 
 export type Kind = 'Ghost text' | 'Next edit';
@@ -13,9 +13,9 @@ export interface Answer {
   readonly kind: Kind;
   readonly uri: vscode.Uri;
   readonly position: vscode.Position;
-  /** What was suggested, '' where that is not known. */
+  /** The suggestion, or '' if unknown. */
   readonly text: string;
-  /** The line of code that it was about. */
+  /** The line of code. */
   readonly code: string;
   readonly reason: string;
   readonly at: Date;
@@ -24,12 +24,12 @@ export interface Answer {
 export class Recent {
   private readonly answers: Answer[] = [];
 
-  /** The latest first. */
+  /** Newest first. */
   get all(): readonly Answer[] {
     return [...this.answers].reverse();
   }
 
-  /** Keep an answer; one of the same kind for the same line takes the place of the one before. */
+  /** Keep an answer. It replaces one of the same kind for the same line. */
   add(
     kind: Kind,
     document: vscode.TextDocument,

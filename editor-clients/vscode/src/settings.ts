@@ -1,6 +1,5 @@
 /**
- * The settings of the section `redraft`: those that this client reads, and those that are the server's
- * and only pass through here.
+ * Settings of the section `redraft`: those of this client, and those sent to the server.
  */
 
 import * as vscode from 'vscode';
@@ -9,7 +8,7 @@ export const SECTION = 'redraft';
 
 export type Renderer = 'auto' | 'decorations' | 'native';
 
-/** What is the client's own; everything else in the manifest is a setting of the server. */
+/** Settings of the client. All others in the manifest are settings of the server. */
 const OWN = ['server.', 'trace.', 'renderer', 'subtle'];
 
 export interface ClientSettings {
@@ -24,7 +23,7 @@ export interface ClientSettings {
 
 export function clientSettings(): ClientSettings {
   const section = vscode.workspace.getConfiguration(SECTION);
-  // VS Code marks values of another type in settings.json, and hands them over all the same.
+  // VS Code marks values of a wrong type in settings.json, but still returns them.
   const text = (name: string): string => String(section.get<unknown>(name) ?? '').trim();
   const given = section.get<unknown>('server.arguments');
   return {
@@ -39,9 +38,8 @@ export function clientSettings(): ClientSettings {
 }
 
 /**
- * The server's settings as they are now. All of them, set or not: the server keeps what it was last
- * told, so a setting that was set back has to be said as well. The manifest's defaults are the
- * server's own; a test compares them.
+ * Return all settings of the server, set or not, so that a setting that was reset is sent too. The
+ * defaults of the manifest equal those of the server; a test compares them.
  */
 export function serverSettings(extension: vscode.Extension<unknown>): Record<string, unknown> {
   const section = vscode.workspace.getConfiguration(SECTION);
@@ -56,7 +54,7 @@ interface Manifest {
   readonly contributes: { readonly configuration: { readonly properties: Record<string, unknown> } };
 }
 
-/** Change a setting where it is set already, else for this workspace if `here`, else for the user. */
+/** Change a setting where it is set; otherwise for the workspace if `here`, or for the user. */
 export async function change(name: string, value: unknown, here = false): Promise<void> {
   const section = vscode.workspace.getConfiguration(SECTION);
   const found = section.inspect(name);

@@ -1,5 +1,5 @@
 /**
- * The status item: what Redraft is doing, and why nothing is shown.
+ * The status item: the state of Redraft, and why nothing is shown.
  */
 
 import * as vscode from 'vscode';
@@ -7,13 +7,13 @@ import { type Status } from './client';
 import { Paced } from './pace';
 import { brief } from './words';
 
-/** Reasons kept to be read later. */
+/** Most reasons kept. */
 const MOST = 50;
 
-/** Characters of a reason in the status bar. */
+/** Most characters of a reason in the status bar. */
 const ROOM = 60;
 
-/** The key that the manifest gives to "Suggest Now"; VS Code does not tell which the user chose. */
+/** The default key of "Suggest Now"; extensions cannot read the key that the user chose. */
 const ASK_KEY = process.platform === 'darwin' ? '⌥\\' : 'Alt+\\';
 
 const ICONS: Record<Status['kind'], string> = {
@@ -29,13 +29,13 @@ export interface Told extends Status {
 
 const READY = 'ready: ';
 
-/** The whole message, with the key that shows what is hidden. */
+/** Return the whole message, with the key that shows a hidden suggestion. */
 export function worded({ message, revealable }: Status): string {
   const said = message.startsWith(READY) ? `${message.slice(READY.length)}, ready` : message;
   return `Redraft: ${said}${revealable ? ` ${ASK_KEY} shows it.` : ''}`;
 }
 
-/** What of it the status bar has room for; '' where there is nothing to say. */
+/** Return the message shortened for the status bar, or ''. */
 function reasonOf({ message, revealable, kind }: Status, room: number): string {
   const isNews = !/^(|idle|thinking|.* shown\.?)$/.test(message);
   if (!isNews || (kind === 'Normal' && message.startsWith(READY))) return '';
@@ -66,7 +66,7 @@ export class StatusItem implements vscode.Disposable {
     return this.told.at(-1)!;
   }
 
-  /** The last reasons, newest first, without what only says that it is thinking. */
+  /** The last reasons, newest first, without "thinking". */
   get reasons(): readonly Told[] {
     return this.told.filter(({ message }) => message !== 'thinking' && message !== 'idle').reverse();
   }

@@ -1,8 +1,8 @@
 /**
- * Sentences in little room: pure functions.
+ * Shortened sentences.
  */
 
-/** The sentence in `room` characters: without what stands in brackets if it is longer, then cut. */
+/** Return a sentence in `room` characters: first without brackets, then cut. */
 export function brief(sentence: string, room: number): string {
   if (sentence.length <= room) return sentence;
   const short = sentence.replace(/ \([^()]*\)/g, '');

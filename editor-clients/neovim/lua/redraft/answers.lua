@@ -1,12 +1,11 @@
--- The last answer about ghost text and the last one about the next edit: why nothing is shown.
--- Knows nothing of drawing.
+-- The last answers about ghost text and the next edit: why nothing is shown.
 local M = {}
 
---- By kind, "text" or "edit": { buffer, tick, row, reason, revealable }; `reason` is "" while it is
---- shown, `revealable` whether a gesture would show what is hidden.
+--- By kind, "text" or "edit": { buffer, tick, row, reason, revealable }. `reason` is "" while a
+--- suggestion is shown; `revealable` is true if a gesture would show a hidden one.
 local last = {}
 
---- Return the buffer, its version, the cursor and the mode, by which questions are told apart.
+--- Return the buffer, its version, the cursor and the mode, which identify a request.
 function M.now()
   local at = vim.api.nvim_win_get_cursor(0)
   local buffer = vim.api.nvim_get_current_buf()
@@ -19,8 +18,7 @@ function M.now()
   }
 end
 
---- Record the answer to a question of `kind` about `state`: `reason` says why nothing is shown, "" where
---- something is.
+--- Record the answer to a request of `kind` about `state`. `reason` says why nothing is shown, or "".
 function M.came(kind, state, reason, revealable)
   last[kind] = { buffer = state.buffer, tick = state.tick, row = state.row, reason = reason }
   last[kind].revealable = revealable
@@ -33,7 +31,7 @@ local ENDS = {
   ignore = "it was shown, and you went on",
 }
 
---- Record that what was shown is not shown any more; `how` it ended is a key of `ENDS`.
+--- Record that a suggestion is no longer shown; `how` is a key of `ENDS`.
 function M.gone(kind, how)
   if last[kind] then
     last[kind].reason, last[kind].revealable = ENDS[how], false
@@ -43,9 +41,9 @@ end
 
 local NAMES = { text = "Ghost text", edit = "Next edit" }
 
---- Return the last answer of `kind` as { reason, revealable }, nil where it is not about this buffer or
---- no longer true. Ghost text is asked for in insert mode only, and leaving that mode may change the
---- text (Neovim takes an unused indentation away): its last reason holds until the next one.
+--- Return the last answer of `kind` as { reason, revealable }, or nil if it is about another buffer or
+--- outdated. Ghost text is requested in insert mode only. Leaving that mode may change the text (Neovim
+--- removes unused indentation), so its last reason is kept until the next one.
 function M.reason(kind)
   local state, found = M.now(), last[kind]
   if not found or found.buffer ~= state.buffer or found.reason == "" then
@@ -66,7 +64,7 @@ function M.reason(kind)
   return { reason = reason, revealable = found.revealable }
 end
 
---- Was the next edit asked about exactly here?
+--- Return whether the next edit was requested exactly here.
 function M.is_here(state)
   local now = M.now()
   return state.buffer == now.buffer

@@ -1,13 +1,12 @@
--- The connection to the language server: questions, reports, commands, settings.
--- Knows nothing of what is drawn.
+-- The connection to the language server: requests, reports, commands, settings.
 local M = {}
 
 M.NAME = "redraft"
 
---- Questions under way, by method: { client, id }.
+--- Running requests, by method: { client, id }.
 local pending = {}
 
---- The client of a buffer (0: the current one) that can be asked, or nil.
+--- Return the client of a buffer (0: the current one) that takes requests, or nil.
 function M.get(buffer)
   local client = vim.lsp.get_clients({ bufnr = buffer or 0, name = M.NAME })[1]
   if client and client.initialized and not client:is_stopped() then
@@ -15,14 +14,14 @@ function M.get(buffer)
   end
 end
 
---- Any running client, whatever it is attached to.
+--- Return any running client.
 function M.any()
   return M.get(0) or vim.lsp.get_clients({ name = M.NAME })[1]
 end
 
--- --- questions ------------------------------------------------------------------------------
+-- --- requests -------------------------------------------------------------------------------
 
---- Diagnostics are read by line, severity and message; hundreds of them say no more than these.
+--- Most diagnostics sent with a request; the model reads few.
 local MOST_DIAGNOSTICS = 200
 
 local function diagnostics(buffer)
@@ -53,13 +52,13 @@ local function params_of(client, buffer, invoked)
   params.inSnippet = in_snippet()
   params.otherDocuments = true -- a jump may lead to another file
   params.diagnostics = diagnostics(buffer)
-  if vim.b[buffer].visual_multi then -- vim-visual-multi: as many as it likes, more than one
+  if vim.b[buffer].visual_multi then -- vim-visual-multi has several cursors
     params.cursors = 2
   end
   return params
 end
 
---- Take back the question under way.
+--- Cancel the running request.
 function M.cancel(method)
   local question = pending[method]
   pending[method] = nil
@@ -68,14 +67,14 @@ function M.cancel(method)
   end
 end
 
---- Is a question of this kind under way?
+--- Return whether a request of this kind is running.
 function M.is_asking(method)
   return pending[method] ~= nil
 end
 
---- Ask about the current buffer and cursor. A newer question of the kind cancels the older one;
---- `receive(result, client)` hears of an answer only while the buffer is as it was, `fail(reason)`
---- where there is none: each question that no newer one overtook ends in one of the two.
+--- Ask about the current buffer and cursor. A newer request of the same kind cancels an older one.
+--- Every request that is not superseded ends with `receive(result, client)`, if the buffer has not
+--- changed, or with `fail(reason)`.
 function M.ask(method, invoked, receive, fail)
   local buffer = vim.api.nvim_get_current_buf()
   local client = M.get(buffer)
@@ -87,7 +86,7 @@ function M.ask(method, invoked, receive, fail)
   local sent, id
   sent, id = client:request(method, params_of(client, buffer, invoked), function(err, result)
     if not pending[method] or pending[method].id ~= id then
-      return -- a newer question is under way
+      return -- superseded by a newer request
     end
     pending[method] = nil
     local here = vim.api.nvim_get_current_buf() == buffer
@@ -111,7 +110,7 @@ function M.notify(client, method, params)
   end
 end
 
---- Run a command of the server; `done(result, err)` may be left out.
+--- Run a command of the server; `done(result, err)` is optional.
 function M.command(client, name, arguments, done)
   if client:is_stopped() then
     return
@@ -124,7 +123,7 @@ function M.command(client, name, arguments, done)
   end)
 end
 
---- Report on an item that came with a command: accepted in full.
+--- Report that an item was accepted in full, by its command.
 function M.accepted(client, item)
   if item.command then
     M.command(client, item.command.command, item.command.arguments)
@@ -138,7 +137,7 @@ function M.turned_down(client, item, name)
   end
 end
 
---- Say which document is looked at; nil: the editor was left.
+--- Report the document in focus; nil: the editor lost the focus.
 function M.focus(buffer)
   local client = M.get(buffer or 0)
   if client then
@@ -149,7 +148,7 @@ end
 
 -- --- settings -------------------------------------------------------------------------------
 
---- What this session has told the server: what the user configured, and what commands changed.
+--- Settings sent to the server: those of the user, changed by commands.
 function M.settings()
   local config = vim.lsp.config[M.NAME] or {}
   local client = M.any()
@@ -161,7 +160,7 @@ end
 function M.set(name, value)
   local changed = M.settings()
   changed[name] = value
-  vim.lsp.config(M.NAME, { settings = { redraft = changed } }) -- for those that start later
+  vim.lsp.config(M.NAME, { settings = { redraft = changed } }) -- for clients that start later
   for _, client in ipairs(vim.lsp.get_clients({ name = M.NAME })) do
     client.settings = vim.tbl_extend("force", client.settings or {}, { redraft = changed })
     M.notify(client, "workspace/didChangeConfiguration", { settings = { redraft = changed } })

@@ -1,12 +1,12 @@
--- `:Redraft …`: each subcommand, and what completes it. Settings are the server's; this sends them.
+-- `:Redraft …`: subcommands and their completion. Settings are sent to the server.
 local client = require("redraft.client")
 local config = require("redraft.config")
 local status = require("redraft.status")
 
 local M = {}
 
---- Show `lines` in a window beside the cursor until it moves: a message longer than its line would
---- wait for Enter.
+--- Show `lines` in a window at the cursor until it moves. A message longer than a line would wait for
+--- Enter.
 local function float(lines)
   local widest = 0
   for _, line in ipairs(lines) do
@@ -22,7 +22,7 @@ local function float(lines)
   })
 end
 
---- Say `message`, a string or lines, in the message line where it has room.
+--- Show `message`, a string or lines, in the message line if it fits.
 local function say(message, level)
   local lines = type(message) == "table" and message or vim.split(message, "\n")
   local line = "Redraft: " .. table.concat(lines, " ")
@@ -37,7 +37,7 @@ local function complain(message)
   say(message, vim.log.levels.ERROR)
 end
 
---- Run a command of the server and hand on its answer, or say why there is none.
+--- Run a command of the server and pass its answer on, or say why there is none.
 local function ask_server(name, arguments, done)
   local running = client.any()
   if not running then
@@ -158,7 +158,7 @@ function complete.subtle()
   return { "on", "off" }
 end
 
---- Say in one line why a gesture found nothing: `:Redraft why` says all of it.
+--- Say in one line why a gesture found nothing. `:Redraft why` gives the details.
 function M.nothing_found()
   local why = status.why()
   local room = vim.v.echospace - #"Redraft: "
@@ -255,7 +255,7 @@ local function starting_with(words, start)
   end, words)
 end
 
---- `line` as typed so far, `start` the beginning of its last word.
+--- Complete `line`; `start` is the beginning of its last word.
 local function completions(start, line)
   local words = vim.split(vim.trim(line:match("Redraft!?%s+(.*)") or ""), "%s+")
   if #words <= 1 and not line:find("%s%S+%s$") then

@@ -1,21 +1,21 @@
--- What a person can set about drawing and keys. Everything else is a setting of the server, which
--- owns its defaults: see `redraft.client`. Knows nothing of suggestions.
+-- Options for drawing and keys. All others are settings of the server, with its defaults: see
+-- `redraft.client`.
 local M = {}
 
---- `false` instead of a key leaves it alone.
+--- `false` instead of a key leaves the key unmapped.
 M.defaults = {
   keys = {
-    accept = "<Tab>", -- go to the edit, then accept it; what the key did before otherwise
-    accept_always = "<M-l>", -- the same where Tab has other work: in a menu, a snippet, an indent
+    accept = "<Tab>", -- go to the edit, then accept it; without a suggestion, its previous mapping
+    accept_always = "<M-l>", -- the same where Tab is used: in a menu, a snippet, an indent
     accept_word = "<M-Right>",
     accept_line = "<M-C-Right>",
     reject = "<C-]>", -- in insert mode
-    escape = "<Esc>", -- in normal mode; in insert mode it only leaves that mode
-    ask = "<M-\\>", -- ask now, whatever the moment
+    escape = "<Esc>", -- in normal mode; in insert mode it leaves that mode
+    ask = "<M-\\>", -- ask now
   },
-  subtle = false, -- draw a mark only, and the suggestion once `accept` or `ask` is pressed
-  notices = true, -- say that it is on (once), that a model is on its way, and what went wrong
-  thinking = "⋯", -- drawn behind the line while an answer takes long; false: nothing is
+  subtle = false, -- draw only a mark until `accept` or `ask` is pressed
+  notices = true, -- say that Redraft is on (once), that a model loads, and errors
+  thinking = "⋯", -- drawn behind the line while an answer takes long; false: nothing
 }
 
 M.values = vim.deepcopy(M.defaults)
@@ -45,7 +45,7 @@ local function check(given)
   end
 end
 
---- Take over what `require("redraft").setup` or `vim.g.redraft` says.
+--- Apply the options of `require("redraft").setup` or `vim.g.redraft`.
 function M.set(given)
   check(given)
   M.values = vim.tbl_deep_extend("force", M.defaults, given)

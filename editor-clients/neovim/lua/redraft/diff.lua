@@ -1,18 +1,17 @@
--- What an edit does to lines, as small as it can be drawn: parts of lines that go and come, whole
--- lines that go, whole lines that come. Pure: lists of lines in, a list of changes out.
+-- Smallest changes that an edit makes to lines: parts of lines, removed lines, inserted lines.
 --
 -- A change is one of
 --   { kind = "part", row, from, to, new, start }  bytes [from, to) of old line `row` become `new`,
 --                                                 which starts at byte `start` of the new line
---   { kind = "gone", row }                        old line `row` goes
---   { kind = "come", row, lines }                 `lines` come before old line `row`
+--   { kind = "gone", row }                        old line `row` is removed
+--   { kind = "come", row, lines }                 `lines` are inserted before old line `row`
 -- with rows from 0 in the old lines, in the order of the text. `at` is the 1-based number of the
 -- new line, or of the first of them, that a change writes.
 local M = {}
 
---- Lines less alike than this are drawn as one that goes and one that comes.
+--- Lines less similar than this are drawn as a removed and an inserted line.
 local ALIKE = 0.4
---- A hunk with more lines than this on a side is not aligned line by line: cost grows as a product.
+--- A hunk with more lines on one side is not aligned line by line, because the cost is their product.
 local MOST_ALIGNED = 40
 
 local function tokens(line)
@@ -25,7 +24,7 @@ local function tokens(line)
   return found
 end
 
---- Indices of what differs between two lists of strings without line ends.
+--- Return the differing indices of two lists of strings without line ends.
 local function differing(old, new)
   local function joined(list)
     return #list == 0 and "" or table.concat(list, "\n") .. "\n"
@@ -33,7 +32,7 @@ local function differing(old, new)
   return vim.diff(joined(old), joined(new), { result_type = "indices", algorithm = "minimal" })
 end
 
---- Bytes of the first `count` tokens.
+--- Return the bytes of the first `count` tokens.
 local function width(list, count)
   local sum = 0
   for i = 1, count do
@@ -42,8 +41,8 @@ local function width(list, count)
   return sum
 end
 
---- A part without the text that stays, where all that is on one side is the beginning or the end of
---- the other: `net` becomes `net_total` by what comes.
+--- Return a part without the text that stays, if one side begins or ends with the other: for `net` and
+--- `net_total`, the inserted text alone.
 local function trimmed(part, old)
   local new = part.new
   local short, long = old, new
@@ -60,13 +59,13 @@ local function trimmed(part, old)
   return part
 end
 
---- The parts of one line that differ: { { from, to, new, start } … }.
+--- Return the differing parts of a line: { { from, to, new, start } … }.
 function M.parts(old, new)
   local before, after = tokens(old), tokens(new)
   local found = {}
   for _, hunk in ipairs(differing(before, after)) do
     local old_at, old_count, new_at, new_count = unpack(hunk)
-    local first = old_count == 0 and old_at or old_at - 1 -- tokens in front of the difference
+    local first = old_count == 0 and old_at or old_at - 1 -- tokens before the difference
     local written = new_count == 0 and new_at or new_at - 1
     local from, to = width(before, first), width(before, first + old_count)
     local new = table.concat(vim.list_slice(after, written + 1, written + new_count))
@@ -76,8 +75,8 @@ function M.parts(old, new)
   return found
 end
 
---- 0 … 1: how much of two lines is the same at their ends, indents aside, over the mean of their
---- lengths: the geometric one, for which a short line inside a long one still counts.
+--- Return the similarity of two lines, 0 to 1: the characters that agree at both ends, without
+--- indentation, over the geometric mean of their lengths, so that a short line in a long one counts.
 local function likeness(old, new)
   old, new = vim.trim(old), vim.trim(new)
   local short, long = math.min(#old, #new), math.max(#old, #new)
@@ -95,7 +94,7 @@ local function likeness(old, new)
   return (head + tail) / math.sqrt(short * long)
 end
 
---- Which old line became which new one, in order: { [old] = new }, the likest pairs overall.
+--- Return which old line became which new one, in order, as { [old] = new } with the best total.
 local function pairs_of(old, new)
   local best, choice = {}, {}
   for i = #old + 1, 1, -1 do
@@ -136,7 +135,7 @@ local function line_changes(found, row, old, new, at)
   end
 end
 
---- One hunk: `old` lines from row `row` on become `new` ones, the first of which is number `at`.
+--- Return the changes of a hunk that replaces `old` lines from `row` by `new` lines from number `at`.
 local function hunk_changes(found, row, old, new, at)
   local aligned = #old <= MOST_ALIGNED and #new <= MOST_ALIGNED and pairs_of(old, new) or {}
   local written = 0
@@ -159,7 +158,7 @@ local function hunk_changes(found, row, old, new, at)
   come(row + #old, #new)
 end
 
---- The changes that make `new` of `old`, both lists of lines.
+--- Return the changes from `old` to `new`, both lists of lines.
 function M.changes(old, new)
   local found = {}
   for _, hunk in ipairs(differing(old, new)) do

@@ -1,5 +1,5 @@
--- The next edit: drawn where it would be made, jumped to, accepted whole or in part, turned down.
--- The server says what, where and why; here is only where the cursor and the windows are.
+-- The next edit: drawn in place, jumped to, accepted whole or in part, rejected. The server decides
+-- what is shown, and where.
 local answers = require("redraft.answers")
 local client = require("redraft.client")
 local config = require("redraft.config")
@@ -11,20 +11,20 @@ local M = {}
 
 M.METHOD = "redraft/nextEdit"
 
---- An edit that begins or ends further from the cursor is jumped to first.
+--- Lines from the cursor beyond which Tab first jumps to an edit.
 local NEAR_ROWS = 2
 
---- What is shown: { id, item, client, cursor, uri, buffer, tick, changes, lines, first, last,
---- hidden, faded, reported, taken } and what it replaces: { row, column, to_row, to_column, with },
---- in bytes. Without `buffer`, and what is counted in it, the file is not loaded yet.
+--- The shown edit: { id, item, client, cursor, uri, buffer, tick, changes, lines, first, last,
+--- hidden, faded, reported, taken } with the replaced range { row, column, to_row, to_column, with },
+--- in bytes. `buffer` and the range are nil while the file is not loaded.
 local shown = nil
 
---- Is there an edit to be seen? Not between a change beside it and the server's next answer.
+--- Return whether an edit is visible. It is not between a nearby change and the next answer.
 function M.visible()
   return shown ~= nil and not shown.faded
 end
 
---- Forget what is shown. `how` ("dismiss", "reject" or "ignore") is reported to the server.
+--- Drop the edit. `how` ("dismiss", "reject" or "ignore") is reported to the server.
 function M.clear(how)
   local edit = shown
   shown = nil
@@ -42,16 +42,16 @@ function M.clear(how)
   return true
 end
 
---- A buffer is unloaded: what is drawn there is gone.
+--- Drop what is drawn in an unloaded buffer.
 function M.forget(buffer)
   if shown and shown.buffer == buffer then
     M.clear()
   end
 end
 
--- --- where it is ----------------------------------------------------------------------------
+-- --- its place ------------------------------------------------------------------------------
 
---- Fill in what an edit replaces. The server counts a line behind the last line end, Neovim none.
+--- Fill in the replaced range. The server counts a line after the last line end; Neovim does not.
 local function locate(edit)
   local buffer, range = edit.buffer, edit.item.range
   local encoding, count = edit.client.offset_encoding, vim.api.nvim_buf_line_count(buffer)
@@ -66,7 +66,7 @@ local function locate(edit)
     end
     if with:sub(-1) == "\n" then
       with = with:sub(1, -2)
-    elseif row > 0 and column == 0 then -- the last lines go, and the line end before them
+    elseif row > 0 and column == 0 then -- the last lines and the line end before them
       row, column = row - 1, #text.line(buffer, row - 1)
     end
   end
@@ -74,7 +74,7 @@ local function locate(edit)
   edit.with = vim.split(with, "\n", { plain = true })
 end
 
---- Fill in how it is drawn: changes of rows of the buffer, and the new lines they are about.
+--- Fill in the changes to draw, and their new lines.
 local function outline(edit)
   local old = vim.api.nvim_buf_get_lines(edit.buffer, edit.row, edit.to_row + 1, false)
   local new = vim.deepcopy(edit.with)
@@ -89,8 +89,8 @@ local function outline(edit)
   end
 end
 
---- Find the buffer of an edit and what changes there. False where it is at another version than the
---- edit was made for, or may not be changed.
+--- Find the buffer of an edit and its changes. Return false if the buffer has another version or may
+--- not be modified.
 local function settle(edit)
   local buffer = vim.uri_to_bufnr(edit.uri)
   if not vim.api.nvim_buf_is_loaded(buffer) then
@@ -119,13 +119,13 @@ function M.is_beside_cursor()
   return row >= shown.first - 1 and row <= shown.last + 1
 end
 
---- Must the cursor go there before the edit is accepted?
+--- Return whether the cursor must go there before the edit is accepted.
 local function is_away()
   if shown.buffer ~= vim.api.nvim_get_current_buf() then
     return true
   end
   local row = text.cursor()
-  local line = math.min(shown.first + 1, vim.fn.line("$")) -- what comes at the end is drawn there
+  local line = math.min(shown.first + 1, vim.fn.line("$")) -- lines added at the end are drawn there
   local far = row < shown.first - NEAR_ROWS or row > shown.last + NEAR_ROWS
   return far or line < vim.fn.line("w0") or line > vim.fn.line("w$")
 end
@@ -138,9 +138,9 @@ local function key_name()
   return key and " · " .. key:gsub("^<(.*)>$", "%1") or ""
 end
 
---- Say where the edit is, as long as it is not under the cursor.
+--- Draw a hint to the edit unless it is at the cursor.
 function M.hint()
-  if not M.visible() or not client.get() then -- not in a prompt, a terminal, a list of files
+  if not M.visible() or not client.get() then -- not in prompts, terminals, lists of files
     return marks.hint(nil)
   end
   if not shown.hidden and not is_away() then
@@ -165,7 +165,7 @@ local function draw()
   end
 end
 
---- Draw what the server answered.
+--- Draw an answer of the server.
 function M.receive(result, from, invoked)
   local item = result and result.edits and result.edits[1]
   if not item then
@@ -186,7 +186,7 @@ function M.receive(result, from, invoked)
   draw()
 end
 
---- After a change: what is about other lines stays until the server has looked at it again.
+--- Handle a change: an edit of other lines stays until the next answer.
 function M.follow()
   if not shown or not shown.buffer or shown.buffer ~= vim.api.nvim_get_current_buf() then
     return
@@ -198,13 +198,13 @@ function M.follow()
   end
 end
 
--- --- taking it ------------------------------------------------------------------------------
+-- --- accepting ------------------------------------------------------------------------------
 
 local function place(row, column)
   local buffer = vim.api.nvim_get_current_buf()
   row = math.min(row, vim.api.nvim_buf_line_count(buffer) - 1)
   vim.api.nvim_win_set_cursor(0, { row + 1, math.min(column, #text.line(buffer, row)) })
-  vim.cmd("normal! zv") -- out of a fold
+  vim.cmd("normal! zv") -- open a fold
 end
 
 local function jump()
@@ -213,7 +213,7 @@ local function jump()
     local edit = shown
     local location = { uri = edit.uri, range = edit.item.range }
     vim.lsp.util.show_document(location, edit.client.offset_encoding, { focus = true })
-    shown = edit -- leaving a buffer forgets what is shown
+    shown = edit -- leaving a buffer dropped it
     if not settle(edit) then
       return M.clear()
     end
@@ -223,13 +223,13 @@ local function jump()
   draw()
 end
 
---- Is the edit for the text that is in the buffer now?
+--- Return whether the edit is for the present text of the buffer.
 local function holds()
   return shown.buffer ~= nil and vim.api.nvim_buf_get_changedtick(shown.buffer) == shown.tick
 end
 
---- Would `accept` do something now? Not between a change and the server's next answer, nor in buffers
---- that are not the server's.
+--- Return whether `accept` would do something. It would not between a change and the next answer, or
+--- in buffers without the server.
 function M.is_ready()
   return M.visible() and client.get() ~= nil and (shown.hidden or is_away() or holds())
 end
@@ -237,7 +237,7 @@ end
 local function accept_all()
   local edit = shown
   M.clear()
-  vim.go.undolevels = vim.go.undolevels -- an undo step of its own
+  vim.go.undolevels = vim.go.undolevels -- a separate undo step
   local row, column, to_row, to_column = edit.row, edit.column, edit.to_row, edit.to_column
   vim.api.nvim_buf_set_text(edit.buffer, row, column, to_row, to_column, edit.with)
   if edit.cursor then
@@ -249,8 +249,8 @@ local function accept_all()
   client.accepted(edit.client, edit.item)
 end
 
---- Each makes a change, or what `unit` takes of it, and returns what it wrote, whether that was all,
---- and where the cursor belongs.
+--- Functions by kind that apply a change, or a `unit` of it. They return the text, whether that was
+--- all, and the cursor.
 local apply = {}
 
 function apply.part(buffer, change, unit)
@@ -270,8 +270,8 @@ function apply.come(buffer, change)
   return line .. "\n", #change.lines == 1, change.row, #line
 end
 
---- How many changes one `unit` takes: lines that go are taken with the first that comes in their
---- place, and a "line" with all that changes in it.
+--- Return how many changes a `unit` covers: removed lines count with the first line in their place, a
+--- "line" with all its changes.
 local function taken_with(unit)
   local changes, count = shown.changes, 1
   while changes[count].kind == "gone" and changes[count + 1] do
@@ -296,7 +296,7 @@ local function accept_part(unit)
   vim.go.undolevels = vim.go.undolevels
   local written, whole = {}, count == #edit.changes
   for i = 1, count do
-    local change = vim.deepcopy(edit.changes[i]) -- what comes first moves what comes after
+    local change = vim.deepcopy(edit.changes[i]) -- earlier changes move later ones
     change.row = change.row - shift.row
     if change.kind == "part" then
       change.from, change.to = change.from + shift.column, change.to + shift.column
@@ -318,7 +318,7 @@ local function accept_part(unit)
   client.notify(edit.client, "textDocument/didPartiallyAcceptCompletion", report)
 end
 
---- Go to the edit, or accept it: all of it, or its first "word" or "line". False where there is none.
+--- Go to the edit, or accept it or its first "word" or "line". Return false if there is none.
 function M.accept(unit)
   if not M.is_ready() then
     return false

@@ -1,5 +1,5 @@
--- When something happens in the editor: what is drawn keeps up with it, and the server is asked.
--- Whether a moment is a good one, how long to wait, and what comes of it is the server's to decide.
+-- Editor events: they update what is drawn and send requests. The server decides whether to answer, and
+-- how long to wait.
 local answers = require("redraft.answers")
 local client = require("redraft.client")
 local config = require("redraft.config")
@@ -9,20 +9,20 @@ local marks = require("redraft.marks")
 
 local M = {}
 
---- The state asked about last: { buffer, tick, row, column, mode }.
+--- The state of the last request: { buffer, tick, row, column, mode }.
 local asked = {}
 
 local now = answers.now
 
---- What is to be done once no question is under way, by somebody who waits for the answers.
+--- Functions to call once no request is running.
 local waiting = nil
 
---- Is a question under way?
+--- Return whether a request is running.
 function M.is_asking()
   return client.is_asking(edit.METHOD) or client.is_asking(ghost.METHOD)
 end
 
---- Answers that take longer than this are announced by a mark.
+--- Time after which a mark shows that an answer takes long, ms.
 local LONG_MS = 400
 local thinking = vim.uv.new_timer()
 
@@ -51,7 +51,7 @@ local function settled()
   end
 end
 
---- Record why nothing is drawn of an answer: the server's reason, or what only this side can know.
+--- Record why an answer is not drawn: the reason of the server, or one that only this side knows.
 local function record(kind, state, result, found)
   if found then
     return answers.came(kind, state, "it cannot be shown in this buffer as it is now")
@@ -61,8 +61,8 @@ local function record(kind, state, result, found)
   answers.came(kind, state, reason, answer.revealable == true)
 end
 
---- Keep one of ghost text and next edit where both would stand in one place, or a gesture asked: it
---- shows one thing. Ghost text comes first, unless the edit was shown `before` and the line has code.
+--- Keep ghost text or next edit if both would be drawn in one place, or after a gesture, which shows
+--- one. Ghost text is kept unless the edit was shown `before` and the line has code.
 local function show_one(invoked, before)
   if not (ghost.visible() and edit.visible() and (invoked or edit.is_beside_cursor())) then
     return
@@ -104,7 +104,7 @@ local function ask_text(state, invoked, before)
   end)
 end
 
---- Ask for the next edit, and with `text` for ghost text as well: the server knows which comes first.
+--- Ask for the next edit, and with `text` for ghost text as well.
 local function ask(state, text, invoked)
   asked = state
   local before = edit.visible()
@@ -115,12 +115,11 @@ local function ask(state, text, invoked)
   mark_if_long()
 end
 
---- What is to be asked once the screen is drawn: { text }.
+--- The request to send once the screen is drawn: { text }.
 local due = nil
 
---- Ask when Neovim has nothing else to do: what was typed is drawn first, and keys that came together
---- are one question. By a timer: what is only scheduled runs before the screen goes out, and 10 ms is
---- far below what anyone waits for a suggestion.
+--- Ask when Neovim is idle, so that typed text is drawn first and keys that arrive together cause one
+--- request. A timer is needed because scheduled functions run before the screen is drawn.
 local function ask_soon(text)
   if due then
     due.text = due.text or text
@@ -140,8 +139,7 @@ local function cannot_ask(state)
   return not client.get(state.buffer) or vim.b[state.buffer].redraft_disabled
 end
 
---- Ask for what there may be here, whatever the moment; `say(nothing)` is called where that ends in
---- nothing to be seen.
+--- Ask by a gesture; `say(nothing)` is called if nothing becomes visible.
 function M.ask_now(say)
   local state = now()
   if cannot_ask(state) then
@@ -158,7 +156,7 @@ function M.ask_now(say)
   ask(state, state.mode == "i", true)
 end
 
---- Call `tell()` once the answers for this place are there, and ask for them where nobody has.
+--- Call `tell()` once there are answers for this place, and request them if needed.
 function M.once_known(tell)
   local state = now()
   if cannot_ask(state) or ghost.visible() or edit.visible() then
@@ -173,7 +171,7 @@ function M.once_known(tell)
   waiting = tell
 end
 
---- Ask after an acceptance, at once.
+--- Ask at once after an acceptance.
 function M.ask_again()
   local state = now()
   ask(state, state.mode == "i", false)
@@ -188,7 +186,7 @@ end
 local function moved()
   local state = now()
   if state.buffer == asked.buffer and state.tick ~= asked.tick and state.mode == "i" then
-    return -- typing: the change itself is told of next
+    return -- typing: the event of the change follows
   end
   if not ghost.is_here() then
     ghost.clear("ignore")
@@ -199,11 +197,11 @@ local function moved()
   end
 end
 
---- Whether ghost text was on the screen when insert mode was left. It is asked for again on return.
+--- True if ghost text was visible when insert mode ended. It is requested again on return.
 local left_ghost_text = false
 
 local function left_insert_mode()
-  -- Leaving insert mode is part of editing and does not turn a suggestion down.
+  -- Leaving insert mode does not reject a suggestion.
   left_ghost_text = ghost.clear("ignore")
   if left_ghost_text then
     answers.gone("text", "left")
@@ -215,7 +213,7 @@ local function left_insert_mode()
   settled()
 end
 
---- Take everything off the screen.
+--- Remove everything from the screen.
 function M.clear(how)
   client.cancel(ghost.METHOD)
   client.cancel(edit.METHOD)
@@ -233,9 +231,9 @@ function M.set()
   on({ "CursorMoved", "CursorMovedI" }, moved)
   on("InsertEnter", function()
     local before = asked
-    asked = now() -- going over to typing is no change
+    asked = now() -- entering insert mode is not a change
     if left_ghost_text or (before.buffer == asked.buffer and before.tick ~= asked.tick) then
-      ask_soon(true) -- the user came back, or what led there was a change: a line opened
+      ask_soon(true) -- the user returned, or opened a line
     end
     left_ghost_text = false
   end)

@@ -1,5 +1,4 @@
--- Ghost text: what the server would write at the cursor, drawn there, and taken whole or in part.
--- Stays on the screen while it is typed, without asking. Decides nothing about what is shown.
+-- Ghost text at the cursor: drawn, accepted whole or in part, and kept while the user types it.
 local answers = require("redraft.answers")
 local client = require("redraft.client")
 local config = require("redraft.config")
@@ -10,24 +9,24 @@ local M = {}
 M.METHOD = "textDocument/inlineCompletion"
 
 local space = vim.api.nvim_create_namespace("redraft.ghost")
-local MARK = 1 -- the first of its marks; always the same, so that drawing again does not flicker
+local MARK = 1 -- constant, so that drawing again does not flicker
 
---- What is drawn: { buffer, row, column, text, over, behind, item, client, tick, reported, hidden }, row
---- and column from 0 in bytes; `text` is what is left of the item and `over` how many bytes of what
---- stands `behind` the cursor it takes the place of, `tick` the buffer's version, `invoked` whether a
---- gesture asked for it.
+--- The drawn text: { buffer, row, column, text, over, behind, item, client, tick, reported, hidden }, with
+--- row and column from 0 in bytes. `text` is the rest of the item; `over` is the number of bytes that it
+--- replaces of the text `behind` the cursor; `tick` is the buffer's version; `invoked` is true after a
+--- gesture.
 local shown = nil
 
 function M.visible()
   return shown ~= nil
 end
 
---- What is left to insert, or nil.
+--- Return the text left to insert, or nil.
 function M.text()
   return shown and shown.text
 end
 
---- Forget what is drawn. `how` ("dismiss", "reject" or "ignore") is reported to the server.
+--- Drop the ghost text. `how` ("dismiss", "reject" or "ignore") is reported to the server.
 function M.clear(how)
   local ghost = shown
   shown = nil
@@ -44,7 +43,7 @@ function M.clear(how)
   return true
 end
 
---- The marks of a ghost: each with the byte of what follows the cursor where it stands.
+--- Return the marks of ghost text, each with its byte offset behind the cursor.
 local function drawing(ghost)
   if ghost.hidden then
     return { { at = 0, virt_text = { { " ◇", "RedraftHint" } }, virt_text_pos = "eol" } }
@@ -63,7 +62,7 @@ local function drawing(ghost)
     below[#below + 1] = { { text.shown(lines[i], 0, tabstop), colour } }
   end
   marks[1].virt_lines = below
-  if ghost.item.unsure then -- it is only shown because it was asked for
+  if ghost.item.unsure then -- shown only because of a gesture
     marks[#marks + 1] = { at = #ghost.behind, virt_text = { { "?", "RedraftHint" } }, virt_text_pos = "eol" }
   end
   return marks
@@ -92,7 +91,7 @@ local function draw(ghost)
   end
 end
 
---- The part of an item that is not in the buffer yet, or nil where it cannot be drawn here.
+--- Return the part of an item that is not in the buffer yet, or nil if it cannot be drawn here.
 local function ghost_of(item, from)
   local buffer, row, column = vim.api.nvim_get_current_buf(), text.cursor()
   local line, over = text.line(buffer, row), 0
@@ -122,7 +121,7 @@ local function id_of(ghost)
   return ghost.item.command and ghost.item.command.arguments[1]
 end
 
---- Draw what the server answered.
+--- Draw an answer of the server.
 function M.receive(result, from, invoked)
   if vim.fn.mode():sub(1, 1) ~= "i" then
     return
@@ -139,13 +138,13 @@ function M.receive(result, from, invoked)
   draw(ghost)
 end
 
---- After a change: keep the ghost while its next characters are typed, drop it otherwise.
+--- Handle a change: keep the ghost text while it is typed, otherwise drop it.
 function M.follow()
   if not shown then
     return
   end
   if shown.tick == vim.api.nvim_buf_get_changedtick(shown.buffer) then
-    return -- the change was ours
+    return -- our own change
   end
   local row, column = text.cursor()
   local line = vim.api.nvim_get_current_line()
@@ -153,7 +152,7 @@ function M.follow()
   if row == shown.row and typed ~= "" and shown.text:sub(1, #typed) == typed then
     rest = shown.text:sub(#typed + 1)
   end
-  -- What an editor closes by itself stands behind the cursor: the server says what fits before it.
+  -- Brackets that the editor closes are behind the cursor; the server sends what fits before them.
   local same = line:sub(column + 1) == shown.behind
   if rest ~= "" and same and text.between(text.lines(rest)[1], shown.behind:sub(1, shown.over)) then
     shown.column, shown.text = column, rest
@@ -163,16 +162,15 @@ function M.follow()
   end
 end
 
---- Is there a ghost, and the cursor where it is?
+--- Return whether there is ghost text at the cursor.
 function M.is_here()
   local row, column = text.cursor()
   return shown ~= nil and shown.row == row and shown.column == column
 end
 
--- --- taking it ------------------------------------------------------------------------------
+-- --- accepting ------------------------------------------------------------------------------
 
---- Write `part` at the ghost's place, over what it holds of the line behind it; one undo step of its
---- own.
+--- Write `part` at the cursor, over the text that it replaces, as one undo step.
 local function insert(ghost, part)
   vim.go.undolevels = vim.go.undolevels
   local lines = vim.split(part, "\n", { plain = true })
@@ -186,7 +184,7 @@ local function insert(ghost, part)
   return row, column
 end
 
---- Show what was only hinted at.
+--- Show hidden ghost text.
 local function reveal()
   if shown and shown.hidden then
     shown.hidden = false
@@ -196,7 +194,7 @@ local function reveal()
   return false
 end
 
---- Write the beginning of what is shown, and go on showing the rest.
+--- Write the beginning of the ghost text, and keep showing the rest.
 local function shorten(part)
   local ghost = shown
   ghost.row, ghost.column = insert(ghost, part)
@@ -221,7 +219,7 @@ local function take(part)
   client.notify(ghost.client, "textDocument/didPartiallyAcceptCompletion", report)
 end
 
---- Insert what is shown: all of it, or its first "word" or "line". False where nothing is shown.
+--- Insert the ghost text or its first "word" or "line". Return false if there is none.
 function M.accept(unit)
   if not M.is_here() then
     return false

@@ -1,4 +1,4 @@
--- `:checkhealth redraft`: everything that has to be right, in the order in which it has to be.
+-- `:checkhealth redraft`: checks of the installation, in the order of their dependence.
 local client = require("redraft.client")
 local config = require("redraft.config")
 local health = vim.health
@@ -29,7 +29,7 @@ local function program()
   health.ok(("%s: %s"):format(table.concat(command, " "), vim.fn.exepath(command[1])))
 end
 
---- What the server tells about itself, or nil and why it does not.
+--- Return the status of the server, or nil and the reason.
 local function answer(running)
   local params = { command = "redraft.status", arguments = {} }
   local told = running:request_sync("workspace/executeCommand", params, 3000, 0)

@@ -1,5 +1,5 @@
--- Redraft in Neovim: draws what the language server suggests and reports what became of it.
--- Decides nothing: when to ask the model, what to show and what to withhold is the server's business.
+-- Redraft in Neovim: draws suggestions of the language server and reports their outcomes. The server
+-- decides what is shown, and when.
 local M = {}
 
 local function events()
@@ -16,8 +16,8 @@ function M.setup(options)
   require("redraft.command").set()
 end
 
---- Take what is shown: all, or its first "word" or "line". An edit away from the cursor is jumped to
---- first. False where nothing is shown, so that a mapping can do something else.
+--- Accept the suggestion, or its first "word" or "line"; first jump to a distant edit. Return false if
+--- there is none, so that a mapping can do something else.
 function M.accept(unit)
   if require("redraft.ghost").accept(unit) then
     return true
@@ -29,8 +29,8 @@ function M.accept(unit)
   return taken
 end
 
---- Do what Tab does: as `accept`, but a cursor before the indentation of the ghost text gets that
---- indentation first. False where nothing is shown.
+--- Do what Tab does: add the missing indentation of the ghost text, or accept. Return false if there is
+--- no suggestion.
 function M.tab()
   return require("redraft.ghost").indent() or M.accept()
 end
@@ -41,13 +41,13 @@ local function turn_down(how)
   return ghost or edit
 end
 
---- Hide what is shown; it may come back. False where nothing is shown.
+--- Hide the suggestion; it may come back. Return false if there is none.
 function M.dismiss()
   return turn_down("dismiss")
 end
 
---- Reject what is shown, and ask for something else. The server does not offer it again. False where
---- nothing is shown.
+--- Reject the suggestion, and ask for another. The server does not offer it again. Return false if there
+--- is none.
 function M.reject()
   local rejected = turn_down("reject")
   if rejected then
@@ -56,24 +56,23 @@ function M.reject()
   return rejected
 end
 
---- Ask for a suggestion now, whatever the moment; where one is only hinted at, show it. Where there is
---- none, say why.
+--- Ask for a suggestion now, or show a hidden one. If there is none, say why.
 function M.trigger()
   events().ask_now(require("redraft.command").nothing_found)
 end
 
---- The ghost text that is shown, or nil.
+--- Return the visible ghost text, or nil.
 function M.visible()
   return require("redraft.ghost").text()
 end
 
---- What is shown: "ghost", "edit" or nil.
+--- Return what is visible: "ghost", "edit" or nil.
 function M.showing()
   local ghost, edit = require("redraft.ghost"), require("redraft.edit")
   return ghost.visible() and "ghost" or edit.visible() and "edit" or nil
 end
 
---- idle | thinking | waiting | paused | error | off, and one sentence on why nothing is shown.
+--- Return idle, thinking, waiting, paused, error or off, and why nothing is shown.
 function M.status()
   local status = require("redraft.status")
   return status.word(), status.why()

@@ -1,11 +1,11 @@
--- Keys: ours where a suggestion is shown, and what they were before otherwise.
+-- Keys: they act on a visible suggestion, and otherwise do what they did before.
 local config = require("redraft.config")
 local edit = require("redraft.edit")
 local ghost = require("redraft.ghost")
 
 local M = {}
 
---- Is a menu of completions open, Neovim's own or a plugin's?
+--- Return whether a completion menu is open, of Neovim or of a plugin.
 local function menu_is_open()
   if vim.fn.pumvisible() == 1 then
     return true
@@ -23,7 +23,7 @@ local function in_snippet()
   return vim.snippet.active({ direction = 1 }) or (luasnip ~= nil and luasnip.locally_jumpable(1))
 end
 
---- Return whether Tab is ours: always in normal mode, in insert mode not in a menu or a snippet.
+--- Return whether Tab acts on suggestions: not in a menu or snippet of insert mode.
 function M.is_free()
   return vim.fn.mode():sub(1, 1) ~= "i" or not (menu_is_open() or in_snippet())
 end
@@ -34,15 +34,14 @@ end
 
 -- --- falling through ------------------------------------------------------------------------
 
---- The keys that are ours: { mode, key, was, ours }, `was` the mapping that was there, as `maparg()`
---- tells, `ours` the function of the one that we set.
+--- Our mappings: { mode, key, was, ours }. `was` is the previous mapping, from `maparg()`; `ours` is our
+--- function.
 local mapped = {}
-local run = nil -- what a mapping without an expression does, until `run()` does it
---- Counts how often keys were set: what an older setting mapped, and another plugin kept, gives way.
+local run = nil -- the action of a mapping without an expression, for `run()`
+--- Number of times that keys were set. Older mappings that another plugin kept do nothing.
 local set_times = 0
 
---- The mapping of `key` for all buffers. One of a single buffer stands before ours in that buffer, and
---- is no business of the others.
+--- Return the global mapping of `key`. A mapping of a single buffer takes precedence there.
 local function mapping_of(mode, key)
   local found = vim.fn.maparg(key, mode, false, true)
   if found.buffer ~= 1 then
@@ -56,14 +55,14 @@ local function mapping_of(mode, key)
   return {}
 end
 
---- Return the keys that do what `mapping` did. They come from an expression and are not mapped again.
+--- Return the keys that do what `mapping` did, for an expression mapping.
 local function keys_of(mapping, key)
   local function typed(keys)
     return vim.api.nvim_replace_termcodes(keys, true, true, true)
   end
   if vim.tbl_isempty(mapping) then
-    -- Neovim turns an unmapped Alt chord into Escape and the key, but only one that was typed
-    -- (|i_ALT|). What a mapping returns was not typed: it would insert the bare key.
+    -- Neovim turns an unmapped Alt chord into Escape and the key only if it was typed (|i_ALT|). The
+    -- result of a mapping was not typed: it would insert the bare key.
     local plain = key:match("^<[MmAa]%-(.+)>$")
     if plain and not plain:find(".%-.") then
       vim.api.nvim_feedkeys(typed("<Esc>" .. (#plain > 1 and "<" .. plain .. ">" or plain)), "imt", false)
@@ -79,13 +78,13 @@ local function keys_of(mapping, key)
     result = mapping.callback() or ""
     result = mapping.replace_keycodes == 1 and typed(result) or result
   elseif mapping.expr == 1 then
-    result = vim.api.nvim_eval(typed(result)) -- keys in an expression are keys, quoted or not
+    result = vim.api.nvim_eval(typed(result)) -- keys in an expression may be quoted or not
     result = mapping.replace_keycodes == 1 and typed(result) or result
   else
     result = typed(result)
   end
   if mapping.noremap == 0 and result ~= typed(key) then
-    vim.api.nvim_feedkeys(result, "im", false) -- before what was typed since
+    vim.api.nvim_feedkeys(result, "im", false) -- before keys typed since
     return ""
   end
   return result
@@ -95,11 +94,11 @@ function M.run()
   run()
 end
 
---- Give keys back that are still ours, the last one first.
+--- Restore the keys that are still ours, in reverse order.
 local function give_back()
   for i = #mapped, 1, -1 do
     local mode, key, was, ours = unpack(mapped[i])
-    if mapping_of(mode, key).callback == ours then -- a description may be anybody's
+    if mapping_of(mode, key).callback == ours then -- descriptions are not unique
       vim.keymap.del(mode, key)
       if not vim.tbl_isempty(was) then
         vim.fn.mapset(mode, false, was)
@@ -109,7 +108,7 @@ local function give_back()
   mapped = {}
 end
 
---- Map `key`: where `wanted()` says so it does `action` (of `require("redraft")`), else what it did.
+--- Map `key` to `action` (of `require("redraft")`) if `wanted()`, otherwise to its previous mapping.
 local function map(mode, key, action, wanted, description)
   if not key then
     return
@@ -126,7 +125,7 @@ local function map(mode, key, action, wanted, description)
   vim.keymap.set(mode, key, ours, options)
 end
 
---- Set all keys of the configuration, in place of those that were set before.
+--- Set all keys of the configuration, and remove those set before.
 function M.set()
   give_back()
   set_times = set_times + 1

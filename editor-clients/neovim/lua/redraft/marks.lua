@@ -1,5 +1,5 @@
--- Draws an edit in its buffer: what goes tinted, what comes as virtual text and virtual lines in the
--- colours it will have, and a hint where the edit is away from the cursor. Knows nothing of servers.
+-- Draws an edit in its buffer: removed text tinted, new text as virtual text and lines in its later
+-- colours, and a hint to a distant edit.
 local syntax = require("redraft.syntax")
 local text = require("redraft.text")
 
@@ -8,7 +8,7 @@ local M = {}
 local space = vim.api.nvim_create_namespace("redraft.edit")
 local hints = vim.api.nvim_create_namespace("redraft.hint")
 
---- Chunks as they look from display column `at` on.
+--- Return chunks with tabs expanded from display column `at`.
 local function untabbed(chunks, at, tabstop)
   for _, chunk in ipairs(chunks) do
     chunk[1] = text.shown(chunk[1], at, tabstop)
@@ -42,7 +42,7 @@ function draw.gone(buffer, change)
     end_row = change.row + 1,
     hl_group = "RedraftDelete",
     hl_eol = true,
-    strict = false, -- the last line has none behind it
+    strict = false, -- there is no line after the last
   })
 end
 
@@ -52,10 +52,10 @@ function draw.come(buffer, change, paint)
     local chunks = paint(change.at + i - 1, 1, #line)
     below[i] = untabbed(chunks, 0, vim.bo[buffer].tabstop)
     if #below[i] == 0 then
-      below[i] = { { " ", "RedraftAdd" } } -- an empty line is to be seen as well
+      below[i] = { { " ", "RedraftAdd" } } -- makes an empty line visible
     end
   end
-  -- Above the first line of a window, virtual lines are out of sight: hang them below where we can.
+  -- Virtual lines above the first line of a window are invisible: draw them below if possible.
   vim.api.nvim_buf_set_extmark(buffer, space, math.max(change.row - 1, 0), 0, {
     virt_lines = below,
     virt_lines_above = change.row == 0,
@@ -65,7 +65,7 @@ function draw.come(buffer, change, paint)
   end
 end
 
---- Draw `changes` (see `redraft.diff`); `lines` are the new lines they are about.
+--- Draw `changes` (see `redraft.diff`) with the new `lines`.
 function M.draw(buffer, changes, lines)
   M.clear(buffer)
   local paint = syntax.painter(buffer, lines, "RedraftAdd")
@@ -82,7 +82,7 @@ end
 
 local hinted = nil -- the buffer with a hint
 
---- Say something behind the line of the cursor; nil: nothing.
+--- Draw a hint behind the line of the cursor; nil removes it.
 function M.hint(message)
   if hinted and vim.api.nvim_buf_is_valid(hinted) then
     vim.api.nvim_buf_clear_namespace(hinted, hints, 0, -1)
@@ -98,9 +98,9 @@ function M.hint(message)
 end
 
 local busy = vim.api.nvim_create_namespace("redraft.thinking")
-local busy_in = nil -- the buffer with that mark
+local busy_in = nil -- the buffer with the mark of a slow answer
 
---- Behind the line of the cursor: an answer is on its way; nil: no longer.
+--- Draw the mark of a slow answer behind the line of the cursor; nil removes it.
 function M.thinking(mark)
   if busy_in and vim.api.nvim_buf_is_valid(busy_in) then
     vim.api.nvim_buf_clear_namespace(busy_in, busy, 0, -1)
@@ -122,9 +122,9 @@ local COLOURS = {
   light = { add = { "#d6f2dd", 194 }, gone = { "#fbdcdc", 224 }, hint = { "#1a56b0", 25 } },
 }
 
---- Return a link to `group`, or to a group like it that is grey without true colour as well: in the
---- default colour scheme suggestions would look like the user's own text there. On 256 colours the grey
---- is 244, since many palettes make 8 the background.
+--- Return a link to `group`, or to a similar group that is grey without true colour too. In the default
+--- colour scheme suggestions would look like the user's text there. The grey is 244 of 256 colours,
+--- because many palettes use 8 as the background.
 local function grey_like(group)
   local look = vim.api.nvim_get_hl(0, { name = group, link = false })
   if look.ctermfg then
@@ -135,7 +135,7 @@ local function grey_like(group)
   return { link = "RedraftGrey" .. group }
 end
 
---- Define what the colour scheme does not.
+--- Define the groups that the colour scheme does not.
 function M.colours()
   local colours = COLOURS[vim.o.background]
   local function set(name, values)

@@ -1,11 +1,11 @@
--- What is said without being asked, for people without a status line: once that Redraft is on, that a
--- model is on its way, that it is there, and what went wrong. Each of them one short line.
+-- Short messages for users without a status line: that Redraft is on (once), that a model loads or is
+-- ready, and errors.
 local config = require("redraft.config")
 local text = require("redraft.text")
 
 local M = {}
 
---- A wait is worth a word if it is not over by then.
+--- Time after which a wait is reported, ms.
 M.patience_ms = 3000
 
 local function say(message, level)
@@ -14,10 +14,10 @@ end
 
 -- --- the first time -------------------------------------------------------------------------
 
---- What is said once on a machine; short enough not to ask for a key on 80 columns.
+--- The message of the first start; it fits in 80 columns, so that Neovim does not wait for a key.
 M.GREETING = "on. Tab takes what is grey; :Redraft why, :help redraft"
 
---- Say so the first time that a server is there. The note that it was said is in Neovim's own state.
+--- Show the first message once. A file in Neovim's state folder remembers it.
 function M.greet()
   if not config.values.notices then
     return
@@ -31,10 +31,10 @@ function M.greet()
   say(M.GREETING)
 end
 
--- --- what stands in the way -------------------------------------------------------------------
+-- --- problems --------------------------------------------------------------------------------
 
 local timer = vim.uv.new_timer()
---- What was said last of what stands in the way, without its numbers: every per cent is no news.
+--- The last problem reported, without its numbers, so that progress is not repeated.
 local said = nil
 
 local function told_of(state)
@@ -45,7 +45,7 @@ local function told_of(state)
   end
 end
 
---- The server's status changed.
+--- Handle a change of the status.
 function M.told(state)
   if not config.values.notices then
     return

@@ -1,18 +1,17 @@
--- The server's life: said once where there is none, started again where it ended by itself.
--- Knows nothing of what it answers.
+-- Start and restart of the server.
 local client = require("redraft.client")
 local status = require("redraft.status")
 
 local M = {}
 
---- When the server ended by itself lately, in seconds of `vim.uv.now()`.
+--- Times of recent unexpected ends, in seconds of `vim.uv.now()`.
 local ends = {}
---- A server that ends this often within ENOUGH_S is left alone.
+--- A server that ends this often within ENOUGH_S is not restarted.
 local MOST_ENDS, ENOUGH_S = 4, 180
---- Clients ended on purpose, by id.
+--- Clients that were stopped, by id.
 local stopping = {}
 
---- Say once, in the status, why there is no server, where that is plain. True where it was said now.
+--- Report once why there is no server, if the reason is clear. Return whether it was reported now.
 function M.explain()
   local config = vim.lsp.config[client.NAME]
   local command = config and config.cmd
@@ -28,11 +27,11 @@ function M.explain()
   return false
 end
 
--- --- holding the place ----------------------------------------------------------------------
+-- --- a placeholder --------------------------------------------------------------------------
 
 local HOLDER = "redraft (starting)"
 
---- A server within this process that knows nothing.
+--- A server in this process without any abilities.
 local function holder(dispatchers)
   local closing = false
   local function close()
@@ -59,8 +58,8 @@ local function holder(dispatchers)
   }
 end
 
---- Neovim (0.11) stops watching a buffer that changes while no client is attached to it, and a client
---- that comes later hears of no change. So something is attached until it does.
+--- Neovim 0.11 stops tracking a buffer that changes without an attached client, so that a later client
+--- receives no changes. A placeholder is attached until the real client is.
 local function hold(buffers)
   for _, buffer in ipairs(buffers) do
     if vim.api.nvim_buf_is_loaded(buffer) then
@@ -69,7 +68,7 @@ local function hold(buffers)
   end
 end
 
---- Called when a real client is attached to a buffer.
+--- Detach the placeholder when the real client is attached to a buffer.
 function M.attached(buffer)
   for _, each in ipairs(vim.lsp.get_clients({ name = HOLDER, bufnr = buffer })) do
     vim.lsp.buf_detach_client(buffer, each.id)
@@ -87,7 +86,7 @@ local function start_again(config, buffers)
   end
 end
 
---- What ended by itself starts again, later each time, and not for ever.
+--- Restart a server that ended unexpectedly, with growing pauses and a limit.
 local function revive(config, buffers, what)
   local now = vim.uv.now() / 1000
   ends = vim.tbl_filter(function(at)
@@ -107,8 +106,8 @@ local function revive(config, buffers, what)
   end, 250 * 4 ^ (times - 1))
 end
 
---- Neovim itself says that a client quit, in a message too long for one line: it would wait for a
---- key and swallow it. The status says the same, and the log more.
+--- Hide Neovim's own message about the end of a client: it is longer than a line, so Neovim would wait
+--- for a key. The status and the log have the same information.
 local function hush()
   local notify = vim.notify
   local function but_this(message, ...)
@@ -117,12 +116,12 @@ local function hush()
     end
   end
   vim.notify = but_this
-  vim.schedule(function() -- by then it was said
+  vim.schedule(function() -- by then it was shown
     vim.notify = vim.notify == but_this and notify or vim.notify
   end)
 end
 
---- A client ended; called where most of Neovim's functions may not be.
+--- Handle the end of a client. Most functions of Neovim must not be called here.
 function M.ended(id, code, signal)
   local ended = vim.lsp.get_client_by_id(id)
   local on_purpose = stopping[id] or not ended or ended._is_stopping
@@ -140,7 +139,7 @@ function M.ended(id, code, signal)
   end)
 end
 
---- Stop the server and start it for the buffers it had, or for all where there is none.
+--- Restart the server for its buffers, or for all buffers.
 function M.restart()
   ends = {}
   local clients = vim.lsp.get_clients({ name = client.NAME })

@@ -1,14 +1,14 @@
--- What the server last said about itself, for a status line and for `:Redraft why`.
+-- The last status of the server, for a status line and for `:Redraft why`.
 local config = require("redraft.config")
 local text = require("redraft.text")
 
 local M = {}
 
---- As told by `didChangeStatus`: { busy, kind = "Normal" | "Warning" | "Error" | "Inactive", message,
---- revealable }; the last one says whether a gesture would show what is hidden.
+--- From `didChangeStatus`: { busy, kind = "Normal" | "Warning" | "Error" | "Inactive", message,
+--- revealable }. `revealable` is true if a gesture would show a hidden suggestion.
 M.state = { busy = false, kind = "Normal", message = "", revealable = false }
 
---- Say that the status, or a reason in it, changed: a status line may want to be drawn again.
+--- Announce a change of the status, so that status lines are drawn again.
 function M.announce()
   vim.api.nvim_exec_autocmds("User", { pattern = "RedraftStatus", modeline = false })
   vim.cmd.redrawstatus()
@@ -24,20 +24,20 @@ local function set(status)
   M.announce()
 end
 
---- What the server says.
+--- Set the status from the server.
 function M.told(status)
   set(status)
   require("redraft.notices").told(M.state)
 end
 
---- What only this side can know: there is no server, it ended, it is being started again.
+--- Set a status that only this side knows: no server, ended, restarting.
 function M.say(message, kind)
   set({ message = message, kind = kind or "Warning" })
 end
 
 local WORDS = { Warning = "waiting", Error = "error", Inactive = "paused" }
 
---- idle | thinking | waiting | paused | error | off
+--- Return idle, thinking, waiting, paused, error or off.
 function M.word()
   if not require("redraft.client").get() then
     return M.state.kind == "Normal" and "off" or WORDS[M.state.kind]
@@ -48,7 +48,7 @@ function M.word()
   return M.state.busy and "thinking" or WORDS[M.state.kind] or "idle"
 end
 
---- What is shown, in words, or nil.
+--- Describe the visible suggestion, or return nil.
 local function shown()
   local showing = require("redraft").showing()
   if showing == "edit" then
@@ -57,7 +57,7 @@ local function shown()
   return showing and "ghost text shown"
 end
 
---- One sentence for both kinds of suggestion, where there is one: no server, switched off, no model.
+--- Return the reason that holds for both kinds of suggestion, if there is one.
 local function for_both()
   if vim.b.redraft_disabled then
     return "switched off in this buffer (:Redraft enable here)"
@@ -68,13 +68,13 @@ local function for_both()
   return M.state.kind ~= "Normal" and M.state.message or nil
 end
 
---- Return the name of a key as people write it: `<M-\\>` is Alt-\.
+--- Return the readable name of a key: `<M-\\>` is Alt-\.
 local function key_name(key)
   local name = key:gsub("^<(.*)>$", "%1")
   return (name:gsub("^[MmAa]%-", "Alt-"):gsub("^[Cc]%-", "Ctrl-"):gsub("[Bb]slash$", "\\"))
 end
 
---- Return an answer's reason, with the key that shows what is hidden.
+--- Return the reason of an answer, with the key that shows a hidden suggestion.
 local function with_key(found)
   if not (found and found.revealable) then
     return found and found.reason
@@ -84,8 +84,8 @@ local function with_key(found)
   return ("%s %s shows it."):format(found.reason, key)
 end
 
---- Return one sentence on why nothing is shown, or on what is: about ghost text in insert mode, else
---- about the next edit, where there is a choice.
+--- Return a sentence about the visible suggestion, or why there is none: in insert mode about ghost
+--- text first, otherwise about the next edit.
 function M.why()
   local known = for_both() or shown()
   if known then
@@ -102,7 +102,7 @@ function M.why()
   return with_key(edit or ghost or { reason = M.state.message, revealable = M.state.revealable })
 end
 
---- Return the same for a person who asks, as lines: one on ghost text, one on the next edit.
+--- Return the details as lines: one about ghost text, one about the next edit.
 function M.explanation()
   local common = for_both() or shown()
   if common then
@@ -115,7 +115,7 @@ function M.explanation()
   }
 end
 
---- Columns of the screen that a status line has for other things than the reason.
+--- Columns of the status line that are kept for other content.
 local REST_OF_LINE = 22
 
 --- Return the state and the reason, for 'statusline'.
@@ -124,7 +124,7 @@ function M.line()
   if word == "thinking" then
     return "Redraft …"
   elseif word == "off" and not vim.b.redraft_disabled then
-    return "Redraft off" -- in a list of files, a terminal: not worth a sentence
+    return "Redraft off" -- in lists of files and terminals
   end
   local why = shown() and "" or M.why()
   if vim.list_contains({ "", "idle", "thinking" }, why) or vim.startswith(why, "ready") then

@@ -1,5 +1,4 @@
--- The colours that new text will have once it is in the buffer, as far as tree-sitter knows them.
--- Where it has no parser, new text has the colour of new text alone.
+-- Colours that new text will have in the buffer, from tree-sitter. Without a parser it has one colour.
 local M = {}
 
 --- By line: { [byte from 1] = highlight group }.
@@ -28,8 +27,8 @@ local function groups_of(lines, language)
   return groups
 end
 
---- A function of (number of a line, first byte, last byte) that gives the chunks of virtual text for
---- that part of `lines`, each on top of the highlight group `base`.
+--- Return a function (line number, first byte, last byte) that returns the chunks of virtual text for
+--- that part of `lines`, on top of the highlight group `base`.
 function M.painter(buffer, lines, base)
   local language = vim.treesitter.language.get_lang(vim.bo[buffer].filetype) or ""
   local known, groups = pcall(groups_of, lines, language)

@@ -1,8 +1,7 @@
--- Places and texts: between the server's UTF-16 positions and a buffer's rows and bytes, and how
--- virtual text is cut and drawn. Pure but for reading buffers.
+-- Conversion between UTF-16 positions and rows and bytes of a buffer; cutting of virtual text.
 local M = {}
 
---- A buffer's lines have no line ends.
+--- Return the text of a buffer's lines, which have no line ends.
 function M.lines(text)
   return vim.split(text:gsub("\r\n?", "\n"), "\n", { plain = true })
 end
@@ -11,19 +10,19 @@ function M.line(buffer, row)
   return vim.api.nvim_buf_get_lines(buffer, row, row + 1, false)[1] or ""
 end
 
---- Bytes of `position` in its line; beyond the end is the end.
+--- Return the byte column of `position`, at most the end of its line.
 function M.column(buffer, position, encoding)
   return vim.str_byteindex(M.line(buffer, position.line), encoding, position.character, false)
 end
 
---- The cursor of the current window: row and column from 0, in bytes.
+--- Return the cursor of the current window: row and column from 0, in bytes.
 function M.cursor()
   local at = vim.api.nvim_win_get_cursor(0)
   return at[1] - 1, at[2]
 end
 
---- `message` as far as the line for messages holds it, or `room` columns: more, and Neovim waits for a
---- key, and swallows it. For what nobody asked to read at length.
+--- Return `message` cut to the message line, or to `room` columns. For a longer message Neovim would
+--- wait for a key and drop it.
 function M.fit(message, room)
   room = room or vim.v.echospace
   if vim.fn.strdisplaywidth(message) <= room then
@@ -32,7 +31,7 @@ function M.fit(message, room)
   return vim.fn.strcharpart(message, 0, room - 1) .. "…"
 end
 
---- Return `message` in `room` columns: without what stands in brackets, if it is longer, then cut.
+--- Return `message` in `room` columns: first without brackets, then cut.
 function M.brief(message, room)
   if vim.fn.strdisplaywidth(message) > room then
     message = message:gsub(" %b()", "")
@@ -44,13 +43,13 @@ function M.utf16(text)
   return vim.str_utfindex(text, "utf-16")
 end
 
---- The first word of `text` with the blanks before it: a run of keyword characters, or of others.
+--- Return the first word of `text` with the blanks before it: keyword characters, or others.
 function M.first_word(text)
   local word = vim.fn.matchstr(text, [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]])
   return word == "" and text or word
 end
 
---- The rest of the line, with the line end before it.
+--- Return the rest of the line, with the line end before it.
 function M.first_line(text)
   return text:match("^\n?[^\n]*")
 end
@@ -59,8 +58,8 @@ local function characters(text)
   return vim.fn.split(text, [[\zs]])
 end
 
---- Where the characters of `old` stand in `new`: what of `new` goes in at which byte of `old`, as a
---- list of { at, text }; nil where they are not all there in their order.
+--- Return the insertions that turn `old` into `new`, as a list of { at, text } with byte offsets in
+--- `old`; nil if `new` does not contain the characters of `old` in order.
 function M.between(new, old)
   local parts, at, left = {}, 0, characters(old)
   local i, piece = 1, ""
@@ -83,7 +82,7 @@ function M.between(new, old)
   return parts
 end
 
---- How many bytes of `old` stand in `part`, the first one in its place.
+--- Return how many bytes of `old` are in `part`, from its first byte on.
 function M.held(part, old)
   local bytes, left, i = 0, characters(old), 1
   for _, char in ipairs(characters(part)) do
@@ -94,7 +93,7 @@ function M.held(part, old)
   return bytes
 end
 
---- `text` as it looks at display column `at`: virtual text knows no tab stops.
+--- Return `text` with tabs expanded at display column `at`, because virtual text has no tab stops.
 function M.shown(text, at, tabstop)
   if not text:find("\t", 1, true) then
     return text
