@@ -1,1 +1,1 @@
-"""What tests stand on: scripted models, live servers, editors to drive, samples to read."""
+"""Builders for tests: scripted models, live servers, real editors, samples."""

@@ -42,7 +42,7 @@ def mercury_body(content: str, **fields: Any) -> dict[str, Any]:
 
 
 def mercury_applied(content: str) -> str | None:
-    """The new region as a Mercury client reads it; ``None``: no edit."""
+    """Return the new region as a Mercury client reads it, or None without an edit."""
     text = content.removeprefix("```\n").removesuffix("\n```")
     return None if text == "None" else text
 
@@ -59,7 +59,7 @@ def zeta2_as_zed(before: str, region: str, after: str, cursor: int, context: str
 
 
 def zeta2_applied(region: str, answer: str) -> str | None:
-    """The region as Zed has it afterwards; it ends both sides with a line end where none is."""
+    """Return the region after the edit in Zed, which adds a line end to both sides."""
     if not answer:
         return None
     new = answer.removesuffix(">>>>>>> UPDATED\n")
@@ -87,7 +87,7 @@ def zeta21_as_zed(before: str, blocks: list[str], after: str, cursor: int) -> st
 
 
 def zeta21_applied(blocks: list[str], answer: str) -> str:
-    """The region afterwards: the text between two markers takes the place of what was there."""
+    """Return the region after the text between two markers replaced its lines."""
     offsets = [0]
     for block in blocks:
         offsets.append(offsets[-1] + len(block))

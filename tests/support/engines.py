@@ -16,7 +16,7 @@ from support.predictor import READY, ScriptedPredictor
 
 
 async def its_process(request: EditRequest) -> str:
-    """The process that answers; what the text says can hold or kill it."""
+    """Return the id of the process. Marks in the text make it wait, freeze or crash."""
     notes = os.environ.get("FAKE_ENGINE_NOTES")
     once = "<hold once>" in request.text and notes and not Path(notes).exists()
     if "<hold>" in request.text or once:
@@ -25,7 +25,7 @@ async def its_process(request: EditRequest) -> str:
     if "<crash>" in request.text:
         os.kill(os.getpid(), 9) if hasattr(os, "kill") else os._exit(9)
     if "<freeze>" in request.text:
-        time.sleep(60)  # the loop with it: not even its status is told
+        time.sleep(60)  # blocks the event loop: not even the status is answered
     if "<busy>" in request.text:
         until = time.monotonic() + 7
         while time.monotonic() < until:
@@ -36,7 +36,7 @@ async def its_process(request: EditRequest) -> str:
 
 
 class LoadingPredictor(ScriptedPredictor):
-    """Is ready some time after its start."""
+    """A predictor that becomes ready some time after its start."""
 
     def __init__(self) -> None:
         super().__init__([its_process])
@@ -54,7 +54,7 @@ class LoadingPredictor(ScriptedPredictor):
 
 
 async def slowly(request: EditRequest) -> str:
-    """The process that answers after a while; whoever does not wait for it is noted."""
+    """Return the id of the process after a while, and note cancelled requests."""
     notes = Path(os.environ["FAKE_ENGINE_NOTES"])
     note(notes, "asked")
     try:

@@ -34,7 +34,7 @@ def make_model(predict: Predict, context_tokens: int = 512, verifier: str = "non
 
 
 class Clock:
-    """Seconds that pass only when told."""
+    """A clock that a test advances."""
 
     def __init__(self) -> None:
         self.now = 100.0

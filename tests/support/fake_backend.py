@@ -1,8 +1,8 @@
-"""Small deterministic stand-ins for ``redraft.model.runtime.backend.Backend``, for tests alone.
+"""Small deterministic backends for tests, in place of ``redraft.model.runtime.backend.Backend``.
 
-:class:`ScriptedBackend` knows the text it shall write and is told how sure it is of each position;
-:class:`NoiseBackend` draws its logits from a hash of everything a real network would see. Both keep
-exact books of which tokens are cached, so that a wrong truncation or a wrong window shows.
+:class:`ScriptedBackend` writes a given text with given confidences; :class:`NoiseBackend` derives
+its logits from a hash of everything that a real network would read. Both record which tokens are
+cached, so that a wrong truncation or window is noticed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def small_config(width: int = 8, verifier: str = "none") -> ModelConfig:
 
 
 def ids(text: str) -> list[int]:
-    """One token a byte."""
+    """Return a token for each byte."""
     return [SPECIAL + b for b in text.encode("utf-8")]
 
 
@@ -211,7 +211,7 @@ class FakeBackend:
         return self.predict(context, window)
 
     def _causal(self, context: list[int]) -> FloatArray:
-        """Without one of its own, the causal pass agrees with the canvas's first prediction."""
+        """Return the causal prediction. By default it agrees with the first one of the canvas."""
         if self.causal is not None:
             return self.causal(context)
         return self.predict(context[:-1], [context[-1], *[MASK] * (self.config.canvas_width - 1)])[
@@ -304,7 +304,7 @@ class Noise:
 
 
 def fake_tokenizer() -> Tokenizer:
-    """A real tokenizer whose ids are those of :data:`VOCAB`: it encodes byte by byte."""
+    """Return a real tokenizer with the ids of :data:`VOCAB`, which encodes byte by byte."""
     char_of = {byte: char for char, byte in byte_alphabet().items()}
     special = {END: marks.END, MASK: marks.MASK}
     names = [*marks.MARKS, "<|object_ref_end|>"]  # the last one marks the cursor

@@ -1,4 +1,4 @@
-"""A model with its base on disk, in a cache of its own."""
+"""A model with its base on disk, in a separate cache."""
 
 from __future__ import annotations
 

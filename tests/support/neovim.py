@@ -45,7 +45,7 @@ vim.o.termguicolors, vim.o.laststatus = true, 2
 vim.o.statusline = " %f %m%=%{%v:lua.require'redraft'.statusline()%} "
 """
 
-#: Keeps every status that the server tells.
+#: Keeps every status of the server.
 _TOLD = """
 _G.told = {}
 vim.api.nvim_create_autocmd("User", { pattern = "RedraftStatus", callback = function()
@@ -63,8 +63,7 @@ def server_command(script: dict[str, Any]) -> str:
 def edits(
     *changes: tuple[str, str], ghost: str = "", confidence: float = 0.9
 ) -> Callable[[EditRequest], Prediction]:
-    """A model that makes the first of ``changes`` that the text still lacks, and writes ``ghost``
-    at the cursor."""
+    """Return a model that writes ``ghost`` and makes the first change that the text lacks."""
 
     def answer(request: EditRequest) -> Prediction:
         if request.task == "infill":
@@ -83,7 +82,7 @@ def ghost(text: str, confidence: float = 0.9) -> Callable[[EditRequest], Predict
 
 
 def pieces(typed: str) -> Iterator[str]:
-    """One key after the other, those with names (``<Esc>``) as one."""
+    """Return the keys of a string; ``<Esc>`` and the like are one key."""
     while typed:
         end = typed.index(">") + 1 if typed.startswith("<") else 1
         yield typed[:end]
@@ -113,7 +112,7 @@ class Server:
 
     @property
     def command(self) -> str:
-        """Lua for the client's ``cmd``, and what it tells the server."""
+        """Lua for the client's ``cmd``, and its settings for the server."""
         options = f"init_options = {{ token = '{self._token}' }}"
         return f"vim.lsp.rpc.connect('127.0.0.1', {self.port}), {options}"
 
@@ -123,9 +122,13 @@ class Server:
 
 
 class Neovim:
-    """One Neovim. ``command`` and ``init`` are Lua: the server's ``cmd`` and what a user's
-    configuration holds beside it; None is a Neovim without our client. ``pictures``: the folder for
-    what :meth:`picture` draws."""
+    """A running Neovim.
+
+    Args:
+        command: the server's ``cmd``, in Lua; None: without our client.
+        init: further configuration of the user, in Lua.
+        pictures: folder for :meth:`picture`.
+    """
 
     def __init__(
         self,
@@ -199,7 +202,7 @@ class Neovim:
         return self.request("nvim_exec_lua", code, list(arguments))
 
     def command(self, command: str) -> str:
-        """What an Ex command prints."""
+        """Return the output of an Ex command."""
         printed: str = self.request("nvim_exec2", command, {"output": True})["output"]
         return printed
 
@@ -221,7 +224,7 @@ class Neovim:
         return found
 
     def notices(self) -> list[str]:
-        """What was said with ``vim.notify`` since the file was opened."""
+        """Return the messages of ``vim.notify`` since the file was opened."""
         found: list[str] = self.lua("return _G.notices")
         return found
 
@@ -243,7 +246,7 @@ class Neovim:
             time.sleep(0.02)
 
     def _state(self) -> str:
-        """What our client says, where it is loaded."""
+        """Return the state of our client, if it is loaded."""
         loaded = self.lua("return package.loaded['redraft'] ~= nil")
         return f"{self.showing()} {self.why()!r}" if loaded else "another's client"
 
@@ -282,13 +285,15 @@ class Neovim:
 
 
 class NeovimDesk:
-    """One Neovim and one server thread for all tests of a file: each test gets a fresh project, a
-    fresh connection (and so a session that remembers nothing) and its own answers."""
+    """A Neovim and a server thread for all tests of a file.
+
+    Each test gets a new project, a new connection and thus a new session, and its answers.
+    """
 
     def __init__(self, folder: Path, pictures: Path) -> None:
         self.folder = folder
         self.predictor = ScriptedPredictor()
-        # No delay and no threshold in the way: those have tests of their own.
+        # No delay and no threshold: other tests cover them.
         self.server = Server(self.predictor, LspSettings(delay_ms=0, eagerness="high"))
         self._projects = 0
         file = self._file("x = 1\n", "a.py")
@@ -303,7 +308,7 @@ class NeovimDesk:
         return file
 
     def open(self, text: str, *answers: Any, name: str = "a.py") -> Neovim:
-        """A file with ``text``; the model answers as :class:`ScriptedPredictor` says."""
+        """Open a file with ``text``; see :class:`ScriptedPredictor` for the answers."""
         file = self._file(text, name)
         self.editor.keys("<C-\\><C-n>")
         self.editor.lua(

@@ -1,7 +1,4 @@
-"""Neovim's screen as its UI protocol tells it (``ext_linegrid``), and a picture of it.
-
-Knows nothing of processes or tests.
-"""
+"""Neovim's screen, read through its UI protocol (``ext_linegrid``), and a picture of it."""
 
 from __future__ import annotations
 
@@ -73,8 +70,7 @@ class Screen:
             self._awaited = None
 
     def await_text(self, part: str) -> queue.Queue[float]:
-        """Gets the reading of ``time.perf_counter`` at which a complete picture first holds
-        ``part``."""
+        """Return the ``time.perf_counter`` at which a complete screen first shows ``part``."""
         seen: queue.Queue[float] = queue.Queue()
         self._awaited = (part, seen)
         return seen
@@ -86,7 +82,7 @@ class Screen:
         return "\n".join(self.lines())
 
     def attributes(self, part: str) -> dict[str, Any]:
-        """How the first cell of ``part`` is drawn: foreground, background, strikethrough …"""
+        """Return the attributes of the first cell of ``part``, such as its foreground."""
         for row in self.rows:
             at = "".join(text or " " for text, _ in row).find(part)
             if at >= 0:
@@ -94,11 +90,11 @@ class Screen:
         raise AssertionError(f"{part!r} is not on the screen:\n{self.text()}")
 
     def svg(self) -> str:
-        """The screen as it stands, in its own colours."""
+        """Return the present screen in its colours."""
         return "\n".join([self.head(), *self.drawn(), "</g></svg>", ""])
 
     def head(self) -> str:
-        """What a picture begins with."""
+        """Return the head of a picture."""
         width, height = len(self.rows[0]) * _WIDTH + 16, len(self.rows) * _HEIGHT + 16
         return "\n".join(
             [

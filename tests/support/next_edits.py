@@ -13,7 +13,7 @@ CODE = (
 
 
 def edited(**settings: object) -> Workbench:
-    """A user who has just given ``area`` another parameter."""
+    """Return a workbench whose user has just added a parameter to ``area``."""
     desk = Workbench(CODE, **settings)
     desk.swap("area(r)", "area(r, pi)")
     return desk

@@ -63,7 +63,7 @@ def weights_for(config: ModelConfig, seed: int = 0) -> tuple[Weights, Weights]:
 
 
 def sampler(config: ModelConfig, seed: int) -> dict[str, np.ndarray]:
-    """What makes a mask's guess follow the token before, strongly enough to change guesses."""
+    """Return a sampler that makes the guess of a mask depend on the token before it."""
     rng, hidden, width = np.random.default_rng(seed), config.hidden, config.sampler
     shapes = {
         "enter.weight": (width, 2 * hidden),
@@ -99,8 +99,10 @@ def store(config: ModelConfig, variant: str, folder: Path) -> Path:
 
 
 def register(root: Path, name: str, config: ModelConfig, tokenizer: Tokenizer) -> Path:
-    """A model that the registry finds by ``name`` where REDRAFT_MODELS says ``root``; returns the
-    folder of its one variant, fp32."""
+    """Write a model that the registry finds by ``name`` if REDRAFT_MODELS is ``root``.
+
+    Returns the folder of its only variant, fp32.
+    """
     folder = root / name / "fp32"
 
     def write(place: Path) -> None:
@@ -125,7 +127,7 @@ def some_tokens(config: ModelConfig, count: int, seed: int = 0) -> NDArray[np.in
 
 
 def some_window(config: ModelConfig, placed: int = 0, seed: int = 0) -> NDArray[np.int64]:
-    """A context token, ``placed`` tokens, then masks."""
+    """Return a context token, ``placed`` tokens, and masks."""
     window = np.full(config.canvas_width, config.mask_token, np.int64)
     window[: placed + 1] = some_tokens(config, placed + 1, seed)
     return window

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import psutil
 
-#: Seconds until a process that was told to end must have ended.
+#: Seconds that a process gets to end.
 END_S = 60.0
 
 _CALLS = "connect,sendto,sendmsg,sendmmsg"
@@ -56,8 +56,10 @@ Kind = Literal["strace", "hook"]
 
 
 def outside(host: str, port: int) -> bool:
-    """Whether talking to ``host`` leaves this machine; questions for names always do, since the
-    resolver on loopback passes them on."""
+    """Return whether a connection to ``host`` leaves this machine.
+
+    Name queries always do, because the resolver on loopback forwards them.
+    """
     if port == 53:
         return True
     try:
@@ -70,7 +72,7 @@ def outside(host: str, port: int) -> bool:
 
 
 def tried(trace: str) -> list[str]:
-    """What leaves this machine among the calls that ``strace`` wrote down."""
+    """Return the calls in the output of ``strace`` that leave this machine."""
     found = []
     for line in trace.splitlines():
         pairs = [*_V4.findall(line), *_V6.findall(line)]
@@ -81,7 +83,7 @@ def tried(trace: str) -> list[str]:
 
 @functools.cache
 def strace_works() -> bool:
-    """A container may have the program and not the right to trace."""
+    """Return whether strace may trace here; in some containers it may not."""
     if shutil.which("strace") is None:
         return False
     command = ["strace", "--seccomp-bpf", "-f", "-e", f"trace={_CALLS}", "-o", os.devnull]
@@ -93,7 +95,7 @@ def best_guard() -> Kind:
 
 
 class Guard:
-    """Starts processes and tells where they tried to go.
+    """Processes whose outgoing connections are recorded.
 
     Args:
         folder: for its notes.
@@ -129,7 +131,7 @@ class Guard:
         return process
 
     def program(self, process: subprocess.Popen[bytes]) -> psutil.Process:
-        """What ``start`` was asked to run, which strace may stand before."""
+        """Return the program of a command line, without strace before it."""
         started = psutil.Process(process.pid)
         return started.children()[0] if self._kind == "strace" else started
 

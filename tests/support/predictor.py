@@ -62,15 +62,17 @@ def predicted(*candidates: Candidate, reason: str = "nothing to add") -> Predict
 def infill(
     request: EditRequest, *texts: str, confidence: float = 0.9, finish: Finish = "end"
 ) -> Prediction:
-    """A prediction that offers ``texts`` at the cursor, best first."""
+    """Return a prediction of ``texts`` at the cursor, best first."""
     at, sure = request.cursor, Confidence(confidence, confidence, confidence)
     made = (Candidate(at, at, text, sure, len(text), 2, finish) for text in texts if text)
     return predicted(*made)
 
 
 def rewrite(request: EditRequest, old: str, new: str, confidence: float = 0.9) -> Prediction:
-    """A prediction that the first ``old`` of the text becomes ``new``; no edit where there is none,
-    or where a next edit may not touch it."""
+    """Return a prediction that replaces the first ``old`` of the text by ``new``.
+
+    It has no candidate if there is no ``old`` in the region.
+    """
     at = request.text.find(old)
     line = request.text.count("\n", 0, max(at, 0))
     inside = request.region is None or request.region[0] <= line < request.region[1]
@@ -83,7 +85,7 @@ def rewrite(request: EditRequest, old: str, new: str, confidence: float = 0.9) -
 def rewrite_lines(
     request: EditRequest, *edits: LineEdit, confidence: float = 0.9, finish: Finish = "end"
 ) -> Prediction:
-    """A prediction of a next edit with one candidate for each of ``edits``."""
+    """Return a prediction of a next edit with a candidate for each of ``edits``."""
     assert request.region is not None
     top, sure, made = request.region[0], Confidence(confidence, 0.5, 0.8), []
     for first, last, lines in edits:
@@ -94,7 +96,7 @@ def rewrite_lines(
 
 
 def change(old: str, new: str) -> Callable[[EditRequest], LineEdit]:
-    """The line of the region that holds ``old``, with ``new`` in its place."""
+    """Return the line of the region with ``old``, and the same line with ``new``."""
 
     def edit(request: EditRequest) -> LineEdit:
         assert request.region is not None
@@ -155,8 +157,10 @@ class ScriptedPredictor:
 def editing(
     edit: LineEdit | Callable[[EditRequest], LineEdit] | None = None, **how: Any
 ) -> ScriptedPredictor:
-    """A model that answers next edits with ``edit``, None: with nothing; and infill as one without
-    a script. ``how``: as :func:`rewrite_lines` has it."""
+    """Return a model that answers next edits with ``edit`` (None: nothing) and infills by default.
+
+    ``how`` goes to :func:`rewrite_lines`.
+    """
 
     def answer(request: EditRequest) -> Answer:
         if request.task == "infill":
@@ -174,8 +178,10 @@ CHATTY = replace(
 
 
 def chatting(*texts: str, finish: Finish = "end") -> ScriptedPredictor:
-    """A model that says ``texts`` one after the other, word by word, each word for good; and prices
-    labels by their lengths, the shortest first."""
+    """Return a model that answers with ``texts`` in turn, word by word.
+
+    It scores labels by their lengths, the shortest first.
+    """
 
     def answer(text: str) -> Callable[[EditRequest], Prediction]:
         def say(request: EditRequest) -> Prediction:
@@ -206,11 +212,11 @@ async def _see(states: Sequence[State], on_step: StepCallback | None) -> None:
                 seen = texts if isinstance(texts, CanvasState) else CanvasState(step, texts)
                 on_step(seen)
 
-    await asyncio.to_thread(tell)  # from a thread of its own, as the engine does it
+    await asyncio.to_thread(tell)  # from another thread, as the engine does
 
 
 async def _made(request: EditRequest, answer: Answer) -> tuple[Prediction, list[State]]:
-    """The prediction, and the states on the way to it."""
+    """Return the prediction and its intermediate states."""
     if isinstance(answer, BaseException):
         raise answer
     if isinstance(answer, str):

@@ -1,9 +1,8 @@
-"""Editor plugins that nobody here wrote, each in a real Neovim, set up as our pages say.
+"""Editor plugins of others, each in a real Neovim, set up as our pages say.
 
-Their sources are not ours to carry: the environment variable ``REDRAFT_CLIENTS_DIR`` names a folder
-that holds a checkout of each under its own name (``llama.vim``, ``minuet-ai.nvim``,
-``copilot-lsp``, ``sidekick.nvim``, ``cursortab.nvim``). Where one is not there, its tests are
-skipped, and say so.
+The environment variable ``REDRAFT_CLIENTS_DIR`` names a folder with a checkout of each
+(``llama.vim``, ``minuet-ai.nvim``, ``copilot-lsp``, ``sidekick.nvim``, ``cursortab.nvim``). Tests
+of a missing one are skipped with the reason.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ FOLDER = os.environ.get("REDRAFT_CLIENTS_DIR", "")
 
 
 def plugin(name: str) -> Path:
-    """The checkout of a client; skips where there is none."""
+    """Return the checkout of a client, or skip the test."""
     folder = Path(FOLDER) / name
     if not FOLDER or not folder.is_dir():
         pytest.skip(f"no {name}: REDRAFT_CLIENTS_DIR names no folder that holds a checkout of it")
@@ -46,7 +45,7 @@ def needs_curl() -> None:
 
 @contextlib.contextmanager
 def http_server(predictor: ScriptedPredictor) -> Iterator[str]:
-    """The URL of a server in a thread."""
+    """Run a server in a thread, and yield its URL."""
     urls: queue.Queue[str] = queue.Queue()
     loop, done = asyncio.new_event_loop(), asyncio.Event()
 
@@ -73,7 +72,7 @@ def typed(editor: Neovim, keys: str) -> None:
 
 @contextlib.contextmanager
 def editor_with(folder: Path, sources: Path, text: str, init: str) -> Iterator[Neovim]:
-    """A Neovim with one plugin and no other."""
+    """Start a Neovim with one plugin."""
     file = folder / "a.py"
     file.write_text(text, encoding="utf-8")
     begin = f"vim.opt.runtimepath:append([==[{sources}]==])\n"
@@ -152,7 +151,7 @@ def sidekick(folder: Path, command: str, text: str) -> Iterator[Neovim]:
 
 @contextlib.contextmanager
 def cursortab(folder: Path, url: str, provider: str, text: str) -> Iterator[Neovim]:
-    """``provider`` is the format in which it asks; Tab goes there, and takes it."""
+    """Start cursortab.nvim with the request format ``provider``."""
     sources = plugin("cursortab.nvim")
     if not (sources / "server" / "cursortab").exists():
         pytest.skip("cursortab.nvim without its server: 'go build' in its folder server makes it")

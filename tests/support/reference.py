@@ -51,7 +51,7 @@ def random_weights(config: ModelConfig, seed: int = 0) -> Weights:
 
 
 def adapted(config: ModelConfig, weights: Weights, seed: int = 1) -> Weights:
-    """The same weights with every linear map and the mask's embedding moved, for the canvas."""
+    """Return the weights with changed linear maps and mask embedding, for the canvas."""
     rng = np.random.default_rng(seed)
     moved = dict(weights)
     for name, value in weights.items():
@@ -80,19 +80,19 @@ class Reference:
         self.cos, self.sin = rope_tables(config, capacity)
 
     def scores(self, tokens: NDArray[np.int64]) -> Array:
-        """Log-probability of tokens[1:], each given all before it. [n - 1]"""
+        """Return the log-probabilities of tokens[1:], each given all before it: [n - 1]."""
         logits = self.causal_logits(tokens)[:-1]  # [n - 1, vocab]
         return log_softmax(logits)[np.arange(len(logits)), tokens[1:]]
 
     def causal_logits(self, tokens: NDArray[np.int64]) -> Array:
-        """[n] -> [n, vocab]"""
+        """Return the logits of all positions: [n] -> [n, vocab]."""
         n = len(tokens)
         causal = np.tril(np.ones((n, n), bool))
         x, _ = self._run(self.context, self._embed(self.context, tokens), np.arange(n), [], causal)
         return self._logits(x)
 
     def canvas_logits(self, cached: NDArray[np.int64], window: NDArray[np.int64]) -> Array:
-        """Window [B] behind the causally read tokens ``cached`` -> [B, vocab]"""
+        """Return the logits of a window [B] after the tokens ``cached``: [B, vocab]."""
         n, width = len(cached), len(window)
         causal = np.tril(np.ones((n, n), bool))
         past: list[tuple[Array, Array]] = []

@@ -38,7 +38,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def fresh(backend: Any, tokens: NDArray[np.int64]) -> Any:
-    """A sequence that computed ``tokens`` in one go."""
+    """Return a sequence that computed ``tokens`` in a single pass."""
     sequence = backend.open(200)
     sequence.extend(tokens)
     return sequence

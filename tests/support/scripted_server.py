@@ -30,7 +30,7 @@ from support.predictor import Answer, ScriptedPredictor, infill, rewrite
 
 
 def answer(entry: Any) -> Answer:
-    """What ``entry`` of the script says."""
+    """Return the answer of an ``entry`` of the script."""
     if isinstance(entry, str):
         return entry
     if "text" in entry:

@@ -1,4 +1,4 @@
-"""The HTTP service around a scripted model, on a port of its own."""
+"""The HTTP service around a scripted model, on a free port."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.predictor import ScriptedPredictor
 async def served(
     predictor: ScriptedPredictor, settings: Settings | None = None
 ) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
-    """A live server, its URL, and a client for it."""
+    """Start a server, and yield it with a client."""
     settings = settings or Settings(shutdown_s=0.1)
     app: web.Application = create_app(predictor, settings)
     async with (
@@ -37,8 +37,7 @@ async def served(
 def never_a_500(
     routes: Sequence[str], bodies: st.SearchStrategy[bytes], predictor: ScriptedPredictor
 ) -> None:
-    """Sends whatever ``bodies`` draws to any of ``routes`` of one server: no fault of ours comes of
-    it."""
+    """Send drawn ``bodies`` to ``routes`` of a server, and check that none ends in a 500."""
     loop = asyncio.new_event_loop()
     context = served(predictor)
     _, client = loop.run_until_complete(context.__aenter__())
@@ -133,7 +132,7 @@ def events(path: str, body: dict[str, Any], predictor: ScriptedPredictor) -> lis
 
 
 async def eventually(condition: object, timeout_s: float = 20.0) -> None:
-    """Waits until ``condition()`` is true; fails after ``timeout_s``."""
+    """Wait until ``condition()`` is true; fail after ``timeout_s``."""
     assert callable(condition)
     async with asyncio.timeout(timeout_s):
         while not condition():

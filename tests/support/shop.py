@@ -35,7 +35,7 @@ FILES = {"shop/cart.py": CART, "till/desk.py": TILL, "shop/main.py": MAIN}
 
 
 def indexer_of(files: dict[str, str]) -> Indexer:
-    """An indexer whose thread is never started."""
+    """Return an indexer without a running thread."""
     indexer = Indexer(lambda path: "")
     for path, text in files.items():
         put(indexer, path, text)
@@ -49,7 +49,7 @@ def put(indexer: Indexer, path: str, text: str) -> None:
 
 
 def view(text: str = MAIN, at: str = "    cart = Cart(customer)\n", **changes: object) -> View:
-    """Of MAIN, with the cursor behind the first ``at``."""
+    """Return a view of MAIN with the cursor after the first ``at``."""
     cursor = text.index(at) + len(at)
     seen = View("file:///main.py", "shop/main.py", "python", text, cursor)
     return replace(seen, **changes)  # type: ignore[arg-type]

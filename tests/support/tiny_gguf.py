@@ -26,7 +26,7 @@ def random(*shape: int, seed: int = 0) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def interleave(weight: Any, heads: int) -> Any:
-    """What llama.cpp's converter does to Q and K rows."""
+    """Reorder the rows of Q and K as llama.cpp's converter does."""
     return (
         weight.reshape(heads, 2, weight.shape[0] // heads // 2, *weight.shape[1:])
         .swapaxes(1, 2)
@@ -48,7 +48,7 @@ def write_llama(
     begin: int | None = None,
     numbers: dict[str, int | float] | None = None,
 ) -> dict[str, Any]:
-    """A complete two-layer file by the official writer; returns its tensors by GGUF name."""
+    """Write a two-layer file with the official writer; return its tensors by GGUF name."""
     writer = gguf.GGUFWriter(path, arch)
     writer.add_block_count(2)
     writer.add_context_length(128)

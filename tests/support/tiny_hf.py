@@ -57,7 +57,7 @@ MARKS = [
 
 @dataclass(frozen=True)
 class Layout:
-    """One family as it is published."""
+    """The published layout of a family."""
 
     kind: str  # of transformers: llama, qwen2 or qwen3
     config: dict[str, Any] = field(default_factory=dict)  # what config.json says besides
@@ -125,7 +125,7 @@ LAYOUTS: dict[str, Layout] = {
 
 
 def reference_model(layout: Layout, seed: int = 0) -> Any:
-    """Transformers' model of the architecture, every weight random, norms and biases too."""
+    """Return transformers' model with random weights, norms and biases included."""
     kinds = {
         "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
         "qwen2": (transformers.Qwen2Config, transformers.Qwen2ForCausalLM),

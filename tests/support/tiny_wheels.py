@@ -21,7 +21,7 @@ def sha(data: bytes) -> str:
 def write_wheel(
     folder: Path, package: str, content: bytes, extra: Mapping[str, bytes] | None = None
 ) -> Wheel:
-    """A wheel of ``package`` 1.0 in ``folder`` whose ``data/part.bin`` is ``content``."""
+    """Write a wheel of ``package`` 1.0 whose ``data/part.bin`` is ``content``."""
     module = package.replace("-", "_")
     member, info = f"{module}/data/part.bin", f"{module}-1.0.dist-info"
     path = folder / f"{module}-1.0-py3-none-any.whl"
@@ -41,7 +41,7 @@ def write_wheel(
 
 
 def only_wheels_of(folder: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
-    """pip finds wheels in ``folder`` and asks nobody; the hub's library sees an empty cache."""
+    """Return variables with which pip reads only ``folder`` and the hub has an empty cache."""
     constants = import_silenced("huggingface_hub.constants")
 
     for name in list(os.environ):
@@ -51,7 +51,7 @@ def only_wheels_of(folder: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": str(folder),
-        "HF_ENDPOINT": "http://127.0.0.1:9",  # nobody listens there
+        "HF_ENDPOINT": "http://127.0.0.1:9",  # no server listens there
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)

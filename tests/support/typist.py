@@ -1,4 +1,4 @@
-"""Recordings made up for tests: somebody types, pauses, pastes."""
+"""Recordings for tests: typing, pauses and pastes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Typist:
         self.texts[document] = units.decode("utf-16-le")
 
     def leaves(self, seconds: float = 60.0) -> None:
-        """Looks elsewhere for so long: the recording goes on, the document does not."""
+        """Let time pass without changes of the document."""
         self.pauses(seconds)
         self.events.append(Focused(self.now_ms, 0))
 

@@ -1,8 +1,4 @@
-"""One project in a real VS Code: what a person does there, and what the page then shows.
-
-A scripted model stands behind the real language server. Knows VS Code's page, nothing of what tests
-expect of it.
-"""
+"""A project in a real VS Code with a scripted model: user actions, and what the page shows."""
 
 from __future__ import annotations
 
@@ -75,8 +71,10 @@ class Window:
         self.until("!document.activeElement?.closest('.quick-input-widget')")
 
     def open(self, name: str) -> None:
-        """From the explorer, to stay. While VS Code starts it draws the explorer anew, and a click
-        in between is lost: whoever clicks then clicks again."""
+        """Open a file from the explorer.
+
+        While VS Code starts, it redraws the explorer and loses clicks, so the click is repeated.
+        """
         row = f'.explorer-folders-view .monaco-list-row[aria-label^="{name}"]'
         opened = f"document.querySelector('.tab.active[data-resource-name=\"{name}\"]') !== null"
         end = time.monotonic() + PATIENCE_S
@@ -87,7 +85,7 @@ class Window:
                 self.until(opened, 5.0)
 
     def command(self, title: str) -> None:
-        """By the palette."""
+        """Run a command of the palette."""
         self.press("F1")
         self.until("document.activeElement?.closest('.quick-input-widget')")
         self.type(title, 0)
@@ -95,14 +93,14 @@ class Window:
         self.press("Enter")
 
     def choose(self, label: str) -> None:
-        """In an open menu."""
+        """Choose an entry of an open menu."""
         self.until(f"{_ROWS}.some(row => row.includes({json.dumps(label)}))")
         self.type(label, 0)
         self.until(f"{_ROWS}[0]?.includes({json.dumps(label)})")
         self.press("Enter")
 
     def answer(self, button: str) -> None:
-        """A notification."""
+        """Answer a notification."""
         selector = f".notification-toast a.monaco-button:text-is({json.dumps(button)})"
         self.studio.browser.do("click", selector=selector)
 
@@ -112,7 +110,7 @@ class Window:
         return path
 
     def keep_log(self) -> None:
-        """The messages between VS Code and the server, beside the pictures."""
+        """Write the messages between VS Code and the server beside the pictures."""
         logs = self.studio.tools.parent.glob("data/logs/*/exthost*/redraft.redraft/*.log")
         newest = max(logs, key=lambda log: log.stat().st_mtime, default=None)
         if newest is not None:
@@ -179,8 +177,10 @@ class Window:
             self.press("Escape")
 
     def await_ready(self) -> None:
-        """Until the server runs and has its model. It may have said more since it said "ready":
-        whoever waits for that word alone waits in vain on a slow machine."""
+        """Wait until the server runs and has its model.
+
+        Later messages may have replaced "ready", so any message but those of a start counts.
+        """
         self.until(f"/^Redraft: (?!not started|the server |model still|no model)/.test({STATUS})")
 
     def await_toast(self, text: str) -> None:
@@ -191,7 +191,7 @@ class Window:
         return found
 
     def saved(self, name: str) -> str:
-        """What is in the editor, by way of the disk."""
+        """Save, and return the text of the file."""
         file = self.folder / name
         written_ns = file.stat().st_mtime_ns
         if self.evaluate("document.querySelector('.tab.active.dirty') !== null"):
@@ -201,7 +201,7 @@ class Window:
         return file.read_text(encoding="utf-8")
 
     def asked(self) -> list[dict[str, Any]]:
-        """What the model was asked so far."""
+        """Return the requests to the model so far."""
         if not self.log.exists():
             return []
         entries = map(json.loads, self.log.read_text().splitlines())
@@ -211,7 +211,7 @@ class Window:
         return self.outcomes_log.read_text().splitlines() if self.outcomes_log.exists() else []
 
     def await_outcome(self, text: str, times: int = 1) -> None:
-        """Which suggestion it was depends on how often the typist was overtaken on the way."""
+        """Wait for an outcome of any suggestion; which one depends on the timing."""
         _wait(
             lambda: sum(text in line for line in self.outcomes()) >= times,
             f"no {text!r} in the outcomes",
@@ -261,7 +261,7 @@ def window(
     settings: dict[str, Any] | None = None,
     size: tuple[int, int] = (1280, 800),
 ) -> Iterator[Window]:
-    """Open the first of ``files`` in a project of its own; the cursor is at its beginning."""
+    """Open the first of ``files`` in a new project; the cursor is at its beginning."""
     project = folder / "project"
     shutil.rmtree(project, ignore_errors=True)
     (project / ".vscode").mkdir(parents=True)
@@ -294,7 +294,7 @@ def _open(studio: Studio, project: Path, file: str, size: tuple[int, int]) -> No
 
 
 def change_signature(w: Window) -> None:
-    """Of ``CODE``: ``area`` gets another parameter."""
+    """Add a parameter to ``area`` of ``CODE``."""
     w.await_ready()
     w.go_to(4, 11)
     w.type(", pi")

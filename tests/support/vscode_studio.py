@@ -1,7 +1,6 @@
-"""A real VS Code with our extension in it, and a real browser.
+"""A real VS Code (code-server) with our extension, in a real browser (Chromium).
 
-VS Code is code-server, the browser is Chromium; ``editor-clients/vscode/e2e/install.sh DIR`` puts
-them where ``REDRAFT_VSCODE_DIR`` says. Starts and ends them; knows nothing of VS Code's page.
+``editor-clients/vscode/e2e/install.sh DIR`` installs them; ``REDRAFT_VSCODE_DIR`` names the folder.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ PATIENCE_S = 240.0  # with what takes a second where the machine has nothing els
 
 
 def missing() -> str:
-    """Why VS Code cannot be driven here, "" where it can."""
+    """Return why VS Code cannot be driven here, or ""."""
     if _NODE is None:
         return "no node on the PATH"
     folder = os.environ.get("REDRAFT_VSCODE_DIR")
