@@ -15,7 +15,6 @@ from redraft.model.rules.renames import renames_of
 from redraft.model.text.cursor import is_free, line_after, line_before
 
 from .refusals import is_empty_body_line, refuse_moment, refuse_stale
-from .schedule import since_edit_s
 from .settings import LspSettings
 from .suggestion import PlacedRequest, Query, Show, Suggestion, request
 
@@ -61,7 +60,7 @@ def question(session: Session, query: Query, wait_s: float = 0.0) -> PlacedReque
         edits=session.history.edits(),
         related=session.context.related(query),
     )
-    return PlacedRequest(query, asked, query, 1000 * wait_s, since_edit_s(session))
+    return PlacedRequest(query, asked, query, 1000 * wait_s, session.since_edit_s())
 
 
 def settle(session: Session, query: Query, prediction: Prediction) -> Show | Abstain:
@@ -105,7 +104,7 @@ def situation(session: Session, task: Task, query: Query) -> Situation:
         threshold=session.drawn(query).threshold,
         changes=history.just_done(query.uri),
         last_edit=last[1] if last is not None else None,
-        pace=session.pace_now(),
+        pace=session.pace.features(session.clock()),
         rejected=lambda edit: session.rejections.know(query.uri, edit),
     )
 

@@ -41,8 +41,7 @@ BULK_CHARACTERS = 200
 BULK_LINES = 8
 BULK_WINDOW_S = 1.5
 
-#: A training row holds five edits at most.
-SHOWN_EDITS = 5
+SHOWN_EDITS = 5  # a training row holds five at most
 
 # Bounds over all documents.
 MAX_EDITS = 40
@@ -199,13 +198,14 @@ class History:
                 shown[:0] = edit.shown
         return joined(shown[-SHOWN_EDITS:])
 
-    def is_within_line(self, uri: str) -> bool:
-        """Return whether the edit in progress changes a single line so far; False without one."""
-        document = self._documents.get(uri)
-        if document is None or document.burst is None:
-            return False
-        span = document.burst.span.trimmed()
-        return len(span.old) <= 1 and len(span.new) <= 1
+    def typed_at_s(self, uri: str, line: int) -> float | None:
+        """Return when a line was last typed in, None unless the edit in progress is that line's."""
+        document, last = self._documents.get(uri), self.last_edit(uri)
+        burst = document.burst if document is not None and document.happened == "edit" else None
+        if burst is None or last is None or last[1] != line:
+            return None
+        span = burst.span.trimmed()
+        return last[0] if len(span.old) <= 1 and len(span.new) <= 1 else None
 
     def last_edit_s(self) -> float | None:
         """Return when the user last edited any open document, or None."""

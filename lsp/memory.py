@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import NamedTuple
@@ -84,116 +84,89 @@ class Answers:
         return next((each.prediction for each in near), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rejected:
+class _Known(NamedTuple):
+    """An edit that the user rejected or hid, its white space evened out."""
+
     uri: str
     line: int  # 0-based, in the document as it is now
-    old: str  # what it would have replaced, white space evened out
+    old: str  # the lines that it would have replaced
     new: str
 
+    @classmethod
+    def of(cls, uri: str, edit: Edit) -> _Known:
+        start, end, new = edit.whole_lines()
+        line, old = edit.text.count("\n", 0, start), edit.text[start:end]
+        return cls(uri, line, " ".join(old.split()), " ".join(new.split()))
 
-class _Hidden(NamedTuple):
-    """A line where the user hid a suggestion for now."""
-
-    task: Task
-    uri: str  # of the document that the user was in
-    revision: int  # of that document
-    line: int  # the cursor's, 0-based
-
-
-@dataclass(frozen=True, slots=True)
-class _Cooling:
-    at_s: float
-    lines: frozenset[int]
+    def is_again(self, other: _Known) -> bool:
+        """Return whether both are the same edit; between equal lines it may stand at several."""
+        is_near = abs(self.line - other.line) <= _SLACK_LINES
+        return is_near and self._replace(line=other.line) == other
 
 
 class Rejections:
     """Edits that the user rejected or hid, moved along with their documents."""
 
     def __init__(self) -> None:
-        self._kept: deque[_Rejected] = deque(maxlen=_REJECTIONS)
-        self._cooling: dict[str, _Cooling] = {}
-        self._hidden: _Hidden | None = None
+        self._rejected: deque[_Known] = deque(maxlen=_REJECTIONS)
+        self._hidden: deque[_Known] = deque(maxlen=_REJECTIONS)  # once
+        self._cooling: dict[str, tuple[float, frozenset[int]]] = {}  # URI: since s, lines
         self._place = ("", 0, 0)  # document, its revision and the 0-based line of the user
-        self._hidden_once: deque[_Rejected] = deque(maxlen=_REJECTIONS)
+        self._quiet: tuple[Task, tuple[str, int, int]] | None = None  # where one was hidden
 
     def hide(self, suggestion: Suggestion) -> None:
         """Offer nothing of its kind in the user's line until they leave it or edit."""
-        self._hidden = _Hidden(suggestion.task, *self._place)
-        self._hidden_once.append(_normal(suggestion.uri, suggestion.edit))
+        self._quiet = suggestion.task, self._place
+        self._hidden.append(_Known.of(suggestion.uri, suggestion.edit))
 
     def was_hidden(self, suggestion: Suggestion) -> bool:
         """Return whether the user hid this very edit before."""
-        return _is_among(self._hidden_once, suggestion.uri, suggestion.edit)
+        known = _Known.of(suggestion.uri, suggestion.edit)
+        return any(known.is_again(each) for each in self._hidden)
 
     def hidden(self, task: Task, query: Query) -> Abstain | None:
         """Return why nothing is offered where the user hid a suggestion; leaving ends that."""
         self._place = query.uri, query.revision, query.line
-        hidden = self._hidden
-        if hidden is None or hidden[1:] != self._place:
-            self._hidden = None
+        if self._quiet is None or self._quiet[1] != self._place:
+            self._quiet = None
             return None
-        if hidden.task != task or query.invoked:
+        if self._quiet[0] != task or query.invoked:
             return None
-        said = "you hid a suggestion here; it may come back in another line or after an edit"
-        return Abstain("dismissed", said)
+        reason = "you hid a suggestion here; it may come back in another line or after an edit"
+        return Abstain("dismissed", reason)
 
     def note(self, suggestion: Suggestion, now_s: float) -> None:
-        """Remember a rejected suggestion, and begin the cool-down of its lines."""
-        rejected = _normal(suggestion.uri, suggestion.edit)
-        if rejected not in self._kept:
-            self._kept.append(rejected)
+        """Remember a rejected suggestion, and begin the cool-down where the user was."""
+        known = _Known.of(suggestion.uri, suggestion.edit)
+        if known not in self._rejected:
+            self._rejected.append(known)
         cursor = suggestion.text.count("\n", 0, suggestion.cursor)
-        lines = frozenset((cursor, *range(*suggestion.lines)))
-        self._cooling[suggestion.uri] = _Cooling(now_s, lines)
-
-    def cool(self, uri: str, line: int, now_s: float) -> None:
-        """Begin the cool-down of the line where an edit of another document was rejected."""
-        self._cooling[uri] = _Cooling(now_s, frozenset((line,)))
+        self._cooling[suggestion.uri] = now_s, frozenset((cursor, *range(*suggestion.lines)))
+        if suggestion.origin is not None:
+            uri, line = suggestion.origin
+            self._cooling[uri] = now_s, frozenset((line,))
 
     def changed(self, uri: str, splices: Sequence[Splice]) -> None:
         """Move what is remembered with a changed document, and end its cool-down."""
-        if not splices:
-            return
-        self._cooling.pop(uri, None)
-        for remembered in (self._kept, self._hidden_once):
-            for at, kept in enumerate(remembered):
-                if kept.uri == uri:
-                    remembered[at] = replace(kept, line=_moved(kept.line, splices))
-
-    def closed(self, uri: str) -> None:
-        """End the cool-down of a document."""
-        self._cooling.pop(uri, None)
+        if splices:
+            self._cooling.pop(uri, None)
+        for remembered in (self._rejected, self._hidden):
+            for at, known in enumerate(remembered):
+                if known.uri == uri:
+                    remembered[at] = known._replace(line=_moved(known.line, splices))
 
     def know(self, uri: str, edit: Edit) -> bool:
         """Return whether this very edit of a document was rejected before."""
-        return _is_among(self._kept, uri, edit)
+        known = _Known.of(uri, edit)
+        return any(known.is_again(each) for each in self._rejected)
 
     def cooling(self, query: Query, now_s: float) -> Abstain | None:
         """Return why the model is not asked in the line of a query, None if it may be."""
-        cooling = self._cooling.get(query.uri)
-        if cooling is None or query.invoked or now_s - cooling.at_s >= COOL_DOWN_S:
+        since_s, lines = self._cooling.get(query.uri, (0.0, frozenset[int]()))
+        if query.invoked or query.line not in lines or now_s - since_s >= COOL_DOWN_S:
             return None
-        if query.line not in cooling.lines:
-            return None
-        ago = f"{now_s - cooling.at_s:.0f} s ago"
+        ago = f"{now_s - since_s:.0f} s ago"
         return Abstain("cooling_down", f"you rejected a suggestion here {ago}")
-
-
-def _is_among(remembered: Iterable[_Rejected], uri: str, edit: Edit) -> bool:
-    one = _normal(uri, edit)
-    return any(
-        (one.uri, one.old, one.new) == (kept.uri, kept.old, kept.new)
-        and abs(one.line - kept.line) <= _SLACK_LINES
-        for kept in remembered
-    )
-
-
-def _normal(uri: str, edit: Edit) -> _Rejected:
-    start, end, new = edit.whole_lines()
-    old = edit.text[start:end]
-    line = edit.text.count("\n", 0, start)
-    return _Rejected(uri, line, " ".join(old.split()), " ".join(new.split()))
 
 
 def _moved(line: int, splices: Sequence[Splice]) -> int:
@@ -245,7 +218,7 @@ class TakenLines:
 
     def accepted(self, suggestion: Suggestion) -> None:
         """Remember the lines that a suggestion changed in a document that is now its result."""
-        self._kept.extend(_written(suggestion.edit))
+        self._kept.extend(_changes(suggestion.edit, is_made=True))
 
     def refuse(self, edit: Edit) -> Abstain | None:
         """Return why an edit may not change a line again, or None where it may.
@@ -267,30 +240,26 @@ def _is_free(taken: _Change, change: _Change) -> bool:
     return (same and apart) or (taken.is_earlier and change.words.isdisjoint(taken.words))
 
 
-def _changes(edit: Edit) -> Iterator[_Change]:
-    """Return what an edit does to lines that are there, by their numbers before it."""
-    for first, old, new in _runs(edit):
-        for at, line in enumerate(old):
-            yield _of_line(first + at, line, new[at] if len(new) == len(old) else "\n".join(new))
+def _changes(edit: Edit, *, is_made: bool = False) -> Iterator[_Change]:
+    """Yield what an edit does to each line.
 
-
-def _written(edit: Edit) -> Iterator[_Change]:
-    """Return what an edit wrote, by the numbers of the lines after it."""
-    by = 0
-    for first, old, new in _runs(edit):
-        for at, line in enumerate(new):
-            was = old[at] if len(new) == len(old) else ""
-            yield _of_line(first + by + at, was, line)
-        by += len(new) - len(old)
-
-
-def _runs(edit: Edit) -> Iterator[tuple[int, list[str], list[str]]]:
+    Args:
+        is_made: lines are those of the text after the edit, inserted ones included.
+    """
     start, end, made = edit.shape()
     old, new = edit.text[start:end].split("\n"), made.split("\n")
     top = edit.text.count("\n", 0, start)
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag != "equal":
-            yield top + i1, old[i1:i2], new[j1:j2]
+        if tag == "equal":
+            continue
+        gone, come = old[i1:i2], new[j1:j2]
+        pairs = list(zip(gone, come, strict=False)) if len(gone) == len(come) else []
+        if is_made:
+            pairs = pairs or [("", line) for line in come]
+        else:
+            pairs = pairs or [(line, "\n".join(come)) for line in gone]
+        for at, (before, after) in enumerate(pairs):
+            yield _of_line(top + (j1 if is_made else i1) + at, before, after)
 
 
 def _of_line(line: int, old: str, new: str) -> _Change:

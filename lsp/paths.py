@@ -9,74 +9,46 @@ from collections.abc import Iterable
 from posixpath import splitext
 from urllib.parse import unquote, urlsplit
 
-from redraft.model.text.syntax import language_of
+from redraft.model.text.syntax import language_of, suffix_of
 
 from .positions import without_surrogates
 
 _END_PARTS = 4  # enough for files recognised by their folder, such as ".config/gh/hosts.yml"
-#: Suffix for names that have none: untitled buffers, notebook cells, scratch files.
-_SUFFIXES = {
-    "bat": ".bat",
-    "c": ".c",
-    "cpp": ".cpp",
-    "csharp": ".cs",
-    "css": ".css",
+#: Languages without a grammar whose files define names, each with its suffixes.
+_WITHOUT_GRAMMAR = {
     "dart": ".dart",
-    "elixir": ".ex",
-    "go": ".go",
-    "haskell": ".hs",
-    "html": ".html",
-    "java": ".java",
-    "javascript": ".js",
-    "javascriptreact": ".jsx",
-    "json": ".json",
+    "elixir": ".ex .exs",
+    "groovy": ".groovy",
     "julia": ".jl",
-    "kotlin": ".kt",
-    "lua": ".lua",
+    "nim": ".nim",
+    "perl": ".pl .pm",
+    "powershell": ".ps1",
+    "r": ".r",
+    "scala": ".scala",
+    "svelte": ".svelte",
+    "swift": ".swift",
+    "vue": ".vue",
+    "zig": ".zig",
+}
+_OTHER_SUFFIXES = {
+    "bat": ".bat",
+    "haskell": ".hs",
     "markdown": ".md",
     "objective-c": ".m",
-    "perl": ".pl",
-    "php": ".php",
-    "powershell": ".ps1",
-    "python": ".py",
-    "r": ".r",
-    "ruby": ".rb",
-    "rust": ".rs",
-    "scala": ".scala",
     "scss": ".scss",
-    "shellscript": ".sh",
     "sql": ".sql",
-    "swift": ".swift",
     "toml": ".toml",
-    "typescript": ".ts",
-    "typescriptreact": ".tsx",
     "xml": ".xml",
     "yaml": ".yaml",
 }
+_LANGUAGES = {end: name for name, ends in _WITHOUT_GRAMMAR.items() for end in ends.split()}
 #: Languages whose files define nothing that other files name.
 _WITHOUT_NAMES = frozenset(("json", "jsonc", "html"))
-_WITHOUT_GRAMMAR = {
-    ".dart": "dart",
-    ".ex": "elixir",
-    ".exs": "elixir",
-    ".groovy": "groovy",
-    ".jl": "julia",
-    ".nim": "nim",
-    ".pl": "perl",
-    ".pm": "perl",
-    ".ps1": "powershell",
-    ".r": "r",
-    ".scala": "scala",
-    ".svelte": "svelte",
-    ".swift": "swift",
-    ".vue": "vue",
-    ".zig": "zig",
-}
 
 
 def code_language(path: str) -> str | None:
     """Return the language of a file that may define names for others, or None."""
-    language = language_of(path) or _WITHOUT_GRAMMAR.get(splitext(path)[1].lower())
+    language = language_of(path) or _LANGUAGES.get(splitext(path)[1].lower())
     return None if language in _WITHOUT_NAMES else language
 
 
@@ -126,8 +98,10 @@ def _depth(relative: str | None) -> float:
 
 
 def _with_suffix(path: str, uri: str, language: str) -> str:
+    """Return ``path`` with a suffix where it has none: of new buffers and notebook cells."""
     name = path.rsplit("/", 1)[-1]
     is_cell = name.endswith(".ipynb") and language not in ("", "json")
-    if is_cell or ("." not in name and not uri.startswith("file:")):
-        return path + _SUFFIXES.get(language, "")
-    return path
+    if not is_cell and ("." in name or uri.startswith("file:")):
+        return path
+    others = _WITHOUT_GRAMMAR.get(language) or _OTHER_SUFFIXES.get(language, "")
+    return path + (suffix_of(language) or others.split(" ")[0])

@@ -17,7 +17,6 @@ from redraft.model.rules.touched_names import REPORTED, Touched, caused, names_o
 from .context.history_edits import if_accepted
 from .context.mentions import Mention, OpenText, find_places
 from .history import SHOWN_EDITS
-from .schedule import delay_s, since_edit_s
 from .settings import LspSettings
 from .suggestion import PlacedRequest, Query, Suggestion, request
 
@@ -55,7 +54,7 @@ class Place:
     others: int  # hash of the other documents that the user has edited
     about: Touched | None = None  # the name that leads here; None: the region around the cursor
 
-    def told(self, objection: Abstain, scene: EditScene) -> Abstain:
+    def with_place(self, objection: Abstain, scene: EditScene) -> Abstain:
         """Return why nothing is shown here, with the place."""
         if self.about is None or objection.kind == "target_changed":
             return objection
@@ -198,8 +197,8 @@ def question(session: Session, scene: EditScene, place: Place) -> PlacedRequest:
         query,
         asked,
         scene.query,
-        1000 * delay_s(session, scene.query, "next_edit"),
-        since_edit_s(session),
+        1000 * session.delay_s(scene.query, "next_edit"),
+        session.since_edit_s(),
         place.others,
         ahead_of=session.ahead_of if scene.accepted else "",
     )

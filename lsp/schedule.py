@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from redraft.model.errors import EngineGone, ModelNotReady, Overloaded, RedraftError
 from redraft.model.gate.reasons import Abstain
@@ -16,15 +16,10 @@ from .memory import Answers
 from .recording.own_gate import Learning
 from .recording.recorder import Recorder
 from .settings import LspSettings
-from .suggestion import PlacedRequest, Query, Show
-
-if TYPE_CHECKING:
-    from .session import Session
+from .suggestion import PlacedRequest, Show
 
 logger = logging.getLogger(__name__)
 
-#: Seconds without a key that end the typing of a line: more than there mostly are between two keys.
-REST_S = 0.3
 _LATENCY_WEIGHT = 0.3  # of the newest answer in the running mean
 
 T = TypeVar("T")
@@ -44,8 +39,8 @@ class _Slot(NamedTuple):
 class Latest:
     """Run at most one request of each kind per document, and let one more wait.
 
-    A new request replaces the waiting one at once. It cancels the running one only when its own
-    prediction starts, because an answer that arrives before may still be shown. Ghost text cancels
+    A new request replaces the waiting one at once. It cancels the running one only when it starts
+    to run itself, because an answer that arrives before may still be shown. Ghost text cancels
     next edits of its document. Both cancel prefetches, except one with the same key: they join it.
     """
 
@@ -129,29 +124,6 @@ def _yields(slot: _Slot, uri: str, kind: Kind) -> bool:
     if slot.kind == "prefetch":
         return kind != "prefetch"
     return slot.uri == uri and slot.kind == "next_edit" and kind == "infill"
-
-
-def delay_s(session: Session, query: Query, task: Task) -> float:
-    """Return how long to wait before the model is asked.
-
-    While a line is being typed, next edits wait until the keys rest.
-    """
-    if query.invoked:
-        return 0.0
-    now_s, latency_ms = session.clock(), session.requests.latency_ms(task)
-    wait_s = session.debounce.delay_ms(session.settings.delay_ms, latency_ms, now_s) / 1000
-    history, last = session.history, session.history.last_edit(query.uri)
-    if task == "infill" or last is None or last[1] != query.line:
-        return wait_s
-    if history.happened(query.uri) != "edit" or not history.is_within_line(query.uri):
-        return wait_s
-    return max(wait_s, last[0] + REST_S - now_s)
-
-
-def since_edit_s(session: Session) -> float | None:
-    """Return the seconds since the user's last edit, None if there was none."""
-    last_s = session.history.last_edit_s()
-    return None if last_s is None else session.clock() - last_s
 
 
 class Requests:

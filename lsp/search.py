@@ -29,7 +29,7 @@ from . import ghost_text
 from .context.mentions import follows, is_astray
 from .places import EditScene, Place, after, place_of, places, question
 from .refusals import beside_empty_body, half_typed, long_after, refuse_moment, refuse_stale
-from .schedule import Superseded, delay_s
+from .schedule import Superseded
 from .suggestion import Query, Show, Suggestion
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ async def search(session: Session, scene: EditScene, *, waits: bool = False) -> 
                 and (cooling := session.rejections.cooling(query, session.clock())) is not None
             ):
                 return cooling
-            wait_s = delay_s(session, query, "next_edit")
+            wait_s = session.delay_s(query, "next_edit")
             await session.requests.latest.turn(query.uri, "next_edit", wait_s)
             known = refuse_stale(session.documents, query) or known_edit(session, query)
             return known or await search(session, session.scene(query))
@@ -78,7 +78,9 @@ async def search(session: Session, scene: EditScene, *, waits: bool = False) -> 
         else:  # 3. decide on what is known
             decision = decide_edit(session, scene, place, prediction, "same text as before")
         if isinstance(decision, Abstain):
-            objections.insert(0 if place is own else len(objections), place.told(decision, scene))
+            objections.insert(
+                0 if place is own else len(objections), place.with_place(decision, scene)
+            )
         elif place is own and _is_prose(decision.suggestion):
             comment = decision  # code comes first
         else:

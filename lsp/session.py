@@ -17,9 +17,8 @@ from itertools import count
 
 from redraft.model.errors import InvalidRequest
 from redraft.model.gate.explore import ExplorationDraw, draw
-from redraft.model.gate.features import Features
 from redraft.model.gate.reasons import Abstain
-from redraft.model.records import Predictor
+from redraft.model.records import Predictor, Task
 from redraft.model.release import RELEASE
 
 from . import ghost_text
@@ -35,7 +34,7 @@ from .recording.folder import Recordings
 from .recording.own_gate import Learning
 from .recording.recorder import Recorder, Workplace
 from .refusals import is_empty_body_line, refuse, refuse_file, refuse_stale
-from .schedule import Requests, Superseded, delay_s
+from .schedule import Requests, Superseded
 from .search import GHOST_TEXT_SHOWN, known_edit, search, show_edit
 from .secret_files import secret_in
 from .settings import LspSettings
@@ -47,8 +46,9 @@ logger = logging.getLogger(__name__)
 _SAME_GESTURE_S = 0.05
 #: Seconds after the start: what differs from its file was typed before the server listened.
 _EARLY_S = 30.0
+#: Seconds without a key that end the typing of a line: more than there mostly are between two keys.
+REST_S = 0.3
 _STOP_S = 1.0  # for the index to end; a file takes it a few ms, git at worst longer
-
 _SUPERSEDED = Abstain("superseded", "a newer request replaced this one")
 
 
@@ -105,7 +105,7 @@ class Session:
             lambda: self.settings,
             self.drawn,
             self.gate,
-            self.pace_now,
+            lambda: self.pace.features(clock()),
         )
         self.recorder = Recorder(recordings, workplace, made_by=f"redraft {RELEASE}")
         self.requests = Requests(
@@ -164,7 +164,7 @@ class Session:
     def _follow(self, document: Document, splices: Sequence[Splice]) -> Happening:
         """Keep outcomes, history and suggestions in step with a change."""
         uri, now, text = document.uri, self.clock(), document.text
-        confirmed = self.outcomes.watches(uri) and self.outcomes.document_is(uri, text, now)
+        confirmed = self.outcomes.changed(uri, text, now)
         self.rejections.changed(uri, splices)
         # A single key that ends a suggestion typed by hand belongs to the user's own edit.
         accepted = confirmed and sum(splice.extent.characters for splice in splices) > 1
@@ -178,8 +178,7 @@ class Session:
         memory.changed(splices, happened, text)
         if memory.away is not None:  # typing here dismisses it
             away, memory.away = memory.away, None
-            shown = self.outcomes.showing(away.uri)
-            if shown is not None and shown.id == away.id:
+            if self.outcomes.live(away.id) is not None:
                 self.outcomes.dismiss(away.uri)
         return happened
 
@@ -209,7 +208,6 @@ class Session:
         """Stop following a document."""
         self.documents.close(uri)
         self._forget(uri)
-        self.rejections.closed(uri)
         self.recorder.closed(uri)
         self.context.closed(uri)
 
@@ -256,18 +254,12 @@ class Session:
 
     def accepted(self, id_: str) -> None:
         """Take a report of acceptance; the document may have changed before or after it."""
-        uri = self.outcomes.report_accepted(id_)
-        if uri:
+        if uri := self.outcomes.report_accepted(id_):
             self.history.mark_accepted(uri)
-
-    def accepted_part(self, id_: str) -> None:
-        """Take a report that a word or a line was accepted."""
-        self.outcomes.report_accepted_part(id_)
 
     def rejected(self, id_: str) -> None:
         """Take a report of rejection, and cancel what was predicted for after acceptance."""
-        uri = self.outcomes.report_turned_down(id_, "rejected")
-        if uri:
+        if uri := self.outcomes.report_turned_down(id_, "rejected"):
             self.requests.latest.cancel(uri, "prefetch")
 
     def dismissed(self, id_: str) -> None:
@@ -284,10 +276,6 @@ class Session:
         self.outcomes.report_turned_down(id_, "ignored")
         self.requests.latest.cancel(suggestion.uri, "prefetch")
 
-    def ignored(self, id_: str) -> None:
-        """Take a report that the user let a suggestion pass."""
-        self.outcomes.report_turned_down(id_, "ignored")
-
     def _settled(self, settled: Settled) -> None:
         """Learn from the outcome of a suggestion."""
         now, suggestion, outcome = self.clock(), settled.suggestion, settled.outcome
@@ -296,8 +284,6 @@ class Session:
         self.pace.settled(outcome)
         if outcome == "rejected":
             self.rejections.note(suggestion, now)
-            if suggestion.origin is not None:
-                self.rejections.cool(*suggestion.origin, now)
         if outcome == "accepted" and suggestion.task == "next_edit":
             self.memory(suggestion.uri).accepted = suggestion
         if outcome in ("accepted", "rejected") and suggestion.origin is not None:
@@ -323,7 +309,7 @@ class Session:
 
     async def _ask_ghost_text(self, query: Query) -> Show | Abstain:
         # 2. Debounce, then look again: the request before this one may have brought the answer.
-        wait_s = delay_s(self, query, "infill")
+        wait_s = self.delay_s(query, "infill")
         await self.requests.latest.turn(query.uri, "infill", wait_s)
         decision = refuse_stale(self.documents, query) or ghost_text.known(self, query)
         if decision is not None:
@@ -351,8 +337,7 @@ class Session:
             await self.requests.latest.turn(query.uri, "next_edit", _SAME_GESTURE_S)
             if (stale := refuse_stale(self.documents, query)) is not None:
                 return stale
-        known = known_edit(self, query)  # 1. what needs no search
-        if known is not None:
+        if (known := known_edit(self, query)) is not None:  # 1. what needs no search
             return known
         decision = await search(self, self.scene(query), waits=True)  # 2. search
         if isinstance(decision, Show) or decision.is_stale:
@@ -360,6 +345,25 @@ class Session:
         return self.rejections.cooling(query, self.clock()) or decision
 
     # --- what decisions are made of ----------------------------------------------------------
+
+    def delay_s(self, query: Query, task: Task) -> float:
+        """Return how long to wait before the model is asked.
+
+        While a line is being typed, next edits wait until the keys rest.
+        """
+        if query.invoked:
+            return 0.0
+        now_s, latency_ms = self.clock(), self.requests.latency_ms(task)
+        wait_s = self.debounce.delay_ms(self.settings.delay_ms, latency_ms, now_s) / 1000
+        typed_s = self.history.typed_at_s(query.uri, query.line)
+        if task == "infill" or typed_s is None:
+            return wait_s
+        return max(wait_s, typed_s + REST_S - now_s)
+
+    def since_edit_s(self) -> float | None:
+        """Return the seconds since the user's last edit, None if there was none."""
+        last_s = self.history.last_edit_s()
+        return None if last_s is None else self.clock() - last_s
 
     def scene(self, query: Query) -> EditScene:
         """Return the documents and the history as they are."""
@@ -378,17 +382,13 @@ class Session:
         """Return what is remembered of a document."""
         return self._memories.setdefault(uri, DocumentMemory())
 
-    def pace_now(self) -> Features:
-        """Return the features of how the user types and accepts."""
-        return self.pace.features(self.clock())
-
     def drawn(self, query: Query) -> ExplorationDraw:
         """Return the threshold for what is not asked for by a gesture.
 
         It is drawn only while outcomes are recorded; what is not recorded teaches nothing.
         """
-        recordings = self._recordings
-        explores = self.settings.explore_gate and recordings is not None and recordings.is_on()
+        is_recorded = self._recordings is not None and self._recordings.is_on()
+        explores = self.settings.explore_gate and is_recorded
         moment = f"{self.seed} {query.uri} {query.revision}"
         return draw(self.settings.threshold, explores and not query.invoked, moment)
 

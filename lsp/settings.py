@@ -1,7 +1,7 @@
-"""What a person can set about the language server: defaults, units and reasons, in this one place.
+"""Settings of the language server: defaults, units and reasons.
 
 Editors send these as ``initializationOptions`` or in ``workspace/didChangeConfiguration``, in
-camelCase or snake_case, at the top or under the key ``redraft``. Knows nothing of the protocol.
+camelCase or snake_case, at the top or under the key ``redraft``.
 """
 
 from __future__ import annotations
@@ -114,17 +114,17 @@ class LspSettings(BaseModel):
 
     @property
     def threshold(self) -> float:
-        """The sureness from which a suggestion is shown, 0 … 1."""
+        """The score from which a suggestion is shown, 0 … 1."""
         return threshold(self.eagerness)
 
     @property
     def least_total(self) -> float:
-        """Log-probability below which ghost text that nobody asked for by hand is given up."""
+        """Log-probability below which ghost text is given up, unless a gesture asked for it."""
         return least_total(self.threshold)
 
 
 def updated(settings: LspSettings, sent: Any) -> tuple[LspSettings, tuple[str, ...]]:
-    """``settings`` with what a client sent, and a sentence on each value that cannot be used.
+    """Return ``settings`` with what a client sent, and a sentence on each value that is of no use.
 
     A bad value leaves its setting as it was; unknown names are reported and have no effect.
     """

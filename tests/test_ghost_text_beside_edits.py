@@ -46,7 +46,9 @@ def typed_up_to_the_value() -> Workbench:
 
 def test_an_edit_that_is_ready_after_ghost_text_is_shown_is_not_shown_beside_it() -> None:
     desk = typed_up_to_the_value()
-    desk.session.ignored(showing(desk.answer("logging.getLogger(__name__)")).suggestion.id)
+    desk.session.outcomes.report_turned_down(
+        showing(desk.answer("logging.getLogger(__name__)")).suggestion.id, "ignored"
+    )
     ask = desk.ask_edit()
     assert isinstance(desk.consider(), Show)  # the model is not asked
     made = rewrite(ask.request, "logger = ", "logger = logging.getLogger()")
@@ -57,7 +59,7 @@ def test_an_edit_that_is_ready_after_ghost_text_is_shown_is_not_shown_beside_it(
 def test_ghost_text_that_is_ready_after_an_edit_is_shown_is_not_shown_beside_it() -> None:
     desk = typed_up_to_the_value()
     edit = showing(desk.edit("logger = ", "logger = logging.getLogger()"))
-    desk.session.ignored(edit.suggestion.id)
+    desk.session.outcomes.report_turned_down(edit.suggestion.id, "ignored")
     ask = desk.ask()
     assert isinstance(desk.consider_edit(), Show)  # the model is not asked
     late = desk.settle(ask, infill(ask.request, "None"))

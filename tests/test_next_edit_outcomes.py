@@ -191,7 +191,7 @@ def test_acceptance_is_told_once_and_in_history(way: Callable[[Workbench, Show],
 
 def test_dismissal_and_indifference_are_told_apart() -> None:
     desk = edited()
-    desk.session.ignored(shown_edit(desk).suggestion.id)
+    desk.session.outcomes.report_turned_down(shown_edit(desk).suggestion.id, "ignored")
     assert desk.outcomes == ["ignored"]
     show = showing(desk.consider_edit())
     desk.session.rejected(show.suggestion.id)

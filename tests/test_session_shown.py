@@ -82,7 +82,7 @@ def reported(desk: Workbench) -> None:
 
 
 def taken_in_part_then_left(desk: Workbench) -> None:
-    desk.session.accepted_part("redraft-1")
+    desk.session.outcomes.report_accepted_part("redraft-1")
     desk.type("return")
     desk.clock.now += 1
     desk.type("!")

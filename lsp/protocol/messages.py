@@ -91,7 +91,7 @@ class ChangeParams(Params):
 
 
 class RenamedFile(Params):
-    """One file of :class:`RenameParams`."""
+    """File of :class:`RenameParams`, with its old and new URI."""
 
     old_uri: AnyText
     new_uri: AnyText
@@ -219,7 +219,7 @@ class SuggestionParams(Params):
 
     @property
     def is_invoked(self) -> bool:
-        """Whether the user asked by a gesture, and not by typing or moving about."""
+        """Return whether the user asked by a gesture, and not by typing or moving about."""
         return self.context.trigger_kind == INVOKED
 
 

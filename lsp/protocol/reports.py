@@ -47,7 +47,7 @@ def dismiss(server: RedraftServer, id_: str) -> None:
 
 def ignore(server: RedraftServer, id_: str) -> None:
     """Note that the user let a suggestion pass."""
-    server.session.ignored(id_)
+    server.session.outcomes.report_turned_down(id_, "ignored")
 
 
 def snooze(server: RedraftServer, minutes: str) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _shown(server: RedraftServer, params: Any) -> None:
 def _accepted_part(server: RedraftServer, params: Any) -> None:
     sent = ItemParams.of(params)
     if sent.accepted_length:
-        server.session.accepted_part(sent.item.command.argument)
+        server.session.outcomes.report_accepted_part(sent.item.command.argument)
 
 
 # --- copilot.el --------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def _notify_accepted(server: RedraftServer, params: Any) -> str:
     if sent.accepted_length is None:
         server.session.accepted(sent.uuid)
     elif sent.accepted_length:
-        server.session.accepted_part(sent.uuid)
+        server.session.outcomes.report_accepted_part(sent.uuid)
     return "OK"
 
 

@@ -35,7 +35,7 @@ _GRAMMARS = {
     "java": ("tree_sitter_java", "language", ".java"),
     "c": ("tree_sitter_c", "language", ".c"),
     # The grammar of C++ reads nearly all headers of C too.
-    "cpp": ("tree_sitter_cpp", "language", ".cc .cpp .cxx .h .hh .hpp .hxx"),
+    "cpp": ("tree_sitter_cpp", "language", ".cpp .cc .cxx .h .hh .hpp .hxx"),
     "csharp": ("tree_sitter_c_sharp", "language", ".cs"),
     "ruby": ("tree_sitter_ruby", "language", ".rb .rake .gemspec"),
     "php": ("tree_sitter_php", "language_php", ".php"),
@@ -55,6 +55,12 @@ _LANGUAGE_OF = {end: name for name, (*_, ends) in _GRAMMARS.items() for end in e
 def language_of(path: str) -> str | None:
     """Return the LSP id of the language that the suffix of ``path`` names; None: unknown."""
     return _LANGUAGE_OF.get(PurePosixPath(path.replace("\\", "/")).suffix.lower())
+
+
+def suffix_of(language: str) -> str:
+    """Return the usual suffix of a language's files, "" for a language without a grammar."""
+    *_, suffixes = _GRAMMARS.get(language, ("",))
+    return suffixes.split(" ")[0]
 
 
 @dataclass(frozen=True)
