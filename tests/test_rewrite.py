@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from redraft.evals.scorers.likelihood import nats_of, nats_of_nothing
+from redraft.model.decode import next_edit
 from redraft.model.decode.branches import OldText
 from redraft.model.decode.completion import Brief, Draft, plan_for
 from redraft.model.decode.endings import AnswerLimits
@@ -242,6 +243,32 @@ def test_the_last_rewrites_are_drafts_that_change_no_rewrite() -> None:
         for each, again in zip(first.candidates, later.candidates, strict=True)
     )
     assert later.stats.denoise_steps < first.stats.denoise_steps / 2
+
+
+@pytest.mark.parametrize(
+    ("likely", "unlikely", "best"),
+    [(0.85, 0.05, 0), (0.5, 0.4, 0), (0.4, 0.5, 1)],  # far behind; side by side, either way round
+)
+def test_an_unlikely_branch_waits_and_the_best_answer_stays(
+    likely: float, unlikely: float, best: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edits = [REGION.replace("b = 2", "bravo = two"), REGION.replace("e = 5", "echo = five")]
+    weights = {REGION: 0.1, edits[0]: likely, edits[1]: unlikely}
+    budget = replace(HIGH, beside=1.0)
+    waiting = rewritten(Answers(weights), budget=budget)
+    monkeypatch.setattr(next_edit, "BEHIND", math.inf)
+    together = rewritten(Answers(weights), budget=budget)
+    assert texts(waiting)[0] == texts(together)[0] == edits[best]
+    assert (edits[1] in texts(waiting)) == (unlikely > 0.1), "it is not written to its end"
+
+
+def test_a_branch_that_waited_goes_on_where_the_first_one_falls_behind() -> None:
+    """The likeliest beginning goes on in many ways, of which none is likely."""
+    many = {REGION.replace("b = 2", f"b = x{last}"): 0.085 for last in "123456789"}
+    single = REGION.replace("e = 5", "e = five")
+    weights = {REGION: 0.135, single: 0.1, **many}
+    found = rewritten(Answers(weights), budget=replace(HIGH, beside=1.0))
+    assert texts(found)[0] == single
 
 
 def test_late_branches_are_not_written_on_where_something_is_known() -> None:

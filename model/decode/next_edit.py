@@ -31,6 +31,9 @@ QUIET = 0.5
 FAR = 5.0
 #: Log-probability below which a branch is given up.
 HOPELESS = -6.0
+#: A branch waits while another one that is being written is likelier by so many nats. It goes on
+#: if that one falls behind or ends no likelier than it, so the best answer stays the same.
+BEHIND = 2.0
 #: Rows of one pass. From 33 rows on attention runs through other kernels, with other last bits.
 WIDEST = 32
 #: Beginnings taken from one place at most.
@@ -263,7 +266,8 @@ def _going(branches: Seq[Branch], is_late: bool, beside: float) -> list[Branch]:
     done = max((each.total for each in branches if each.finish), default=LEAST_LOG)
     open_ = [each for each in open_ if each.known is not None or each.total > done - beside]
     if not is_late or not open_:
-        return open_
+        lead = max((each.total for each in open_ if each.known is None), default=LEAST_LOG)
+        return [each for each in open_ if each.known or each.total >= lead - BEHIND]
     best = max(open_, key=lambda each: each.total)
     return [best] if best.total > done else []
 
