@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,7 @@ from support.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)
 MODEL = tiny_config(adapter="all", layers=4, hidden=64, intermediate=160)
-CONFIG = TrainConfig(rank=4, batch_tokens=400)
+CONFIG = TrainConfig(rank=4, batch_tokens=400, arithmetic="fp32")
 LENGTHS = (37, 61, 44)
 
 
@@ -70,7 +72,8 @@ def gradients(
         for name, values in trained_a_little(MODEL, config.rank).items()
         if int(name.split(".")[1]) >= config.low
     }
-    network = build(config, MODEL, weights(MODEL), Start({}, start), "cpu", arithmetic)
+    config = replace(config, arithmetic=arithmetic)
+    network = build(config, MODEL, weights(MODEL), Start({}, start), "cpu")
     loss, _ = causal_loss(network, Batches(rows(), config, MODEL.end_token)[0], "cpu")
     loss.backward()
     found = {n: p.grad for n, p in network.named_parameters() if p.grad is not None}
@@ -95,9 +98,7 @@ def test_layers_below_the_lowest_adapted_one_get_no_gradient() -> None:
 
 
 def test_rows_behind_one_another_see_nothing_of_each_other() -> None:
-    network = build(
-        CONFIG, MODEL, weights(MODEL), Start({}, trained_a_little(MODEL, 4)), "cpu", "fp32"
-    )
+    network = build(CONFIG, MODEL, weights(MODEL), Start({}, trained_a_little(MODEL, 4)), "cpu")
     texts = [torch.from_numpy(rows()[i][0]) for i in range(len(LENGTHS))]
     with torch.no_grad():
         together, _ = network.context(torch.cat(texts), lengths=LENGTHS)
@@ -106,7 +107,7 @@ def test_rows_behind_one_another_see_nothing_of_each_other() -> None:
 
 
 def test_the_sparse_gradient_of_the_head_is_near_the_whole_one() -> None:
-    network = build(CONFIG, MODEL, weights(MODEL), FRESH, "cpu", "fp32")
+    network = build(CONFIG, MODEL, weights(MODEL), FRESH, "cpu")
     target = torch.arange(20, 40)
     hidden = torch.randn(20, MODEL.hidden, generator=torch.Generator().manual_seed(3))
     slopes = []

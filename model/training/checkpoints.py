@@ -24,6 +24,7 @@ from torch import Tensor
 from ..config import ModelConfig
 from ..errors import SettingsError
 from ..weights.adapter import GROUND, Adapter
+from .arithmetic import Arithmetic
 from .network import Network
 
 Arrays = Mapping[str, NDArray[np.float32]]
@@ -52,6 +53,7 @@ class TrainConfig:
     sampler: int = 0  # width of the masks' sampler, trained along; 0: there is none
     code_tokens: int = 32  # of the prompt's ordinary code in the causal loss too, per row
     code_weight: float = 0.25  # of each of them beside a token of the answer
+    arithmetic: Arithmetic | None = None  # of the frozen base; None: the fastest
     compile: bool = False  # torch.compile for norms and activations; needs a C++ compiler
     steps: int = 1_000_000
     tokens: int = 1_000_000_000  # read in this and earlier runs together

@@ -24,7 +24,7 @@ from torch import Tensor
 from ..config import ModelConfig
 from ..errors import SettingsError
 from . import layers
-from .arithmetic import Arithmetic, probe
+from .arithmetic import probe
 from .batches import Batch, Batches
 from .checkpoints import FRESH, Arrays, RunFolder, Start, State, TrainConfig, widened
 from .evaluate import evaluate
@@ -297,14 +297,12 @@ def build(
     base: Arrays,
     start: Start = FRESH,
     device: str = "auto",
-    arithmetic: Arithmetic | None = None,
 ) -> Network:
     """Return the network with a frozen base and an adapter in float32.
 
     Args:
         base: weights by the names of ModelConfig, ``start.ground`` merged into them.
         device: "cpu", "cuda", or "auto" for CUDA where there is a device.
-        arithmetic: of the base; None: the fastest of this machine.
 
     Raises:
         SettingsError: there is no such device, or the start does not fit the configuration.
@@ -322,7 +320,7 @@ def build(
         rows = network.embed.data
         network.mask_embedding.data = rows.mean(0) + 0.1 * torch.randn(model.hidden) * rows.std()
     network = network.to(device)
-    network.freeze(arithmetic or probe(network.largest_matrix))
+    network.freeze(config.arithmetic or probe(network.largest_matrix))
     if config.compile and (device == "cuda" or shutil.which(os.environ.get("CXX", "g++"))):
         layers.compile_pointwise()
     return network
