@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from redraft.model.config import ModelConfig
@@ -29,8 +29,9 @@ from redraft.model.training.shards import read_records
 from redraft.model.weights.files import read_json
 
 from .example import Example, Row
-from .figures import Figure, ratio
+from .figures import Figure, ratio, unmeasured
 from .run import OnDone, Run, quiet
+from .tables import Metric, Table, rows_of_parts
 
 Scaling = Literal["none", "linear", "ntk", "yarn"]
 SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
@@ -264,31 +265,30 @@ def score_tail(
 
 
 @dataclass(frozen=True, slots=True)
-class PerplexityCell:
-    """Perplexity at one length under one scaling."""
+class Perplexity(Metric):
+    """Exp of the mean negative log-likelihood, bootstrapped over blocks of neighbours."""
 
-    length: int
-    scaling: str  # "any" where the length needs none
-    perplexity: Figure  # n: tokens scored
+    alone: ClassVar[bool] = True
 
-
-def cells(run: Run, found: Sequence[Window], seed: int) -> Iterator[PerplexityCell]:
-    """Return the perplexities in the order of the windows' lengths."""
-    ways = sorted({(window.length, SCALINGS.index(window.scaling)) for window in found})
-    stretched = {length for length, way in ways if way}
-    for length, way in ways:
-        mine = [w for w in found if (w.length, w.scaling) == (length, SCALINGS[way])]
-        name = SCALINGS[way] if length in stretched else "any"
-        yield PerplexityCell(
-            length, name, perplexity([run.examples[w.id].row() for w in mine], seed)
-        )
+    def figure(self, rows: Iterable[Row], least: int = 1, seed: int = 0) -> Figure:
+        """Return the perplexity of some windows; n counts tokens."""
+        blocks = [block for each in rows for block in each["blocks"]]
+        if len(blocks) < max(least, 1):
+            return unmeasured(len(blocks))
+        sums, counts = [total for total, _ in blocks], [count for _, count in blocks]
+        found = ratio(sums, counts, seed=seed)
+        low, high = math.exp(found.low or 0.0), math.exp(found.high or 0.0)
+        return Figure(math.exp(found.value or 0.0), low, high, int(sum(counts)))
 
 
-def perplexity(rows: Sequence[Row], seed: int) -> Figure:
-    """Return exp of the mean negative log-likelihood, bootstrapped over blocks of neighbours."""
-    blocks = [block for each in rows for block in each["blocks"]]
-    found = ratio([total for total, _ in blocks], [count for _, count in blocks], seed=seed)
-    if found.value is None or found.low is None or found.high is None:
-        return found
-    tokens = int(sum(count for _, count in blocks))
-    return Figure(math.exp(found.value), math.exp(found.low), math.exp(found.high), tokens)
+METRIC = Perplexity("perplexity", "mean", "nll", digits=3, better="less")
+
+
+def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
+    """Return the perplexities by length, and by scaling where a length is stretched."""
+    stretched = {each["length"] for each in rows if each["scaling"] != "none"}
+    parts: dict[str, list[Row]] = {}
+    for each in sorted(rows, key=lambda row: (int(row["length"]), SCALINGS.index(row["scaling"]))):
+        scaling = f", scaling {each['scaling']}" if each["length"] in stretched else ""
+        parts.setdefault(f"{int(each['length']):,} tokens{scaling}", []).append(each)
+    yield rows_of_parts("perplexity of the last tokens", (METRIC,), parts, seed)

@@ -16,15 +16,15 @@ from redraft.evals.metrics import exact, first_line_exact
 from redraft.evals.perplexity import (
     BLOCK,
     CHUNK,
+    METRIC,
     Rescaled,
     Scaling,
-    cells,
     documents,
     measure,
-    perplexity,
     prepare,
     score_tail,
     sources,
+    tables,
 )
 from redraft.evals.run import Run, open_run
 from redraft.evals.scorers import infill
@@ -305,7 +305,7 @@ def test_too_little_code_is_refused(tmp_path: Path) -> None:
 
 def test_perplexity_is_that_of_the_mean_over_all_tokens() -> None:
     blocks = [[2.0 * BLOCK, BLOCK], [1.0 * BLOCK, BLOCK], [0.0, BLOCK // 2]]
-    found = perplexity([{"blocks": blocks}], seed=0)
+    found = METRIC.figure([{"blocks": blocks}])
     assert found.value == pytest.approx(math.exp(3 / 2.5))
     assert found.n == 2 * BLOCK + BLOCK // 2
     assert found.low is not None and found.high is not None
@@ -326,13 +326,14 @@ def test_scaling_changes_only_what_lies_beyond(folder: Path, tmp_path: Path) -> 
     path = tmp_path / "run.jsonl"
     with open_run(path, RunSpec("perplexity"), {}, resume=False) as run:
         measure(found, load, run, lambda done, total: told.append((done, total)))
-        shown = list(cells(run, found, 0))
+        (shown,) = tables(run.rows(), 0)
     assert asked == ["none", "linear", "yarn"]
     assert told[-1] == (1_100 + 3 * 3_000,) * 2 and told == sorted(told)
-    assert [(c.length, c.scaling) for c in shown] == [
-        (1_100, "any"), (3_000, "none"), (3_000, "linear"), (3_000, "yarn"),
-    ]  # fmt: skip
-    values = [cell.perplexity.value for cell in shown]
+    assert [row.label for row in shown.rows] == [
+        "1,100 tokens",
+        *(f"3,000 tokens, scaling {scaling}" for scaling in ("none", "linear", "yarn")),
+    ]
+    values = [row.figures["perplexity"].value for row in shown.rows]
     assert len(set(values)) == 4 and all(value and value > 1 for value in values)
     with open_run(path, RunSpec("perplexity"), {}, resume=True) as run:
         measure(found, _unasked, run)

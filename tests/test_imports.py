@@ -50,8 +50,8 @@ LEVELS = {
     ),
     "evals": (
         "example machine metrics sandbox spec", "figures models run sources replay.clock",
-        "gather perplexity tables", "scorers", "compare", "replay.answers", "latency",
-        "predictors", "pipeline", "ablation replay", "gate",
+        "gather tables", "perplexity scorers", "compare", "replay.answers", "latency",
+        "predictors", "pipeline", "ablation replay", "gate report",
     ),
 }  # fmt: skip
 

@@ -18,7 +18,7 @@ from redraft.model.gate.eagerness import threshold
 from . import eval_options as opt
 from .eval_gate import gate
 from .eval_replay import replay
-from .eval_runs import compare, score, show
+from .eval_runs import compare, report, score, show
 from .options import with_options
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from redraft.model.runtime.backend import Backend
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
-for command in (gate, replay, compare, score, show):
+for command in (gate, replay, compare, score, show, report):
     app.command()(command)
 
 SERVED = 1_024  # tokens of a prompt that "auto" picks on two CPU cores
@@ -246,7 +246,7 @@ def perplexity(
     from redraft.evals import perplexity as long
     from redraft.evals.models import find_model
 
-    from .eval_tables import show_perplexity
+    from .eval_tables import show_tables
 
     sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
     spec = opt.settled(spec)
@@ -262,7 +262,8 @@ def perplexity(
     with opt.open_run_for(kept, full) as run:
         with opt.progress_of("reading") as progress:
             long.measure(found, load, run, progress)
-        show_perplexity(run, list(long.cells(run, found, spec.seed)), kept.json_file)
+        rows = [run.examples[each.id].row() for each in found]
+        show_tables(run, list(long.tables(rows, spec.seed)), kept.json_file)
 
 
 def _lengths(text: str, least: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""``redraft eval compare``, ``score`` and ``show``: commands that read runs.
+"""``redraft eval compare``, ``score``, ``show`` and ``report``: commands that read runs.
 
 Translates options into calls of ``redraft.evals`` and shows what comes back.
 """
@@ -13,6 +13,7 @@ import typer
 from redraft.model.errors import SettingsError
 
 from . import eval_options as opt
+from .options import check_writable
 
 RunPath = Annotated[Path, typer.Argument(metavar="RUN.jsonl")]
 
@@ -82,3 +83,21 @@ def show(path: RunPath, example: Annotated[str, typer.Argument(metavar="ID")]) -
         some = ", ".join(list(run.examples)[:3])
         raise SettingsError(f"{path.name} has no example {example!r}. It has {some}, ….")
     out.print_json(data=run.examples[example].to_json(), ensure_ascii=False)
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN.jsonl...")],
+    html: Annotated[
+        Path, typer.Option("--html", help="Write the page here.", callback=check_writable)
+    ],
+    seed: opt.Seed = 0,
+) -> None:
+    """Write a page with the tables, charts and examples of runs, and how they differ."""
+    from redraft.evals.report import page
+    from redraft.evals.run import read_run
+
+    from .console import out
+
+    named = {path.stem: read_run(path) for path in runs}
+    html.write_text(page(named, seed), encoding="utf-8")
+    out.print(f"Wrote {html}.", markup=False)

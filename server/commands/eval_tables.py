@@ -14,7 +14,6 @@ from typing import Any
 from redraft.evals.ablation import ALL, COMPARED, SHOWN, Arm
 from redraft.evals.compare import Difference
 from redraft.evals.figures import LEAST
-from redraft.evals.perplexity import PerplexityCell
 from redraft.evals.run import Run
 from redraft.evals.scorers.next_edit import METRICS
 from redraft.evals.tables import LEGEND, Table
@@ -34,17 +33,6 @@ def show_tables(run: Run, tables: list[Table], json_file: Path | None) -> None:
         show_sheet(_drawn(table))
     out.print(Text(LEGEND, "dim"))
     write_json(json_file, _summary(run) | {"tables": [table.as_json() for table in tables]})
-
-
-def show_perplexity(run: Run, cells: list[PerplexityCell], json_file: Path | None) -> None:
-    _say_settings(run)
-    drawn = Sheet("perplexity of the last tokens", ("context", "scaling", "perplexity", "tokens"))
-    for cell in cells:
-        figure = cell.perplexity
-        span = f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
-        drawn.add_row(f"{cell.length:,}", cell.scaling, span, f"{figure.n:,}")
-    show_sheet(drawn)
-    write_json(json_file, _summary(run) | {"cells": [asdict(cell) for cell in cells]})
 
 
 def show_arms(run: Run, arms: list[Arm], json_file: Path | None) -> None:
