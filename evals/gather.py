@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 from urllib.parse import quote
 
-from redraft.lsp.context.client_context import ClientContext
+from redraft.lsp.context.excerpts import KINDS as PIECES
 from redraft.lsp.context.excerpts import PieceKind
-from redraft.lsp.context.gather import KINDS as PIECES
+from redraft.lsp.context.gather import Gatherer
+from redraft.lsp.context.opened import OpenDocuments
 from redraft.lsp.context.region import TOKENS
 from redraft.lsp.documents import Documents
 from redraft.lsp.ghost_text import infill_request
@@ -90,7 +91,7 @@ def _next_edit(moment: Moment, spec: RunSpec) -> GatheredRequest:
     settings = LspSettings(context_tokens=spec.context_tokens or SERVED)
     edits = () if "history" in without else moment.edits
     around, query = _around(moment, settings, edits, without)
-    gathered = around.gathered(query)
+    gathered = around.gather(query)
     region = _window(query) if "region" in without else gathered.region.lines
     request = replace(
         edit_request(query, settings, region),
@@ -118,7 +119,7 @@ def _around(
     settings: LspSettings,
     edits: tuple[RecentEdit, ...],
     without: Collection[str],
-) -> tuple[ClientContext, Query]:
+) -> tuple[Gatherer, Query]:
     """Return a client with all documents of the moment open, and its query at the cursor.
 
     It viewed the other documents just before.
@@ -128,10 +129,8 @@ def _around(
     for other in moment.others:
         documents.open(_uri(other.path), other.text, 0, other.language)
     document = documents.open(_uri(moment.path), moment.text, 0, moment.language)
-    around = ClientContext(
-        documents.all,
-        lambda: [_ROOT],
-        lambda: settings,
+    around = Gatherer(
+        OpenDocuments(documents.all, lambda: [_ROOT], lambda: settings),
         clock.read,
         edits=lambda: edits,
         background=False,
@@ -139,12 +138,12 @@ def _around(
     )
     for other in moment.others:
         if other.cursor is not None:
-            around.related(_query(other.path, other.language, other.text, other.cursor))
+            around.gather(_query(other.path, other.language, other.text, other.cursor))
     clock.now_s += _LOOKED_S
     query = replace(
         _query(moment.path, moment.language, moment.text, moment.cursor), revision=document.revision
     )
-    around.related(query)  # from here on it knows of all documents
+    around.gather(query)  # from here on it knows of all documents
     around.catch_up()
     around.exclusions_changed()  # chosen anew, with all of them read
     return around, query

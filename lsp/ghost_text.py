@@ -58,7 +58,7 @@ def question(session: Session, query: Query, wait_s: float = 0.0) -> PlacedReque
     asked = replace(
         infill_request(query, session.settings),
         edits=session.history.edits(),
-        related=session.context.related(query),
+        related=session.context.gather(query).related,
     )
     return PlacedRequest(query, asked, query, 1000 * wait_s, session.since_edit_s())
 

@@ -103,7 +103,8 @@ def place_of(
 ) -> Place:
     """Return a query as a place to ask about."""
     is_user = about is None and scene.accepted is None
-    region = session.context.region(query, visiting=not is_user)
+    context = session.context
+    region = (context.gather(query).region if is_user else context.region_at(query)).lines
     asked = edit_request(query, session.settings, region)
     return Place(query, asked, _others(session, scene, query.uri), about)
 
@@ -183,9 +184,9 @@ def question(session: Session, scene: EditScene, place: Place) -> PlacedRequest:
     """
     context, query = session.context, place.query
     if query.uri == scene.user.uri:
-        related = context.related(scene.user)
+        related = context.gather(scene.user).related
     else:
-        related = context.related(query, visiting=True)
+        related = context.look(query).related
     asked = replace(
         place.request,
         edits=scene.edits,

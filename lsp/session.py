@@ -22,7 +22,8 @@ from redraft.model.records import Predictor, Task
 from redraft.model.release import RELEASE
 
 from . import ghost_text
-from .context.client_context import ClientContext
+from .context.gather import Gatherer
+from .context.opened import OpenDocuments
 from .context.workspace import saved_text
 from .documents import ContentChange, Document, Documents, Splice
 from .history import Happening, History
@@ -82,10 +83,8 @@ class Session:
         self.snoozed_until_s = -math.inf  # by the clock
         self.ahead_of = ""  # id of the shown edit whose acceptance is predicted ahead
         self.seed = secrets.randbits(32)  # of what is drawn
-        self.context = ClientContext(
-            self.documents.all,
-            lambda: self.folders,
-            lambda: self.settings,
+        self.context = Gatherer(
+            OpenDocuments(self.documents.all, lambda: self.folders, lambda: self.settings),
             clock,
             edits=self.history.edits,
             budget=lambda: self.context_tokens(),
@@ -113,8 +112,7 @@ class Session:
         )
         self._recordings, self._reads, self._since_s = recordings, reads, clock()
         self._memories: dict[str, DocumentMemory] = {}
-        self._ids = count(1)
-        self.prefetches: set[asyncio.Task[None]] = set()
+        self._ids, self.prefetches = count(1), set[asyncio.Task[None]]()
 
     # --- the editor ------------------------------------------------------------------------
 
@@ -153,6 +151,7 @@ class Session:
         except InvalidRequest:
             self._forget(uri)
             raise
+        self.context.changed(uri, splices)
         document = self.documents.get(uri)
         assert document is not None, "else it would have been refused"
         if trusted:

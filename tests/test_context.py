@@ -9,42 +9,43 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redraft.lsp.context.excerpts import Diagnostic, Piece
-from redraft.lsp.context.gather import Context, Gathered, View
-from redraft.lsp.context.mentions import OpenText
+from redraft.lsp.context.gather import Gathered
+from redraft.lsp.suggestion import Query
 from redraft.model.prompts.tokenizer import REGION
 from redraft.model.records import EditRequest, RecentEdit, Task
 from redraft.model.text.common import common_head
 from redraft.model.text.definitions import Definition, definitions, definitions_by_keyword
 from redraft.model.text.imported_files import imported, is_meant
+from redraft.model.text.lines import estimate_text
 from redraft.model.text.syntax import LANGUAGES, parse
 from support.definitions import SAMPLES
-from support.shop import CART, FILES, MAIN, indexer_of, put, view
+from support.shop import AT, CART, FILES, MAIN, Shop
 from support.tiny import rendered, tiny_config, tiny_tokenizer
 
 #: Whatever else the machine is doing.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=20)
 
 
-def typed(seen: View, text: str) -> View:
-    new = seen.text[: seen.cursor] + text + seen.text[seen.cursor :]
-    return replace(seen, text=new, cursor=seen.cursor + len(text))
-
-
 def names(pieces: tuple[Piece, ...]) -> list[str]:
     return [piece.name or piece.kind for piece in pieces]
 
 
-def tokens_of(seen: View, gathered: Gathered, task: Task = "next_edit") -> tuple[int, ...]:
-    request = EditRequest(
+def request_of(shop: Shop, gathered: Gathered, task: Task = "next_edit") -> EditRequest:
+    seen = shop.query()
+    return EditRequest(
         *(task, seen.path, seen.text, seen.cursor),
         related=gathered.related,
         region=gathered.region.lines,
     )
+
+
+def tokens_of(shop: Shop, gathered: Gathered, task: Task = "next_edit") -> tuple[int, ...]:
+    request = request_of(shop, gathered, task)
     return rendered(request, tiny_tokenizer(), tiny_config(), 40_000).tokens
 
 
 def test_definitions_of_what_the_cursor_is_near_are_shown_with_reason_and_cost() -> None:
-    found = Context(indexer_of(FILES)).gather(view())
+    found = Shop().gather()
     (piece,) = [each for each in found.pieces if each.name == "Cart"]
     assert piece.path == "shop/cart.py"
     assert piece.text.startswith("class Cart:")
@@ -55,90 +56,86 @@ def test_definitions_of_what_the_cursor_is_near_are_shown_with_reason_and_cost()
 
 
 def test_an_import_tells_which_of_two_definitions_is_meant() -> None:
-    seen = view(MAIN.replace("    return cart\n", "    return total_price(cart, discount)\n"))
-    found = Context(indexer_of(FILES)).gather(seen)
+    text = MAIN.replace("    return cart\n", "    return total_price(cart, discount)\n")
+    found = Shop(text=text).gather()
     assert ("shop/cart.py", "total_price") in [(p.path, p.name) for p in found.pieces]
     assert "till/desk.py" not in [piece.path for piece in found.pieces]
 
 
 def test_what_the_prompt_shows_anyway_is_no_piece() -> None:
     text = MAIN + "class Cart:\n    pass\n"
-    indexer = indexer_of({**FILES, "shop/main.py": text})
-    assert "Cart" not in names(Context(indexer).gather(view(text, budget=32_000)).pieces)
+    shop = Shop({**FILES, "shop/main.py": text}, text, budget=32_000)
+    assert "Cart" not in names(shop.gather().pieces)
 
 
 def test_a_definition_far_away_in_the_same_file_is_one() -> None:
     text = CART + MAIN.split("\n", 1)[1] + "".join(f"spare_{n} = {n}\n" for n in range(2_000))
-    indexer = indexer_of({"shop/main.py": text})
-    found = Context(indexer).gather(view(text, budget=1_500))
+    found = Shop({"shop/main.py": text}, text, budget=1_500).gather()
     assert [(piece.path, piece.name) for piece in found.pieces] == [("shop/main.py", "Cart")]
 
 
 def test_an_imported_file_named_at_the_cursor_is_outlined() -> None:
     text = MAIN.replace("from shop.cart import Cart, total_price", "from till import desk")
-    seen = view(text.replace("    cart = Cart(customer)\n", "    desk.unheard_of(customer)\n"),
-                "    desk.unheard_of(customer)\n")  # fmt: skip
-    found = Context(indexer_of(FILES)).gather(seen)
-    (piece,) = found.pieces
+    used = "    desk.unheard_of(customer)\n"
+    (piece,) = Shop(text=text.replace(AT, used), at=used).gather().pieces
     assert (piece.kind, piece.path) == ("import", "till/desk.py")
     assert piece.text == "def total_price(receipt):\ndef open_drawer(till):"
 
 
 def test_names_in_recent_edits_count() -> None:
-    text = MAIN.replace("    cart = Cart(customer)\n", "    pass\n")
+    text = MAIN.replace(AT, "    pass\n")
     edit = RecentEdit("shop/other.py", 3, "-    old(x)\n+    total_price(x)\n")
-    without = Context(indexer_of(FILES)).gather(view(text, "    pass\n"))
-    found = Context(indexer_of(FILES)).gather(view(text, "    pass\n", edits=(edit,)))
-    assert "total_price" not in names(without.pieces)
+    assert "total_price" not in names(Shop(text=text, at="    pass\n").gather().pieces)
+    found = Shop(text=text, at="    pass\n", edits=(edit,)).gather()
     assert "total_price" in names(found.pieces)
 
 
 def test_the_place_in_the_document_before_is_shown_for_a_while() -> None:
-    context = Context(indexer_of(FILES), kinds=frozenset({"viewed"}))
-    opened = tuple(OpenText("", path, "python", 1, str) for path in FILES)
-    at = CART.index("def total_price")
-    other = View("file:///cart.py", "shop/cart.py", "python", CART, at, now_s=10.0, opened=opened)
-    context.gather(other)
-    (piece,) = context.gather(view(now_s=15.0, opened=opened)).pieces
+    shop = Shop(kinds=frozenset({"viewed"}))
+    main, shop.now_s = shop.document, 10.0
+    shop.document = cart = shop.open("shop/cart.py", CART)
+    shop.gather(CART.index("def total_price"))
+    shop.document, shop.cursor, shop.now_s = main, MAIN.index(AT) + len(AT), 15.0
+    (piece,) = shop.gather().pieces
     assert (piece.kind, piece.path) == ("viewed", "shop/cart.py")
     assert "def total_price(cart, discount):" in piece.text
-    left = tuple(each for each in opened if each.path != "shop/cart.py")  # it was closed
-    for later in (
-        view(now_s=15.0 + 3_600, opened=opened, uri="file:///again.py"),
-        view(now_s=15.0, opened=left, uri="file:///third.py"),
-    ):
-        assert context.gather(later).pieces == ()
+    for later_s, is_open in ((3_600, True), (0, False)):
+        if not is_open:
+            shop.documents.remove(cart)
+        shop.gatherer.exclusions_changed()  # it is chosen anew
+        shop.now_s = 15.0 + later_s
+        assert shop.gather().pieces == ()
 
 
 def test_diagnostics_in_the_region_are_shown_but_not_those_of_the_line_being_typed() -> None:
     line = MAIN[: MAIN.index("    return cart")].count("\n")
-    told = (
-        Diagnostic(line, "undefined\n  name 'cart'"),
-        Diagnostic(line - 1, "incomplete"),
-        Diagnostic(0, "far away"),
-        Diagnostic(line, "a hint", severity=4),
+    shop = Shop({})
+    shop.diagnosed(
+        (
+            Diagnostic(line, "undefined\n  name 'cart'"),
+            Diagnostic(line - 1, "incomplete"),
+            Diagnostic(0, "far away"),
+            Diagnostic(line, "a hint", severity=4),
+        )
     )
-    found = Context(indexer_of({})).gather(view(diagnostics=told))
-    (piece,) = found.pieces
+    (piece,) = shop.gather().pieces
     assert piece.text == "undefined name 'cart': return cart"
     assert piece.why == "1 of the diagnostics here"
 
 
 def test_a_large_file_is_parsed_in_the_background_and_served_by_lines_until_then() -> None:
-    indexer = indexer_of({})
     text = MAIN * 40
-    seen = replace(view(), text=text, cursor=text.index("def padding_3("))
-    context = Context(indexer)
-    assert context.gather(seen).region.why == "lines around the cursor"
-    indexer.start()
+    shop = Shop({}, text, "def padding_3")
+    assert shop.gather().region.why == "lines around the cursor"
+    shop.gatherer.indexer.start()
     done: list[None] = []
-    indexer.later(lambda rest: done.append(None))
-    indexer.stop(60.0)
-    assert context.syntax(seen) is not None
+    shop.gatherer.indexer.later(lambda rest: done.append(None))
+    shop.gatherer.stop(60.0)
+    assert shop.gatherer._trees.get(shop.query()) is not None
 
 
 def test_what_has_no_room_is_named_with_the_reason() -> None:
-    found = Context(indexer_of(FILES)).gather(view(budget=300))
+    found = Shop(budget=300).gather()
     assert found.pieces == ()
     assert "no room" in found.left_out[0].reason
 
@@ -152,13 +149,9 @@ def test_what_has_no_room_is_named_with_the_reason() -> None:
 )
 def test_the_region_keeps_budget(budget: int, cursor: int, errors: list[int], edited: bool) -> None:
     edits = (RecentEdit("shop/cart.py", 3, "-a\n" + "+total_price Cart add_item\n" * 30),)
-    seen = view(
-        budget=budget,
-        cursor=cursor,
-        diagnostics=tuple(Diagnostic(line, "wrong " * 20) for line in errors),
-        edits=edits if edited else (),
-    )
-    found = Context(indexer_of(FILES)).gather(seen)
+    shop = Shop(budget=budget, edits=edits if edited else ())
+    shop.diagnosed(Diagnostic(line, "wrong " * 20) for line in errors)
+    found = shop.gather(cursor)
     line = MAIN.count("\n", 0, cursor)
     assert found.region.first <= line < found.region.last
     assert found.spent <= found.room
@@ -168,73 +161,99 @@ def test_the_region_keeps_budget(budget: int, cursor: int, errors: list[int], ed
 
 @pytest.mark.parametrize("budget", [512, 1_024, 4_096])
 def test_the_prompt_drops_none_of_the_pieces(budget: int) -> None:
-    seen = view(budget=budget)
-    found = Context(indexer_of(FILES)).gather(seen)
-    request = EditRequest(
-        *("next_edit", seen.path, seen.text, seen.cursor),
-        related=found.related,
-        region=found.region.lines,
-    )
+    shop = Shop(budget=budget)
+    request = request_of(shop, shop.gather())
     # The tiny vocabulary takes about two and a half times the tokens that budgets count in.
     cut = rendered(request, tiny_tokenizer(), tiny_config(), int(2.5 * budget)).cut
     assert "related" not in cut
 
 
+def test_32k_tokens_are_gathered_where_files_have_them() -> None:
+    def module(of: str) -> str:
+        return "".join(
+            f"def {of}_{n}(first, second):\n    total = first * {n}\n    return total\n\n\n"
+            for n in range(150)
+        )
+
+    files = {f"shop/part_{n}.py": module(f"part_{n}") for n in range(12)}
+    lines = [f"from shop.part_{n} import part_{n}_7" for n in range(6)]
+    text = "\n".join(lines) + "\n\n\ndef main():\n    return part_3_7(1, 2)\n"
+    small = Shop(files, text, "return ", budget=2_048).gather()
+    assert max(piece.text.count("\n") for piece in small.pieces) < 14
+    shop = Shop(files, text, "return ", budget=32_768)
+    found = shop.gather()
+    assert 0.75 * 32_768 < found.spent + estimate_text(text) < 32_768
+    assert found.pieces[-1].name == "part_3_7"  # the best one is nearest to the cursor
+    parts = [
+        (piece.path, line) for piece in found.pieces for line in range(*(piece.first, piece.last))
+    ]
+    assert len(parts) < 1.01 * len(set(parts)), "lines are shown twice"
+    imports = {f"shop/part_{n}.py" for n in range(6)}
+    assert imports < {piece.path for piece in found.pieces}
+
+
 @PATIENT
 @given(st.text("total_price(Cart.add_item) =:'", max_size=30))
 def test_typing_in_a_line_changes_neither_pieces_nor_prefix(text: str) -> None:
-    context, seen = Context(indexer_of(FILES)), view()
-    first = context.gather(seen)
-    start = tokens_of(seen, first)
+    shop = Shop()
+    first = shop.gather()
+    start = tokens_of(shop, first)
     for character in text:
-        seen = typed(seen, character)
-        found = context.gather(seen)
+        shop.type(character)
+        found = shop.gather()
         assert found.pieces == first.pieces
         assert found.region.lines == first.region.lines
     before_region = start.index(tiny_tokenizer().mark(REGION))
-    assert common_head(start, tokens_of(seen, context.gather(seen))) > before_region
+    assert common_head(start, tokens_of(shop, shop.gather())) > before_region
 
 
 def test_moving_within_the_region_only_adds_behind() -> None:
-    context, seen = Context(indexer_of(FILES)), view(budget=8_000)
-    before = context.gather(seen)
-    starts = [0, *(at + 1 for at, char in enumerate(seen.text) if char == "\n")]
+    shop = Shop(budget=8_000)
+    before = shop.gather()
+    starts = [0, *(at + 1 for at, char in enumerate(MAIN) if char == "\n")]
     for start in starts[before.region.first + 4 : before.region.last - 4]:
-        found = context.gather(replace(seen, cursor=start))
+        found = shop.gather(start)
         assert found.region.lines == before.region.lines
         assert found.pieces[: len(before.pieces)] == before.pieces
         before = found
 
 
 def test_a_name_written_in_the_region_adds_its_definition_on_the_next_line() -> None:
-    context, seen = Context(indexer_of(FILES)), view()
-    first = context.gather(seen)
+    shop = Shop()
+    first = shop.gather()
     assert "add_item" not in names(first.pieces)
-    seen = typed(seen, "    cart.add_item(1)")
-    assert context.gather(seen).pieces == first.pieces
-    seen = typed(seen, "\n    ")
-    found = context.gather(seen)
+    shop.type("    cart.add_item(1)")
+    assert shop.gather().pieces == first.pieces
+    shop.type("\n    ")
+    found = shop.gather()
     assert found.region.first == first.region.first
     assert found.region.last == first.region.last + 1
     assert found.pieces[: len(first.pieces)] == first.pieces
 
 
+def test_lines_added_at_the_end_of_a_file_stay_in_its_region() -> None:
+    shop = Shop(text=MAIN.rstrip("\n"), at="def padding_39(x):\n    return x - 39")
+    first = shop.gather()
+    shop.type("\n\n\ndef more(x):\n    ")
+    assert shop.gather().region.first == first.region.first
+
+
 def test_a_definition_that_changed_is_shown_as_it_is_now() -> None:
-    indexer = indexer_of(FILES)
-    context, seen = Context(indexer), view()
-    assert "Cart" in names(context.gather(seen).pieces)
-    put(indexer, "shop/cart.py", CART.replace("def __init__(self, owner)", "def __init__(self)"))
-    assert "owner)" in context.gather(typed(seen, "x")).related[0].text  # not while typing
-    moved = view(MAIN, "def check_out(customer, discount):\n")
-    texts = [each.text for each in context.gather(moved).related]
+    shop = Shop()
+    assert "Cart" in names(shop.gather().pieces)
+    shop.put("shop/cart.py", CART.replace("def __init__(self, owner)", "def __init__(self)"))
+    shop.type("x")
+    assert "owner)" in shop.gather().related[0].text  # not while typing
+    at = "def check_out(customer, discount):\n"
+    texts = [each.text for each in shop.gather(MAIN.index(at) + len(at)).related]
     assert any("def __init__(self):" in text for text in texts)
     assert not any("def __init__(self, owner)" in text for text in texts)
 
 
 def test_both_tasks_begin_their_prompts_with_the_same_excerpts() -> None:
-    seen = view()
-    found = Context(indexer_of(FILES)).gather(seen)
-    infill, edit = tokens_of(seen, found, "infill"), tokens_of(seen, found)
+    shop = Shop()
+    found = shop.gather()
+    infill, edit = tokens_of(shop, found, "infill"), tokens_of(shop, found)
     shared = next(i for i, (a, b) in enumerate(zip(infill, edit, strict=False)) if a != b)
     tokenizer = tiny_tokenizer()
     head = [tokenizer.decode([token]) for token in infill[:shared]]
@@ -244,19 +263,19 @@ def test_both_tasks_begin_their_prompts_with_the_same_excerpts() -> None:
 
 
 def test_a_look_at_other_places_leaves_what_is_remembered_as_it_is() -> None:
-    context, seen = Context(indexer_of(FILES)), view()
-    found = context.gather(seen)
-    away = replace(seen, cursor=seen.text.index("padding_30"))
-    there = context.region_at(away)
-    line = seen.text.count("\n", 0, away.cursor)
-    assert there.first <= line < there.last
+    shop = Shop()
+    found, seen = shop.gather(), shop.query()
+    away = shop.query(MAIN.index("padding_30"))
+    there = shop.gatherer.region_at(away)
+    assert there.first <= away.line < there.last
     assert there.lines != found.region.lines
     for number in range(8):
         text = f"def other_{number}():\n    pass\n"
-        context.region_at(replace(seen, uri=f"file:///{number}.py", text=text, cursor=0))
-    assert context.look(away).region.lines == there.lines
-    assert context.region_at(replace(away, text=f"{seen.text}# more\n")).lines == there.lines
-    again = context.gather(seen)
+        shop.gatherer.region_at(Query(f"file:///{number}.py", f"{number}.py", "python", text, 0, 1))
+    assert shop.gatherer.look(away).region.lines == there.lines
+    longer = replace(away, text=f"{seen.text}# more\n")
+    assert shop.gatherer.region_at(longer).lines == there.lines
+    again = shop.gather()
     assert again.region is found.region
     assert again.pieces == found.pieces
 

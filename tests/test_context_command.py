@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from redraft.lsp.context.gather import Context, View
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.server.commands import show_context as command
 from redraft.server.commands.complete import FilePlace
@@ -18,7 +17,7 @@ from redraft.server.commands.show_context import (
 )
 from redraft.server.settings import Settings
 from support.command import call, is_one_red_line
-from support.shop import FILES, MAIN, indexer_of, view
+from support.shop import FILES, MAIN, Shop
 from support.tiny import rendered, tiny_config, tiny_tokenizer
 
 
@@ -34,20 +33,20 @@ def workspace(tmp_path: Path) -> Path:
 LINE = MAIN[: MAIN.index("    return cart")].count("\n")
 
 
-def parts(seen: View, task: str, budget: int) -> list[PromptPart]:
-    gathered = Context(indexer_of(FILES)).gather(seen)
-    request = request_for(seen, gathered, task)  # type: ignore[arg-type]
+def parts(shop: Shop, task: str, budget: int) -> list[PromptPart]:
+    gathered = shop.gather()
+    request = request_for(shop.query(), gathered, task)  # type: ignore[arg-type]
     kit = command._Kit(tiny_tokenizer(), tiny_config())
     return list(parts_of(request, gathered, kit, budget))
 
 
 @pytest.mark.parametrize("task", ["infill", "next_edit"])
 def test_the_parts_add_up_to_the_prompt(task: str) -> None:
-    seen = view()
-    gathered = Context(indexer_of(FILES)).gather(seen)
-    request = request_for(seen, gathered, task)  # type: ignore[arg-type]
+    shop = Shop()
+    gathered = shop.gather()
+    request = request_for(shop.query(), gathered, task)  # type: ignore[arg-type]
     prompt = rendered(request, tiny_tokenizer(), tiny_config(), 4_000)
-    found = parts(seen, task, 4_000)
+    found = parts(shop, task, 4_000)
     assert sum(part.tokens for part in found) == len(prompt.tokens)
     assert [part.what for part in found if part.tokens] == [
         *["definition"] * len(gathered.pieces),
@@ -59,14 +58,14 @@ def test_the_parts_add_up_to_the_prompt(task: str) -> None:
 
 
 def test_a_piece_that_the_prompt_had_no_room_for_is_named() -> None:
-    found = parts(view(), "next_edit", 40)
+    found = parts(Shop(), "next_edit", 40)
     told = [part for part in found if part.what == "left out" and "no room" in part.why]
     assert [part.where for part in told] == ["shop/cart.py"]
 
 
 def test_the_prompt_is_spelled_with_its_marks_by_name() -> None:
-    seen = view()
-    request = request_for(seen, Context(indexer_of(FILES)).gather(seen), "next_edit")
+    shop = Shop()
+    request = request_for(shop.query(), shop.gather(), "next_edit")
     text = spelled(request, tiny_tokenizer(), tiny_config(), 20_000)
     assert text.startswith("<file_sep>shop/cart.py\n")
     assert "\n<jupyter_output>" in text and "<issue_comment>" in text

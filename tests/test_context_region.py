@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redraft.lsp.context import region as regions
-from redraft.lsp.context.region import Page, Region, choose, cost, cost_of, follow, keep
+from redraft.lsp.context.region import Region, choose, cost, follow, keep
+from redraft.lsp.documents import ContentChange, Document
 from redraft.model.text import syntax
 from redraft.model.text.syntax import LANGUAGES, Syntax, parse
 from support.definitions import SAMPLES
@@ -33,12 +34,11 @@ def region_at(line: int, text: str = FUNCTIONS, tokens: float = regions.TOKENS) 
     return choose(text.split("\n"), line, tree(text), tokens)
 
 
-def at_line(line: int, lines: list[str]) -> Page:
-    return Page.of("\n".join(lines), sum(len(each) + 1 for each in lines[:line]))
-
-
-def followed(region: Region, before: str, after: str) -> Region | None:
-    return follow(region, Page.of(before, 0).followed(after, 0)[1])
+def followed(region: Region | None, before: str, after: str) -> Region | None:
+    """Return a region after a client sent a whole new text."""
+    for splice in Document("", before).apply([ContentChange(after)], None):
+        region = None if region is None else follow(region, splice)
+    return region
 
 
 def test_members_of_a_class_are_taken_whole() -> None:
@@ -95,13 +95,11 @@ WORDS = "a rather long line of code with many words"
 def test_a_region_is_kept_or_chosen_anew(
     region: Region, line: int, fresh: Region | None, tokens: float, text: str
 ) -> None:
-    page = at_line(line, [text] * 100)
-
     def choose_anew() -> Region:
         assert fresh is not None, "a new region is not needed"
         return fresh
 
-    found = keep(region, page, choose_anew, tokens, cost_of(region, page))
+    found = keep(region, [text] * 100, line, tokens, choose_anew)
     assert found is (fresh or region)
 
 
@@ -164,27 +162,3 @@ def test_a_parse_in_the_background_rests_and_reads_the_same() -> None:
     assert found is not None
     assert len(rests) >= len(text.encode()) // syntax.REST_BYTES
     assert str(found.tree.root_node) == str(tree(text).tree.root_node)
-
-
-TEXTS = st.lists(st.sampled_from(["", "a", "bb", "ccc"]), min_size=1, max_size=8).map("\n".join)
-
-
-@PATIENT
-@given(TEXTS, TEXTS, st.data())
-def test_a_page_after_a_change_equals_a_fresh(before: str, after: str, data: st.DataObject) -> None:
-    cursor = data.draw(st.integers(0, len(after)))
-    page = Page.of(before, data.draw(st.integers(0, len(before))))
-    found, change = page.followed(after, cursor)
-    assert found == Page.of(after, cursor)
-    assert (change is None) == (before == after)
-    lines = after.split("\n")
-    first = data.draw(st.integers(0, len(lines) - 1))
-    last = data.draw(st.integers(first, len(lines)))
-    assert found.part(first, last) == lines[first:last] == Page.of(after, 0).lines[first:last]
-    assert found.column == len(after[:cursor].split("\n")[-1])
-    if change is not None:
-        old = before.split("\n")
-        assert old[: change.first] == lines[: change.first]
-        behind = len(old) - change.last - 1
-        assert old[len(old) - behind :] == lines[len(lines) - behind :]
-        assert len(lines) - len(old) == change.added

@@ -17,10 +17,11 @@ from struct import pack
 
 import pytest
 from redraft.lsp.context import files, workspace
-from redraft.lsp.context.client_context import ClientContext
 from redraft.lsp.context.files import Unreadable, read_file
+from redraft.lsp.context.gather import Gatherer
 from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import Indexer, fill
+from redraft.lsp.context.opened import OpenDocuments
 from redraft.lsp.context.workspace import MOST_BYTES, find_files, read_code
 from redraft.lsp.recording.sources import has_moved
 from redraft.lsp.settings import LspSettings
@@ -239,7 +240,7 @@ def test_the_number_of_patterns_is_bounded(
 READERS = (
     *("context/workspace.py", "context/indexer.py", "context/index.py", "context/gather.py"),
     *("context/excerpts.py", "context/git.py", "secret_files.py", "recording/sources.py"),
-    "context/client_context.py",
+    *("context/opened.py", "context/trees.py", "context/region.py"),
 )
 
 
@@ -251,9 +252,8 @@ def test_files_of_a_folder_are_opened_by_one_function(name: str) -> None:
 
 class Desk:
     def __init__(self, *uris: str) -> None:
-        self.context = ClientContext(
-            lambda: (), lambda: uris, LspSettings, lambda: 1_000.0, background=False
-        )
+        opened = OpenDocuments(list, lambda: uris, LspSettings)
+        self.context = Gatherer(opened, lambda: 1_000.0, background=False)
         self.context.start()
         self.context.catch_up()
 

@@ -41,7 +41,8 @@ LEVELS = {
     "lsp": (
         "settings paths positions documents", "context.history_edits", "history secret_files",
         "context.mentions context.region", "suggestion", "memory outcomes", "context", "refusals",
-        "context.client_context", "recording", "session ghost_text search places schedule",
+        "context.opened context.trees", "context.gather", "recording",
+        "session ghost_text search places schedule",
         "protocol.messages protocol.status", "protocol.jsonrpc", "protocol", "server",
         "protocol.stdio", "protocol.tcp",
     ),

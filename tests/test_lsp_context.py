@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from redraft.lsp import server
-from redraft.lsp.context.gather import BUDGET, Context
-from redraft.lsp.context.indexer import Indexer, fill
+from redraft.lsp.context.gather import BUDGET
 from redraft.lsp.server import create_server
 from redraft.server.commands import show_context as command
 from redraft.server.commands.complete import FilePlace
@@ -124,11 +123,9 @@ def test_another_folder_of_the_workspace_is_read_too(workspace: Path, tmp_path: 
 
 def test_the_command_shows_what_the_server_chooses(workspace: Path) -> None:
     file = workspace / "shop" / "main.py"
-    root = command.workspace_of(file)
-    indexer = Indexer(command._refuse)
-    fill(indexer.index, [root], command._refuse, lambda done, total: None)
-    view = command._view(FilePlace(file, AT + 1, 1), "shop/main.py", BUDGET)
-    request = command.request_for(view, Context(indexer, command._refuse).gather(view), "next_edit")
+    place = FilePlace(file, AT + 1, 1)
+    query, gathered, _ = command.gather_at(place, BUDGET, lambda done, total: None)
+    request = command.request_for(query, gathered, "next_edit")
     with lsp_client() as client:
         editor = Editor(client, workspace)
         editor.until("shop/cart.py")

@@ -223,17 +223,17 @@ def test_what_is_computed_ahead_leaves_the_region_of_the_user_where_it_is() -> N
     def query(line: int) -> Query:
         return Query.at(document, "a.py", document.index(Position(line, 0)))
 
-    session.context.region(query(60))
+    session.context.gather(query(60))
     place = Position(41, 0)
     session.change(URI, [ContentChange("x", Range(place, place))], 1)
     clock.now += 1
-    region = session.context.region(query(41))
+    region = session.context.gather(query(41)).region
     ask = asking(session.consider_edit(query(41)))
     old = document.text.split("\n")[40]
     showing(session.settle(ask, rewrite(ask.request, old, old + " + 1")))
     ahead = session.follow_up()
-    assert ahead is not None and ahead.request.region != region
-    assert session.context.region(query(41)) == region
+    assert ahead is not None and ahead.request.region != region.lines
+    assert session.context.gather(query(41)).region == region
 
 
 def test_no_second_edit_is_computed_ahead_of_one_that_a_filter_refuses() -> None:

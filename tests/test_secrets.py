@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from redraft.lsp.context.client_context import ClientContext
 from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import fill
+from redraft.lsp.context.opened import OpenDocuments
 from redraft.lsp.documents import Document
 from redraft.lsp.refusals import refuse_file
 from redraft.lsp.secret_files import secret_in
@@ -225,10 +225,8 @@ def ways_in(tmp_path: Path) -> dict[str, Callable[[str, str], bool]]:
 
     def beside(path: str, text: str) -> bool:
         document = Document(f"file:///w/{path}", text, 0, "")
-        around = ClientContext(
-            lambda: [document], lambda: ["file:///w"], LspSettings, lambda: 0.0, background=False
-        )
-        return bool(around.documents())
+        opened = OpenDocuments(lambda: [document], lambda: ["file:///w"], LspSettings)
+        return bool(opened.editable())
 
     def recorded(path: str, text: str) -> bool:
         scene = Workbench(None, tmp_path / path.replace("/", "_"))

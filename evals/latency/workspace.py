@@ -13,16 +13,20 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 import psutil
 import zstandard
-from redraft.lsp.context.gather import Context, View
+from redraft.lsp.context.gather import Gatherer
 from redraft.lsp.context.indexer import Indexer
+from redraft.lsp.context.opened import OpenDocuments
 from redraft.lsp.context.workspace import read_code
+from redraft.lsp.documents import ContentChange, Document, Splice
+from redraft.lsp.positions import Range
+from redraft.lsp.settings import LspSettings
+from redraft.lsp.suggestion import Query
 from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.training.shards import read_records
 
@@ -156,7 +160,10 @@ def workspace_cost(folder: Path) -> dict[str, float]:
     """
     memory = psutil.Process().memory_info
     before = memory().rss
-    indexer = Indexer(lambda _: "")
+    opened: list[Document] = []
+    documents = OpenDocuments(lambda: opened, lambda: [folder.as_uri()], LspSettings)
+    gatherer = Gatherer(documents, time.monotonic)
+    indexer = gatherer.indexer
     indexer.watch([folder])
     started_s = time.perf_counter()
     indexer.start()
@@ -174,7 +181,7 @@ def workspace_cost(folder: Path) -> dict[str, float]:
             "MB held by the index itself": indexer.index.bytes_held / 1e6,
             **_quantiles("ms another thread waited meanwhile", late_ms),
             "ms another thread waited meanwhile, most": max(late_ms),
-            **_gather(indexer, folder, random.Random(0)),
+            **_gather(gatherer, opened, folder, random.Random(0)),
         }
     finally:
         indexer.stop()
@@ -191,32 +198,42 @@ def _tick_until_full(indexer: Indexer) -> list[float]:
     return late_ms
 
 
-def _gather(indexer: Indexer, folder: Path, rng: random.Random) -> dict[str, float]:
-    """Return milliseconds to gather at a new place, for a key there, and for the next line."""
-    entries = indexer.index.snapshot.entries
+def _gather(
+    gatherer: Gatherer, opened: list[Document], folder: Path, rng: random.Random
+) -> dict[str, float]:
+    """Return milliseconds to gather at a new place, for a key there, and for the next line.
+
+    Args:
+        opened: the open documents of ``gatherer``.
+    """
+    entries = gatherer.indexer.index.snapshot.entries
     times: dict[str, list[float]] = {"at a new place": [], "per key": [], "for the next line": []}
-    context = Context(indexer)
     for entry in rng.sample(entries, min(_PLACES, len(entries))):
         text = read_code(folder, entry.path)
         if not text:
             continue
-        view = View(f"file:///{entry.path}", entry.path, entry.language, text, 0)
-        view = replace(view, cursor=text.find("\n", rng.randrange(len(text))) + 1)
-        times["at a new place"].append(_timed(context, view))
+        document = Document((folder / entry.path).as_uri(), text, 0, entry.language)
+        opened[:] = [document]
+        cursor = text.find("\n", rng.randrange(len(text))) + 1
+        query = Query.at(document, entry.path, cursor)
+        times["at a new place"].append(_timed(gatherer, query, ()))
         for typed in [*"x" * _KEYS, "\n"]:
-            at = view.cursor
-            view = replace(view, text=text[:at] + typed + text[at:], cursor=at + 1)
-            text = view.text
-            times["per key" if typed == "x" else "for the next line"].append(_timed(context, view))
+            at = document.position(cursor)
+            splices = document.apply([ContentChange(typed, Range(at, at))], None)
+            cursor += 1
+            query = Query.at(document, entry.path, cursor)
+            key = "per key" if typed == "x" else "for the next line"
+            times[key].append(_timed(gatherer, query, splices))
     found: dict[str, float] = {}
     for what, spent_ms in times.items():
         found |= _quantiles(f"ms to gather {what}", spent_ms)
     return found
 
 
-def _timed(context: Context, view: View) -> float:
+def _timed(gatherer: Gatherer, query: Query, splices: Sequence[Splice]) -> float:
     started_s = time.perf_counter()
-    context.gather(view)
+    gatherer.changed(query.uri, splices)
+    gatherer.gather(query)
     return 1000 * (time.perf_counter() - started_s)
 
 

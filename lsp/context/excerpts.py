@@ -1,18 +1,17 @@
-"""Candidates for the context: excerpts of other places that help at the cursor, each with a score.
+"""Candidates for the context: excerpts of other places that help at the cursor, with scores.
 
-What is named near the cursor counts by how close it stands and how rare it is in the workspace; a
-place it is defined in, by how surely it is the one that is meant. Pure given a snapshot of the
-index. Knows nothing of budgets; :mod:`.gather` chooses.
+A name near the cursor counts by its distance and by how rare it is in the workspace; a place where
+it is defined, by how likely that is the one meant. :mod:`.selection` chooses.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from posixpath import dirname
-from typing import Literal
+from typing import Literal, get_args
 
 from redraft.model.edits.hunks import lines_of
 from redraft.model.memo import Memo
@@ -23,20 +22,25 @@ from .index import DefinitionPlace, Entry, Snapshot
 from .region import Lines, tokens_of
 
 PieceKind = Literal["definition", "import", "viewed", "diagnostic"]
+#: Everything that may go into the context; evaluations leave some out.
+KINDS: frozenset[PieceKind] = frozenset(get_args(PieceKind))
 
 MOST_LINES = 14  # of an excerpt; training shows 5 to 14
-_MOST_CHARS = 1_500  # of an excerpt
-_MARKS = 3.0  # tokens around an excerpt, its path aside
+_CHARS = 107  # of a line of an excerpt, on average at most
+_LARGE = 6_000  # tokens of room from which excerpts are longer, and imported files are shown whole
+_LONGER = 8  # times as many lines
+_MARKS = 3.0  # tokens around an excerpt besides its path
 _NEAR = 6.0  # lines at which a name counts half
 _OF_EDITS = (0.6, 0.4, 0.3)  # what a name counts in the newest edits, the newest first
 _MOST_PLACES = 4  # a name defined in more of them says little, unless an import tells which
 _LEAST = 0.12  # score below which an excerpt is not worth its tokens
-#: How likely the only place of its name is meant, where no import says so: in the same folder; a
-#: method elsewhere; anything else where a language needs no import for it, and where it does.
+#: How likely the only place of its name is meant if no import says so: in the same folder; a method
+#: elsewhere; anything else where a language needs no import for it, and where it does.
 _BESIDE, _METHOD, _WITHOUT_IMPORT, _IN_SPITE_OF_IMPORTS = 0.8, 0.5, 0.5, 0.2
 _BY_IMPORT = frozenset(("python", "script", "rust", "lua", "css"))  # families
 _SHORTEST = {"definition": 3, "import": 4, "viewed": 5, "diagnostic": 1}  # lines worth showing
-_VIEWED = 0.6  # score of what was just looked at, where it names all that stands here
+_VIEWS = 3  # other documents considered as just looked at
+_VIEWED = 0.6  # score of what was just looked at, if it names all that is named here
 _HALF_LIFE_S = 120.0  # of a look
 _ABOVE, _BELOW = 5, 8  # lines shown around a place that was looked at
 _ERRORS = 4  # diagnostics shown at most
@@ -65,20 +69,21 @@ class Piece:
     text: str
     why: str  # for people
     score: float
-    name: str = ""  # what it defines
+    name: str = ""  # that it defines
     stamp: tuple[int, int] = (0, 0)  # of the file when it was read
 
     @property
     def tokens(self) -> float:
-        """What it costs, estimated."""
+        """Tokens with its path, estimated."""
         return _MARKS + tokens_of(self.path) + sum(map(tokens_of, self.text.split("\n")))
 
     @property
     def related(self) -> RelatedFile:
+        """The excerpt as a request takes it."""
         return RelatedFile(self.path, self.text, self.why)
 
     def cut(self, tokens: float) -> Piece | None:
-        """As many of its lines as fit; None where those are too few to say anything."""
+        """Return as many of its lines as fit; None if those are too few to help."""
         lines = self.text.split("\n")
         left = tokens - _MARKS - tokens_of(self.path)
         fit = 0
@@ -91,30 +96,35 @@ class Piece:
         if fit < _SHORTEST[self.kind]:
             return None
         last = min(self.last, self.first + fit)
-        text = "\n".join(lines[:fit])
-        return Piece(
-            *(self.kind, self.path, self.first, last, text),
-            *(self.why, self.score, self.name, self.stamp),
-        )
+        return replace(self, last=last, text="\n".join(lines[:fit]))
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What the ranking looks at."""
+    """The surroundings of a cursor, by which excerpts are scored."""
 
     path: str
     language: str
-    names: dict[str, float]  # near the cursor, and how much each counts
-    reach: Lines  # lines of this file that the prompt shows anyway
-    modules: tuple[tuple[str, ...], ...]  # imported; see imports.imported
+    lines: Sequence[str]  # of the document
+    line: int  # of the cursor, 0-based
+    region: Lines
+    reach: Lines  # lines of the document that the prompt shows anyway
+    names: dict[str, float]  # near the cursor, and what each counts
+    modules: tuple[tuple[str, ...], ...]  # imported; see imported_files.imported
+    room: int  # tokens for excerpts
     snapshot: Snapshot
     text_of: Callable[[str], str | None]  # of an indexed file
+
+    @property
+    def longest(self) -> int:
+        """Lines of an excerpt at most."""
+        return MOST_LINES * (_LONGER if self.room >= _LARGE else 1)
 
 
 def near_names(
     lines: Sequence[str], region: Lines, line: int, column: int, edits: Sequence[RecentEdit]
 ) -> dict[str, float]:
-    """Names in the region and the newest edits, with what each counts: 0 … 1.
+    """Return the names in the region and the newest edits, with what each counts: 0 to 1.
 
     The word that the cursor is right behind is still being typed and does not count.
     """
@@ -132,32 +142,47 @@ def near_names(
     return found
 
 
+def still_true(pieces: Iterable[Piece], scene: Scene) -> list[Piece]:
+    """Return the excerpts in use whose file still holds them."""
+    found = []
+    for piece in pieces:
+        entry = scene.snapshot.get(piece.path)
+        if piece.kind in ("viewed", "diagnostic") or (entry and entry.stamp == piece.stamp):
+            found.append(piece)
+        elif entry is not None and piece.kind == "definition":
+            text = scene.text_of(piece.path)
+            if text is not None and f"\n{piece.text}" in f"\n{text}":
+                found.append(replace(piece, stamp=entry.stamp))
+    return found
+
+
 # --- definitions and imports --------------------------------------------------------------------
 
 
 def of_definitions(scene: Scene) -> list[Piece]:
-    """An excerpt for each name near the cursor whose definition is known and not in sight."""
+    """Return an excerpt of each definition that a name near the cursor means, and of imports."""
     meant = scene.snapshot.meant(scene.modules, scene.language)
     found = []
     for name, weight in scene.names.items():
         worth = weight * scene.snapshot.rarity(name)
         if worth < _LEAST:
             continue
-        best = _likeliest(scene, name, meant)
-        if best is not None and worth * best[0] >= _LEAST:
-            piece = _definition(scene, name, best[1], worth * best[0])
+        likelihood, place = _likeliest(scene, name, meant)
+        if place is not None and worth * likelihood >= _LEAST:
+            piece = _definition(scene, name, place, worth * likelihood)
             found += [piece] if piece is not None else []
-    return [*found, *_of_modules(scene, meant, {piece.path for piece in found})]
+    found += _outlines(scene, meant, {piece.path for piece in found})
+    return [*found, *(_files(scene, meant) if scene.room >= _LARGE else ())]
 
 
 def _likeliest(
     scene: Scene, name: str, meant: dict[str, Entry]
-) -> tuple[float, DefinitionPlace] | None:
-    """The place that ``name`` most likely means, and how likely: 0 … 1."""
+) -> tuple[float, DefinitionPlace | None]:
+    """Return how likely ``name`` means a place, 0 to 1, and that place."""
     places = scene.snapshot.places(name, scene.language)
     here = [place for place in places if place.path == scene.path]
-    if any(_in_sight(scene, place) for place in here):
-        return None  # the prompt shows it
+    if any(scene.reach[0] <= place.first < scene.reach[1] for place in here):
+        return 0.0, None  # the prompt shows it
     if here:
         return 0.9, here[0]
     imported = [place for place in places if place.path in meant]
@@ -166,52 +191,96 @@ def _likeliest(
     folder = dirname(scene.path)
     beside = [place for place in places if dirname(place.path) == folder]
     files = {place.path for place in beside or places}
-    if not places or len(files) > _MOST_PLACES:
-        return None
+    if not files or len(files) > _MOST_PLACES:
+        return 0.0, None
     best = _main(beside or places)
-    return _certainty(best, bool(beside), family_of(scene.language)) / len(files), best
-
-
-def _certainty(place: DefinitionPlace, beside: bool, family: str) -> float:
-    if beside:
-        return _BESIDE
-    if place.kind == "method":
-        return _METHOD
-    return _IN_SPITE_OF_IMPORTS if family in _BY_IMPORT else _WITHOUT_IMPORT
-
-
-def _in_sight(scene: Scene, place: DefinitionPlace) -> bool:
-    return scene.reach[0] <= place.first < scene.reach[1]
+    likelihood = (
+        _IN_SPITE_OF_IMPORTS if family_of(scene.language) in _BY_IMPORT else _WITHOUT_IMPORT
+    )
+    likelihood = _METHOD if best.kind == "method" else likelihood
+    return (_BESIDE if beside else likelihood) / len(files), best
 
 
 def _main(places: Sequence[DefinitionPlace]) -> DefinitionPlace:
-    """Of several, a type before a function before a value, and the longest of these."""
+    """Return a type before a function before a value, and the longest of these."""
     rank = {"type": 2, "function": 1, "method": 1, "value": 0}
     return max(places, key=lambda place: (rank[place.kind], place.last - place.first))
 
 
 def _definition(scene: Scene, name: str, place: DefinitionPlace, score: float) -> Piece | None:
+    """Return the beginning of a definition; None if the text is not at hand or does not hold it."""
     text = scene.text_of(place.path)
-    if text is None:
-        return None
-    return excerpt(place, text, name, score)
-
-
-def excerpt(place: DefinitionPlace, text: str, name: str, score: float) -> Piece | None:
-    """The beginning of a definition; None where the text has not got it."""
-    lines = _lines_of(text)[place.first : min(place.last, place.first + MOST_LINES)]
-    body = "\n".join(lines).rstrip()[:_MOST_CHARS]
+    last = min(place.last, place.first + scene.longest)
+    body = "" if text is None else _body(_lines_of(text)[place.first : last])
     if name not in body:
-        return None  # another name of the same hash, or the file has moved on
+        return None  # another name of the same hash, or the file has changed
     last = place.first + body.count("\n") + 1
+    found: PieceKind = "definition"
     why = f"definition of {name}"
-    return Piece(
-        "definition", place.path, place.first, last, body, why, score, name, place.entry.stamp
+    return Piece(found, place.path, place.first, last, body, why, score, name, place.entry.stamp)
+
+
+def _outlines(scene: Scene, meant: dict[str, Entry], covered: set[str]) -> Iterator[Piece]:
+    """Yield outlines of imported files that are named near the cursor but not covered."""
+    for path, entry in meant.items():
+        stem = path.rsplit("/", 1)[-1].split(".", 1)[0]
+        worth = 0.5 * scene.names.get(stem, 0.0) * scene.snapshot.rarity(stem)
+        if worth < _LEAST or path in covered or path == scene.path:
+            continue
+        lines = _lines_of(scene.text_of(path) or "")
+        spans = [entry.definition(at) for at in range(entry.definitions)]
+        starts = {_headline(lines, first, last) for kind, first, last in spans if kind != "value"}
+        order = [at for at in sorted(starts) if at < len(lines)][:MOST_LINES]
+        body = _body([lines[at] for at in order])
+        if body.strip():
+            why = f"outline of {stem}, imported here"
+            last = order[-1] + 1
+            yield Piece("import", path, order[0], last, body, why, worth, stamp=entry.stamp)
+
+
+def _headline(lines: Sequence[str], first: int, last: int) -> int:
+    """Return the line of a definition that names it, behind decorators and the like."""
+    at = first
+    while at + 1 < min(last, len(lines)) and lines[at].lstrip().startswith(("@", "#[")):
+        at += 1
+    return at
+
+
+def _files(scene: Scene, meant: dict[str, Entry]) -> Iterator[Piece]:
+    """Yield imported files and those of the same folder, in parts, until they fill the room."""
+    folder, family = dirname(scene.path), family_of(scene.language)
+    beside = (
+        entry
+        for entry in scene.snapshot.entries
+        if dirname(entry.path) == folder and family_of(entry.language) == family
     )
+    entries = {each.path: each for each in (*meant.values(), *beside) if each.path != scene.path}
+    left, score = float(scene.room), _LEAST
+    for path, entry in entries.items():
+        lines = _lines_of(scene.text_of(path) or "")
+        starts = sorted({entry.definition(at)[1] for at in range(entry.definitions)})
+        why = "imported here" if path in meant else "in the same folder"
+        first = 0
+        while first < len(lines) and left > 0:
+            ends = [at for at in starts if first < at <= first + scene.longest]
+            last = len(lines) if first + scene.longest >= len(lines) else (ends or [0])[-1]
+            last = max(last, min(first + scene.longest, len(lines))) if last <= first else last
+            body, score = _body(lines[first:last]), 0.999 * score
+            piece = Piece(
+                "import", path, first, last, body, why, score, f"line {first}", entry.stamp
+            )
+            if body.strip():
+                left -= piece.tokens
+                yield piece
+            first = last
+
+
+def _body(lines: Sequence[str]) -> str:
+    return "\n".join(lines).rstrip()[: _CHARS * max(MOST_LINES, len(lines))]
 
 
 def _lines_of(text: str) -> tuple[str, ...]:
-    """The same few texts are asked for with every new line; splitting one of 10,000 takes 2 ms."""
+    """Return the lines of a text. The same few are asked for with every new line of the user."""
     return _LINES.get(text, lambda text: tuple(text.split("\n")))
 
 
@@ -220,90 +289,51 @@ _LINES: Memo[str, tuple[str, ...]] = Memo(
 )
 
 
-def _of_modules(scene: Scene, meant: dict[str, Entry], covered: set[str]) -> list[Piece]:
-    """Outlines of imported files that are named near the cursor without it being known what of
-    them is used."""
-    found = []
-    for path, entry in meant.items():
-        stem = path.rsplit("/", 1)[-1].split(".", 1)[0]
-        worth = 0.5 * scene.names.get(stem, 0.0) * scene.snapshot.rarity(stem)
-        if worth < _LEAST or path in covered or path == scene.path:
-            continue
-        text = scene.text_of(path)
-        if text is not None:
-            piece = _outline(entry, text, worth, f"outline of {stem}, imported here")
-            found += [piece] if piece is not None else []
-    return found
+# --- places looked at, diagnostics ---------------------------------------------------------------
 
 
-def _outline(entry: Entry, text: str, score: float, why: str) -> Piece | None:
-    """The first lines of what a file defines."""
-    lines = _lines_of(text)
-    spans = [entry.definition(at) for at in range(entry.definitions)]
-    starts = {_headline(lines, first, last) for kind, first, last in spans if kind != "value"}
-    order = sorted(starts)[:MOST_LINES]
-    shown = [lines[at] for at in order if at < len(lines)]
-    if not shown:
-        return None
-    body = "\n".join(shown)[:_MOST_CHARS]
-    return Piece(
-        *("import", entry.path, order[0], order[-1] + 1, body, why, score),
-        stamp=entry.stamp,
-    )
+def of_views(scene: Scene, views: Sequence[Viewed], now_s: float) -> Iterator[Piece]:
+    """Yield the surroundings of places where the user was; the newest come first.
 
-
-def _headline(lines: Sequence[str], first: int, last: int) -> int:
-    """The line of a definition that names it: behind decorators and their like."""
-    at = first
-    while at + 1 < min(last, len(lines)) and lines[at].lstrip().startswith(("@", "#[")):
-        at += 1
-    return at
-
-
-# --- what was looked at, what is wrong -----------------------------------------------------------
-
-
-def of_views(scene: Scene, views: Iterable[Viewed], now_s: float) -> list[Piece]:
-    """Surroundings of places where the user just was, the more of the same they name the better."""
+    They score by how much of what is named here they name.
+    """
     rarities = {name: w * scene.snapshot.rarity(name) for name, w in scene.names.items()}
     total = sum(sorted(rarities.values())[-30:]) or 1.0
-    found = []
-    for view in views:
+    for view in views[:_VIEWS]:
         text = scene.text_of(view.path)
-        if text is None or view.path == scene.path:
+        if text is None:
             continue
         lines = _lines_of(text)
         first = max(0, min(view.line, len(lines) - 1) - _ABOVE)
-        body = "\n".join(lines[first : view.line + _BELOW]).rstrip()[:_MOST_CHARS]
+        body = _body(lines[first : view.line + _BELOW])
         named = set(_WORD.findall(body)) & rarities.keys()
         shared = math.fsum(rarities[name] for name in named)  # exact, whatever their order
         fresh: float = 0.5 ** (max(0.0, now_s - view.at_s) / _HALF_LIFE_S)
         score = _VIEWED * fresh * (0.2 + 0.8 * min(1.0, 2 * shared / total))
         if body.strip() and score >= _LEAST:
             last = first + body.count("\n") + 1
-            found.append(Piece("viewed", view.path, first, last, body, "looked at before", score))
-    return found
+            yield Piece("viewed", view.path, first, last, body, "looked at before", score)
 
 
-def of_diagnostics(
-    path: str, lines: Sequence[str], diagnostics: Iterable[Diagnostic], region: Lines, line: int
-) -> list[Piece]:
-    """One piece with the errors and warnings in the region, each with the line it is about, since
-    the region numbers lines otherwise; those of the line being typed come and go with every
-    character and stay out."""
-    told = [
+def of_diagnostics(scene: Scene, diagnostics: Iterable[Diagnostic]) -> list[Piece]:
+    """Return one excerpt with the errors and warnings in the region, each with its line.
+
+    Those of the line being typed change with every character and are left out.
+    """
+    first, last = scene.region
+    found = [
         each
         for each in diagnostics
-        if region[0] <= each.line < region[1] and each.line != line and each.severity <= 2
+        if first <= each.line < last and each.line != scene.line and each.severity <= 2
     ]
-    told.sort(key=lambda each: (each.severity, abs(each.line - line)))
-    told = sorted(told[:_ERRORS], key=lambda each: each.line)
-    if not told:
+    found.sort(key=lambda each: (each.severity, abs(each.line - scene.line)))
+    found = sorted(found[:_ERRORS], key=lambda each: each.line)
+    if not found:
         return []
-    rows = [f"{_one_line(each.message)}: {_one_line(lines[each.line])}" for each in told]
-    first, last = told[0].line, told[-1].line + 1
-    why = f"{len(told)} of the diagnostics here"
-    return [Piece("diagnostic", path, first, last, "\n".join(rows), why, 0.7)]
+    rows = [f"{_one_line(each.message)}: {_one_line(scene.lines[each.line])}" for each in found]
+    first, last = found[0].line, found[-1].line + 1
+    why = f"{len(found)} of the diagnostics here"
+    return [Piece("diagnostic", scene.path, first, last, "\n".join(rows), why, 0.7)]
 
 
 def _one_line(message: str) -> str:

@@ -1,25 +1,32 @@
-"""What the model is shown besides the file itself: the region, and excerpts chosen to help there.
+"""Context of a query: the region that an edit may replace, and excerpts of other places.
 
-:meth:`Context.gather` is the one entry point. It never waits: it reads a snapshot of the index,
-which is filled elsewhere. The prompt puts excerpts first, so a changed one makes the model compute
-everything again: while the cursor stays in its region none is taken out or moved, and new ones are
-only added behind the others, when the cursor reaches another line. Knows nothing of LSP, of models
-or of disks.
+:meth:`Gatherer.gather` never waits: it reads a snapshot of the index, which is filled elsewhere.
+The prompt puts excerpts first, so a changed one makes the model compute everything again. While the
+cursor stays in its region none is removed or moved, and new ones are only added behind the others,
+when the cursor reaches another line.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from redraft.model.records import Diagnostic, RecentEdit, RelatedFile
+from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFile
+from redraft.model.rules.example import written_lines
+from redraft.model.rules.imports import names_to_look_up
+from redraft.model.rules.modules import find_modules
 from redraft.model.text.imported_files import imported
 from redraft.model.text.lines import estimate_text
-from redraft.model.text.syntax import LANGUAGES, Syntax, language_of, parse
 
+from ..documents import Splice
+from ..paths import code_language, lies_within
+from ..suggestion import Query
 from . import region as regions
 from .excerpts import (
+    KINDS,
     Piece,
     PieceKind,
     Scene,
@@ -28,321 +35,360 @@ from .excerpts import (
     of_definitions,
     of_diagnostics,
     of_views,
+    still_true,
 )
-from .index import Snapshot
 from .indexer import Indexer
 from .mentions import OpenText
-from .region import Lines, Page, Region
+from .opened import OpenDocuments
+from .region import Lines, Region
 from .selection import QUANTUM, LeftOut, add_to, select
+from .trees import Trees, tree_language
+from .workspace import folder_of, no_project
 
-#: Everything that may go into the context; evaluations leave some out.
-KINDS: frozenset[PieceKind] = frozenset(("definition", "import", "viewed", "diagnostic"))
-BUDGET = 2_048  # tokens of a prompt where the model has not told
+logger = logging.getLogger(__name__)
+
+BUDGET = 2_048  # tokens of a prompt if neither the settings nor the model name them
 
 _FOR_RELATED = 0.3  # of what the region leaves: what the prompt gives excerpts in a long file
 _FOR_EDITS = 0.3  # at most, in the prompt
-_SURE = 0.85  # estimates of tokens are so much short of the truth at worst
+_SURE = 0.85  # estimates of tokens are at worst so much below the truth
 _PER_PIECE = 512  # tokens of budget for each excerpt: a small model reads few well
-_MOST_PIECES = 16
 _REGION_SHARE = 0.45  # of the budget at most
-_PARSED_AT_ONCE = 48_000  # characters; more takes over 10 ms and is parsed in the background
-_TREES = 3  # documents whose trees are kept
 _STATES = 50  # documents whose choices are remembered
-_VIEWS = 3  # other documents considered as just looked at
 _VIEW_ENDS_S = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What is asked about: a place in a document, and what is known around it."""
-
-    uri: str
-    path: str  # as shown to the model
-    language: str  # LSP id, "" when unknown
-    text: str  # "\n" line ends
-    cursor: int  # index into text
-    edits: tuple[RecentEdit, ...] = ()  # oldest first
-    budget: int = BUDGET  # tokens of the whole prompt
-    now_s: float = 0.0  # by a clock that never goes back
-    diagnostics: tuple[Diagnostic, ...] = ()  # of this document
-    opened: tuple[OpenText, ...] = ()  # all open documents; this one may be among them
+_REPORTS, _MESSAGE = 20, 300  # diagnostics of a document that are used, and characters of each
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The context of one place. ``related`` and ``region`` go into the request."""
+    """The context of one place."""
 
     region: Region
     cost: float  # tokens of the region with its line numbers, estimated
-    related: tuple[RelatedFile, ...]  # in the prompt's order: what has been in use longest first
-    pieces: tuple[Piece, ...]  # the same, with score, reason and cost of each
+    pieces: tuple[Piece, ...]  # in the order of the prompt: those in use longest first
     left_out: tuple[LeftOut, ...]  # best first; only of the last time that any were chosen
-    room: int  # tokens that were to be had for pieces, estimated
-    names: int  # names near the cursor that were looked up then
+    room: int  # tokens available for excerpts, estimated
+    names: int  # names near the cursor that were looked up
     files: int  # in the index
 
     @property
+    def related(self) -> tuple[RelatedFile, ...]:
+        """The excerpts as a request takes them."""
+        return tuple(piece.related for piece in self.pieces)
+
+    @property
     def spent(self) -> float:
-        """Tokens of the pieces, estimated."""
+        """Tokens of the excerpts, estimated."""
         return sum(piece.tokens for piece in self.pieces)
 
 
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A query with what else the choice depends on."""
+
+    query: Query
+    edits: tuple[RecentEdit, ...]  # oldest first
+    diagnostics: tuple[Diagnostic, ...]
+    budget: int  # tokens of the prompt
+
+    @property
+    def tokens(self) -> float:
+        """Tokens of the region at most."""
+        return min(regions.TOKENS, _REGION_SHARE * self.budget)
+
+
 @dataclass(slots=True)
-class _State:
+class _Choice:
     """What was last gathered for a document."""
 
-    page: Page
-    budget: int
+    moment: _Moment
     gathered: Gathered
-    complete: bool  # was every text at hand that was asked for?
+    region: Region | None  # moved along with the document since; None: its edge was changed
+    is_complete: bool  # every text that was asked for was at hand
 
 
-class Context:
-    """Gathers for one client, and remembers its choices per document.
+class Gatherer:
+    """Context for one client. The callables are called again with every query.
 
     Args:
-        indexer: of the workspace and the open documents.
-        refuse: why a path must never be shown to the model, "" if it may be.
-        kinds: what may be chosen.
+        opened: the open documents, the folders of the workspace, and what must not be read.
+        clock: reads seconds and never goes back.
+        edits: the user's newest, oldest first.
+        budget: tokens of a prompt; None while the model has not told.
+        background: index in a thread; else only where :meth:`catch_up` is called.
+        kinds: of excerpts; evaluations leave some out.
     """
 
     def __init__(
         self,
-        indexer: Indexer,
-        refuse: Callable[[str], str] = lambda path: "",
+        opened: OpenDocuments,
+        clock: Callable[[], float],
+        edits: Callable[[], tuple[RecentEdit, ...]] = tuple,
+        budget: Callable[[], int | None] = lambda: None,
+        background: bool = True,
         kinds: frozenset[PieceKind] = KINDS,
     ) -> None:
-        self._indexer = indexer
-        self._refuse = refuse
-        self._kinds = kinds
-        self._states: OrderedDict[str, _State] = OrderedDict()
-        self._trees: OrderedDict[str, Syntax] = OrderedDict()
-        self._visited: OrderedDict[str, Syntax] = OrderedDict()  # where the user is not
-        self._parsing: set[str] = set()
+        self._opened, self._clock = opened, clock
+        self._edits, self._budget, self._kinds = edits, budget, kinds
+        self.indexer = Indexer(opened.refuse, clock, background=background)
+        self._trees = Trees(self.indexer.later)
+        self._choices: OrderedDict[str, _Choice] = OrderedDict()  # by URI
         self._views: OrderedDict[str, Viewed] = OrderedDict()  # by path
+        self._diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
+        self._no_projects: dict[str, str] = {}  # URIs of folders that are not read, and why
 
     # --- events ----------------------------------------------------------------------------
 
+    def start(self) -> None:
+        """Begin to index the workspace."""
+        self.folders_changed()
+        self.indexer.start()
+
+    def stop(self, wait_s: float = 0.0) -> None:
+        """End the work in the background, for good; wait so long for its end."""
+        self.indexer.stop(wait_s)
+
+    def catch_up(self) -> None:
+        """Index at once what is new."""
+        self.indexer.catch_up()
+
+    def folders_changed(self) -> None:
+        """Index the folders that the workspace has now."""
+        self._opened.folders_changed()
+        named = {uri: folder_of(uri) for uri in self._opened.folders()}
+        self._no_projects = {uri: why for uri, each in named.items() if (why := no_project(each))}
+        for uri, why in self._no_projects.items():
+            logger.warning("nothing of %s is indexed: %s", uri, why)
+        fit = (each for uri, each in named.items() if uri not in self._no_projects)
+        self.indexer.watch([each for each in fit if each is not None])
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """Folders of the workspace of which nothing is read, and why."""
+        return self._no_projects | {str(each): why for each, why in self.indexer.unread.items()}
+
+    def exclusions_changed(self) -> None:
+        """Choose and read anew: other files than before must not be read."""
+        self._choices.clear()
+        self.indexer.look_again()
+
+    def files_changed(self) -> None:
+        """Look for files that were saved, or changed on the disk."""
+        self.indexer.look_again()
+
+    def diagnosed(self, uri: str, diagnostics: Sequence[Diagnostic]) -> None:
+        """Note what the client reports of a document now."""
+        self._diagnostics[uri] = tuple(diagnostics)
+
+    def changed(self, uri: str, splices: Iterable[Splice]) -> None:
+        """Move the region of a document along with its changes."""
+        choice = self._choices.get(uri)
+        for splice in splices:
+            if choice is not None and choice.region is not None:
+                choice.region = regions.follow(choice.region, splice)
+
     def closed(self, uri: str) -> None:
-        """A document was closed: its tree and what was chosen for it can go."""
-        self._states.pop(uri, None)
-        self._trees.pop(uri, None)
-        self._visited.pop(uri, None)
+        """Forget a document."""
+        self._diagnostics.pop(uri, None)
+        self._choices.pop(uri, None)
+        self._opened.closed(uri)
+        self._trees.closed(uri)
 
-    def forget(self) -> None:
-        """Choose anew everywhere: what may be shown is no longer the same."""
-        self._states.clear()
+    # --- region and excerpts -----------------------------------------------------------------
 
-    # --- the one entry point -----------------------------------------------------------------
-
-    def gather(self, view: View) -> Gathered:
-        """The region around the cursor and what else to show the model.
+    def gather(self, query: Query) -> Gathered:
+        """Return the region around the cursor, and excerpts of other places.
 
         1. The region moves along with the document, and is chosen anew only near its edge.
-        2. A keystroke within a line changes no piece.
-        3. Another line of the same region may add pieces behind those there are.
-        4. A new region chooses anew; what is in use already has a small advantage.
+        2. A key within a line changes no excerpt.
+        3. Another line of the same region may add excerpts behind the others.
+        4. In a new region excerpts are chosen anew; those in use have a small advantage.
         """
-        state = self._states.get(view.uri)
-        if state is None:
-            page, change = Page.of(view.text, view.cursor), None
-        else:
-            page, change = state.page.followed(view.text, view.cursor)
-        self._note(view, page, typing=change is not None)
+        moment, choice = self._moment(query), self._choices.get(query.uri)
+        if choice is not None and choice.moment == moment:
+            return choice.gathered
+        before = None if choice is None else choice.moment.query
+        self._note(query, is_typing=before is not None and before.text != query.text)
         kept = None
-        if state is not None and state.budget == view.budget:
-            kept = regions.follow(state.gathered.region, change)
-        cost = 0.0 if kept is None else regions.cost_of(kept, page)
-        region = self._region(view, page, kept, cost)
-        if state is None or kept is None or region is not kept:
-            gathered = self._choose(view, page, region, state, add=False)
-        elif (page.line, page.total) == (state.page.line, state.page.total):
-            gathered = replace(state.gathered, region=region, cost=cost)
+        if choice is not None and choice.moment.budget == moment.budget:
+            kept = choice.region
+        region = self._region(moment, kept)
+        if choice is None or before is None or region is not kept:
+            pieces = () if choice is None else choice.gathered.pieces
+            gathered = self._choose(moment, region, pieces, add=False)
+        elif (query.line, len(query.lines)) == (before.line, len(before.lines)):
+            cost = regions.cost_of(region, query.lines)
+            gathered = replace(choice.gathered, region=region, cost=cost)
         else:
-            gathered = self._choose(view, page, region, state, add=state.complete)
-        complete = not self._indexer.index.misses
-        self._indexer.fetch_missed()
-        self._states[view.uri] = _State(page, view.budget, gathered, complete)
-        self._states.move_to_end(view.uri)
-        while len(self._states) > _STATES:
-            self._states.popitem(last=False)
+            pieces = choice.gathered.pieces
+            gathered = self._choose(moment, region, pieces, add=choice.is_complete)
+        is_complete = not self.indexer.index.misses
+        self.indexer.fetch_missed()
+        self._choices[query.uri] = _Choice(moment, gathered, region, is_complete)
+        _shorten(self._choices, query.uri)
         return gathered
 
-    def _note(self, view: View, page: Page, *, typing: bool) -> None:
-        """Tell the index what the editor has open, and remember where the user is."""
-        self._indexer.typing()
-        allowed = [each for each in view.opened if not self._refuse(each.path)]
-        for path in self._indexer.open_paths() - {each.path for each in allowed}:
-            self._indexer.closed(path)
+    def look(self, query: Query) -> Gathered:
+        """Return what :meth:`gather` would choose first where the user is not; remember nothing."""
+        moment = self._moment(query)
+        return self._choose(moment, self.region_at(query), (), add=False)
+
+    def region_at(self, query: Query) -> Region:
+        """Return the region of a place where the user is not; remember nothing."""
+        moment = self._moment(query)
+        return regions.choose(query.lines, query.line, self._trees.look(query), moment.tokens)
+
+    def _moment(self, query: Query) -> _Moment:
+        budget = self._opened.settings().context_tokens or self._budget() or BUDGET
+        return _Moment(query, self._edits(), self._diagnostics.get(query.uri, ()), budget)
+
+    def _note(self, query: Query, *, is_typing: bool) -> None:
+        """Tell the index which documents are open, and remember where the user is."""
+        self.indexer.typing()
+        opened = {
+            each.path: each
+            for each in self._opened.readable()
+            if not self._opened.refuse(each.path)
+        }
+        for path in self.indexer.open_paths() - opened.keys():
+            self.indexer.closed(path)
             self._views.pop(path, None)
-        for each in allowed:
-            # The document in hand changes with every key and is in the prompt itself: what it
-            # defines may be found a little late.
-            if not (typing and each.path == view.path):
-                self._indexer.opened(each.path, each.language, each.revision, each.text)
-        self._views[view.path] = Viewed(view.path, page.line, view.now_s)
-        self._views.move_to_end(view.path)
-        while len(self._views) > _STATES:
-            self._views.popitem(last=False)
+        for path, each in opened.items():
+            # The user's document changes with every key and is in the prompt itself. Its new
+            # definitions may be found a little late.
+            if not (is_typing and path == query.path):
+                language = code_language(path) or each.language
+                self.indexer.opened(path, language, each.revision, each.text)
+        self._views[query.path] = Viewed(query.path, query.line, self._clock())
+        _shorten(self._views, query.path)
 
-    # --- the region ------------------------------------------------------------------------
-
-    def _region(self, view: View, page: Page, kept: Region | None, cost: float) -> Region:
-        """``kept``, which takes ``cost`` tokens, as long as it serves; else a fresh one."""
-        tokens = min(regions.TOKENS, _REGION_SHARE * view.budget)
+    def _region(self, moment: _Moment, kept: Region | None) -> Region:
+        """Return ``kept`` as long as it serves, else a fresh region."""
+        query = moment.query
 
         def fresh() -> Region:
-            return regions.choose(page.lines, page.line, self.syntax(view), tokens)
+            syntax = self._trees.get(query)
+            return regions.choose(query.lines, query.line, syntax, moment.tokens)
 
-        return fresh() if kept is None else regions.keep(kept, page, fresh, tokens, cost)
-
-    def region_at(self, view: View) -> Region:
-        """The region of a place where the user is not: what is remembered of the document stays."""
-        page = Page.of(view.text, view.cursor)
-        tokens = min(regions.TOKENS, _REGION_SHARE * view.budget)
-        return regions.choose(page.lines, page.line, self._syntax_there(view), tokens)
-
-    def look(self, view: View) -> Gathered:
-        """What :meth:`gather` would choose there at first; that, too, is not remembered."""
-        page = Page.of(view.text, view.cursor)
-        return self._choose(view, page, self.region_at(view), None, add=False)
-
-    def definers(self, name: str, language: str) -> frozenset[str]:
-        """Paths of the files that define ``name`` in a language, or one of its family."""
-        return frozenset(
-            place.path for place in self._indexer.index.snapshot.places(name, language)
-        )
-
-    def syntax(self, view: View) -> Syntax | None:
-        """The document's tree, brought up to date in a few ms; None where there is no grammar, or
-        not yet: a large file is parsed for the first time in the background."""
-        language = _language(view)
-        earlier = self._trees.get(view.uri)
-        if earlier is not None and earlier.text == view.text and earlier.language == language:
-            return earlier
-        if earlier is None and len(view.text) > _PARSED_AT_ONCE:
-            self._parse_later(view.uri, view.text, language)
-            return None
-        return self._keep_tree(view.uri, parse(view.text, language, earlier))
-
-    def _syntax_there(self, view: View) -> Syntax | None:
-        """The tree of a text where the user is not: no tree of theirs is given up for it, and a
-        large file that has none is not waited for."""
-        language, mine = _language(view), self._trees.get(view.uri)
-        visited = self._visited.get(view.uri)
-        for known in (mine, visited):
-            if known is not None and known.text == view.text and known.language == language:
-                return known
-        earlier = mine or visited
-        if earlier is None and len(view.text) > _PARSED_AT_ONCE:
-            return None
-        found = parse(view.text, language, earlier)
-        if found is not None:
-            self._visited[view.uri] = found
-            self._visited.move_to_end(view.uri)
-            while len(self._visited) > _TREES:
-                self._visited.popitem(last=False)
-        return found
-
-    def _parse_later(self, uri: str, text: str, language: str) -> None:
-        if uri in self._parsing:
-            return
-        self._parsing.add(uri)
-
-        def job(rest: Callable[[], None]) -> None:
-            try:
-                self._keep_tree(uri, parse(text, language, rest=rest))
-            finally:
-                self._parsing.discard(uri)
-
-        self._indexer.later(job)
-
-    def _keep_tree(self, uri: str, syntax: Syntax | None) -> Syntax | None:
-        if syntax is not None:
-            self._trees[uri] = syntax
-            self._trees.move_to_end(uri)
-            while len(self._trees) > _TREES:
-                self._trees.popitem(last=False)
-        return syntax
-
-    # --- the pieces --------------------------------------------------------------------------
+        if kept is None:
+            return fresh()
+        return regions.keep(kept, query.lines, query.line, moment.tokens, fresh)
 
     def _choose(
-        self, view: View, page: Page, region: Region, state: _State | None, *, add: bool
+        self, moment: _Moment, region: Region, used: Sequence[Piece], *, add: bool
     ) -> Gathered:
-        snapshot = self._indexer.index.snapshot
-        scene = self._scene(view, page, region, snapshot)
-        room = _room(view, page, region)
-        used = _present(state.gathered.pieces if state is not None else (), snapshot, scene)
-        candidates = [*self._candidates(view, page, region, scene)]
-        if add and sum(piece.tokens for piece in used) <= room:
-            chosen, left_out = add_to(used, candidates, room, _most(view.budget))
-        else:
-            chosen, left_out = select(used, candidates, room, _most(view.budget))
-        return Gathered(
-            region=region,
-            cost=regions.cost_of(region, page),
-            related=tuple(piece.related for piece in chosen),
-            pieces=chosen,
-            left_out=left_out,
-            room=room,
-            names=len(scene.names),
-            files=len(snapshot),
-        )
+        """Return a region with excerpts.
 
-    def _scene(self, view: View, page: Page, region: Region, snapshot: Snapshot) -> Scene:
-        language = _language(view)
-        return Scene(
-            path=view.path,
+        Args:
+            used: the excerpts chosen before.
+            add: keep those, and add others behind them.
+        """
+        index, query, now_s = self.indexer.index, moment.query, self._clock()
+        language = tree_language(query)
+        column = query.cursor - (query.text.rfind("\n", 0, query.cursor) + 1)
+        room = _room(moment, region)
+        scene = Scene(
+            path=query.path,
             language=language,
-            names=near_names(page.lines, region.lines, page.line, page.column, view.edits),
-            reach=_reach(view, page.lines, region),
-            modules=imported(view.text, language, view.path),
-            snapshot=snapshot,
-            text_of=self._indexer.index.text,
+            lines=query.lines,
+            line=query.line,
+            region=region.lines,
+            reach=_reach(moment, region),
+            names=near_names(query.lines, region.lines, query.line, column, moment.edits),
+            modules=imported(query.text, language, query.path),
+            room=room,
+            snapshot=index.snapshot,
+            text_of=index.text,
+        )
+        views = [
+            view
+            for path, view in reversed(self._views.items())
+            if path != query.path and now_s - view.at_s < _VIEW_ENDS_S
+        ]
+        found = [*of_definitions(scene), *of_views(scene, views, now_s)]
+        found += of_diagnostics(scene, moment.diagnostics)
+        fit = [
+            each
+            for each in found
+            if each.kind in self._kinds and not self._opened.refuse(each.path)
+        ]
+        present = still_true(used, scene)
+        adds = add and sum(piece.tokens for piece in present) <= room
+        most = max(1, moment.budget // _PER_PIECE)
+        chosen, left_out = (add_to if adds else select)(present, fit, room, most)
+        cost = regions.cost_of(region, query.lines)
+        files = len(index.snapshot)
+        return Gathered(region, cost, chosen, left_out, room, len(scene.names), files)
+
+    # --- what else a session asks ------------------------------------------------------------
+
+    def diagnostics(self, query: Query) -> tuple[Diagnostic, ...]:
+        """Return what the editor last reported of the query's document, errors first."""
+        reports = sorted(self._diagnostics.get(query.uri, ()), key=lambda each: each.severity)
+        return tuple(
+            Diagnostic(each.line, _clean(each.message[:_MESSAGE]), max(each.severity, 0))
+            for each in reports[:_REPORTS]
         )
 
-    def _candidates(self, view: View, page: Page, region: Region, scene: Scene) -> Iterable[Piece]:
-        found = of_definitions(scene)
-        recent = [
-            viewed
-            for viewed in list(self._views.values())[::-1]
-            if viewed.path != view.path and view.now_s - viewed.at_s < _VIEW_ENDS_S
-        ]
-        found += of_views(scene, recent[:_VIEWS], view.now_s)
-        errors = view.diagnostics
-        found += of_diagnostics(view.path, page.lines, errors, region.lines, page.line)
-        return [p for p in found if p.kind in self._kinds and not self._refuse(p.path)]
+    def documents(self) -> Sequence[OpenText]:
+        """Return the open documents in which an edit may be offered."""
+        return self._opened.editable()
+
+    def definers(self, name: str, language: str) -> set[str]:
+        """Return the paths of the files that define ``name`` in a family of languages."""
+        return {place.path for place in self.indexer.index.snapshot.places(name, language)}
+
+    def importable(self, query: Query, edits: Sequence[RecentEdit]) -> tuple[Importable, ...]:
+        """Return the imports of names that ``edits`` of the document wrote.
+
+        There are none unless the document is a file below the only folder of the workspace: paths
+        would not tell where files are.
+        """
+        folders = self._opened.folders()
+        is_file = query.uri.startswith("file:") and lies_within(query.uri, folders)
+        if len(folders) != 1 or not is_file:
+            return ()
+        language = code_language(query.path) or query.language
+        written = written_lines([each for each in edits if each.path == query.path])
+
+        def is_defined(name: str) -> bool:
+            return bool(self.definers(name, language) - {query.path})
+
+        names = names_to_look_up(query.text, language, written, is_defined)
+        workspace = self.indexer.index.workspace()
+        return find_modules(names, query.path, language, query.text, workspace) if names else ()
 
 
-# --- small parts ---------------------------------------------------------------------------------
+def _shorten(known: OrderedDict[str, Any], newest: str) -> None:
+    """Drop the oldest entries."""
+    known.move_to_end(newest)
+    while len(known) > _STATES:
+        known.popitem(last=False)
 
 
-def _language(view: View) -> str:
-    if view.language in LANGUAGES:
-        return view.language
-    return language_of(view.path) or view.language
+def _clean(message: str) -> str:
+    """Return ``message`` without characters that no text holds."""
+    return message.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
-def _most(budget: int) -> int:
-    """Pieces that a prompt of ``budget`` tokens takes at most."""
-    return max(1, min(_MOST_PIECES, budget // _PER_PIECE))
-
-
-def _room(view: View, page: Page, region: Region) -> int:
-    """Tokens for pieces: what the prompt leaves them beside the region, the edits and the file."""
-    free = view.budget - regions.cost_of(region, page) - 16
-    edits = sum(estimate_text(edit.diff) for edit in view.edits)
+def _room(moment: _Moment, region: Region) -> int:
+    """Return the tokens that the prompt leaves for excerpts."""
+    query = moment.query
+    free = moment.budget - regions.cost_of(region, query.lines) - 16
+    edits = sum(estimate_text(edit.diff) for edit in moment.edits)
     free -= min(edits, _FOR_EDITS * max(free, 0))
-    outside = len(view.text) - sum(map(len, page.part(*region.lines)))
-    far = outside / 3.2 + 1.5 * (page.total - region.last + region.first)
+    outside = len(query.text) - sum(map(len, query.lines[region.first : region.last]))
+    far = outside / 3.2 + 1.5 * (len(query.lines) - region.last + region.first)
     room = _SURE * max(_FOR_RELATED * free, free - far)
     return max(0, int(room) // QUANTUM * QUANTUM)
 
 
-def _reach(view: View, lines: Sequence[str], region: Region) -> Lines:
-    """The lines that the prompt surely shows: the region, and half of what fits around it."""
-    room = 0.5 * (1 - _FOR_RELATED) * max(0.0, view.budget - regions.TOKENS)
+def _reach(moment: _Moment, region: Region) -> Lines:
+    """Return the lines that the prompt shows anyway: the region, and half of what fits around."""
+    lines, room = (
+        moment.query.lines,
+        0.5 * (1 - _FOR_RELATED) * max(0.0, moment.budget - regions.TOKENS),
+    )
     first, last = region.lines
     above = below = 0.5 * room
     while first > 0 and (above := above - regions.tokens_of(lines[first - 1])) >= 0:
@@ -350,21 +396,3 @@ def _reach(view: View, lines: Sequence[str], region: Region) -> Lines:
     while last < len(lines) and (below := below - regions.tokens_of(lines[last])) >= 0:
         last += 1
     return first, last
-
-
-def _present(pieces: Iterable[Piece], snapshot: Snapshot, scene: Scene) -> list[Piece]:
-    """Pieces in use that still say the truth; none whose file has changed or gone since."""
-    found = []
-    for piece in pieces:
-        entry = snapshot.get(piece.path)
-        same = entry is not None and entry.stamp == piece.stamp
-        if same or piece.kind in ("viewed", "diagnostic"):
-            found.append(piece)
-        elif entry is not None and _still_there(piece, scene.text_of(piece.path)):
-            found.append(replace(piece, stamp=entry.stamp))
-    return found
-
-
-def _still_there(piece: Piece, text: str | None) -> bool:
-    """Does a file that changed elsewhere still hold these lines?"""
-    return text is not None and piece.kind == "definition" and f"\n{piece.text}" in f"\n{text}"

@@ -1,94 +1,20 @@
 """Region of lines that a predicted edit may replace: whole pieces of syntax around the cursor.
 
-A region is chosen anew only when the cursor comes near its edge; until then it moves and grows with
-the document, so that typing changes nothing before it in the prompt and the prefix cache holds.
-Pure functions of texts and trees. Lengths are estimates.
+A region is chosen anew only when the cursor comes near its edge. Until then it moves and grows with
+the changes of the document, so that typing changes nothing before it in the prompt and the prefix
+cache holds. Lengths are estimates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
-from redraft.model.text.common import common_ends
 from redraft.model.text.lines import estimate
 from redraft.model.text.syntax import Syntax
 from tree_sitter import Node
 
-
-@dataclass(frozen=True, slots=True)
-class TextChange:
-    """Lines in which two states of a text differ."""
-
-    first: int  # 0-based line in which the difference begins
-    last: int  # in which it ends, in the earlier text
-    added: int  # lines that the later text has more
-
-
-@dataclass(frozen=True)
-class Page:
-    """Text with its cursor."""
-
-    text: str
-    cursor: int  # index into text
-    line: int  # of the cursor, 0-based
-    total: int  # lines of the text
-
-    @classmethod
-    def of(cls, text: str, cursor: int) -> Page:
-        return cls(text, cursor, text.count("\n", 0, cursor), text.count("\n") + 1)
-
-    @cached_property
-    def lines(self) -> list[str]:
-        return self.text.split("\n")
-
-    @property
-    def column(self) -> int:
-        return self.cursor - (self.text.rfind("\n", 0, self.cursor) + 1)
-
-    def followed(self, text: str, cursor: int) -> tuple[Page, TextChange | None]:
-        """Return the next state of the text, and the change; None if only the cursor moved."""
-        if text is self.text or text == self.text:
-            return Page(self.text, cursor, self.line_at(cursor), self.total), None
-        head, tail = common_ends(self.text, text)
-        removed = self.text.count("\n", head, len(self.text) - tail)
-        added = text.count("\n", head, len(text) - tail) - removed
-        first = self.line_at(head)
-        line = first + _lines_between(text, head, cursor)
-        return Page(text, cursor, line, self.total + added), TextChange(
-            first, first + removed, added
-        )
-
-    def line_at(self, at: int) -> int:
-        """Return the 0-based line of an index into the text; cheap near the cursor."""
-        return self.line + _lines_between(self.text, self.cursor, at)
-
-    def part(self, first: int, last: int) -> list[str]:
-        """Return the lines [first, last); cheap near the cursor."""
-        if "lines" in self.__dict__:
-            return self.lines[first:last]
-        start = end = self._start_of(first)
-        for _ in range(last - first):
-            end = self.text.find("\n", end) + 1
-            if end == 0:
-                return self.text[start:].split("\n")
-        return self.text[start : end - 1].split("\n") if last > first else []
-
-    def _start_of(self, line: int) -> int:
-        """Return the index of the first character of a line."""
-        at = self.text.rfind("\n", 0, self.cursor) + 1
-        for _ in range(self.line - line):
-            at = self.text.rfind("\n", 0, at - 1) + 1
-        for _ in range(line - self.line):
-            at = self.text.find("\n", at) + 1
-        return at
-
-
-def _lines_between(text: str, one: int, other: int) -> int:
-    """Return the number of line ends from ``one`` to ``other``, negative backwards."""
-    return text.count("\n", one, other) if other >= one else -text.count("\n", other, one)
-
+from ..documents import Splice
 
 TOKENS = 350  # of a region as the prompt numbers it
 MARGIN = 3  # lines from the cursor to the edge below which a region is chosen anew
@@ -111,10 +37,6 @@ class Region:
     @property
     def lines(self) -> Lines:
         return self.first, self.last
-
-    def moved(self, by: int, longer: int) -> Region:
-        cursor = self.cursor + by
-        return Region(self.first + by, self.last + by + longer, self.why, cursor)
 
 
 def cost(line: str) -> float:
@@ -147,46 +69,51 @@ def choose(
 
 
 def keep(
-    region: Region, page: Page, fresh: Callable[[], Region], tokens: float, spent: float
+    region: Region, lines: Sequence[str], line: int, tokens: float, fresh: Callable[[], Region]
 ) -> Region:
-    """Return ``region``, moved along with the document already, or a fresh one near its edge.
+    """Return ``region``, or a fresh one if the cursor is near its edge.
 
     Args:
-        fresh: makes the region that would be chosen now; called only if that matters.
-        tokens: that one chosen now takes at most.
-        spent: tokens of ``region`` itself.
+        region: moved along with the document already.
+        lines: of the document.
+        line: of the cursor, 0-based.
+        tokens: of a region chosen now, at most.
+        fresh: returns the region that would be chosen now; called only if that matters.
     """
-    (first, last), line = region.lines, page.line
-    if not (first <= line < last <= page.total):
+    (first, last), total = region.lines, len(lines)
+    if not (first <= line < last <= total):
         return fresh()
-    if last - first > 1 and spent > _GROWN * tokens:
+    if last - first > 1 and cost_of(region, lines) > _GROWN * tokens:
         return fresh()
-    close = (line - first < MARGIN and first > 0) or (last - line <= MARGIN and last < page.total)
-    if not close or line == region.cursor:
+    near_top = line - first < MARGIN and first > 0
+    near_end = last - line <= MARGIN and last < total
+    if not (near_top or near_end) or line == region.cursor:
         return region
     wanted = fresh()
-    # Only worth it if it shows clearly more beyond the edge that the cursor is near.
+    # A fresh one must show clearly more beyond the edge that the cursor is near.
     above, below = first - wanted.first, wanted.last - last
     gained = max(above if line - first < MARGIN else 0, below if last - line <= MARGIN else 0)
     return wanted if gained >= MARGIN else region
 
 
-def follow(region: Region, change: TextChange | None) -> Region | None:
-    """Return ``region`` after a change; None if its edge was changed."""
-    if change is None or change.first >= region.last:
+def follow(region: Region, splice: Splice) -> Region | None:
+    """Return ``region`` after a change of its document; None if its edge was changed."""
+    first, last = splice.first, splice.first + len(splice.removed)
+    growth = len(splice.added) - len(splice.removed)
+    below = growth if region.cursor >= last else 0
+    if region.first <= first and last <= region.last and region.last + growth > region.first:
+        return replace(region, last=region.last + growth, cursor=region.cursor + below)
+    if first >= region.last:
         return region
-    if change.last < region.first:
-        return region.moved(change.added, 0)
-    if region.first <= change.first and change.last < region.last:
-        below = change.added if region.cursor > change.last else 0
-        grown = region.moved(0, change.added)
-        return Region(*grown.lines, region.why, region.cursor + below)
-    return None
+    if last > region.first:
+        return None
+    moved = region.first + growth, region.last + growth
+    return Region(*moved, region.why, region.cursor + growth)
 
 
-def cost_of(region: Region, page: Page) -> float:
+def cost_of(region: Region, lines: Sequence[str]) -> float:
     """Return the tokens of a region with the numbers of its lines."""
-    return sum(map(cost, page.part(*region.lines)))
+    return sum(map(cost, lines[region.first : region.last]))
 
 
 class _Grown:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from .excerpts import Piece
 
 QUANTUM = 64  # tokens to which the room for excerpts is rounded, so that typing rarely moves it
-_AT_FIRST = 0.8  # of the room is filled when a region is new; the rest is for what comes up in it
+#: This share of the room stays free in a new region, for what comes up in it; tokens at most.
+_FREE, _MOST_FREE = 0.2, 1_024
 _ONE = 0.6  # of the room at most goes to one excerpt
 _STAYS = 1.3  # what an excerpt in use counts more than one that is not
 
@@ -44,7 +45,8 @@ def select(
         replace(by_place[_key(p)], score=_STAYS * p.score) if _key(p) in by_place else p
         for p in candidates
     )
-    chosen, left_out = _fill(ranked, _AT_FIRST * room, room, most)
+    first = room - min(_FREE * room, _MOST_FREE)
+    chosen, left_out = _fill(ranked, first, room, most)
     kept = {_key(piece): piece for piece in chosen}
     stay = [kept[_key(piece)] for piece in used if _key(piece) in kept]
     fresh = [piece for piece in reversed(chosen) if _key(piece) not in by_place]

@@ -97,6 +97,21 @@ def folder_of(uri: str) -> Path | None:
     return Path(path) if path and "\0" not in path else None
 
 
+def no_project(folder: Path | None) -> str:
+    """Return why a folder is not to be read, "" if it is.
+
+    Some clients name the disk or the home folder where a file belongs to no project.
+    """
+    if folder is None:
+        return "it is no folder on this machine"
+    try:
+        home = Path.home()
+    except RuntimeError:  # there is none
+        home = None
+    whole = folder in (folder.parent, home)
+    return "it is a whole disk or the home folder; open a project in it" if whole else ""
+
+
 def unfit_folder(folder: Path) -> str:
     """Why nothing can be listed in ``folder``; "" where something can. Asks the disk."""
     try:

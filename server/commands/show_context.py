@@ -8,14 +8,18 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.lsp.context.gather import Context, Gathered, View
-from redraft.lsp.context.indexer import Indexer, fill
+from redraft.lsp.context.gather import Gathered, Gatherer
+from redraft.lsp.context.index import Index
+from redraft.lsp.context.indexer import OnIndexed, fill
+from redraft.lsp.context.opened import OpenDocuments
 from redraft.lsp.refusals import refuse_file, refuse_text
 from redraft.lsp.settings import LspSettings
+from redraft.lsp.suggestion import Query
 from redraft.model.config import ModelConfig
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.prompts.format import Declined, Prompt
@@ -81,24 +85,18 @@ def show(settings: Settings, place: FilePlace, task: Task, budget: int, prompt: 
         WeightsError: ``prompt`` is asked for and the model is not here.
     """
     kit = _kit(settings, must=prompt)
-    root = workspace_of(place.file)
-    path = place.file.resolve().relative_to(root).as_posix()
-    view = _view(place, path, budget)
-    indexer = Indexer(_refuse, text_bytes=_TEXT_BYTES)
     with bar() as progress:
-        fill(
-            indexer.index,
-            [root],
-            _refuse,
-            lambda done, total: progress(f"indexing {root}", done / max(1, total)),
+        query, gathered, index = gather_at(
+            place, budget, lambda done, total: progress("indexing", done / max(1, total))
         )
-    gathered = Context(indexer, _refuse).gather(view)
-    request = request_for(view, gathered, task)
-    parts = list(parts_of(request, gathered, kit, budget) if kit else _estimated(gathered, path))
+    request = request_for(query, gathered, task)
+    parts = list(
+        parts_of(request, gathered, kit, budget) if kit else _estimated(gathered, query.path)
+    )
     out.print(_table(parts, exact=kit is not None), soft_wrap=False)
     if gathered.left_out:
         out.print(_left_out(gathered), soft_wrap=False)
-    held = indexer.index.bytes_held / 1e6
+    held = index.bytes_held / 1e6
     out.print(
         f"{gathered.names} names near the cursor, {gathered.files} files indexed in {held:.1f} MB; "
         f"{gathered.spent:.0f} of about {gathered.room} tokens for excerpts used",
@@ -108,6 +106,21 @@ def show(settings: Settings, place: FilePlace, task: Task, budget: int, prompt: 
     if prompt and kit is not None:
         out.print()
         out.print(spelled(request, kit.tokenizer, kit.config, budget), markup=False, style="")
+
+
+def gather_at(place: FilePlace, budget: int, progress: OnIndexed) -> tuple[Query, Gathered, Index]:
+    """Index the workspace of a place, and return the query there with its context.
+
+    Raises:
+        InvalidRequest: the file cannot be read, has no such place, or is excluded.
+    """
+    root = workspace_of(place.file)
+    query = _query(place, place.file.resolve().relative_to(root).as_posix())
+    opened = OpenDocuments(list, lambda: [root.as_uri()], LspSettings)
+    gatherer = Gatherer(opened, time.monotonic, budget=lambda: budget, background=False)
+    index = gatherer.indexer.index = Index(_TEXT_BYTES)
+    fill(index, [root], opened.refuse, progress)
+    return query, gatherer.gather(query), index
 
 
 def measure_workspace(place: Path, json_file: Path | None) -> None:
@@ -162,14 +175,14 @@ def workspace_of(file: Path) -> Path:
     return here if file.is_relative_to(here) else file.parent
 
 
-def request_for(view: View, gathered: Gathered, task: Task) -> EditRequest:
+def request_for(query: Query, gathered: Gathered, task: Task) -> EditRequest:
+    """Return the request for a query with its context."""
     return EditRequest(
         task=task,
-        path=view.path,
-        text=view.text,
-        cursor=view.cursor,
+        path=query.path,
+        text=query.text,
+        cursor=query.cursor,
         related=gathered.related,
-        edits=view.edits,
         region=gathered.region.lines if task == "next_edit" else None,
     )
 
@@ -289,7 +302,7 @@ def _left_out(gathered: Gathered) -> Table:
     return table
 
 
-def _view(place: FilePlace, path: str, budget: int) -> View:
+def _query(place: FilePlace, path: str) -> Query:
     text = read_text(place.file)
     cursor = cursor_at(text, place)
     settings, uri = LspSettings(), place.file.resolve().as_uri()
@@ -297,11 +310,7 @@ def _view(place: FilePlace, path: str, budget: int) -> View:
     objection = refuse_file(path, settings, uri) or (unfit.reason if unfit is not None else "")
     if objection:
         raise InvalidRequest(f"The language server would show nothing of {place.file}: {objection}")
-    return View(uri, path, "", text, cursor, budget=budget)
-
-
-def _refuse(path: str) -> str:
-    return refuse_file(path, LspSettings())
+    return Query(uri, path, "", text, cursor, 0)
 
 
 def _kit(settings: Settings, must: bool) -> _Kit | None:

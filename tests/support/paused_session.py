@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from redraft.lsp.context import region
+from redraft.lsp.context.gather import Gathered
 from redraft.lsp.context.mentions import OpenText
+from redraft.lsp.context.region import TOKENS, Region
 from redraft.lsp.documents import Document
 from redraft.lsp.memory import Answers
 from redraft.lsp.places import Place
@@ -26,7 +27,6 @@ from redraft.model.records import (
     ModelStatus,
     Prediction,
     RecentEdit,
-    RelatedFile,
 )
 from redraft.model.text.lines import estimate
 
@@ -42,14 +42,15 @@ class Shelf:
         self.opened = opened
         self.defined: dict[str, set[str]] = {}
 
-    def region(self, query: Query, *, visiting: bool = False) -> tuple[int, int]:
-        lines, at = query.text.split("\n"), query.line
-        first, last = window(at, len(lines))
-        costs = [estimate(line) + 3 for line in lines[first:last]]
-        return shrunk(costs, first, last, at, region.TOKENS)
+    def gather(self, query: Query) -> Gathered:
+        return Gathered(self.region_at(query), 0.0, (), (), 0, 0, 0)
 
-    def related(self, query: Query, *, visiting: bool = False) -> tuple[RelatedFile, ...]:
-        return ()
+    look = gather
+
+    def region_at(self, query: Query) -> Region:
+        first, last = window(query.line, len(query.lines))
+        costs = [estimate(line) + 3 for line in query.lines[first:last]]
+        return Region(*shrunk(costs, first, last, query.line, TOKENS), "", query.line)
 
     def diagnostics(self, query: Query) -> tuple[Diagnostic, ...]:
         return ()
@@ -65,6 +66,9 @@ class Shelf:
 
     def definers(self, name: str, _language: str) -> Collection[str]:
         return self.defined.get(name, set())
+
+    def changed(self, uri: str, splices: object) -> None:
+        """Move nothing: no region is kept."""
 
     def closed(self, uri: str) -> None:
         """Forget nothing: there is nothing to forget."""

@@ -1,12 +1,18 @@
-"""A little workspace, what an indexer knows of it, and a place to write in."""
+"""A small workspace, an index of it, and a document to write in."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
 
-from redraft.lsp.context.gather import View
+from redraft.lsp.context.excerpts import KINDS, PieceKind
+from redraft.lsp.context.gather import Gathered, Gatherer
 from redraft.lsp.context.index import make_entry
-from redraft.lsp.context.indexer import Indexer
+from redraft.lsp.context.opened import OpenDocuments
+from redraft.lsp.documents import ContentChange, Document
+from redraft.lsp.positions import Range
+from redraft.lsp.settings import LspSettings
+from redraft.lsp.suggestion import Query
+from redraft.model.records import Diagnostic, RecentEdit
 from redraft.model.text.syntax import language_of
 
 CART = """\
@@ -32,24 +38,70 @@ MAIN = (
     + "".join(f"def padding_{number}(x):\n    return x - {number}\n\n\n" for number in range(40))
 )
 FILES = {"shop/cart.py": CART, "till/desk.py": TILL, "shop/main.py": MAIN}
+AT = "    cart = Cart(customer)\n"
+ROOT = "file:///w"
 
 
-def indexer_of(files: dict[str, str]) -> Indexer:
-    """Return an indexer without a running thread."""
-    indexer = Indexer(lambda path: "")
-    for path, text in files.items():
-        put(indexer, path, text)
-    return indexer
+class Shop:
+    """A gatherer whose thread is not started, and the document that the user is in.
 
+    Args:
+        files: that the index has.
+        text: of the document ``shop/main.py``.
+        at: the cursor is behind the first such text.
+        budget: tokens of the prompt.
+    """
 
-def put(indexer: Indexer, path: str, text: str) -> None:
-    entry = make_entry(path, language_of(path) or "", text, (hash(text), len(text)))
-    indexer.index.put(entry, text)
-    indexer.index.renew()
+    def __init__(
+        self,
+        files: dict[str, str] = FILES,
+        text: str = MAIN,
+        at: str = AT,
+        budget: int = 2_048,
+        edits: tuple[RecentEdit, ...] = (),
+        kinds: frozenset[PieceKind] = KINDS,
+    ) -> None:
+        self.now_s, self.budget, self.edits = 0.0, budget, edits
+        self.documents: list[Document] = []
+        opened = OpenDocuments(lambda: self.documents, lambda: [ROOT], LspSettings)
+        self.gatherer = Gatherer(
+            opened,
+            lambda: self.now_s,
+            edits=lambda: self.edits,
+            budget=lambda: self.budget,
+            kinds=kinds,
+        )
+        for path, content in files.items():
+            self.put(path, content)
+        self.document = self.open("shop/main.py", text)
+        self.cursor = text.index(at) + len(at)
 
+    def put(self, path: str, text: str) -> None:
+        """Let the index have a file."""
+        entry = make_entry(path, language_of(path) or "", text, (hash(text), len(text)))
+        self.gatherer.indexer.index.put(entry, text)
+        self.gatherer.indexer.index.renew()
 
-def view(text: str = MAIN, at: str = "    cart = Cart(customer)\n", **changes: object) -> View:
-    """Return a view of MAIN with the cursor after the first ``at``."""
-    cursor = text.index(at) + len(at)
-    seen = View("file:///main.py", "shop/main.py", "python", text, cursor)
-    return replace(seen, **changes)  # type: ignore[arg-type]
+    def open(self, path: str, text: str) -> Document:
+        document = Document(f"{ROOT}/{path}", text, 0, language_of(path) or "")
+        self.documents.append(document)
+        return document
+
+    def type(self, text: str) -> None:
+        """Type at the cursor."""
+        at = self.document.position(self.cursor)
+        splices = self.document.apply([ContentChange(text, Range(at, at))], None)
+        self.gatherer.changed(self.document.uri, splices)
+        self.cursor += len(text)
+
+    def query(self, cursor: int | None = None) -> Query:
+        path = self.document.uri.removeprefix(f"{ROOT}/")
+        return Query.at(self.document, path, self.cursor if cursor is None else cursor)
+
+    def gather(self, cursor: int | None = None) -> Gathered:
+        """Move the cursor, if one is given, and gather there."""
+        self.cursor = self.cursor if cursor is None else cursor
+        return self.gatherer.gather(self.query())
+
+    def diagnosed(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.gatherer.diagnosed(self.document.uri, tuple(diagnostics))

@@ -1,4 +1,4 @@
-"""What the session is given of the surroundings: open documents, folders, diagnostics, budgets."""
+"""Open documents, folders, diagnostics and budgets that the gatherer works with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
-from redraft.lsp.context.client_context import ClientContext
 from redraft.lsp.context.excerpts import Diagnostic
+from redraft.lsp.context.gather import Gatherer
+from redraft.lsp.context.opened import OpenDocuments
 from redraft.lsp.documents import Document
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import Query
@@ -23,13 +24,13 @@ class Desk:
         self.documents: list[Document] = []
         self.settings = LspSettings()
         self.budget: int | None = None
-        self.context = ClientContext(
-            lambda: self.documents,
-            lambda: [folder.as_uri()],
-            lambda: self.settings,
-            time.monotonic,
-            budget=lambda: self.budget,
+        self.context = self.gatherer()
+
+    def gatherer(self) -> Gatherer:
+        opened = OpenDocuments(
+            lambda: self.documents, lambda: [self.folder.as_uri()], lambda: self.settings
         )
+        return Gatherer(opened, time.monotonic, budget=lambda: self.budget)
 
     def open(self, path: str, text: str) -> Document:
         document = Document((self.folder / path).as_uri(), text, 0, "python")
@@ -43,7 +44,7 @@ class Desk:
         return Query(document.uri, path, "python", text, cursor, document.revision)
 
     def related(self, document: Document, at: str):  # type: ignore[no-untyped-def]
-        return self.context.related(self.query(document, at))
+        return self.context.gather(self.query(document, at)).related
 
 
 @pytest.fixture
@@ -68,11 +69,11 @@ def test_diagnostics_are_those_reported_last(desk: Desk) -> None:
 
 def test_the_budget_is_the_setting_else_what_the_model_told(desk: Desk) -> None:
     main = desk.open("shop/main.py", MAIN)
-    rooms = [desk.context.gathered(desk.query(main, AT)).room]
+    rooms = [desk.context.gather(desk.query(main, AT)).room]
     desk.budget = 8_000
-    rooms.append(desk.context.gathered(desk.query(main, AT)).room)
+    rooms.append(desk.context.gather(desk.query(main, AT)).room)
     desk.settings = LspSettings(context_tokens=512)
-    rooms.append(desk.context.gathered(desk.query(main, AT)).room)
+    rooms.append(desk.context.gather(desk.query(main, AT)).room)
     assert rooms[2] < rooms[0] < rooms[1]
 
 
@@ -83,34 +84,27 @@ def test_cells_of_a_notebook_are_not_taken_for_one_file(desk: Desk) -> None:
         for number in range(3)
     ]
     desk.related(main, AT)
-    assert desk.context._indexer.open_paths() == {"shop/main.py"}
+    assert desk.context.indexer.open_paths() == {"shop/main.py"}
 
 
 @pytest.mark.parametrize("which", ["home", "disk"])
 def test_home_and_disk_are_skipped(desk: Desk, monkeypatch: pytest.MonkeyPatch, which: str) -> None:
     (desk.folder / "cart.py").write_text(CART)
     watched: list[list[Path]] = []
-    monkeypatch.setattr(desk.context._indexer, "watch", watched.append)
+    monkeypatch.setattr(desk.context.indexer, "watch", watched.append)
     desk.context.folders_changed()
     if which == "home":
         for name in ("HOME", "USERPROFILE"):
             monkeypatch.setenv(name, str(desk.folder))
     else:
         desk.folder = Path(desk.folder.anchor)
-    desk.context._folders = lambda: [desk.folder.as_uri()]
     desk.context.folders_changed()
     assert [len(folders) for folders in watched] == [1, 0]
 
 
 def test_an_edit_leads_to_no_file_outside_the_workspace(desk: Desk, tmp_path: Path) -> None:
     desk.folder = tmp_path / "project"
-    desk.context = ClientContext(
-        lambda: desk.documents,
-        lambda: [desk.folder.as_uri()],
-        lambda: desk.settings,
-        time.monotonic,
-        background=False,
-    )
+    desk.context = desk.gatherer()
     main = desk.open("main.py", MAIN)
     desk.open(".venv/lib/site-packages/shop/cart.py", CART)
     desk.documents += [
@@ -123,8 +117,8 @@ def test_an_edit_leads_to_no_file_outside_the_workspace(desk: Desk, tmp_path: Pa
 
 def test_without_a_workspace_every_open_file_may_be_led_to() -> None:
     documents = [Document("file:///a/cart.py", CART, 0, "python")]
-    context = ClientContext(lambda: documents, list, LspSettings, time.monotonic, background=False)
-    assert [each.uri for each in context.documents()] == ["file:///a/cart.py"]
+    opened = OpenDocuments(lambda: documents, list, LspSettings)
+    assert [each.uri for each in opened.editable()] == ["file:///a/cart.py"]
 
 
 @pytest.mark.usefixtures("spawn")
@@ -134,7 +128,8 @@ def test_imports_are_told_to_files_of_the_only_folder(tmp_path: Path) -> None:
     (project / "cart.py").write_text(CART)
     (project / "till.py").write_text("from cart import Cart\n")
     folders = [project.as_uri()]
-    context = ClientContext(list, lambda: folders, LspSettings, time.monotonic, background=False)
+    opened = OpenDocuments(list, lambda: folders, LspSettings)
+    context = Gatherer(opened, time.monotonic, background=False)
     context.folders_changed()
     context.catch_up()
     before, after = "x = 1\n", "x = 1\ncart = Cart()\n"

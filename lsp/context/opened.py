@@ -1,0 +1,90 @@
+"""Open documents that may be read, and their paths as the model is shown them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+from .. import refusals
+from ..documents import Document
+from ..paths import lies_within, shown_path
+from ..secret_files import secret_in
+from ..settings import LspSettings
+from .mentions import OpenText
+from .workspace import OTHERS_CODE
+
+
+class OpenDocuments:
+    """Open documents of one client. The callables are called again with every query.
+
+    Args:
+        documents: all that are open.
+        folders: URIs of the workspace.
+        settings: as they are now.
+    """
+
+    def __init__(
+        self,
+        documents: Callable[[], Iterable[Document]],
+        folders: Callable[[], Sequence[str]],
+        settings: Callable[[], LspSettings],
+    ) -> None:
+        self._documents, self.folders, self.settings = documents, folders, settings
+        self._paths: dict[str, str] = {}
+        self._secrets: dict[str, tuple[int, bool]] = {}  # by URI: revision, and whether it is one
+
+    def readable(self) -> Iterator[OpenText]:
+        """Yield the documents that may be read."""
+        for document in self._documents():
+            # The cells of a notebook would all have the path of one file.
+            is_file = document.uri.startswith(("file:", "untitled:"))
+            if is_file and not document.out_of_step and not self._is_secret(document):
+                path, revision = self._path(document), document.revision
+                text = partial(getattr, document, "text")
+                yield OpenText(document.uri, path, document.language, revision, text)
+
+    def editable(self) -> list[OpenText]:
+        """Return the documents of the workspace, in which an edit may be offered.
+
+        Documents elsewhere, and other people's code, were opened only to be read.
+        """
+        return [
+            each
+            for each in self.readable()
+            if lies_within(each.uri, self.folders())
+            and OTHERS_CODE.isdisjoint(each.path.split("/")[:-1])
+        ]
+
+    def refuse(self, path: str) -> str:
+        """Return why the file at a path must not be read, or ""."""
+        return refusals.refuse_file(path, self.settings())
+
+    def closed(self, uri: str) -> None:
+        """Forget a document."""
+        self._paths.pop(uri, None)
+        self._secrets.pop(uri, None)
+
+    def folders_changed(self) -> None:
+        """Forget the paths below the folders that the workspace had."""
+        self._paths.clear()
+
+    def _is_secret(self, document: Document) -> bool:
+        """Return whether a document is a secret by its text, or by its whole path.
+
+        The model may be shown only the last part of that path.
+        """
+        path = self._path(document)
+        if refusals.refuse_file(path, self.settings(), document.uri):
+            return True
+        known = self._secrets.get(document.uri)
+        if known is None or known[0] != document.revision:
+            known = document.revision, bool(secret_in(document.text, path))
+            self._secrets[document.uri] = known
+        return known[1]
+
+    def _path(self, document: Document) -> str:
+        path = self._paths.get(document.uri)
+        if path is None:
+            path = shown_path(document.uri, self.folders(), document.language)
+            self._paths[document.uri] = path
+        return path

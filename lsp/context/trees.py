@@ -1,0 +1,85 @@
+"""Syntax trees of the documents that the user is in."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from redraft.model.text.syntax import LANGUAGES, Syntax, language_of, parse, parsed
+
+from ..suggestion import Query
+
+Job = Callable[[Callable[[], None]], None]  # is given what to call every few milliseconds
+
+_PARSED_AT_ONCE = 48_000  # characters; more takes over 10 ms and is parsed in the background
+_MOST = 3  # documents whose trees are kept
+
+
+class Trees:
+    """Trees by document, each brought up to date in a few milliseconds.
+
+    Args:
+        later: runs a job in the background.
+    """
+
+    def __init__(self, later: Callable[[Job], None]) -> None:
+        self._later = later
+        self._trees: OrderedDict[str, Syntax] = OrderedDict()  # by URI, least recent first
+        self._parsing: set[str] = set()
+
+    def get(self, query: Query) -> Syntax | None:
+        """Return the tree of the document that the user is in, and keep it.
+
+        None if its language has no grammar, and while a large file is parsed for the first time in
+        the background.
+        """
+        language, earlier = tree_language(query), self._trees.get(query.uri)
+        if earlier is not None and (earlier.text, earlier.language) == (query.text, language):
+            return earlier
+        if earlier is None and len(query.text) > _PARSED_AT_ONCE:
+            self._parse_later(query.uri, query.text, language)
+            return None
+        return self._keep(query.uri, parse(query.text, language, earlier))
+
+    def look(self, query: Query) -> Syntax | None:
+        """Return the tree of a text that the user is not in; trees that are kept stay.
+
+        None if its language has no grammar, and for a large file without a tree that is kept.
+        """
+        language, earlier = tree_language(query), self._trees.get(query.uri)
+        if earlier is not None and earlier.language == language:
+            same = earlier.text == query.text
+            return earlier if same else parse(query.text, language, earlier)
+        return None if len(query.text) > _PARSED_AT_ONCE else parsed(query.text, language)
+
+    def closed(self, uri: str) -> None:
+        """Drop the tree of a document."""
+        self._trees.pop(uri, None)
+
+    def _parse_later(self, uri: str, text: str, language: str) -> None:
+        if uri in self._parsing:
+            return
+        self._parsing.add(uri)
+
+        def job(rest: Callable[[], None]) -> None:
+            try:
+                self._keep(uri, parse(text, language, rest=rest))
+            finally:
+                self._parsing.discard(uri)
+
+        self._later(job)
+
+    def _keep(self, uri: str, syntax: Syntax | None) -> Syntax | None:
+        if syntax is not None:
+            self._trees[uri] = syntax
+            self._trees.move_to_end(uri)
+            while len(self._trees) > _MOST:
+                self._trees.popitem(last=False)
+        return syntax
+
+
+def tree_language(query: Query) -> str:
+    """Return the language by which a document is parsed."""
+    if query.language in LANGUAGES:
+        return query.language
+    return language_of(query.path) or query.language
