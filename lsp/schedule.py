@@ -163,19 +163,19 @@ class Requests:
             self._recorder.prefetched(question, prediction)
             return settle(prediction)
         task, started_s = question.request.task, self._clock()
-        with self._recorder.asking(question) as answered:
-            with self.busy():
-                kind: Kind = "infill" if task == "infill" else "next_edit"
-                prediction = await self._predict(kind, question)
-            if isinstance(prediction, Abstain):
-                return prediction
-            took_ms = 1000 * (self._clock() - started_s)
-            known_ms = self._latency_ms.get(task, took_ms)
-            self._latency_ms[task] = known_ms + _LATENCY_WEIGHT * (took_ms - known_ms)
-            self._own_gate.answered(prediction)
-            decision = settle(prediction)
-            answered(prediction, decision, took_ms)
-            return decision
+        number = self._recorder.asked(question)
+        with self.busy():
+            kind: Kind = "infill" if task == "infill" else "next_edit"
+            prediction = await self._predict(kind, question)
+        if isinstance(prediction, Abstain):
+            return prediction
+        took_ms = 1000 * (self._clock() - started_s)
+        known_ms = self._latency_ms.get(task, took_ms)
+        self._latency_ms[task] = known_ms + _LATENCY_WEIGHT * (took_ms - known_ms)
+        self._own_gate.answered(prediction)
+        decision = settle(prediction)
+        self._recorder.answered(number, question, prediction, decision, took_ms)
+        return decision
 
     async def _predict(self, kind: Kind, question: PlacedRequest) -> Prediction | Abstain:
         """Return the model's answer, which is kept, or why there is none."""

@@ -102,9 +102,7 @@ class Session:
             self.path,
             lambda: next(iter(self.folders), ""),
             lambda: self.settings,
-            self.drawn,
-            self.gate,
-            lambda: self.pace.features(clock()),
+            lambda query: (self.gate(), self.pace.features(clock()), self.drawn(query)),
         )
         self.recorder = Recorder(recordings, workplace, made_by=f"redraft {RELEASE}")
         self.requests = Requests(

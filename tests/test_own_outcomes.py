@@ -73,9 +73,10 @@ class Work(Workbench):
         made = Suggestion(id_, URI, "infill", text, AT, AT, AT, texts[shown], sure, "fake fp32")
         show = sure >= self.session.settings.threshold
         decision = Show(made, texts[shown], "") if show else Abstain("below_threshold", "")
-        with self.recorder.asking(asked) as answered:
-            self.clock.now += 0.1
-            answered(Prediction("1", "fake fp32", candidates, weights="w1"), decision, 90)
+        number = self.recorder.asked(asked)
+        self.clock.now += 0.1
+        prediction = Prediction("1", "fake fp32", candidates, weights="w1")
+        self.recorder.answered(number, asked, prediction, decision, 90)
         self.recorder.decided(URI, decision)
         return made
 

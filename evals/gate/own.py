@@ -243,8 +243,8 @@ def _candidate(recorded: RecordedCandidate, text: str) -> Candidate:
         confidence=recorded.confidence,
         tokens=recorded.tokens,
         steps=recorded.steps,
-        finish=recorded.finish,  # type: ignore[arg-type]
-        source=recorded.source,  # type: ignore[arg-type]
+        finish=recorded.finish,
+        source=recorded.source,
         features=dict(recorded.features),
     )
 

@@ -14,16 +14,17 @@ from redraft.model.text.cursor import line_after
 
 from ..positions import units
 from ..settings import LspSettings
-from ..suggestion import PlacedRequest, Show, Suggestion
+from ..suggestion import PlacedRequest, Show
 from .events import (
     AnswerEvent,
     DecisionEvent,
     LineAndColumn,
-    Note,
     PlacedText,
     RecordedCandidate,
 )
-from .format import FETCH
+
+#: The gate, features of the user's typing, and the threshold at a moment.
+Judging = tuple[Gate, Features, ExplorationDraw]
 
 
 def answer_event(
@@ -32,7 +33,7 @@ def answer_event(
     question: PlacedRequest,
     answer: tuple[Prediction, Show | Abstain, float],
     settings: LspSettings,
-    judging: tuple[Gate, Features, ExplorationDraw],
+    judging: Judging,
 ) -> AnswerEvent:
     """Return every candidate of an answer with the gate's verdict.
 
@@ -40,7 +41,6 @@ def answer_event(
         at: time in ms since 1970, and the number of the document.
         number: of the question, within the session.
         answer: prediction, decision, and ms from the question to the answer.
-        judging: the gate, features of the user's typing, and the threshold at this moment.
     """
     (time_ms, document), (prediction, decision, took_ms) = at, answer
     gate, pace, draw = judging
@@ -141,36 +141,6 @@ def decision_event(time_ms: int, document: int, decision: Show | Abstain) -> Dec
         round(suggestion.confidence, 5),
         suggestion.model,
     )
-
-
-def fetch_end(
-    time_ms: int,
-    request: int,
-    took_ms: float,
-    error: str = "",
-    shown: Show | Abstain | None = None,
-) -> Note:
-    """Return the end of a question, as editors note it for their sources of suggestions."""
-    data: dict[str, Any] = {
-        "sourceId": FETCH,
-        "kind": "end",
-        "requestId": request,
-        "durationMs": round(took_ms, 1),
-        "result": [_fetched(shown.suggestion)] if isinstance(shown, Show) else [],
-    }
-    return Note(time_ms, "event", data=data | ({"error": error} if error else {}))
-
-
-def _fetched(suggestion: Suggestion) -> dict[str, Any]:
-    (line, column), (last, end) = (
-        place(suggestion.text, at) for at in (suggestion.start, suggestion.end)
-    )
-    return {
-        "range": f"[{line + 1},{column + 1} -> {last + 1},{end + 1}]",
-        "text": suggestion.replacement,
-        "isInlineEdit": suggestion.task == "next_edit",
-        "source": "redraft",
-    }
 
 
 def placed(text: str, start: int, end: int, replacement: str) -> PlacedText:

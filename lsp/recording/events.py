@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from redraft.model.records import Confidence
+from redraft.model.records import Confidence, Finish, Source
 
 #: Source of a change. ``undo`` includes redo; ``external`` is not the user, and otherwise unknown.
 ChangeSource = Literal["user", "paste", "suggestion", "agent", "git", "format", "undo", "external"]
@@ -175,8 +175,8 @@ class RecordedCandidate:
     confidence: Confidence
     tokens: int
     steps: int
-    finish: str
-    source: str  # "model", "repeat" or "both"
+    finish: Finish
+    source: Source
     chance: float | None = None  # that it is kept, 0 … 1
     passed: bool = False  # the threshold
     propensity: float | None = None  # probability of showing it, before the draw

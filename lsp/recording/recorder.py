@@ -16,15 +16,11 @@ import logging
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from redraft.model.gate.explore import ExplorationDraw
-from redraft.model.gate.features import Features
-from redraft.model.gate.gate import Gate, shipped
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Prediction
 
@@ -38,7 +34,7 @@ from ..secret_files import secret_in
 from ..settings import LspSettings
 from ..suggestion import PlacedRequest, Query, Show
 from . import events
-from .answers import answer_event, decision_event, fetch_end
+from .answers import Judging, answer_event, decision_event
 from .events import Changed, Encountered, Event, FetchStarted, Header, Note, SetContent
 from .folder import RecordingFile, Recordings, recording_name
 from .format import ACCEPTED_REASON, CHANGE_REASON
@@ -52,9 +48,6 @@ _ENDED = 50  # suggestions; a later report can correct the outcome of as many
 #: Decision on an answer that was asked for ahead of time.
 PREFETCHED = Abstain("prefetched", "computed ahead of time")
 
-#: Records an answer: prediction, decision, and ms from the question to the answer.
-OnAnswer = Callable[[Prediction, Show | Abstain, float], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
@@ -64,9 +57,7 @@ class Workplace:
     path: Callable[[Document], str]  # relative to the workspace, "/" separated
     root: Callable[[], str]  # URI of the workspace, "" for none
     settings: Callable[[], LspSettings]
-    drawn: Callable[[Query], ExplorationDraw]  # the threshold at a moment
-    gate: Callable[[], Gate] = shipped
-    pace: Callable[[], Features] = dict  # features of how the user types and accepts
+    judging: Callable[[Query], Judging]  # at a moment
 
 
 @dataclass(slots=True)
@@ -298,40 +289,16 @@ class Recorder:
 
     # --- suggestions ---------------------------------------------------------------------------
 
-    @contextmanager
-    def asking(self, question: PlacedRequest) -> Iterator[OnAnswer]:
-        """Record a question, and the answer that the block passes on; without one, an error."""
+    def asked(self, question: PlacedRequest) -> int:
+        """Record that a question goes to the model; return its number."""
         self._questions += 1
-        number, began_ms, query = self._questions, self._clock_ms(), question.query
-        is_answered, error = False, "failed"
-
-        def answered(prediction: Prediction, decision: Show | Abstain, took_ms: float) -> None:
-            nonlocal is_answered
-            is_answered = True
-            self._answered(number, question, prediction, decision, took_ms)
-            if self._recorded(query.uri) is not None:
-                self._write(fetch_end(self._clock_ms(), number, took_ms, shown=decision))
-
+        query = question.query
         if (tracked := self._recorded(query.uri)) is not None:
-            started = number, tracked.document.version, question.request.task, query.invoked
-            self._write(FetchStarted(began_ms, tracked.id, *started))
-        try:
-            yield answered
-        except BaseException:
-            error = "canceled"  # as the format spells it
-            raise
-        finally:
-            if not is_answered and self._recorded(query.uri) is not None:
-                now_ms = self._clock_ms()  # the clock may be set back
-                self._write(fetch_end(now_ms, number, max(0, now_ms - began_ms), error))
+            about = tracked.document.version, question.request.task, query.invoked
+            self._write(FetchStarted(self._clock_ms(), tracked.id, self._questions, *about))
+        return self._questions
 
-    def prefetched(self, question: PlacedRequest, prediction: Prediction) -> None:
-        """Record an answer for the text that accepting a suggestion leads to."""
-        self._questions += 1
-        took_ms = prediction.stats.total_ms
-        self._answered(self._questions, question, prediction, PREFETCHED, took_ms)
-
-    def _answered(
+    def answered(
         self,
         number: int,
         question: PlacedRequest,
@@ -339,12 +306,18 @@ class Recorder:
         decision: Show | Abstain,
         took_ms: float,
     ) -> None:
+        """Record the answer to a question, and the decision on it."""
         if (tracked := self._recorded(question.query.uri)) is None:
             return
         place, answer = self._workplace, (prediction, decision, took_ms)
-        judging = place.gate(), place.pace(), place.drawn(question.query)
-        at = self._clock_ms(), tracked.id
+        judging, at = place.judging(question.query), (self._clock_ms(), tracked.id)
         self._write(answer_event(at, number, question, answer, place.settings(), judging))
+
+    def prefetched(self, question: PlacedRequest, prediction: Prediction) -> None:
+        """Record an answer for the text that accepting a suggestion leads to."""
+        self._questions += 1
+        took_ms = prediction.stats.total_ms
+        self.answered(self._questions, question, prediction, PREFETCHED, took_ms)
 
     def decided(self, uri: str, decision: Show | Abstain) -> None:
         """Record the decision that the client gets."""

@@ -15,6 +15,7 @@ from redraft.lsp.recording.recorder import Recorder, Workplace
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import Query, Show
 from redraft.model.gate.explore import draw
+from redraft.model.gate.gate import shipped
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import (
     Prediction,
@@ -88,7 +89,7 @@ class Workbench:
             path_of,
             lambda: FOLDER.rstrip("/"),
             lambda: self.session.settings,
-            lambda _query: draw(self.session.settings.threshold, False, ""),
+            lambda _: (shipped(), {}, draw(self.session.settings.threshold, False, "")),
         )
         self.recorder = Recorder(self.recordings, workplace, "redraft test", self.clock.ms)
         if on:
