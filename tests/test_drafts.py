@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from redraft.evals.scorers.costs import draft_columns, draft_fields, together
+from redraft.evals.scorers.costs import draft_columns, draft_fields
 from redraft.model.decode.completion import AUTOREGRESSIVE, Brief, Plan
 from redraft.model.decode.drafts import MEMORY, Copy, DraftTally, Odds, continuation
 from redraft.model.decode.endings import AnswerLimits
@@ -350,13 +350,6 @@ def test_drafts_are_counted_by_source_and_place() -> None:
         DraftCount("canvas", (1,), (1,), (0,)),
         DraftCount("copy", (2, 2, 1), (2, 2, 0), (2, 1, 0)),
     )
-
-
-def test_counts_of_several_predictions_are_added() -> None:
-    one = Stats(drafts=(DraftCount("copy", (4, 2), (4, 1), (2, 1)),))
-    other = Stats(drafts=(DraftCount("copy", (1,), (1,), (1,)),))
-    counts = together([one, other])
-    assert counts == (DraftCount("copy", (5, 2), (5, 1), (3, 1)),)
 
 
 def test_an_eval_tells_passes_saved_and_how_often_drafts_were_right() -> None:
