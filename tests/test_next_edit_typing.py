@@ -49,6 +49,18 @@ def test_the_question_waits_until_the_keys_rest(
     assert "+def area(r, pi):" in ask.request.edits[-1].diff
 
 
+def test_few_lines_above_a_line_are_asked_about_while_it_is_typed() -> None:
+    above = "".join(f"value_{i} = {i}\n" for i in range(8))
+    desk = Workbench(above + CODE)
+    desk.cursor = desk.text.index("):\n")
+    desk.type(", pi")
+    first, last = desk.ask_edit().request.region or (0, 0)
+    assert first == 6, "at most three lines above the typed one, which is the ninth"
+    assert last > 12, "and all lines below"
+    left = desk.ask_edit(cursor=desk.text.index("print")).request.region or (0, 0)
+    assert left[0] == 0, "the line was left"
+
+
 def test_a_line_of_an_accepted_suggestion_is_not_waited_for() -> None:
     desk = Workbench(CODE)
     desk.swap("area(r)", "area(r, s)")
