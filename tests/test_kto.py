@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from redraft.model.training.gate.chance import Floats, Outcomes, Prior, fit_chance, logit, sigmoid
 from redraft.model.training.gate.kto import (
+    Floats,
     Objective,
+    Outcomes,
+    Prior,
     divergence,
+    fit_chance,
     fit_kto,
+    logit,
     loss_of,
     shows,
+    sigmoid,
     slope_of,
     usual,
 )
@@ -42,33 +47,33 @@ def drawn(seed: int, count: int = 60) -> Outcomes:
 def test_without_a_prior_to_speak_of_the_chance_is_the_share_by_weight() -> None:
     prior = Prior(np.zeros(1), np.full(1, 1e6))
     found = fit_chance(outcomes(np.ones((8, 1)), [1, 1, 0, 0, 0, 0, 0, 0]), prior)
-    assert sigmoid(found.weights)[0] == pytest.approx(0.25, abs=1e-4)
+    assert sigmoid(found.mean)[0] == pytest.approx(0.25, abs=1e-4)
     # Curvature of n outcomes: n p (1 - p), here 8 * 0.25 * 0.75 = 1.5.
     assert found.variance[0] == pytest.approx(1 / 1.5, rel=1e-3)
     weighted = fit_chance(outcomes(np.ones((2, 1)), [1, 0], [3.0, 1.0]), prior)
-    assert sigmoid(weighted.weights)[0] == pytest.approx(0.75, abs=1e-4)
+    assert sigmoid(weighted.mean)[0] == pytest.approx(0.75, abs=1e-4)
 
 
 def test_without_outcomes_the_prior_stays() -> None:
     prior = Prior(np.array([-1.0, 0.5]), np.array([0.25, 0.1]))
     found = fit_chance(outcomes(np.zeros((0, 2)), []), prior)
-    assert found.weights == pytest.approx(prior.mean)
+    assert found.mean == pytest.approx(prior.mean)
     assert found.variance == pytest.approx(prior.variance)
 
 
 def test_a_weight_that_may_not_be_negative_is_nought_instead() -> None:
     seen = groups({-1.0: 0.8, 1.0: 0.2})
     prior = Prior(np.zeros(2), np.full(2, WIDE))
-    assert fit_chance(seen, prior).weights[1] < -1
-    bound = fit_chance(seen, prior, np.array([False, True])).weights
+    assert fit_chance(seen, prior).mean[1] < -1
+    bound = fit_chance(seen, prior, np.array([False, True])).mean
     assert bound[1] == 0
     assert sigmoid(bound)[0] == pytest.approx(0.5, abs=0.01)
 
 
 def test_what_is_all_kept_leaves_the_weights_finite() -> None:
     found = fit_chance(groups({0.0: 1.0, 1.0: 1.0}), Prior(np.zeros(2), np.ones(2)))
-    assert np.isfinite(found.weights).all()
-    assert 0.9 < sigmoid(found.weights[:1])[0] < 1
+    assert np.isfinite(found.mean).all()
+    assert 0.9 < sigmoid(found.mean[:1])[0] < 1
 
 
 def test_the_loss_of_one_outcome_by_hand() -> None:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from redraft.model.gate.gate import Gate, Head, Weighed
 from redraft.model.records import Task
-from redraft.model.training.gate.fit import Sample
+from redraft.model.training.gate.fit import LEAST, Sample, fit_own, fit_own_head
 from redraft.model.training.gate.kto import Objective
-from redraft.model.training.gate.own import LEAST, fit_own, fit_own_head
 
 WANT = Objective(3.0)
 #: Weighs the mean probability of a token and how many lines are written; the latter not at all.

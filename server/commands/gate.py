@@ -44,8 +44,8 @@ def fit(
     from redraft.lsp.recording.folder import Recordings
     from redraft.model.gate.eagerness import RATIOS
     from redraft.model.gate.gate import shipped, write_gate
+    from redraft.model.training.gate.fit import fit_own
     from redraft.model.training.gate.kto import Objective
-    from redraft.model.training.gate.own import fit_own
 
     from .console import harmless
     from .console import out as console

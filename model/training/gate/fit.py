@@ -1,7 +1,8 @@
-"""A gate out of outcomes: the shipped one anew, or one's own from the shipped one.
+"""Fits a gate to outcomes: the shipped one anew, or the user's from the shipped one.
 
-First the chance (:mod:`.chance`), then the policy from there (:mod:`.kto`). Pure; needs numpy
-alone.
+First the chance that a candidate is kept, then the policy from there (:mod:`.kto`). The user's gate
+is taken into use only where it would have been worth more: on outcomes that it was not fitted on,
+the lower bound of the difference in utility has to be above 0.
 """
 
 from __future__ import annotations
@@ -11,33 +12,33 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...gate.eagerness import threshold_of
 from ...gate.features import FEATURES, POSITIVE
-from ...gate.gate import Head
+from ...gate.gate import Gate, Head
 from ...records import Task
-from .chance import Bools, Chance, Floats, Outcomes, Prior, fit_chance
-from .kto import Objective, fit_kto
+from .kto import Bools, Floats, Objective, Outcomes, Prior, fit_chance, fit_kto, logit
 
 FOLDS = 5
-#: What counts as average, and as much more, of what outcomes of commits do not tell.
-_UNTOLD = {
+#: Mean and spread of features that outcomes of commits do not have.
+_UNKNOWN = {
     "undone": (0.0, 1.0),
     "rested": (7.0, 1.5),  # log ms: about a second
     "speed": (1.4, 0.7),  # log keys a second: about three
     "previous": (0.0, 1.0),
     "acceptance": (0.25, 0.25),
 }
-_FREE = 100.0  # variance of an intercept nothing is known of
-#: Variance of the weights: how sure the model is tells most, anything else has to prove itself.
+_FREE = 100.0  # variance of an intercept of which nothing is known
+#: Variance of the weights: confidence of the model says most, other features have to prove it.
 _FREEDOM = dict.fromkeys(("mean", "minimum", "first", "text", "repeat", "not_nothing"), 1.0)
 _FREEDOM_ELSE = 0.1
-#: Where a weight begins, if not at nought: commits hold nothing that was taken back, and who takes
-#: something back does not want it again.
+#: Where a weight begins, if not at 0: commits hold nothing that was undone, and a user does not
+#: want again what they undid.
 _EXPECTED = {"undone": -3.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A candidate's features, and whether it was right to show it."""
+    """Features of a candidate, and whether it was right to show it."""
 
     features: Mapping[str, float]
     kept: bool  # right to show
@@ -46,6 +47,7 @@ class Sample:
 
 
 def rows_of(head: Head, samples: Sequence[Sample]) -> Outcomes:
+    """Return the samples as rows of the features of ``head``."""
     rows = [head.row(each.features) for each in samples]
     return Outcomes(
         np.array(rows, dtype=np.float64).reshape(len(samples), len(head.features) + 1),
@@ -60,41 +62,38 @@ def rows_of(head: Head, samples: Sequence[Sample]) -> Outcomes:
 def fit_shipped(
     task: Task, samples: Sequence[Sample], want: Objective, without: Sequence[str] = ()
 ) -> Head:
-    """A head from nothing.
+    """Return a head fitted from nothing.
 
     Args:
         without: features left out, to see what they are worth.
     """
     names = tuple(name for name in FEATURES[task] if name not in without)
-    blank = _standards(names, samples)
+    blank, bounded = _standards(names, samples), positive_of(names)
     seen = rows_of(blank, samples)
     prior = Prior(
         np.array([0.0, *(_EXPECTED.get(name, 0.0) for name in names)]),
         np.array([_FREE, *(_FREEDOM.get(name, _FREEDOM_ELSE) for name in names)]),
     )
-    found = fit_chance(seen, prior, positive_of(names))
-    slope, shift = _calibration(seen, [each.group for each in samples], prior, positive_of(names))
-    weights = found.weights * slope
-    weights[0] += shift
-    head = replace(blank, chance=_told(weights), variance=_told(found.variance))
-    return replace(head, policy=_told(_tuned(head, seen, found, weights, want)))
-
-
-def _tuned(head: Head, seen: Outcomes, found: Chance, chance: Floats, want: Objective) -> Floats:
-    reference = Prior(chance, found.variance)
-    return fit_kto(seen, reference, want, positive_of(head.features)).weights
+    found = fit_chance(seen, prior, bounded)
+    slope, shift = _calibration(seen, [each.group for each in samples], prior, bounded)
+    chance = found.mean * slope
+    chance[0] += shift
+    policy = fit_kto(seen, Prior(chance, found.variance), want, bounded).weights
+    return replace(
+        blank, chance=_rounded(chance), variance=_rounded(found.variance), policy=_rounded(policy)
+    )
 
 
 def _standards(names: tuple[str, ...], samples: Sequence[Sample]) -> Head:
-    """A head without weights: what counts as average."""
+    """Return a head without weights: mean and spread of each feature."""
     centre, scale = [], []
     for name in names:
         known = [each.features[name] for each in samples if name in each.features]
         values = np.array(known, dtype=np.float64)
-        usual, spread = _UNTOLD.get(name, (0.0, 1.0))
-        if len(values) and name not in _UNTOLD:
-            usual, spread = float(values.mean()), float(values.std())
-        centre.append(usual)
+        mean, spread = _UNKNOWN.get(name, (0.0, 1.0))
+        if len(values) and name not in _UNKNOWN:
+            mean, spread = float(values.mean()), float(values.std())
+        centre.append(mean)
         scale.append(spread if spread > 1e-6 else 1.0)
     none = tuple(0.0 for _ in range(len(names) + 1))
     return Head(names, tuple(centre), tuple(scale), none, none, none)
@@ -103,21 +102,20 @@ def _standards(names: tuple[str, ...], samples: Sequence[Sample]) -> Head:
 def _calibration(
     seen: Outcomes, groups: Sequence[str], prior: Prior, positive: Bools
 ) -> tuple[float, float]:
-    """By how much the log-odds have to be drawn in, and moved, to be true of groups that were not
-    fitted on."""
+    """Return the factor and the shift of log-odds that make them true of groups not fitted on."""
     folds = fold_of(groups)
-    told = np.zeros(len(seen))
+    predicted = np.zeros(len(seen))
     for fold in range(FOLDS):
         rest = seen.where(folds != fold)
-        told[folds == fold] = seen.rows[folds == fold] @ fit_chance(rest, prior, positive).weights
-    rows = np.column_stack([np.ones(len(seen)), told])
+        predicted[folds == fold] = seen.rows[folds == fold] @ fit_chance(rest, prior, positive).mean
+    rows = np.column_stack([np.ones(len(seen)), predicted])
     line = Prior(np.array([0.0, 1.0]), np.array([1.0, 0.25]))
-    shift, slope = fit_chance(Outcomes(rows, seen.kept, seen.weight), line).weights
+    shift, slope = fit_chance(Outcomes(rows, seen.kept, seen.weight), line).mean
     return float(max(slope, 0.1)), float(shift)
 
 
 def fold_of(groups: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Which fold each sample is in, whole groups together, by size: the same on every machine."""
+    """Return the fold of each sample: whole groups together, by size, the same on every machine."""
     sizes = {name: groups.count(name) for name in dict.fromkeys(groups)}
     filled, place = [0] * FOLDS, {}
     for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
@@ -127,9 +125,159 @@ def fold_of(groups: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def positive_of(names: Sequence[str]) -> Bools:
-    """Which weights may not be negative, the intercept's among them not."""
+    """Return which weights may not be negative; the intercept may."""
     return np.array([False, *(name in POSITIVE for name in names)])
 
 
-def _told(weights: Floats) -> tuple[float, ...]:
+def _rounded(weights: Floats) -> tuple[float, ...]:
     return tuple(round(float(each), 5) for each in weights)
+
+
+# --- the user's -------------------------------------------------------------------------------
+
+#: Outcomes of a task, and of those kept, under which only the intercept moves.
+_FEW, _FEW_KEPT = 100, 15
+#: Outcomes under which nothing is fitted at all.
+LEAST = 20
+#: After so many other outcomes, one counts half.
+HALF_LIFE = 500.0
+_INTERCEPT = 0.5**2  # variance of an intercept that moves alone
+_HELD = 1e-9  # of a weight that does not move
+#: The share of shown candidates stays within these factors of that of the shipped gate.
+_SHOWN = (0.5, 1.5)
+_BLOCKS = 5  # in time, each judged by a gate fitted on the others
+_DRAWS = 1_000
+_QUANTILE = 0.05  # the lower end of the 90 % interval
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Comparison of the user's gate with the shipped one."""
+
+    taken: bool  # into use
+    outcomes: int
+    own: float  # utility of 100 outcomes
+    shipped: float
+    low: float  # of own - shipped, 90 %
+    high: float
+    unlearned: tuple[str, ...] = ()  # why nothing was learned, by task
+
+    @property
+    def told(self) -> str:
+        """The comparison in a sentence, with both numbers."""
+        sign = ">" if self.own > self.shipped else "<" if self.own < self.shipped else "="
+        both = f"yours, {self.outcomes} outcomes: {self.own:.2f} {sign} {self.shipped:.2f}"
+        bounds = f"difference {self.low:+.2f} to {self.high:+.2f}"
+        used = f"{'yours' if self.taken else 'the shipped one'} is in use"
+        return "; ".join((f"{both} ({bounds})", *self.unlearned, used))
+
+
+def fit_own(
+    shipped: Gate, samples: Mapping[Task, Sequence[Sample]], want: Objective, strange: bool = False
+) -> tuple[Gate, Trial]:
+    """Return the user's gate, and whether it is worth using.
+
+    Args:
+        samples: by task, oldest first; grouped by session.
+        strange: weights or prompt format changed: the shipped gate is trusted less.
+    """
+    heads = {
+        task: fit_own_head(head, samples.get(task, ()), want, strange)
+        for task, head in shipped.heads.items()
+    }
+    trial = _compare(shipped, samples, want, strange)
+    return Gate(f"yours, {trial.outcomes} outcomes", heads), trial
+
+
+def fit_own_head(
+    head: Head, samples: Sequence[Sample], want: Objective, strange: bool = False
+) -> Head:
+    """Return the shipped head moved by some outcomes; the same where they teach nothing."""
+    if _unlearned(samples):
+        return head
+    seen = rows_of(head, samples)
+    age = np.arange(len(seen))[::-1]
+    seen = replace(seen, weight=seen.weight * 0.5 ** (age / HALF_LIFE))
+    variance = _variance(head, samples) * (4 if strange else 1)
+    bounded = positive_of(head.features)
+    chance = fit_chance(seen, Prior(np.array(head.chance), variance), bounded)
+    moved = np.minimum(chance.variance * 4, variance)
+    policy = fit_kto(seen, Prior(np.array(head.policy), moved), want, bounded).weights
+    policy = _within_shown(seen, policy, np.array(head.policy), want)
+    return replace(
+        head,
+        chance=tuple(map(float, chance.mean)),
+        policy=tuple(map(float, policy)),
+        variance=tuple(map(float, chance.variance)),
+    )
+
+
+def _unlearned(samples: Sequence[Sample]) -> str:
+    """Return why nothing can be learned from the samples; "" where something can."""
+    kept = sum(each.kept for each in samples)
+    if len(samples) < LEAST:
+        return f"{len(samples)} are too few, {LEAST} are needed"
+    if kept in (0, len(samples)):
+        return f"{'all' if kept else 'none'} of {len(samples)} were right: nothing to tell apart"
+    return ""
+
+
+def _variance(head: Head, samples: Sequence[Sample]) -> Floats:
+    kept = sum(each.kept for each in samples)
+    if len(samples) < _FEW or kept < _FEW_KEPT:
+        return np.array([_INTERCEPT, *[_HELD] * len(head.features)])
+    clipped: Floats = np.clip(np.array(head.variance), 0.01, _INTERCEPT)
+    return clipped
+
+
+def _within_shown(seen: Outcomes, policy: Floats, before: Floats, want: Objective) -> Floats:
+    """Return the policy with an intercept that shows neither far more nor far less than before."""
+    level = logit(want.threshold)
+    shown = float((seen.rows @ before >= level).mean())
+    scores = np.sort(seen.rows @ policy)[::-1]
+    low, high = (round(shown * bound * len(scores)) for bound in _SHOWN)
+    now = int((scores >= level).sum())
+    wanted = min(max(now, low), max(high, 1), len(scores))
+    if wanted == now:
+        return policy
+    moved = policy.copy()
+    moved[0] += level - (scores[wanted - 1] if wanted else scores[0] + 1e-6)
+    return moved
+
+
+def _compare(
+    shipped: Gate, samples: Mapping[Task, Sequence[Sample]], want: Objective, strange: bool
+) -> Trial:
+    """Compare both gates on outcomes that the user's was not fitted on, block by block in time.
+
+    Intervals resample sessions, or blocks where there are few. Hidden candidates have an outcome,
+    too, by what was written instead, so nothing has to be weighed by its propensity.
+    """
+    gains: dict[str, list[float]] = {}  # by session and block: utility of own and of shipped
+    weight, least, count = 0.0, threshold_of(want.ratio), 0
+    for task, some in samples.items():
+        head = shipped.heads[task]
+        for number, block in enumerate(np.array_split(np.arange(len(some)), _BLOCKS)):
+            inside = set(block.tolist())
+            rest = [each for at, each in enumerate(some) if at not in inside]
+            own = fit_own_head(head, rest, want, strange)
+            for sample in (some[at] for at in inside):
+                worth = (want.desirable if sample.kept else -want.threshold) * sample.weight
+                row = head.row(sample.features)
+                gain = gains.setdefault(f"{sample.group} {number}", [0.0, 0.0])
+                for i, each in enumerate((own, head)):
+                    gain[i] += worth * (each.weigh(row).score >= least)
+                weight, count = weight + sample.weight, count + 1
+    reasons = tuple(
+        f"{task.replace('_', ' ')}: {reason}"
+        for task, some in samples.items()
+        if some and (reason := _unlearned(some))
+    )
+    if not weight:
+        return Trial(False, count, 0.0, 0.0, 0.0, 0.0, reasons)
+    table = np.array(list(gains.values())) * 100 / weight  # [sessions and blocks, 2]
+    own_utility, shipped_utility = (float(each) for each in table.sum(0))
+    difference, rng = table[:, 0] - table[:, 1], np.random.default_rng(0)
+    drawn = difference[rng.integers(len(table), size=(_DRAWS, len(table)))].sum(axis=1)
+    low, high = (float(each) for each in np.quantile(drawn, (_QUANTILE, 1 - _QUANTILE)))
+    return Trial(low > 1e-9, count, own_utility, shipped_utility, low, high, reasons)
