@@ -142,10 +142,9 @@ def comes_first(session: Session, query: Query) -> bool:
 
     A gesture replaces unsure ghost text, but not in the empty line of a body.
     """
-    shown = shown_at(session, query)
-    may_replace = query.invoked and shown is not None and bool(shown.unsure)
-    if shown is None:
+    if (shown := shown_at(session, query)) is None:
         return False
+    may_replace = query.invoked and bool(shown.unsure)
     return not may_replace or is_empty_body_line(query.text, query.cursor)
 
 

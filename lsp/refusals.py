@@ -172,7 +172,7 @@ class _Globs:
         return f"{name} may hold secrets (setting secret_globs, pattern {found})" if found else ""
 
     def fitting(self, path: str) -> str:
-        """A pattern that fits, "" if none does."""
+        """Return a pattern that fits, "" if none does."""
         if path in self.names:
             return path
         if path.endswith(self.endings) or self.others.match(path):

@@ -173,8 +173,8 @@ def _kept_elsewhere(session: Session, query: Query) -> Show | None:
     away = session.memory(query.uri).away
     if away is None or not query.other_documents:
         return None
-    shown = session.outcomes.showing(away.uri)
-    if shown is None or shown.id != away.id or shown.confidence < session.settings.threshold:
+    shown = session.outcomes.live(away.id)
+    if shown is None or shown.confidence < session.settings.threshold:
         return None
     return Show(shown, shown.replacement, "still holds")
 

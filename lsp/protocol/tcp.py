@@ -252,13 +252,6 @@ async def _send_away(
                 pass
 
 
-def run_tcp(
-    predictor: Predictor, host: str, port: int, token: str, listening: Callable[[str, int], None]
-) -> None:
-    """Run :func:`serve_tcp` in a new event loop."""
-    asyncio.run(serve_tcp(predictor, host, port, token, listening=listening))
-
-
 def _check_loopback(host: str) -> None:
     """Refuse other machines: the token and every open document cross the connection in the clear.
 

@@ -288,7 +288,7 @@ def lsp(
     initializationOptions.token of initialize.
     """
     from redraft.lsp.protocol.stdio import run_stdio
-    from redraft.lsp.protocol.tcp import new_token, run_tcp
+    from redraft.lsp.protocol.tcp import new_token, serve_tcp
 
     from ..engine_process.client import EngineClient
     from ..settings import log_to_stderr
@@ -318,7 +318,7 @@ def lsp(
     def listening(host: str, port: int) -> None:
         tell_listening(host, port, token, is_known=given is not None)
 
-    run_tcp(predictor, *address, token, listening)
+    asyncio.run(serve_tcp(predictor, *address, token, listening=listening))
 
 
 @app.command(rich_help_panel=DAILY)
