@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import zstandard
 from redraft.lsp.context import git
-from redraft.lsp.context.workspace import MOST_BYTES, is_made
+from redraft.lsp.context.workspace import MOST_BYTES, is_generated
 from redraft.lsp.refusals import refuse_file
 from redraft.lsp.secret_files import secret_in
 from redraft.lsp.settings import LspSettings
@@ -172,4 +172,4 @@ def _text(texts: git.Running, blob: str, path: str) -> str:
         text = data.decode()
     except UnicodeDecodeError:
         return ""
-    return "" if is_made(text) or secret_in(text, path) else text
+    return "" if is_generated(text) or secret_in(text, path) else text

@@ -1,9 +1,9 @@
-"""Fills the index in the background: one thread that works in small bites and stands back.
+"""Background thread that fills the index in small steps.
 
-Python runs one thread at a time, so what matters to the editor is how long this one holds on to the
-interpreter. It rests after every few milliseconds of work for as long as it worked, and for longer
-while the user types. The operating system is not asked for a lower priority: a thread put to sleep
-while it holds the interpreter would make the editor wait. Knows nothing of what the index is for.
+Python runs one thread at a time, so what matters to the editor is how long this one holds the
+interpreter. It rests after every few milliseconds of work for as long as it worked, and longer while
+the user types. It does not run at a lower priority: a thread that the system stops while it holds
+the interpreter would make the editor wait.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from .index import TEXT_BYTES, Index, make_entry
+from .index import Index, make_entry
 from .workspace import (
     MOST_FILES,
     Found,
     find_files,
-    is_made,
+    is_generated,
     read_code,
     stamp_of,
     unfit_folder,
@@ -30,17 +30,18 @@ from .workspace import (
 
 logger = logging.getLogger(__name__)
 
-LOOK_AGAIN_S = 60.0  # between two looks, while the user works, for changes nobody told of
-_RENEW_S = 2.0  # at most so long until readers see what was found in a small workspace
+LOOK_AGAIN_S = 60.0  # between two looks, while the user works, for changes that no client reported
+_RENEW_S = 2.0  # at most until readers see what was found in a small workspace
 _RENEW_FILES = 1_000  # so many more make it as long again: it takes time by their number
-_TYPING_S = 0.3  # after a keystroke the user counts as typing
-_BREATHER_S = 0.04  # between two files meanwhile
+_TYPING_S = 0.3  # after a key the user counts as typing
+_BREATHER_S = 0.04  # between two files while the user types
 _SHORTEST_REST_S = 0.0005
 _SWITCH_S = 0.001
 _OPEN_STAMP = -1  # in place of the time of a file's last change: its text comes from the editor
 
-Refuse = Callable[[str], str]
-OnIndexed = Callable[[int, int], None]  # files done, files in all
+Refuse = Callable[[str], str]  # why the file at a path must not be read, "" if it may be
+OnIndexed = Callable[[int, int], None]  # files done, all files
+Job = Callable[[Callable[[], None]], None]  # is given what to call every few milliseconds
 
 
 class Indexer:
@@ -48,27 +49,24 @@ class Indexer:
 
     Args:
         refuse: why the file at a path must not be read, "" if it may be.
-        text_bytes: of compressed texts to keep.
-        background: work in a thread of its own; else only where :meth:`catch_up` is called.
+        clock: reads seconds and never goes back.
+        background: work in a thread; else only where :meth:`catch_up` is called.
     """
 
     def __init__(
         self,
         refuse: Refuse,
         clock: Callable[[], float] = time.monotonic,
-        text_bytes: int = TEXT_BYTES,
         background: bool = True,
     ) -> None:
-        self.index = Index(text_bytes)
-        self._refuse = refuse
-        self._clock = clock
-        self._background = background
+        self.index = Index()
+        self.unread: dict[Path, str] = {}  # folders of the last look of which nothing is listed
+        self._refuse, self._clock, self._background = refuse, clock, background
         self._folders: tuple[Path, ...] = ()
         self._opened: dict[str, tuple[int, str, str]] = {}  # path: revision, language, text
         self._revisions: dict[str, int] = {}  # of open documents, as the index has them
         self._files: dict[str, Found] = {}
-        self.unread: dict[Path, str] = {}  # folders of the last look, and why nothing was listed
-        self._jobs: list[Callable[[Callable[[], None]], None]] = []
+        self._jobs: list[Job] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -82,15 +80,16 @@ class Indexer:
     # --- called from any thread; all of these return at once ---------------------------------
 
     def start(self) -> None:
+        """Start the thread, once."""
         if self._background and self._thread is None and not self._stopping.is_set():
-            # By default a thread that wants the interpreter waits 5 ms for it. The editor's shall
-            # not: it costs the one in the background a few percent.
+            # By default a thread that wants the interpreter waits 5 ms for it. A shorter wait helps
+            # the editor and costs this thread a few percent.
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
             self._thread = threading.Thread(target=self._run, name="redraft-index", daemon=True)
             self._thread.start()
 
     def stop(self, wait_s: float = 2.0) -> None:
-        """End the thread; it finishes the file it is at."""
+        """End the thread; it finishes its file."""
         self._stopping.set()
         self._wake.set()
         if self._thread is not None:
@@ -102,12 +101,12 @@ class Indexer:
         self.look_again()
 
     def look_again(self) -> None:
-        """Files may have changed on disk."""
+        """Look for files that changed on disk."""
         self._look_again = True
         self._wake.set()
 
     def opened(self, path: str, language: str, revision: int, text: Callable[[], str]) -> None:
-        """A document as the editor has it now. Costs nothing where ``revision`` is known."""
+        """Index a document as the editor has it, unless its revision is known."""
         with self._lock:
             waiting = self._opened.get(path)
             known = self._revisions.get(path) if waiting is None else waiting[0]
@@ -117,7 +116,7 @@ class Indexer:
                 self._wake.set()
 
     def closed(self, path: str) -> None:
-        """From now on the file on disk counts."""
+        """Index the file on disk from now on."""
         with self._lock:
             self._opened.pop(path, None)
             known = self._revisions.pop(path, None)
@@ -125,35 +124,36 @@ class Indexer:
             self.look_again()
 
     def open_paths(self) -> set[str]:
+        """Return the paths of the open documents."""
         with self._lock:
             return set(self._revisions)
 
     def typing(self) -> None:
-        """The user is at work: stand back for a moment, and see to it now and then."""
+        """Note that the user is at work: rest longer for a moment, and look again now and then."""
         self._typed_at = self._clock()
         if self._typed_at - self._looked_at >= LOOK_AGAIN_S:
             self._wake.set()
 
     def fetch_missed(self) -> None:
-        """Read the texts again that were asked for in vain."""
+        """Read the dropped texts again that were asked for."""
         if self.index.misses:
             self._wake.set()
 
-    def later(self, job: Callable[[Callable[[], None]], None]) -> None:
-        """Run ``job`` in the background; it is given what to call every few milliseconds."""
+    def later(self, job: Job) -> None:
+        """Run ``job`` in the background."""
         with self._lock:
             self._jobs.append(job)
         self._wake.set()
 
     def catch_up(self) -> None:
-        """Do all that waits, here and now: for replays, whose clock stands still meanwhile."""
+        """Do all that waits, here and now, for replays whose clock stands still meanwhile."""
         assert not self._background  # two threads would fill one index
         self._wake.clear()
         self._work()
 
     @property
     def is_idle(self) -> bool:
-        """Is there nothing left to do, as far as is known?"""
+        """Whether nothing is left to do."""
         return self._idle.is_set() and not self._wake.is_set()
 
     # --- the thread --------------------------------------------------------------------------
@@ -170,21 +170,20 @@ class Indexer:
             self._wake.clear()
 
     def _work(self) -> None:
-        self._urgent()
-        due = self._clock() - self._looked_at >= LOOK_AGAIN_S
-        if self._look_again or due:
+        self._do_urgent()
+        if self._look_again or self._clock() - self._looked_at >= LOOK_AGAIN_S:
             self._look_again = False
             self._scan()
             self._looked_at = self._clock()
             self._renew()
-            _give_back()
+            _trim_heap()
         if self.index.is_stale:
             self._renew()
 
     def _scan(self) -> None:
-        """Read what changed in the folders, and forget what is gone."""
+        """Read the files that changed in the folders, and forget those that are gone."""
         unread: dict[Path, str] = {}
-        found = within(self._folders, self._refuse, self.open_paths(), unread.__setitem__)
+        found = within(self._folders, self._refuse, self.open_paths(), unread)
         for folder, why in unread.items():
             if self.unread.get(folder) != why:
                 logger.warning("nothing of %s is indexed: %s", folder, why)
@@ -193,39 +192,34 @@ class Indexer:
         for each in found:
             if self._stopping.is_set() or self._look_again:
                 return
-            self._urgent()
-            if each.path not in self._revisions and self._refresh(each):
+            self._do_urgent()
+            if each.path not in self._revisions and _refresh(self.index, each, self._rest):
                 self._breathe()
-        forget(self.index, self._files.keys() | self.open_paths())
+        _forget(self.index, self._files.keys() | self.open_paths())
 
-    def _refresh(self, found: Found) -> bool:
-        """Read a file again if it changed; one that cannot be indexed stops no other."""
-        try:
-            return refresh(self.index, found, self._rest)
-        except Exception:
-            logger.exception("%s cannot be indexed", found.path)
-            self.index.put_unfit(found.path, stamp_of(found.file) or (0, 0))
-            return True
-
-    def _urgent(self) -> None:
-        """What somebody waits for: jobs, open documents, texts given up too early."""
+    def _do_urgent(self) -> None:
+        """Do what a query waits for: jobs, open documents, texts that were dropped."""
         while (job := self._next_job()) is not None and not self._stopping.is_set():
             try:
                 job(self._rest)
             except Exception:
                 logger.exception("a job in the background failed")
-        while (item := self._next_opened()) is not None and not self._stopping.is_set():
-            self._put_opened(*item)
+        while (opened := self._next_opened()) is not None and not self._stopping.is_set():
+            path, revision, language, text = opened
+            if not (self._refuse(path) or is_generated(text)):
+                entry = make_entry(path, language, text, (_OPEN_STAMP, revision), self._rest)
+                self.index.put(entry, text)
+                self._breathe()
         for path in self.index.missed():
             found = self._files.get(path)
-            text = read_code(found.folder, found.path) if found is not None else None
-            if text is not None:
-                self.index.put_text(path, text)
+            missed = read_code(found.folder, found.path) if found is not None else None
+            if missed is not None:
+                self.index.put_text(path, missed)
         due_s = _RENEW_S * (1 + len(self.index.snapshot) / _RENEW_FILES)
         if self.index.is_stale and self._clock() - self._renewed_at >= due_s:
             self._renew()
 
-    def _next_job(self) -> Callable[[Callable[[], None]], None] | None:
+    def _next_job(self) -> Job | None:
         with self._lock:
             return self._jobs.pop(0) if self._jobs else None
 
@@ -238,25 +232,17 @@ class Indexer:
             self._revisions[path] = revision
             return path, revision, language, text
 
-    def _put_opened(self, path: str, revision: int, language: str, text: str) -> None:
-        if self._refuse(path) or is_made(text):
-            return
-        entry = make_entry(path, language, text, (_OPEN_STAMP, revision), self._rest)
-        self.index.put(entry, text)
-        self._breathe()
-
     def _renew(self) -> None:
         self.index.renew()
         self._renewed_at = self._clock()
         self._rest()
 
     def _rest(self) -> None:
-        """Sleep for as long as was worked since the last time."""
-        if not self._background:
-            return
-        worked = time.thread_time() - self._worked_until
-        time.sleep(max(_SHORTEST_REST_S, worked))
-        self._worked_until = time.thread_time()
+        """Sleep for as long as this thread worked since the last time."""
+        if self._background:
+            worked = time.thread_time() - self._worked_until
+            time.sleep(max(_SHORTEST_REST_S, worked))
+            self._worked_until = time.thread_time()
 
     def _breathe(self) -> None:
         self._rest()
@@ -264,9 +250,8 @@ class Indexer:
             self._stopping.wait(_BREATHER_S)
 
 
-def _give_back() -> None:
-    """Parsing leaves holes in the heap: hand them back where the C library can, 8 MB of 5,000 files
-    by measurement."""
+def _trim_heap() -> None:
+    """Return the holes that parsing left in the heap to the system: 8 MB after 5,000 files."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
@@ -277,25 +262,25 @@ def _give_back() -> None:
 
 def fill(index: Index, folders: Sequence[Path], refuse: Refuse, progress: OnIndexed) -> None:
     """Index some folders at once, here; for commands and benchmarks."""
-    found = within(folders, refuse, ())
+    found = within(folders, refuse, (), {})
     for done, each in enumerate(found):
         progress(done, len(found))
-        refresh(index, each)
-    forget(index, {each.path for each in found})
+        _refresh(index, each)
+    _forget(index, {each.path for each in found})
     index.renew()
 
 
 def within(
-    folders: Iterable[Path],
-    refuse: Refuse,
-    near: Iterable[str],
-    unread: Callable[[Path, str], None] = lambda folder, why: None,
+    folders: Iterable[Path], refuse: Refuse, near: Iterable[str], unread: dict[Path, str]
 ) -> list[Found]:
-    """The files of all folders, those close to the paths ``near`` first; where two folders have a
-    file of the same path, or one is inside the other, the inner one's counts.
+    """Return the files of all folders.
+
+    Where two folders have a file of the same path, or one is inside the other, the inner one's
+    counts.
 
     Args:
-        unread: told of each folder of which nothing can be listed, and why; the others still are.
+        near: paths; files close to them come first.
+        unread: receives each folder of which nothing can be listed, and why.
     """
     found: dict[str, Found] = {}
     taken: set[str] = set()
@@ -309,7 +294,7 @@ def within(
     return ranked[:MOST_FILES]
 
 
-def _listed(folder: Path, refuse: Refuse, unread: Callable[[Path, str], None]) -> Sequence[Found]:
+def _listed(folder: Path, refuse: Refuse, unread: dict[Path, str]) -> Sequence[Found]:
     why = unfit_folder(folder)
     if not why:
         try:
@@ -317,12 +302,12 @@ def _listed(folder: Path, refuse: Refuse, unread: Callable[[Path, str], None]) -
         except Exception as error:
             logger.exception("listing %s failed", folder)
             why = f"listing it failed: {type(error).__name__}: {error}"
-    unread(folder, why)
+    unread[folder] = why
     return ()
 
 
 def _closeness(path: str, folders: list[list[str]]) -> float:
-    """How much of the way to one of the folders a path goes along."""
+    """Return the largest share of its folders that a path has in common with one of ``folders``."""
     parts = path.split("/")[:-1]
     best = 0.0
     for folder in folders:
@@ -333,20 +318,24 @@ def _closeness(path: str, folders: list[list[str]]) -> float:
     return best
 
 
-def refresh(index: Index, found: Found, rest: Callable[[], None] | None = None) -> bool:
-    """Read a file again if it changed; whether it did."""
+def _refresh(index: Index, found: Found, rest: Callable[[], None] | None = None) -> bool:
+    """Read a file again if it changed, and return whether it did. A failure stops no other file."""
     stamp = stamp_of(found.file)
     if stamp is None or stamp == index.stamp(found.path):
         return False
-    text = read_code(found.folder, found.path)
-    if text is None:
-        index.put_unfit(found.path, stamp)
-        return True
-    index.put(make_entry(found.path, found.language, text, stamp, rest), text, keep=False)
+    try:
+        text = read_code(found.folder, found.path)
+        if text is not None:
+            entry = make_entry(found.path, found.language, text, stamp, rest)
+            index.put(entry, text, keep=False)
+            return True
+    except Exception:
+        logger.exception("%s cannot be indexed", found.path)
+    index.put_unfit(found.path, stamp)
     return True
 
 
-def forget(index: Index, paths: Iterable[str]) -> None:
+def _forget(index: Index, paths: Iterable[str]) -> None:
     """Drop every file but these."""
     for path in set(index.paths()) - set(paths):
         index.remove(path)

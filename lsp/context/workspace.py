@@ -1,8 +1,8 @@
-"""Which files of a workspace are worth reading, and reading them.
+"""Listing of the files of a workspace that are worth reading, and reading them.
 
-Git says which files there are, ignored ones left out; without it the folders are walked and their
-``.gitignore`` files heeded. Secrets, binaries, what is generated, minified or too large stay
-unread. Blocks on the disk, so it runs in the background. Knows nothing of the index.
+Git lists the files without ignored ones. Without git the folders are walked and their
+``.gitignore`` files applied. Secrets, binaries, generated, minified and large files are not read.
+It blocks on the disk, so it runs in the background.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -31,15 +32,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_PACKAGES = ("go.mod", "package.json")  # of Go, and of scripts
 MOST_FILES = 20_000  # of a workspace; what is nearest to the open files comes first
 MOST_LISTED = 300_000  # names looked at in a folder without git
 MOST_BYTES = 256 * 1024  # of a file; larger ones are data or made by a program
 _GIT_TIMEOUT_S = 30.0
 _GIT_BYTES = 64 << 20  # of names that git lists
 _IGNORE_BYTES = 64 * 1024  # of a ``.gitignore``
-#: Stars of one pattern in it, ``**`` as one. Patterns become regular expressions, and each star
-#: multiplies the time that one of them takes for a name made to fit by the length of that name.
+#: Stars of one of its patterns at most, ``**`` as one. Patterns become regular expressions, and each
+#: star multiplies their time for a hostile name by the length of that name.
 _IGNORE_STARS = 3
 _IGNORE_PATTERNS = 1_000
 _STARS = re.compile(r"\*+")
@@ -53,10 +53,9 @@ SKIPPED_FOLDERS = frozenset(
         *("vendor", "third_party", "Pods", "DerivedData", "target", "bin", "obj", "dist", "build"),
     )
 )
-#: Of those, the names that are also given to people's own code: skipped only where git does not
-#: say that they belong to it.
+#: Names of them that people also give to their own code: skipped only without git.
 _OWN_WITH_GIT = frozenset(("bin", "build", "dist", "obj", "target", "third_party"))
-#: Folders in which nobody writes code of their own.
+#: Folders of code that is not the user's.
 OTHERS_CODE = SKIPPED_FOLDERS - _OWN_WITH_GIT
 _GENERATED_NAMES = (
     *("*.min.js", "*.min.css", "*.bundle.js", "*_pb2.py", "*_pb2.pyi", "*_pb2_grpc.py"),
@@ -67,7 +66,7 @@ _GENERATED = re.compile(
     r"@generated\b|\b(?:auto-?generated|automatically generated|code generated)\b|\bdo not edit\b",
     re.IGNORECASE,
 )
-_GENERATED_WITHIN = 600  # characters from the beginning, where such a remark stands
+_GENERATED_WITHIN = 600  # characters from the beginning that hold such a remark
 _DENSE = 200  # characters of the mean line above which a text was not written by hand
 
 
@@ -76,16 +75,17 @@ class Found:
     """A file worth reading."""
 
     path: str  # as shown to the model: below its workspace folder, "/" separated
-    folder: str  # of the workspace: a Path of its own for each file takes a kilobyte
+    folder: str  # of the workspace; a Path for each file would take a kilobyte
     language: str
 
     @property
     def file(self) -> str:
+        """Its name on the disk."""
         return os.path.join(self.folder, self.path)  # noqa: PTH118
 
 
 def folder_of(uri: str) -> Path | None:
-    """The folder that a ``file:`` URI names; None for any other, and where it names none."""
+    """Return the folder that a ``file:`` URI names, or None."""
     try:
         parts = urlsplit(uri)
         if parts.scheme != "file":
@@ -113,7 +113,7 @@ def no_project(folder: Path | None) -> str:
 
 
 def unfit_folder(folder: Path) -> str:
-    """Why nothing can be listed in ``folder``; "" where something can. Asks the disk."""
+    """Return why nothing can be listed in ``folder``, or ""."""
     try:
         with os.scandir(folder):
             return ""
@@ -126,25 +126,22 @@ def unfit_folder(folder: Path) -> str:
 
 
 def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
-    """The files below ``folder`` that are worth reading.
+    """Return the files below ``folder`` that are worth reading.
 
     Args:
         refuse: why a path must not be read, "" if it may be.
     """
-    names = _by_git(folder)
+    names, skipped = _by_git(folder), OTHERS_CODE
     if names is None:
-        names = _by_walk(folder)
-        skipped = SKIPPED_FOLDERS
-    else:
-        skipped = OTHERS_CODE
+        names, skipped = _by_walk(folder), SKIPPED_FOLDERS
     found = []
     for name in names:
-        language = _language_of(name)
+        language = code_language(name)
         if language is None or not skipped.isdisjoint(name.split("/")[:-1]):
             continue
-        if not lies_below(name) or refuse(name):  # an index can be made to say anything
+        if not lies_below(name) or refuse(name):  # an index of git can hold any name
             continue
-        if has_lone_surrogates(name):  # it is not Unicode, and no model can be told it
+        if has_lone_surrogates(name):  # it is not Unicode, so no model can be sent it
             continue
         base = name.rsplit("/", 1)[-1].lower()
         if not any(fnmatchcase(base, glob) for glob in _GENERATED_NAMES):
@@ -152,14 +149,8 @@ def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
     return found
 
 
-def _language_of(name: str) -> str | None:
-    """Of what may define names for others; what tells where a package begins goes by its name."""
-    base = name.rsplit("/", 1)[-1]
-    return base if base in _PACKAGES else code_language(name)
-
-
 def stamp_of(file: str | Path) -> tuple[int, int] | None:
-    """What changes when a file does: ns of its last change, and bytes. None: nothing to read."""
+    """Return the time of a file's last change in ns, and its bytes; None if it is not to be read."""
     try:
         status = os.lstat(file)
     except (OSError, ValueError):
@@ -170,8 +161,10 @@ def stamp_of(file: str | Path) -> tuple[int, int] | None:
 
 
 def read_code(folder: str | Path, path: str) -> str | None:
-    """The text of the file at ``path`` below ``folder``, with ``\\n`` line ends; None where it is
-    not code that people write, or holds what must not be read."""
+    """Return the text of the file at ``path`` below ``folder``, with ``\\n`` line ends.
+
+    None if it is not code that people write, or is a secret.
+    """
     try:
         data = read_file(folder, path, MOST_BYTES)
     except Unreadable as error:
@@ -184,17 +177,17 @@ def read_code(folder: str | Path, path: str) -> str | None:
     except UnicodeDecodeError:
         return None
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return None if is_made(text) or secret_in(text, path) else text
+    return None if is_generated(text) or secret_in(text, path) else text
 
 
 def saved_text(uri: str) -> str | None:
-    """The text of the file that a document is of, as :func:`read_code` gives it."""
+    """Return the text of a document's file as :func:`read_code` does."""
     file = folder_of(uri)
     return None if file is None else read_code(file.parent, file.name)
 
 
-def is_made(text: str) -> bool:
-    """Was this made by a program: does it say so, or is it too dense?"""
+def is_generated(text: str) -> bool:
+    """Return whether a program wrote a text: it says so, or its lines are too long."""
     if _GENERATED.search(text, 0, _GENERATED_WITHIN):
         return True
     return len(text) > 5_000 and len(text) > _DENSE * (text.count("\n") + 1)
@@ -204,9 +197,9 @@ def is_made(text: str) -> bool:
 
 
 def _by_git(folder: Path) -> list[str] | None:
-    """What git tracks or would track; None where there is no git, or it knows nothing of this."""
+    """Return what git tracks or would track; None without git or a repository."""
     try:
-        said = git.ask(
+        answer = git.ask(
             folder,
             *("ls-files", "-z", "--cached", "--others", "--exclude-standard"),
             within_s=_GIT_TIMEOUT_S,
@@ -214,25 +207,30 @@ def _by_git(folder: Path) -> list[str] | None:
         )
     except (InstallError, OSError, ValueError):
         return None
-    names = said.output.decode("utf-8", "replace").split("\0")
+    names = answer.output.decode("utf-8", "replace").split("\0")
     del names[-1:]  # nothing, or a name cut short
-    if said.code and len(said.output) < _GIT_BYTES:
+    if answer.code and len(answer.output) < _GIT_BYTES:
         return None
     # None at all: perhaps a folder that the repository around it ignores.
     return list(dict.fromkeys(names)) or None
 
 
 def _by_walk(folder: Path) -> list[str]:
-    """Files below ``folder`` in alphabetical order, level by level; links are not followed."""
+    """Return files below ``folder`` in order of names, level by level, without following links."""
     names: list[str] = []
-    waiting: list[tuple[str, _Ignored]] = [("", ())]
+    waiting: deque[tuple[str, _Ignored]] = deque([("", ())])
     looked_at = 0
     while waiting and looked_at < MOST_LISTED:
-        below, ignored = waiting.pop(0)
+        below, ignored = waiting.popleft()
         own = _ignore_file(folder, f"{below}.gitignore")
         if own is not None:
             ignored = (*ignored, (below, own))
-        for entry in _entries(folder / below):
+        try:
+            with os.scandir(folder / below) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in listed:
             looked_at += 1
             name = below + entry.name
             if entry.is_dir(follow_symlinks=False):
@@ -244,14 +242,6 @@ def _by_walk(folder: Path) -> list[str]:
 
 
 _Ignored = tuple[tuple[str, "GitIgnoreSpec"], ...]  # folder with its "/", and what it ignores
-
-
-def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            yield from sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return
 
 
 def _ignore_file(folder: Path, name: str) -> GitIgnoreSpec | None:
@@ -274,9 +264,9 @@ def _ignore_file(folder: Path, name: str) -> GitIgnoreSpec | None:
 
 
 def _is_ignored(name: str, ignored: _Ignored) -> bool:
-    """The innermost ``.gitignore`` that says anything decides."""
+    """Return what the innermost ``.gitignore`` with a pattern for a name says."""
     for folder, spec in reversed(ignored):
-        said = spec.check_file(name[len(folder) :]).include
-        if said is not None:
-            return said
+        verdict = spec.check_file(name[len(folder) :]).include
+        if verdict is not None:
+            return verdict
     return False
