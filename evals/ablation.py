@@ -1,7 +1,7 @@
 """Measure each kind of context: run the same examples with one kind at a time left out.
 
 All ways of asking take turns at every example, so that a run that is stopped has as many of each.
-Each way has a run file of its own, which can be continued and compared like any other.
+Each way has its run file, which can be continued and compared like any other.
 """
 
 from __future__ import annotations

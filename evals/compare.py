@@ -1,7 +1,7 @@
 """Comparison of two runs over the same examples.
 
 Differences are paired by example and have a bootstrap interval by group. For fields that are true
-or false, an exact sign test over groups tells how likely so uneven a difference is by chance: the
+or false, an exact sign test over groups says how likely so uneven a difference is by chance: the
 gaps of a problem, or the moments of a session, succeed or fail together.
 """
 

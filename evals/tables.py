@@ -26,7 +26,7 @@ LEGEND = "↑ more is better, ↓ less is"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One column: a field that is true or false, a mean, or a ratio of two sums.
+    """Column of a table: a field that is true or false, a mean, or a ratio of two sums.
 
     Rows in which the field is absent or None do not count.
     """

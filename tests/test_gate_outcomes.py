@@ -9,27 +9,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from redraft.evals.gate.comparing import moments_of, policies, row_of, rows_of, says
-from redraft.evals.gate.fitting import (
-    fit_gate,
-    judges_among,
-    left_out,
-    newest,
-    only,
-    samples_of,
-    shown_to_gate,
-)
-from redraft.evals.gate.labels import Judged, is_right, judged
-from redraft.evals.gate.ranking import (
+from redraft.evals.gate.curves import (
     area,
     calibration_error,
     error_by_chance,
     least_risk_coverage,
+    moments_of,
+    policies,
     rankings,
     reliability,
     risk_coverage,
+    row_of,
+    rows_of,
+    scores_of,
     worths,
 )
+from redraft.evals.gate.fit import fit_gate, judges_among, left_out, samples_of
+from redraft.evals.gate.samples import Labelled, is_right, labelled, newest, only, shown_to_gate
 from redraft.evals.gather import gather
 from redraft.evals.run import Run, open_run
 from redraft.evals.sources.known import in_suite, known_moments
@@ -46,7 +42,7 @@ from support.gates import PLAIN, SHIPPED, write_plain
 from support.training_sources import commit, write_lines
 from typer.testing import CliRunner
 
-PLAIN_SAYS = says("plain", lambda each: PLAIN)
+PLAIN_SAYS = scores_of("plain", lambda _: PLAIN)
 
 
 @pytest.fixture
@@ -180,7 +176,7 @@ def test_a_gate_for_a_session_is_fitted_on_the_others_alone(commits: Path) -> No
     run = outcomes(commits, {True: 0.9, False: 0.3})
     [known, *_] = [each for each in shown_to_gate(run) if each.task == "infill"]
 
-    def session(name: str, right: bool, mean: float) -> list[Judged]:
+    def session(name: str, right: bool, mean: float) -> list[Labelled]:
         candidate = replace(known.candidate, confidence=Confidence(mean, mean, mean))
         made = replace(known, group=f"{name}:0", candidate=candidate, kept=right, barred="")
         return [made] * 40
@@ -197,7 +193,7 @@ def test_what_a_feature_is_worth_is_what_the_ranking_loses_without(commits: Path
     candidates = [
         each
         for one in outcomes(commits, {True: 0.9, False: 0.2}).examples.values()
-        for each in judged(one)
+        for each in labelled(one)
     ]
     [mean] = [each for each in worths(PLAIN, candidates) if each.task == "infill"]
     assert (mean.feature, mean.auc_lost) == ("mean", 0.5)
@@ -305,6 +301,18 @@ def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
     assert told.exit_code == 0, told.output
     for part in ("gate, medium", "ranking of candidates", "what the gate goes by"):
         assert part in told.output
+
+
+@pytest.mark.usefixtures("spawn")
+def test_any_run_with_predictions_feeds_the_gate(commits: Path, tmp_path: Path) -> None:
+    run = tmp_path / "edits.jsonl"
+    asked = ["eval", "edits", "--commits", str(commits), "--baseline", "copy-last-edit"]
+    assert CliRunner().invoke(app, [*asked, "--out", str(run)]).exit_code == 0
+    compared = CliRunner().invoke(app, ["eval", "gate", str(run)], catch_exceptions=False)
+    assert compared.exit_code == 0 and "gate, medium" in compared.output
+    made = tmp_path / "made.json"
+    shipped = CliRunner().invoke(app, ["gate", "ship", str(run), "--out", str(made)])
+    assert shipped.exit_code == 0 and read_gate(made)[1]["sources"] == [commits.name]
 
 
 def test_sessions_without_fitted_runs_are_refused(tmp_path: Path) -> None:

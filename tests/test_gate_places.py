@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from redraft.evals.gate.labels import as_served, is_kept
+from redraft.evals.gate.samples import as_served, is_kept
 from redraft.evals.sources.begun import begun_gaps, position_of
 from redraft.evals.sources.commits import CommitChange
 from redraft.evals.sources.known import half_typed

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from redraft.evals.gate.comparing import moments_of
-from redraft.evals.gate.labels import judged
+from redraft.evals.gate.curves import moments_of
 from redraft.evals.gate.replayed import replay_outcomes
+from redraft.evals.gate.samples import labelled
 from redraft.evals.predictors import ReadyPredictor
 from redraft.evals.run import Run
 from redraft.evals.sources.recorded_moments import Script
@@ -58,7 +58,7 @@ def test_right_is_what_the_user_typed_next(text: str, pasted: bool, right: list[
     run = run_of(a_function(pasted), says(text), Run(RunSpec("outcomes")))
     first = run.examples["replayed:made-up:0:infill"]
     assert (first.group, first.moment.text[AT : AT + 3]) == ("made-up:0", "ret")
-    found = list(judged(first))
+    found = list(labelled(first))
     assert [each.right for each in found] == right
     assert all((each.source, each.block) == ("made-up", "made-up:0") for each in found)
 

@@ -1,1 +1,1 @@
-"""What becomes of candidates, made from commits and files; gates judged by it."""
+"""Labels of candidates, gates fitted on them, and gates side by side."""

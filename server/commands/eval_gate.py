@@ -18,36 +18,51 @@ from .options import write_json
 
 if TYPE_CHECKING:
     from redraft.evals.example import Row
-    from redraft.evals.gate.comparing import GateScores
-    from redraft.evals.gate.ranking import Ranking, Worth
+    from redraft.evals.gate.curves import GateScores, Ranking, Worth
     from redraft.evals.run import Run
 
 Runs = Annotated[
-    list[Path], typer.Argument(metavar="RUN.jsonl…", help="Of 'redraft gate outcomes'.")
+    list[Path],
+    typer.Argument(
+        metavar="RUN.jsonl…", help="Runs of 'redraft gate outcomes', 'eval infill' or 'eval edits'."
+    ),
 ]
 
 
 def gate(
     runs: Runs,
     file: Annotated[
-        Path | None, typer.Option("--gate", metavar="GATE.json", help="Default: the shipped one.")
+        Path | None,
+        typer.Option(
+            "--gate", metavar="GATE.json", help="Measure this gate. Default: the shipped one."
+        ),
     ] = None,
     fitted_on: Annotated[
         list[Path] | None,
-        typer.Option(metavar="RUN.jsonl", help="Fit gates with and without static features anew."),
+        typer.Option(
+            metavar="RUN.jsonl",
+            help="Also fit gates on these runs, with and without static features.",
+        ),
     ] = None,
     sessions: Annotated[
         bool,
         typer.Option(
-            help="Fit besides on what is judged here, each session left out where it is judged."
+            help="Also fit on the sessions measured here, each left out where it is measured."
         ),
     ] = False,
     json_file: opt.Json = None,
     seed: opt.Seed = 0,
 ) -> None:
-    """What gates would have shown: thresholds by hand, logistic regression, KTO."""
-    from redraft.evals.gate.comparing import METRICS, moments_of, policies, rows_of, says
-    from redraft.evals.gate.ranking import rankings, worths
+    """Compare what gates would have shown: thresholds by hand, logistic regression, KTO."""
+    from redraft.evals.gate.curves import (
+        METRICS,
+        moments_of,
+        policies,
+        rankings,
+        rows_of,
+        scores_of,
+        worths,
+    )
     from redraft.evals.run import read_run
     from redraft.evals.tables import overall
     from redraft.model.gate.gate import SHIPPED, read_gate
@@ -60,7 +75,7 @@ def gate(
     if not moments:
         raise SettingsError("These runs hold no moment. Make some with 'redraft gate outcomes'.")
     candidates = [each for moment in moments for each in moment.candidates]
-    first, others = says(used.name, lambda each: used), _fitted(fitted_on or [], read, sessions)
+    first, others = scores_of(used.name, lambda _: used), _fitted(fitted_on or [], read, sessions)
     named = {each.name: rows_of(each, moments) for each in policies(first, moments, others)}
     ranked, worth = rankings([first, *others], candidates, seed), worths(used, candidates)
     tables = [overall(name, METRICS, rows, seed) for name, rows in named.items()]
@@ -75,11 +90,13 @@ def gate(
 
 
 def _fitted(paths: Sequence[Path], judged: Sequence[Run], sessions: bool) -> list[GateScores]:
-    """Gates with and without static features, of runs that are not judged here; and with all
-    sources judged here but a candidate's own."""
-    from redraft.evals.gate.comparing import says
-    from redraft.evals.gate.fitting import fit_gate, left_out, newest, samples_of, shown_to_gate
-    from redraft.evals.gate.ranking import STATIC
+    """Return gates fitted on other runs, with and without static features.
+
+    With ``sessions`` one more is fitted on all sources measured here except a candidate's.
+    """
+    from redraft.evals.gate.curves import STATIC, scores_of
+    from redraft.evals.gate.fit import fit_gate, left_out, samples_of
+    from redraft.evals.gate.samples import newest, shown_to_gate
     from redraft.evals.run import read_run
 
     if not paths:
@@ -91,10 +108,10 @@ def _fitted(paths: Sequence[Path], judged: Sequence[Run], sessions: bool) -> lis
     samples = samples_of(shown_to_gate(newest(read)))
     static = fit_gate(samples, "with static")
     without = fit_gate(samples, "without static", STATIC)
-    found = [says(each.name, lambda one, each=each: each) for each in (static, without)]  # type: ignore[misc]
+    found = [scores_of(each.name, lambda _, each=each: each) for each in (static, without)]  # type: ignore[misc]
     if sessions:
         free = [each for run in judged for each in shown_to_gate(run)]
-        found.append(says("and other sessions", left_out(samples, free)))
+        found.append(scores_of("and other sessions", left_out(samples, free)))
     return found
 
 
@@ -102,7 +119,7 @@ def _show(
     named: Mapping[str, list[Row]], ranked: Sequence[Ranking], worth: Sequence[Worth], seed: int
 ) -> None:
     from redraft.evals.compare import compare_rows
-    from redraft.evals.gate.comparing import METRICS
+    from redraft.evals.gate.curves import METRICS
     from redraft.evals.tables import overall
 
     from .eval_tables import Sheet, show_sheet
@@ -137,7 +154,7 @@ def _show(
 
 def _show_places(named: Mapping[str, list[Row]], seed: int) -> None:
     """Show what each eagerness of the gate would have shown, by place."""
-    from redraft.evals.gate.comparing import BY_PLACE, PLACES
+    from redraft.evals.gate.curves import BY_PLACE, PLACES
     from redraft.evals.tables import overall
 
     from .eval_tables import Sheet, show_sheet

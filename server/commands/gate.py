@@ -210,15 +210,8 @@ def ship(
     ] = "",
 ) -> None:
     """Fit the gate that comes with Redraft on outcomes of training commits. Takes seconds."""
-    from redraft.evals.gate.fitting import (
-        card_of,
-        fit_gate,
-        judges_among,
-        newest,
-        only,
-        samples_of,
-        shown_to_gate,
-    )
+    from redraft.evals.gate.fit import card_of, fit_gate, judges_among, samples_of
+    from redraft.evals.gate.samples import newest, only, shown_to_gate
     from redraft.evals.run import read_run
     from redraft.model.gate.gate import SHIPPED, write_gate
 

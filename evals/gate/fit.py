@@ -1,58 +1,35 @@
 """The shipped gate, fitted on outcomes of commits: ``redraft gate ship``.
 
-What a commit or a replay says of a candidate becomes a sample; the rest is done by
-:mod:`redraft.model.training.gate.fit`. Never on commits that judge: the command refuses those that
-it knows by name.
+Labelled candidates become samples of :mod:`redraft.model.training.gate.fit`. Held-out sources are
+never fitted on: the command refuses those that it knows by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from redraft.model.gate.features import FEATURES, features_of
 from redraft.model.gate.gate import Gate
-from redraft.model.records import LEAST_LOG, Task
+from redraft.model.records import Task
 from redraft.model.training.gate.fit import Sample, fit_shipped, fold_of
 from redraft.model.training.gate.kto import Objective
 
 from ..run import Run
-from ..spec import RunSpec
-from .labels import Judged, judged
-from .ranking import area, calibration_error, error_by_chance
+from .curves import area, calibration_error, error_by_chance
+from .samples import Labelled, newest
 
-#: What is worth a suggestion kept, for each shown in vain, when the policy is tuned.
+#: Weights of the policy's tuning: a kept suggestion is worth three that are shown in vain.
 WANT = Objective(ratio=3.0, most_kl=0.02)
 
 #: Parts of the names of sources that judge and are never fitted on, in lower case.
 JUDGES = ("dev-commits", "human-eval", "humaneval", "carry-on")
 
 
-def shown_to_gate(run: Run) -> Iterator[Judged]:
-    """Return the candidates of a run that no rule keeps from being shown.
-
-    They are whole, however improbable, as somebody who asks by a gesture gets them.
-    """
-    for example in run.examples.values():
-        yield from (each for each in judged(example, LEAST_LOG) if not each.barred)
-
-
-def newest(runs: Iterable[Run]) -> Run:
-    """All moments of some runs; of one that several hold, what the last of them says."""
-    found = {name: one for run in runs for name, one in run.examples.items()}
-    return Run(RunSpec("outcomes"), examples=found)
-
-
-def only(task: Task, run: Run) -> Run:
-    """The moments of ``run`` at which that was asked."""
-    found = {name: one for name, one in run.examples.items() if one.task == task}
-    return Run(run.spec, examples=found)
-
-
-def samples_of(candidates: Iterable[Judged]) -> dict[Task, list[Sample]]:
-    """By task, grouped by repository or session."""
+def samples_of(candidates: Iterable[Labelled]) -> dict[Task, list[Sample]]:
+    """Return samples by task, grouped by repository or session."""
     found: dict[Task, list[Sample]] = {task: [] for task in FEATURES}
     for each in candidates:
         found[each.task].append(
@@ -64,7 +41,7 @@ def samples_of(candidates: Iterable[Judged]) -> dict[Task, list[Sample]]:
 def fit_gate(
     samples: Mapping[Task, Sequence[Sample]], name: str, without: Sequence[str] = ()
 ) -> Gate:
-    """A gate from nothing.
+    """Return a gate fitted from nothing.
 
     Args:
         without: features left out.
@@ -75,7 +52,7 @@ def fit_gate(
 
 @dataclass(frozen=True, slots=True)
 class OnOthers:
-    """How true the chances are of repositories that were not fitted on."""
+    """Measures of a gate on repositories that it was not fitted on."""
 
     auc: float | None
     error: float  # calibration
@@ -83,8 +60,10 @@ class OnOthers:
 
 
 def on_others(task: Task, samples: Sequence[Sample]) -> OnOthers | None:
-    """Fit on four fifths of the repositories at a time, and ask about the last; None where there is
-    but one."""
+    """Fit on four fifths of the repositories at a time, and measure on the rest.
+
+    None where there is only one repository.
+    """
     if len({each.group for each in samples}) < 2:
         return None
     folds = fold_of([each.group for each in samples])
@@ -99,19 +78,21 @@ def on_others(task: Task, samples: Sequence[Sample]) -> OnOthers | None:
 
 
 def left_out(
-    samples: Mapping[Task, Sequence[Sample]], candidates: Iterable[Judged]
-) -> Callable[[Judged], Gate]:
-    """For each candidate a gate fitted on ``samples`` and on the candidates of all other sources
-    than its own."""
+    samples: Mapping[Task, Sequence[Sample]], candidates: Iterable[Labelled]
+) -> Callable[[Labelled], Gate]:
+    """Return a function from a candidate to a gate that was not fitted on its source.
+
+    It is fitted on ``samples`` and on the candidates of all other sources.
+    """
     free = [each for each in candidates if not each.barred]
     found: dict[str, Gate] = {}
 
-    def gate_of(judged: Judged) -> Gate:
-        if judged.source not in found:
-            others = samples_of(each for each in free if each.source != judged.source)
+    def gate_of(one: Labelled) -> Gate:
+        if one.source not in found:
+            others = samples_of(each for each in free if each.source != one.source)
             both = {task: [*samples[task], *some] for task, some in others.items()}
-            found[judged.source] = fit_gate(both, f"without {judged.source}")
-        return found[judged.source]
+            found[one.source] = fit_gate(both, f"without {one.source}")
+        return found[one.source]
 
     return gate_of
 
@@ -125,7 +106,7 @@ def judges_among(runs: Iterable[Run]) -> list[str]:
 def card_of(
     samples: Mapping[Task, Sequence[Sample]], runs: Sequence[Run], judged: str
 ) -> dict[str, Any]:
-    """What a gate was fitted on.
+    """Return the description of what a gate was fitted on.
 
     Args:
         judged: what outcomes that it was not fitted on say of it, for people.

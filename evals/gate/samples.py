@@ -1,14 +1,14 @@
-"""Was a candidate right, by what a commit then said? And what would rules have made of it?
+"""Labels of the candidates of a run: right, kept, and what filters make of them.
 
 Right is a next edit all of whose hunks are among those that were still to come, in whatever order
 they were made; and ghost text that is what stood there, or the first whole lines of it. Blank ends
-of lines count for nothing. Knows nothing of gates.
+of lines count for nothing. Any run that holds predictions can be labelled.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,21 +20,20 @@ from redraft.model.gate.eagerness import least_total, threshold
 from redraft.model.gate.features import with_features
 from redraft.model.gate.fitting import tidied
 from redraft.model.gate.reasons import Abstain
-from redraft.model.records import Candidate, EditRequest, Task
+from redraft.model.records import LEAST_LOG, Candidate, EditRequest, Task
 
 from ..example import Example
+from ..run import Run
+from ..spec import RunSpec
 from .own import KEPT_SHARE, kept_share
-
-#: The reason of a moment of a recording at which no answer came.
-NOT_ASKED = "not asked, or given up"
 
 #: Log-probability below which the engine gives up ghost text at medium eagerness.
 SERVED_LEAST = least_total(threshold("medium"))
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A candidate of which is known whether it was right."""
+class Labelled:
+    """Candidate of which it is known whether it was right."""
 
     moment: str  # id of the example
     group: str
@@ -54,26 +53,29 @@ class Judged:
 
     @property
     def is_worth_showing(self) -> bool:
-        """What the gate is fitted to. Ghost text that is kept by half saves typing. An edit that is
-        right by half has to be mended in code that was right before, so it has to be right."""
+        """True if the gate should show it.
+
+        Ghost text that is kept by half saves typing. An edit that is right by half has to be mended
+        in code that was right before, so it has to be right.
+        """
         return self.right if self.task == "next_edit" else self.kept
 
     @property
     def block(self) -> str:
-        """What is resampled together: a source, or a stretch of a session."""
+        """Name of what is resampled together: a source, or a stretch of a session."""
         return self.group if self.kind == "replayed" else self.source
 
 
-def judged(example: Example, least: float = SERVED_LEAST) -> Iterator[Judged]:
+def labelled(example: Example, least: float = SERVED_LEAST) -> Iterator[Labelled]:
     """Return the candidates of an example, best first.
 
-    Those of which nobody can tell are left out.
+    Those whose outcome is unknown are left out.
 
     Args:
         least: log-probability below which ghost text is given up; lines below it are left out.
     """
     request, truth = request_of(example), example.truth
-    told = example.measured.get("right")  # of a recording, which tells it itself
+    known = example.measured.get("right")  # of a moment of a recording
     answered = example.prediction.candidates if example.prediction is not None else ()
     served = [as_served(each, least) if request.task == "infill" else each for each in answered]
     places = [at for at, each in enumerate(served) if each is not None]
@@ -81,11 +83,11 @@ def judged(example: Example, least: float = SERVED_LEAST) -> Iterator[Judged]:
     situation = situation_of(request, 0.0)
     for place, each in zip(places, candidates, strict=True):
         edit = Edit(request.text, each.start, each.end, each.text)
-        right = told[place] if told else is_right(edit, request, truth.final, truth.texts)
+        right = known[place] if known else is_right(edit, request, truth.final, truth.texts)
         if right is None:
             continue
         decision = verdict(each, situation)
-        yield Judged(
+        yield Labelled(
             moment=example.id,
             group=example.group,
             language=example.language,
@@ -131,7 +133,7 @@ def _first_lines(candidate: Candidate, count: int, total: float) -> Candidate:
 
 
 def is_right(edit: Edit, request: EditRequest, after: str, wanted: Collection[str] = ()) -> bool:
-    """Does the text that came in the end, or one of those ``wanted`` besides, say so too?"""
+    """Return whether an edit agrees with the final text, or makes one of those ``wanted``."""
     if edit.result in wanted:
         return True
     if request.task == "infill":
@@ -191,7 +193,7 @@ def _hunks(before: str, after: str) -> set[tuple[int, int, tuple[str, ...]]]:
     return {(each.first, each.last, each.new) for each in found}
 
 
-# --- reading ------------------------------------------------------------------------------------
+# --- runs ------------------------------------------------------------------------------------
 
 
 def request_of(example: Example) -> EditRequest:
@@ -206,3 +208,24 @@ def request_of(example: Example) -> EditRequest:
         related=request.related if request is not None else (),
         edits=request.edits if request is not None else (),
     )
+
+
+def shown_to_gate(run: Run) -> Iterator[Labelled]:
+    """Return the candidates of a run that no rule keeps from being shown.
+
+    They are whole, however improbable, as a user who asks for them gets them.
+    """
+    for example in run.examples.values():
+        yield from (each for each in labelled(example, LEAST_LOG) if not each.barred)
+
+
+def newest(runs: Iterable[Run]) -> Run:
+    """Return all moments of some runs; of one that several hold, the last."""
+    found = {name: one for run in runs for name, one in run.examples.items()}
+    return Run(RunSpec("outcomes"), examples=found)
+
+
+def only(task: Task, run: Run) -> Run:
+    """Return the moments of ``run`` of one task."""
+    found = {name: one for name, one in run.examples.items() if one.task == task}
+    return Run(run.spec, examples=found)

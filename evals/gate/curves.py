@@ -1,0 +1,389 @@
+"""Gates side by side on the same labelled moments: ``redraft eval gate``.
+
+A policy shows the first candidate that no filter refuses and whose score is high enough. Beside the
+policies of a gate stand what it has to beat: thresholds set by hand, and plain logistic regression
+with a threshold. A ranking has the areas under the ROC and the risk–coverage curve, calibration,
+and the area lost where a feature is replaced by its mean. Intervals resample repositories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from redraft.model.gate.eagerness import EAGERNESS, Eagerness, threshold
+from redraft.model.gate.features import FEATURES, features_of
+from redraft.model.gate.gate import Gate, Head
+from redraft.model.records import Candidate, Task
+
+from ..example import Example, Row
+from ..figures import FEW_GROUPS, draws, middle_95
+from ..run import Run
+from ..sources.begun import POSITIONS, position_of
+from ..tables import Metric
+from .samples import Labelled, labelled
+
+NEXT_EDIT = "next edit"
+PLACES = (*POSITIONS, NEXT_EDIT)
+
+METRICS = (
+    Metric("shown", "share", "shown"),
+    Metric("kept, of those shown", "share", "kept_shown", better="more"),
+    Metric("equal, of those shown", "share", "exact_shown", better="more"),
+    Metric("kept and shown, of all moments", "share", "accepted", better="more"),
+    Metric("quiet where nothing is left", "share", "quiet", better="more"),
+    Metric("utility of 100 moments", "mean", "utility", digits=2, better="more"),
+    Metric("Brier score of candidates", "mean", "brier", digits=3, better="less"),
+)
+BY_PLACE = tuple(each for each in METRICS if each.field in ("shown", "kept_shown", "exact_shown"))
+
+#: Thresholds set by hand before there was a gate, on the mean probability of a token. A repetition
+#: of a recent edit counted by its chance, unless its text was unlikely.
+BY_HAND: dict[Eagerness, dict[Task, float]] = {
+    "medium": {"infill": 0.85, "next_edit": 0.88},
+    "high": {"infill": 0.0, "next_edit": 0.0},
+}
+_UNLIKELY = -1.2  # nats a token
+_NEVER = 1.1  # threshold that no score reaches
+
+Score = Callable[[Labelled], float]
+
+
+@dataclass(frozen=True, slots=True)
+class GateScores:
+    """Scores of a gate; or of several, each for the candidates that it was not fitted on."""
+
+    name: str
+    chance: Score
+    score: Score
+
+
+def scores_of(name: str, gate_of: Callable[[Labelled], Gate]) -> GateScores:
+    """Return the scores of the gate that ``gate_of`` chooses for a candidate."""
+    return GateScores(
+        name,
+        lambda each: gate_of(each).weigh(each.candidate, each.task).chance,
+        lambda each: gate_of(each).weigh(each.candidate, each.task).score,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdPolicy:
+    """Policy that shows a candidate whose score reaches the threshold of its task."""
+
+    name: str
+    score: Score
+    least: Mapping[Task, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledMoment:
+    """Moment with its labelled candidates, best first."""
+
+    example: Example
+    candidates: tuple[Labelled, ...]
+
+    @property
+    def is_done(self) -> bool:
+        """True if the text needs no further edit."""
+        same = self.example.moment.text == self.example.truth.final
+        return same and not any(each.right for each in self.candidates)
+
+    @property
+    def place(self) -> str:
+        """Where ghost text stands, or that it is a next edit."""
+        example = self.example
+        if example.task != "infill":
+            return NEXT_EDIT
+        if example.prediction is None:
+            return "not asked"
+        return position_of(example.moment.text, example.moment.cursor)
+
+
+def moments_of(runs: Iterable[Run]) -> list[LabelledMoment]:
+    """Return the moments of some runs, of whatever task, with their labelled candidates."""
+    return [
+        LabelledMoment(each, tuple(labelled(each)))
+        for run in runs
+        for each in run.examples.values()
+    ]
+
+
+def by_hand(candidate: Candidate) -> float:
+    """Return the score that thresholds set by hand were for."""
+    sure = candidate.confidence
+    if sure.repeat is None or sure.place is None:
+        return sure.mean
+    if sure.total - sure.place < _UNLIKELY * candidate.tokens:
+        return sure.mean
+    return max(sure.mean, 0.8 + 0.2 * sure.repeat)
+
+
+def scored_by_hand(each: Labelled) -> float:
+    """Return the score by hand of a labelled candidate."""
+    return by_hand(each.candidate)
+
+
+def policies(
+    gate: GateScores, moments: Sequence[LabelledMoment], others: Sequence[GateScores] = ()
+) -> list[ThresholdPolicy]:
+    """Return what is compared; the first is what the others have to beat."""
+    medium = _both(threshold("medium"))
+    found = [
+        ThresholdPolicy(f"by hand, {name}", scored_by_hand, least)
+        for name, least in BY_HAND.items()
+    ]
+    found.append(ThresholdPolicy("logistic", gate.chance, medium))
+    for name in EAGERNESS:
+        found.append(ThresholdPolicy(f"gate, {name}", gate.score, _both(threshold(name))))
+    found += [ThresholdPolicy(f"{each.name}, medium", each.score, medium) for each in others]
+    return [*found, *_as_many(found[0], gate.score, moments)]
+
+
+def _both(least: float) -> dict[Task, float]:
+    return {"infill": least, "next_edit": least}
+
+
+def _as_many(
+    first: ThresholdPolicy, score: Score, moments: Sequence[LabelledMoment]
+) -> list[ThresholdPolicy]:
+    """Return the gate where it shows as many as ``first`` does, and where as many are right."""
+    rows = [row_of(first, each) for each in moments]
+    levels = sorted(
+        {score(c) for m in moments for c in m.candidates if not c.barred},
+        reverse=True,
+    )
+    found = []
+    for name, field in (("gate, as many shown", "any"), ("gate, as many right", "accepted")):
+        count = sum(bool(each[field]) for each in rows)
+        low, high = 0, max(len(levels) - 1, 0)
+        while low < high:  # both counts grow as the threshold falls
+            middle = (low + high) // 2
+            at = ThresholdPolicy(name, score, _both(levels[middle]))
+            if sum(bool(row_of(at, each)[field]) for each in moments) >= count:
+                high = middle
+            else:
+                low = middle + 1
+        found.append(ThresholdPolicy(name, score, _both(levels[low] if levels else _NEVER)))
+    return found
+
+
+def utility(kept: bool) -> float:
+    """Return the worth of showing a candidate."""
+    return 0.75 if kept else -0.25
+
+
+def rows_of(policy: ThresholdPolicy, moments: Sequence[LabelledMoment]) -> list[Row]:
+    """Return what a policy would have shown."""
+    return [row_of(policy, each) for each in moments]
+
+
+def row_of(policy: ThresholdPolicy, moment: LabelledMoment) -> Row:
+    """Return a moment by a policy: the candidate shown, else the likeliest."""
+    scored = [(policy.score(each), each) for each in moment.candidates if not each.barred]
+    shown = next((each for each in scored if each[0] >= policy.least[each[1].task]), None)
+    lead = shown or max(scored, key=lambda each: each[0], default=None)
+    is_shown, kept = shown is not None, lead is not None and lead[1].kept
+    return {
+        "id": moment.example.id,
+        "group": moment.example.group,
+        "task": moment.example.task,
+        "where": moment.place,
+        "any": is_shown,
+        "shown": None if moment.is_done else is_shown,
+        "quiet": not is_shown if moment.is_done else None,
+        "kept_shown": kept if is_shown else None,
+        "exact_shown": lead[1].right if is_shown and lead is not None else None,
+        "accepted": is_shown and kept,
+        "utility": 100 * utility(kept) if is_shown else 0.0,
+        "brier": None if lead is None else (lead[0] - kept) ** 2,
+    }
+
+
+# --- ranking -------------------------------------------------------------------------------------
+
+Scores = Sequence[float] | NDArray[np.float64]
+Rights = Sequence[bool] | NDArray[np.bool_]
+Value = tuple[float, float, float]  # with its 95 % interval
+
+BINS = 10  # of the calibration error
+_SHOWN_BINS = 5
+_DRAWS = 200  # of the error by chance
+_RESAMPLES = 1_000
+
+#: Features of a candidate that need no model.
+STATIC = (
+    *("ahead", "lines", "removes", "away", "after"),
+    *("errors", "unknown", "quoted", "again", "undone"),
+)
+
+
+def area(scores: Scores, right: Rights) -> float | None:
+    """Return the area under the ROC curve.
+
+    That is how often what is right scores more than what is not; a tie counts half. None: all are
+    right, or none is.
+    """
+    score, hit = np.asarray(scores, np.float64), np.asarray(right, np.bool_)
+    if hit.all() or not hit.any():
+        return None
+    levels, order = np.unique(score, return_inverse=True)
+    above = np.concatenate(
+        [[0], np.cumsum(np.bincount(order[~hit], minlength=len(levels)))]
+    )  # wrong ones up to a level
+    below, tied = above[order[hit]], np.diff(above)[order[hit]]
+    return float((below + tied / 2).sum() / (hit.sum() * (~hit).sum()))
+
+
+def risk_coverage(scores: Scores, right: Rights) -> float | None:
+    """Return the area under the risk–coverage curve (1901.07390).
+
+    That is the share of wrong ones among the surest 1, 2, …, n, in the mean; among equals every
+    order is as likely. None: there are none.
+    """
+    score, hit = np.asarray(scores, np.float64), np.asarray(right, np.float64)
+    if not len(score):
+        return None
+    _, level, size = np.unique(-score, return_inverse=True, return_counts=True)
+    evened = (np.bincount(level, hit) / size)[level]
+    shown = np.arange(1, len(score) + 1)
+    risks = 1 - np.cumsum(evened[np.argsort(-score, kind="stable")]) / shown
+    return float(risks.mean())
+
+
+def least_risk_coverage(right: Rights) -> float | None:
+    """Return the least area of any ranking: all that is right comes first."""
+    return risk_coverage(np.asarray(right, np.float64), right)
+
+
+def calibration_error(scores: Scores, right: Rights, bins: int = BINS) -> float:
+    """Return the adaptive expected calibration error, in bins of equal size."""
+    found = reliability(scores, right, bins)
+    return sum(abs(each.said - each.true) * each.n for each in found) / max(len(scores), 1)
+
+
+def error_by_chance(scores: Scores, seed: int = 0) -> float:
+    """Return the calibration error that is expected if every chance is true."""
+    said, rng = np.asarray(scores, np.float64), np.random.default_rng(seed)
+    drawn = (calibration_error(said, rng.random(len(said)) < said) for _ in range(_DRAWS))
+    return float(np.mean([*drawn])) if len(said) else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Candidates of about one chance."""
+
+    said: float  # mean of the predicted chances
+    true: float  # share that was right
+    n: int
+
+
+def reliability(scores: Scores, right: Rights, bins: int = BINS) -> list[Bin]:
+    """Return bins of equal size, by the predicted chance."""
+    order = np.argsort(np.asarray(scores), kind="stable")
+    said, true = np.asarray(scores, np.float64)[order], np.asarray(right, np.float64)[order]
+    parts = zip(np.array_split(said, bins), np.array_split(true, bins), strict=True)
+    return [Bin(float(a.mean()), float(b.mean()), len(a)) for a, b in parts if len(a)]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Measures of one score over the candidates of one task."""
+
+    task: Task
+    name: str
+    auc: Value | None  # None: all are right, or none is
+    risk: Value | None  # area under the risk–coverage curve; None: there is no candidate
+    least_risk: float | None  # of a ranking without fault
+    error: Value | None  # calibration
+    by_chance: float  # error to be expected were every chance true
+    bins: tuple[Bin, ...]
+    candidates: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """Contribution of a feature to the ranking."""
+
+    task: Task
+    feature: str
+    weight: float  # of the policy, standardised
+    auc_lost: float  # where it is taken for average
+
+
+def rankings(
+    gates: Sequence[GateScores], candidates: Sequence[Labelled], seed: int = 0
+) -> list[Ranking]:
+    """Return the rankings by hand and by each gate's chance and policy, by task."""
+    found = []
+    for task in FEATURES:
+        mine = [each for each in candidates if each.task == task and not each.barred]
+        scores: list[tuple[str, Score]] = [("by hand", scored_by_hand)]
+        for gate in gates:
+            scores += [(f"{gate.name}, chance", gate.chance), (f"{gate.name}, policy", gate.score)]
+        found += [_ranking(task, name, score, mine, seed) for name, score in scores]
+    return found
+
+
+def _ranking(task: Task, name: str, score: Score, mine: Sequence[Labelled], seed: int) -> Ranking:
+    scores = np.array([score(each) for each in mine], np.float64)
+    right = np.array([each.kept for each in mine], np.bool_)
+    drawn = _drawn([each.block for each in mine], seed)
+
+    def value(measure: Callable[..., float | None]) -> Value | None:
+        whole = measure(scores, right) if mine else None
+        if whole is None:
+            return None
+        parts = (measure(scores[each], right[each]) for each in drawn)
+        return (whole, *middle_95([one for one in parts if one is not None]))
+
+    return Ranking(
+        task,
+        name,
+        value(area),
+        value(risk_coverage),
+        least_risk_coverage(right),
+        value(calibration_error),
+        error_by_chance(scores, seed=seed),
+        tuple(reliability(scores, right, _SHOWN_BINS)),
+        len(mine),
+        int(right.sum()),
+    )
+
+
+def _drawn(blocks: Sequence[str], seed: int) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Return the candidates of each resample: whole blocks, or single ones of few blocks."""
+    names = {name: at for at, name in enumerate(dict.fromkeys(blocks))}
+    member = np.array([names[name] for name in blocks], np.int64)
+    if len(names) < FEW_GROUPS:
+        member = np.arange(len(blocks))
+    if not len(member):
+        return []
+    every = np.arange(len(blocks))
+    count = int(member.max()) + 1
+    return [
+        np.repeat(every, times.astype(np.int64)[member]) for times in draws(count, seed, _RESAMPLES)
+    ]
+
+
+def worths(gate: Gate, candidates: Sequence[Labelled]) -> list[Worth]:
+    """Return what each feature adds to the ranking, by task, the most useful ones first."""
+    found = []
+    for task, head in gate.heads.items():
+        mine = [each for each in candidates if each.task == task and not each.barred]
+        right = [each.kept for each in mine]
+        whole = _area_of(head, mine, right)
+        for at, feature in enumerate(head.features, 1):
+            policy = (*head.policy[:at], 0.0, *head.policy[at + 1 :])
+            rest = _area_of(replace(head, policy=policy), mine, right)
+            lost = 0.0 if whole is None or rest is None else whole - rest
+            found.append(Worth(task, feature, head.policy[at], lost))
+    return sorted(found, key=lambda each: (each.task, -each.auc_lost))
+
+
+def _area_of(head: Head, mine: Sequence[Labelled], right: Sequence[bool]) -> float | None:
+    scores = [head.weigh(head.row(features_of(each.candidate))).score for each in mine]
+    return area(scores, right) if mine else None
