@@ -20,11 +20,11 @@ from redraft.model.prompts.tokenizer import Tokenizer
 from redraft.model.runtime.device import choose
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.weights.adapter import load_adapter
-from redraft.model.weights.combine import combine
-from redraft.model.weights.fetch import Progress
+from redraft.model.weights.catalog import ModelInfo, cache_dir, info
+from redraft.model.weights.convert import convert, own_weights
+from redraft.model.weights.download import Progress
 from redraft.model.weights.files import MANIFEST, problem_of, read_json, sha256_of
-from redraft.model.weights.provide import base_path, ensure, recipe_of
-from redraft.model.weights.registry import ModelInfo, cache_dir, info
+from redraft.model.weights.store import base_path, ensure, recipe_of
 
 from .spec import BARE, SHIPPED, RunSpec
 
@@ -177,7 +177,8 @@ def _config(config: ModelConfig, says: Mapping[str, str], path: Path) -> ModelCo
 def _make(model: ModelInfo, name: str, folder: Path, variant: str, report: OnProgress) -> None:
     recipe = recipe_of(model, variant)
     if problem_of(folder, recipe, thorough=False):
-        combine(model, base_path(name, report), variant, folder, recipe, report)
+        weights = own_weights(model, base_path(name, report))
+        convert(weights, variant, folder, recipe, report)
 
 
 def load(chosen: MeasuredModel, context_tokens: int, threads: int | None) -> Model:

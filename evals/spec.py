@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from redraft.model.config import AUTO
 from redraft.model.gate.eagerness import Eagerness
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Quality
-from redraft.model.weights.registry import AUTO
 
 SHIPPED = "shipped"
 BARE = "none"

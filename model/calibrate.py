@@ -23,8 +23,8 @@ from .runtime.backend import CHUNK, Backend, Rows
 from .runtime.kv_memory import SIZE_CLASSES, size_class
 from .runtime.machine import import_onnxruntime, processor
 from .validation import Exactly, Number, object_of, read
+from .weights.catalog import ModelInfo, cache_dir
 from .weights.files import write_notes
-from .weights.registry import ModelInfo, cache_dir
 
 if TYPE_CHECKING:
     from .runtime.onnx_backend import OnnxBackend

@@ -15,13 +15,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from .calibrate import Calibration, calibration_file, calibration_key, read_notes
+from .config import AUTO
 from .decode.pass_costs import PassPrices
 from .errors import RedraftError, WeightsError
 from .runtime.machine import memory_of
-from .weights.combine import expected_bytes
+from .weights.catalog import DEFAULT_MODEL, OWN_MODELS, ModelInfo, cache_dir, info
+from .weights.convert import expected_bytes
 from .weights.files import explaining, make_folder, write_atomically
-from .weights.provide import is_here
-from .weights.registry import AUTO, DEFAULT_MODEL, OWN_MODELS, ModelInfo, cache_dir, info
+from .weights.store import is_here
 
 #: The longest that a line of ghost text may take when the prompt is cached, and a next edit.
 LINE_MS, EDIT_MS = 250.0, 800.0

@@ -11,6 +11,8 @@ from typing import Any, Literal
 from .errors import WeightsError
 from .release import HOW_TO_UPGRADE
 
+#: The name in settings that leaves the choice of the model to Redraft.
+AUTO = "auto"
 #: Names of the seven linear maps of a block, in the order they run.
 LINEARS = ("attn.q", "attn.k", "attn.v", "attn.o", "mlp.gate", "mlp.up", "mlp.down")
 #: Those that an adapter on masks changes: each product it is in costs two small ones more.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from .calibrate import CHOICES, calibrate, calibration_file, calibration_key
 from .choice import ModelChoice, Placement, check_here, choose_model, fit, usual_model, watch_choice
+from .config import AUTO
 from .decode.pass_costs import PassPrices
 from .errors import InvalidRequest, RedraftError, UnknownModel
 from .network.quantize import HALF
@@ -25,10 +26,10 @@ from .runtime.device import Device, Served, choose
 from .runtime.huge_pages import collapse
 from .runtime.kv_memory import return_freed, size_class
 from .runtime.prefix_cache import PrefixCache
-from .weights.combine import CHAT_TEMPLATE
-from .weights.fetch import Progress
-from .weights.provide import ensure
-from .weights.registry import AUTO, DEFAULT_MODEL, ModelInfo, info
+from .weights.catalog import DEFAULT_MODEL, ModelInfo, info
+from .weights.convert import CHAT_TEMPLATE
+from .weights.download import Progress
+from .weights.store import ensure
 
 if TYPE_CHECKING:
     from .runtime.onnx_backend import OnnxBackend

@@ -19,7 +19,7 @@ from redraft.model.errors import ModelNotReady, UnknownModel, WeightsError
 from redraft.model.predict import Loader, Model
 from redraft.model.runtime import machine
 from redraft.model.runtime.device import Device
-from redraft.model.weights.registry import ModelInfo, info
+from redraft.model.weights.catalog import ModelInfo, info
 from redraft.server.commands.main import app
 from support.engines_of import ANSWER, REQUEST, make_model, ready, run
 from support.fake_backend import Script, ids

@@ -15,7 +15,7 @@ from redraft.model.choice import ModelChoice
 from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
 from redraft.model.records import ModelStatus, Predictor
 from redraft.model.runtime import machine
-from redraft.model.weights.registry import info
+from redraft.model.weights.catalog import info
 from redraft.server.commands.complete import FilePlace, ask_once, cursor_at, read_text, shown_path
 from redraft.server.commands.console import ShownFile, canvas_text
 from redraft.server.commands.doctor import (
@@ -55,7 +55,7 @@ def test_help_names_every_command() -> None:
     assert " train " not in out  # for maintainers: not in the list, but there
     assert call("train", "--help")[0] == 0
     code, out, _ = call("model", "--help")
-    assert all(command in out for command in ("list", "pull", "info", "export"))
+    assert all(command in out for command in ("list", "pull", "show", "export", "remove"))
 
 
 def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None:
@@ -69,7 +69,7 @@ def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None:
         "import redraft.server.commands.doctor, redraft.server.commands.complete, "
         "redraft.server.engine_process.open\n"
         "import redraft.model.engine, redraft.model.load, "
-        "redraft.model.weights.provide\n"
+        "redraft.model.weights.store\n"
         "assert 'torch' not in sys.modules\n"
     )
     python(code)
@@ -110,7 +110,7 @@ def test_wrong_usage_exits_with_2(
         (("serve", "--port", "0", "--model", "nope"), {"REDRAFT_LOG_LEVEL": "LOUD"}, "LOUD"),
         (("serve", "--port", "0", "--model", "nope"), {}, "There is no model 'nope'"),
         (("serve", "--port", "0", "--variant", "fp99"), {}, "Unknown variant 'fp99'"),
-        (("model", "info", "nope"), {}, "There is no model 'nope'"),
+        (("model", "show", "nope"), {}, "There is no model 'nope'"),
         (("complete", "no/such/file.py:1:1"), {}, "cannot be read"),
         (("complete", f"{__file__}:1:1", "--server", "nope"), {}, "'nope'"),
         (
@@ -118,7 +118,7 @@ def test_wrong_usage_exits_with_2(
             {},
             "(Connection refused). Start it: redraft serve --port 1",
         ),
-        (("model", "import", __file__), {}, "is not a GGUF file: it does not begin with 'GGUF'"),
+        (("model", "pull", __file__), {}, "is not a GGUF file: it does not begin with 'GGUF'"),
     ],
 )
 def test_errors_exit_1(arguments: tuple[str, ...], environment: dict[str, str], says: str) -> None:

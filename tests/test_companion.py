@@ -11,7 +11,7 @@ import pytest
 from redraft.model.conversation import ChatEngine, Companion
 from redraft.model.errors import WeightsError
 from redraft.model.records import Conversation, EditRequest, Grammar, Message, ModelStatus, ToolCall
-from redraft.model.weights.registry import DEFAULT_MODEL, info
+from redraft.model.weights.catalog import DEFAULT_MODEL, info
 from redraft.model.wire import request_from_json, request_to_json
 from redraft.server.engine_process.open import open_engine
 from redraft.server.settings import Settings

@@ -13,8 +13,8 @@ from typing import Any
 import aiohttp
 import pytest
 from redraft.model.records import ModelStatus
-from redraft.model.weights.provide import ready_variants
-from redraft.model.weights.registry import info
+from redraft.model.weights.catalog import info
+from redraft.model.weights.store import ready_variants
 from redraft.server.app import create_app
 from redraft.server.commands.console import until_ready
 from redraft.server.engine_process.open import open_engine

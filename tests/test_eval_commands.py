@@ -23,7 +23,7 @@ from redraft.evals.spec import RunSpec
 from redraft.model.decode.completion import Plan, plan_for
 from redraft.model.errors import RedraftError, SettingsError, WeightsError
 from redraft.model.records import EditRequest
-from redraft.model.weights import registry
+from redraft.model.weights import catalog
 from redraft.server.commands import eval_options as opt
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
@@ -306,10 +306,10 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (tmp_path / "cache" / "base").mkdir(parents=True)
     gguf.rename(tmp_path / "cache" / "base" / f"{sha[:16]}.gguf")
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "cache"))
-    from redraft.model.weights.gguf import read_checkpoint
+    from redraft.model.weights.gguf import GGUFFile, read_checkpoint
 
-    fields, _ = read_checkpoint(tmp_path / "cache" / "base" / f"{sha[:16]}.gguf")
-    shipped = registry.info("redraft-0.5b").describe()
+    fields, _ = read_checkpoint(GGUFFile(tmp_path / "cache" / "base" / f"{sha[:16]}.gguf"))
+    shipped = catalog.info("redraft-0.5b").describe()
     described = shipped | {
         "name": "tiny", "adapter": None, "config": {**fields, "adapter": "none"},
         "base": {**shipped["base"], "gguf_sha256": sha},
@@ -336,7 +336,7 @@ def test_an_adapter_is_judged_as_it_was_trained(base: str, tmp_path: Path) -> No
     adapter = adapter_at(tmp_path / "a.safetensors", base, verifier="ar", canvas="8")
     found = measured(str(adapter))
     assert found.identity == hashlib.sha256(adapter.read_bytes()).hexdigest()
-    assert found.folder == registry.cache_dir() / "judged" / found.identity[:16] / "fp32"
+    assert found.folder == catalog.cache_dir() / "judged" / found.identity[:16] / "fp32"
     config = json.loads((found.folder / "config.json").read_text())
     assert (config["adapter"], config["verifier"], config["canvas_width"]) == ("all", "ar", 8)
     before = (found.folder / "graphs.json").stat().st_mtime_ns

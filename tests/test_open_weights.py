@@ -22,10 +22,11 @@ from redraft.model.prompts.format import Prompt
 from redraft.model.prompts.registry import format_of
 from redraft.model.records import EditRequest, Grammar
 from redraft.model.runtime import onnx_backend
-from redraft.model.weights import provide
-from redraft.model.weights.combine import expected_bytes
-from redraft.model.weights.huggingface import read_hf_checkpoint
-from redraft.model.weights.import_model import fitting, import_model
+from redraft.model.weights import catalog
+from redraft.model.weights import store as models
+from redraft.model.weights.convert import expected_bytes
+from redraft.model.weights.huggingface import read_folder
+from redraft.model.weights.imports import fitting, import_weights
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from support.onnx_models import BASE, store
@@ -56,7 +57,7 @@ def infill(**more: Any) -> EditRequest:
 def test_autoregressive_weights_equal_the_reference(name: str, cache: Path, tmp_path: Path) -> None:
     layout = LAYOUTS[name]
     reference = write_hf(tmp_path / "mine", layout)
-    imported = import_model(tmp_path / "mine", variants=("fp32",))
+    imported = import_weights(tmp_path / "mine", variant="fp32")
     assert imported.config.prompt_format == "fim-qwen"
     with loaded("mine") as model:
         prompt = format_of("fim-qwen").render(
@@ -92,12 +93,12 @@ def greedy(reference: Any, layout: Layout, model: Model, prompt: Prompt, count: 
 
 def test_the_format_can_be_named(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
-    assert import_model(tmp_path / "mine", prompt_format="sweep").config.prompt_format == "sweep"
+    assert import_weights(tmp_path / "mine", prompt_format="sweep").config.prompt_format == "sweep"
     with pytest.raises(SettingsError, match="fim-suffix"):
-        import_model(tmp_path / "mine", prompt_format="zeta-2")
+        import_weights(tmp_path / "mine", prompt_format="zeta-2")
     write_hf(tmp_path / "other", LAYOUTS["Dream"])
     with pytest.raises(SettingsError, match="diffusion model"):
-        import_model(tmp_path / "other", prompt_format="sweep")
+        import_weights(tmp_path / "other", prompt_format="sweep")
 
 
 def test_any_special_token_ends_an_answer(tmp_path: Path) -> None:
@@ -135,13 +136,13 @@ def nemotron(folder: Path, adapter: bool) -> Any:
 def test_masks_are_predicted_in_place_behind_a_causal_context(cache: Path, tmp_path: Path) -> None:
     layout = LAYOUTS["Nemotron-Labs-Diffusion"]
     reference = nemotron(tmp_path / "mine", adapter=False)
-    config = import_model(tmp_path / "mine", variants=("fp32",)).config
+    config = import_weights(tmp_path / "mine", variant="fp32").config
     assert (config.verifier, config.logit_shift, config.canvas_width) == ("ar", False, 31)
     assert config.rope_yarn == (16.0, 32.0, 1.0, 128.0, 1.0)
     ids = np.array(config.text_ids)
     tokens = np.random.default_rng(1).choice(ids, 90)
     tokens[59:] = config.mask_token
-    sequence = onnx_backend.OnnxBackend(provide.ensure("mine"), threads=1).open(256)
+    sequence = onnx_backend.OnnxBackend(models.ensure("mine"), threads=1).open(256)
     sequence.extend(tokens[:58])
     found = sequence.denoise(tokens[58:89], tokens[:0], logits=True).logits  # one mask more is read
     assert found is not None
@@ -153,11 +154,11 @@ def test_the_adapter_that_drafts_leaves_the_judge_alone(cache: Path, tmp_path: P
     layout = LAYOUTS["Nemotron-Labs-Diffusion"]
     changed = nemotron(tmp_path / "mine", adapter=True)
     plain = write_hf(tmp_path / "plain", layout)
-    config = import_model(tmp_path / "mine", variants=("fp32",)).config
+    config = import_weights(tmp_path / "mine", variant="fp32").config
     assert config.adapter == "canvas"
     ids = np.array(config.text_ids)
     tokens = np.random.default_rng(1).choice(ids, 60)
-    sequence = onnx_backend.OnnxBackend(provide.ensure("mine"), threads=1).open(256)
+    sequence = onnx_backend.OnnxBackend(models.ensure("mine"), threads=1).open(256)
     judged = sequence.score(tokens, logits=True).logits
     expected = reference_logits(plain, layout, tokens)
     assert judged is not None and np.abs(judged[:, ids] - expected[:, ids]).max() < 2e-4
@@ -172,7 +173,7 @@ def test_the_adapter_that_drafts_leaves_the_judge_alone(cache: Path, tmp_path: P
 
 def test_canvases_draft_and_the_judge_decides(cache: Path, tmp_path: Path) -> None:
     nemotron(tmp_path / "mine", adapter=True)
-    import_model(tmp_path / "mine", variants=("fp32",))
+    import_weights(tmp_path / "mine", variant="fp32")
     with loaded("mine") as model:
         found = predict(model, infill(min_tokens=8), time.monotonic)
         alone = predict(model, infill(min_tokens=8), time.monotonic, plan=AUTOREGRESSIVE)
@@ -183,7 +184,7 @@ def test_canvases_draft_and_the_judge_decides(cache: Path, tmp_path: Path) -> No
 def test_a_canvas_in_place_sees_what_stands_behind_as_the_reference_does(tmp_path: Path) -> None:
     layout = LAYOUTS["DreamOn"]
     reference = write_hf(tmp_path / "hf", layout)
-    config, tensors, _ = read_hf_checkpoint(tmp_path / "hf")
+    config, tensors, *_ = read_folder(tmp_path / "hf")
     materialise(config, tensors, tensors, "fp32", tmp_path / "fp32")
     sequence = onnx_backend.OnnxBackend(tmp_path / "fp32", threads=1).open(256)
     tokens = np.random.default_rng(0).choice(np.array(config.text_ids), 40)
@@ -198,7 +199,7 @@ def test_a_canvas_in_place_sees_what_stands_behind_as_the_reference_does(tmp_pat
 
 def test_dreamon_answers_in_place(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["DreamOn"])
-    config = import_model(tmp_path / "mine", variants=("fp32",)).config
+    config = import_weights(tmp_path / "mine", variant="fp32").config
     assert config.prompt_format == "in-place" and config.expand_token
     with loaded("mine") as model:
         found = predict(model, infill(), time.monotonic)
@@ -214,7 +215,7 @@ def test_dreamon_answers_in_place(cache: Path, tmp_path: Path) -> None:
 def test_what_gguf_says_of_a_text_s_beginning_is_done(cache: Path, tmp_path: Path) -> None:
     path = tmp_path / "w.gguf"
     write_llama(path, strings={"general.name": "Zeta 2"}, begin=1)
-    model_info = import_model(path, variants=("fp32",))
+    model_info = import_weights(path, variant="fp32")
     assert model_info.config.prompt_format == "prefix"  # its vocabulary is not Zeta's
     with loaded("w") as model:
         assert model.tokenizer.begin == 1
@@ -225,7 +226,7 @@ def test_what_gguf_says_of_a_text_s_beginning_is_done(cache: Path, tmp_path: Pat
 @pytest.mark.parametrize("arch", ["dream", "llada"])
 def test_diffusion_weights_in_gguf_are_read(arch: str, cache: Path, tmp_path: Path) -> None:
     write_llama(tmp_path / "d.gguf", arch=arch)
-    config = import_model(tmp_path / "d.gguf", variants=("fp32",)).config
+    config = import_weights(tmp_path / "d.gguf", variant="fp32").config
     assert (config.attention, config.logit_shift) == ("bidirectional", arch == "dream")
     assert config.prompt_format == "redraft-2" and not config.specials_end
 
@@ -235,29 +236,29 @@ def test_a_tied_matrix_that_is_stored_twice_is_read_once(cache: Path, tmp_path: 
     own = write_llama(tmp_path / "b.gguf")["token_embd.weight"]
     write_llama(tmp_path / "b.gguf", extra={"output.weight": own * 1.01})
     write_llama(tmp_path / "c.gguf", extra={"output.weight": own[::-1].copy()})
-    tied = [import_model(tmp_path / f"{name}.gguf").config.tied for name in "abc"]
+    tied = [import_weights(tmp_path / f"{name}.gguf").config.tied for name in "abc"]
     assert tied == [True, True, False]
 
 
 def test_weights_larger_than_memory_are_refused_beforehand(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
     with pytest.raises(WeightsError, match=r"GB of memory.*smaller weights"):
-        import_model(tmp_path / "mine", memory=50_000)
+        import_weights(tmp_path / "mine", memory=50_000)
     assert not cache.exists()
 
 
 def test_the_variant_is_what_fits_where_it_is_to_run(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
-    config, _, _ = read_hf_checkpoint(tmp_path / "mine")
+    config, *_ = read_folder(tmp_path / "mine")
     sizes = {variant: expected_bytes(config, variant) for variant in ("q8", "q4", "fp16", "q4f16")}
     for gpu, usual, smaller in ((False, "q8", "q4"), (True, "fp16", "q4f16")):
-        assert fitting(config, None, 2 * sizes[usual], gpu) == (usual,)
-        assert fitting(config, None, int(1.2 * sizes[smaller]), gpu) == (smaller,)
-        assert fitting(config, ["fp32"], 1 << 40, gpu) == ["fp32"]
+        assert fitting(config, None, 2 * sizes[usual], gpu) == usual
+        assert fitting(config, None, int(1.2 * sizes[smaller]), gpu) == smaller
+        assert fitting(config, "fp32", 1 << 40, gpu) == "fp32"
         with pytest.raises(WeightsError, match="this GPU" if gpu else "this machine"):
             fitting(config, None, sizes[smaller], gpu)
-    assert import_model(tmp_path / "mine", memory=int(1.2 * sizes["q4"])).prebuilt == ("q4",)
-    assert import_model(tmp_path / "mine", gpu=True).prebuilt == ("fp16", "q4")
+    assert import_weights(tmp_path / "mine", memory=int(1.2 * sizes["q4"])).prebuilt == ("q4",)
+    assert import_weights(tmp_path / "mine", gpu=True).prebuilt == ("fp16", "q4")
 
 
 def short_of_a_shard(folder: Path) -> None:
@@ -279,18 +280,18 @@ def test_a_spoilt_folder_leaves_no_model_and_says_what_to_do(
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"], shards=4)
     spoil(tmp_path / "mine")
     with pytest.raises(WeightsError, match=said):
-        import_model(tmp_path / "mine")
+        import_weights(tmp_path / "mine")
     assert not [path for path in cache.rglob("*") if path.is_file()]
-    assert "mine" not in {model.name for model in provide.list_models()}
+    assert "mine" not in {model.name for model in catalog.list_models()}
 
 
 def test_spoilt_weights_leave_what_had_their_name(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"], shards=4)
-    before = import_model(tmp_path / "mine")
+    before = import_weights(tmp_path / "mine")
     not_finite(tmp_path / "mine")
     with pytest.raises(WeightsError, match="not finite"):
-        import_model(tmp_path / "mine")
-    assert provide.info("mine").version == before.version
+        import_weights(tmp_path / "mine")
+    assert catalog.info("mine").version == before.version
     with loaded("mine"):
         pass
 
@@ -313,12 +314,12 @@ def test_a_gguf_file_that_cannot_be_served_leaves_no_model(
 ) -> None:
     write_llama(tmp_path / "w.gguf", **changes)
     with pytest.raises(WeightsError, match=said):
-        import_model(tmp_path / "w.gguf")
+        import_weights(tmp_path / "w.gguf")
     assert not cache.exists()
 
 
 def test_nothing_at_all_is_said_plainly(cache: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["model", "import", str(tmp_path / "none.gguf")])
+    done = CliRunner().invoke(app, ["model", "pull", str(tmp_path / "none.gguf")])
     assert done.exit_code != 0
     with pytest.raises(WeightsError, match="nothing at"):
-        import_model(tmp_path / "none.gguf")
+        import_weights(tmp_path / "none.gguf")

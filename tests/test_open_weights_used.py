@@ -45,7 +45,7 @@ def test_open_weights_are_imported_completed_with_and_measured(name: str, tmp_pa
         write_llama(path, "Q8_0")
     else:
         write_hf(path, layout)
-    imported = run("model", "import", str(path))
+    imported = run("model", "pull", str(path))
     assert says in " ".join(imported.split()) and name in imported
     code = tmp_path / "code" / "area.py"
     code.parent.mkdir()

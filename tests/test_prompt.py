@@ -101,7 +101,7 @@ def test_a_next_edit_opens_a_far_prefix_only_where_there_is_one() -> None:
 
 def test_weights_made_for_another_format_are_refused_with_what_to_do() -> None:
     config = replace(CONFIG, prompt_format="redraft-1")
-    with pytest.raises(RedraftError, match=r"redraft-1.*redraft-3.*redraft model import"):
+    with pytest.raises(RedraftError, match=r"redraft-1.*redraft-3.*redraft model pull"):
         rendered(infill("a", 1), TOKENIZER, config, 100)
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from redraft.model.errors import SettingsError, WeightsError
-from redraft.model.weights import provide, pull_open
-from redraft.model.weights.pull_open import KNOWN, Known
+from redraft.model.weights import catalog, open_weights, store
+from redraft.model.weights.catalog import ModelInfo
+from redraft.model.weights.open_weights import KNOWN, Known, known, pull_open
 from redraft.server.commands.main import app
 from support.fake_hub import Hub, serving
 from support.tiny_gguf import write_llama
@@ -70,6 +71,13 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeHub]:
         yield found
 
 
+def pull(asked: str, *rest: Any, **options: Any) -> ModelInfo:
+    """Pull what ``asked`` names."""
+    entry = known(asked)
+    assert entry is not None
+    return pull_open(entry, *rest, **options)
+
+
 def gguf(tmp_path: Path) -> bytes:
     write_llama(tmp_path / "made.gguf")
     return (tmp_path / "made.gguf").read_bytes()
@@ -82,73 +90,73 @@ def folder(tmp_path: Path, layout: str = "Qwen2", seed: int = 0) -> dict[str, by
 
 def test_a_file_of_a_repository_is_fetched_and_imported(hub: FakeHub, tmp_path: Path) -> None:
     hub.repos["some/Weights"] = {"w.Q8_0.gguf": gguf(tmp_path), "other.gguf": b"x"}
-    made = pull_open.pull_open("hf:some/Weights/w.Q8_0.gguf")
+    made = pull("hf:some/Weights/w.Q8_0.gguf")
     assert (made.name, made.license) == ("w.q8_0", "mit")
-    assert provide.ready_variants(provide.info("w.q8_0")) == ["q8"]
+    assert store.ready_variants(catalog.info("w.q8_0")) == ["q8"]
     assert hub.got == ["w.Q8_0.gguf"]  # and nothing else
 
 
 def test_a_repository_is_fetched_without_its_code(hub: FakeHub, tmp_path: Path) -> None:
     more = {"modeling_x.py": b"raise SystemExit", "pytorch_model.bin": b"pickle", "a/b.gguf": b"x"}
     hub.repos["some/weights"] = folder(tmp_path) | more
-    made = pull_open.pull_open("hf:some/weights", name="mine", drop_raw=True)
+    made = pull("hf:some/weights", "mine", drop_base=True)
     assert made.name == "mine" and "Qwen2" in made.summary
     assert not {"modeling_x.py", "pytorch_model.bin", "a/b.gguf"} & set(hub.got)
     assert not list((tmp_path / "cache" / "open").rglob("*.safetensors"))
 
 
 def test_known_names_pull(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = Known("sweep-next-edit-x", "sweepai/x", "", "Apache-2.0", 1e6, "next edit")
-    monkeypatch.setattr(pull_open, "KNOWN", (entry,))
+    entry = Known("sweep-next-edit-x", "sweepai/x", 1e6, "next edit", license="Apache-2.0")
+    monkeypatch.setattr(open_weights, "KNOWN", (entry,))
     hub.repos["sweepai/x"] = folder(tmp_path)
     done = CliRunner().invoke(app, ["model", "pull", "sweep-next-edit-x"])
     assert done.exit_code == 0, done.output
     assert "Apache-2.0" in done.output
-    assert provide.info("sweep-next-edit-x").config.prompt_format == "sweep"
+    assert catalog.info("sweep-next-edit-x").config.prompt_format == "sweep"
     listed = CliRunner().invoke(app, ["model", "list", "--known", "--json"])
     (row,) = json.loads(listed.stdout)
     assert (row["from"], row["revision"]) == ("sweepai/x", COMMIT)
 
 
 def test_a_known_sum_counts(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = Known("x", "some/x", "w.gguf", "MIT", 1e6, "infill", sha256="0" * 64)
-    monkeypatch.setattr(pull_open, "KNOWN", (entry,))
+    entry = Known("x", "some/x", 1e6, "infill", "w.gguf", "MIT", sha256="0" * 64)
+    monkeypatch.setattr(open_weights, "KNOWN", (entry,))
     hub.repos["some/x"] = {"w.gguf": gguf(tmp_path)}
     with pytest.raises(WeightsError, match=r"w\.gguf of some/x has changed.*hf:some/x/w\.gguf"):
-        pull_open.pull_open("x")
+        pull("x")
     assert hub.got == []
-    assert pull_open.pull_open("hf:some/x/w.gguf").name == "w"  # asked for as it is
+    assert pull("hf:some/x/w.gguf").name == "w"  # asked for as it is
 
 
 def test_an_interrupted_pull_goes_on_where_it_ended(hub: FakeHub, tmp_path: Path) -> None:
     hub.repos["some/weights"] = {"w.gguf": gguf(tmp_path)}
     hub.cut_after = [30_000]
     try:
-        pull_open.pull_open("hf:some/weights/w.gguf")
+        pull("hf:some/weights/w.gguf")
     except WeightsError:
         (part,) = (tmp_path / "cache").rglob("*.part")
         assert part.stat().st_size == 30_000
-        pull_open.pull_open("hf:some/weights/w.gguf")
+        pull("hf:some/weights/w.gguf")
     assert len(hub.got) == 2  # the library may have gone on by itself
-    assert provide.info("w").prebuilt == ("q8",)
+    assert catalog.info("w").prebuilt == ("q8",)
 
 
 def test_bytes_that_are_not_what_the_hub_states_are_refused(hub: FakeHub, tmp_path: Path) -> None:
     hub.repos["some/weights"] = {"w.gguf": gguf(tmp_path)}
     hub.says["w.gguf"] = "0" * 64
     with pytest.raises(WeightsError, match=r"w\.gguf of some/weights has SHA-256"):
-        pull_open.pull_open("hf:some/weights/w.gguf")
+        pull("hf:some/weights/w.gguf")
     assert not list((tmp_path / "cache").rglob("*.gguf"))
     assert not list((tmp_path / "cache").rglob("*.onnx"))
 
 
 def test_weights_that_change_under_the_same_name_are_refused(hub: FakeHub, tmp_path: Path) -> None:
     hub.repos["some/weights"] = folder(tmp_path)
-    pull_open.pull_open("hf:some/weights")
-    assert pull_open.pull_open("hf:some/weights").name == "weights"  # the same again is no news
+    pull("hf:some/weights")
+    assert pull("hf:some/weights").name == "weights"  # the same again is no news
     hub.repos["some/weights"] = folder(tmp_path, seed=1)
     with pytest.raises(WeightsError, match=r"model\.safetensors of some/weights has changed"):
-        pull_open.pull_open("hf:some/weights")
+        pull("hf:some/weights")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +172,7 @@ def test_what_the_hub_does_not_have_is_said(hub: FakeHub, asked: str, said: str)
     hub.repos["some/code"] = {"README.md": b"hi"}
     hub.repos["some/ggufs"] = {"a.gguf": b"x", "b.gguf": b"y"}
     with pytest.raises(WeightsError, match=said):
-        pull_open.pull_open(asked)
+        pull(asked)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +181,7 @@ def test_what_the_hub_does_not_have_is_said(hub: FakeHub, asked: str, said: str)
 )
 def test_names_that_name_nothing_are_refused(hub: FakeHub, asked: str) -> None:
     with pytest.raises((SettingsError, WeightsError)):
-        pull_open.pull_open(asked)
+        pull(asked)
     assert hub.got == []
 
 
@@ -181,7 +189,11 @@ def test_names_that_name_nothing_are_refused(hub: FakeHub, asked: str) -> None:
     ("name", "value", "said"),
     [
         ("HF_HUB_OFFLINE", "1", "HF_HUB_OFFLINE"),
-        ("HF_ENDPOINT", "http://127.0.0.1:9", "does not answer.*HF_ENDPOINT.*redraft model import"),
+        (
+            "HF_ENDPOINT",
+            "http://127.0.0.1:9",
+            "does not answer.*HF_ENDPOINT.*model pull FOLDER",
+        ),
     ],
 )
 def test_without_a_network_the_error_names_a_way_without_one(
@@ -189,13 +201,13 @@ def test_without_a_network_the_error_names_a_way_without_one(
 ) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(WeightsError, match=said):
-        pull_open.pull_open("hf:some/weights")
+        pull("hf:some/weights")
 
 
 def test_the_list_says_what_runs_here() -> None:
-    small = Known("s", "a/b", "", "MIT", 0.5e9, "infill")
-    large = Known("l", "a/b", "", "MIT", 8e9, "infill")
-    slow = Known("d", "a/b", "", "MIT", 1.5e9, "infill", denoises=True)
+    small = Known("s", "a/b", 0.5e9, "infill")
+    large = Known("l", "a/b", 8e9, "infill")
+    slow = Known("d", "a/b", 1.5e9, "infill", denoises=True)
     assert [small.runs(6 << 30, "CPU"), large.runs(6 << 30, "CPU")] == ["yes", "no"]
     assert [large.runs(32 << 30, "CPU"), slow.runs(32 << 30, "CPU")] == ["slowly", "slowly"]
     assert [large.runs(8 << 30, "CUDA"), large.runs(12 << 30, "CUDA")] == ["no", "yes"]
@@ -203,7 +215,7 @@ def test_the_list_says_what_runs_here() -> None:
 
 def test_weights_of_the_list_that_cannot_run_here_are_not_asked_for(hub: FakeHub) -> None:
     with pytest.raises(WeightsError, match=r"seed-coder-8b has 8\.3B weights.*list --known"):
-        pull_open.pull_open("seed-coder-8b", memory=4 << 30)
+        pull("seed-coder-8b", memory=4 << 30)
     assert not hub.got and not hub.listed
 
 
@@ -222,7 +234,7 @@ def test_what_cannot_be_imported_is_refused_before_its_weights_are_fetched(
     files["config.json"] = json.dumps(json.loads(files["config.json"]) | changes).encode()
     hub.repos["some/weights"] = files
     with pytest.raises(WeightsError, match=said):
-        pull_open.pull_open("hf:some/weights")
+        pull("hf:some/weights")
     assert "config.json" in hub.got
     assert not any(name.endswith(".safetensors") for name in hub.got)
 
@@ -236,5 +248,3 @@ def test_the_list_names_all_that_is_known_and_is_json_for_programs(hub: FakeHub)
     assert names == [entry.name for entry in KNOWN] and len(set(names)) == len(names)
     assert {row["runs_here"] for row in rows} <= {"yes", "slowly", "no"}
     assert hub.got == []
-    for entry in KNOWN:
-        assert pull_open.wanted(entry.name).repo == entry.repo

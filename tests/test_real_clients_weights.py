@@ -19,8 +19,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from redraft.model.weights.provide import ready_variants
-from redraft.model.weights.registry import info
+from redraft.model.weights.catalog import info
+from redraft.model.weights.store import ready_variants
 from support.command import RUN
 from support.neovim import Neovim, needs_neovim
 from support.real_clients import copilot_lsp, cursortab, llama_vim, minuet, sidekick, typed

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from redraft.model.errors import WeightsError
 from redraft.model.prompts.tokenizer import Tokenizer
-from redraft.model.weights.provide import pull
-from redraft.model.weights.registry import DEFAULT_MODEL, info
+from redraft.model.weights.catalog import DEFAULT_MODEL, info
+from redraft.model.weights.store import pull
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("REDRAFT_TEST_PULL") != "1", reason="REDRAFT_TEST_PULL=1 pulls 491 MB"

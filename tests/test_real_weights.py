@@ -16,8 +16,8 @@ from redraft.model.load import onnx_loader
 from redraft.model.predict import Model, predict
 from redraft.model.records import EditRequest
 from redraft.model.runtime.backend import Cancelled
-from redraft.model.weights.provide import ready_variants
-from redraft.model.weights.registry import info
+from redraft.model.weights.catalog import info
+from redraft.model.weights.store import ready_variants
 
 NAME = "redraft-0.5b"
 SAMPLE = Path(__file__).parent / "samples" / "notes.py"

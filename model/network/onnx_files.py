@@ -1,7 +1,7 @@
 """Writes the graphs of a model with their weights: the numbers go to one file that they share.
 
 Tensors are encoded and written one by one, so memory holds one at a time. Knows nothing of where
-weights come from, of manifests (``weights/combine.py`` makes a folder appear whole) or of running.
+weights come from, of manifests (``weights/convert.py`` makes a folder appear whole) or of running.
 """
 
 from __future__ import annotations

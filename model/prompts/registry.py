@@ -53,7 +53,7 @@ def format_of(name: str) -> PromptFormat:
     if name not in FORMATS:
         raise RedraftError(
             f"These weights were made for prompt format {name!r}, this Redraft writes "
-            f"{REDRAFT_3!r}. Run 'redraft model pull', or 'redraft model import' again."
+            f"{REDRAFT_3!r}. Run 'redraft model pull' again."
         )
     return FORMATS[name]
 

@@ -1,18 +1,13 @@
 """Adapters: low-rank changes of the base weights, kept as safetensors, and how to merge them.
 
-A matrix is stored as float32, float16, bfloat16 (read without torch), or in 8 bits: int8 values
-[rows, columns] under its own name and, under its name and ``.scales``, a float16 for every 32
-columns of a row; value · scale is the number. That halves a file of bfloat16.
- Knows nothing of where files come from or of ONNX; merging works
-tensor by tensor, so that two sets of weights never lie in memory side by side.
-
-Format: https://huggingface.co/docs/safetensors; LoRA: https://arxiv.org/abs/2106.09685
+A matrix is stored as float32, float16, bfloat16, or in 8 bits: int8 values [rows, columns] under
+its own name and, under its name and ``.scales``, a float16 for every 32 columns of a row; value ·
+scale is the number. That halves a file of bfloat16. LoRA: https://arxiv.org/abs/2106.09685
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,17 +18,18 @@ from numpy.typing import NDArray
 from ..config import LINEARS, SAMPLER, ModelConfig, tensor_shapes
 from ..errors import WeightsError
 from .files import write_atomically
-from .safetensors_file import FloatArray, StoredTensor, metadata_in, tensors_in
+from .tensors import FloatArray, StoredTensor, Tensors, metadata_in, tensors_in
 
 _MASK_ROW = "mask_embedding"
 #: Suffix of the scales of a matrix stored in 8 bits, and how many columns share one.
 _SCALES, _GROUP = ".scales", 32
+_EIGHT_BITS = "I8"
 #: Prefix of a low-rank change that is merged into the base before anything else.
 GROUND = "base."
 
 
 class Adapter(NamedTuple):
-    """An adapter file's content, in float32."""
+    """Content of an adapter file, in float32."""
 
     metadata: dict[str, str]
     lora: dict[str, FloatArray]  # "blocks.0.attn.q.lora_a" [rank, in], "….lora_b" [out, rank]
@@ -43,7 +39,11 @@ class Adapter(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """The factor of the low-rank product."""
+        """Return the factor of the low-rank product.
+
+        Raises:
+            WeightsError: the metadata states no number.
+        """
         try:
             return float(self.metadata.get("scale", "1.0"))
         except ValueError as error:
@@ -53,14 +53,12 @@ class Adapter(NamedTuple):
             ) from error
 
 
-_EIGHT_BITS = "I8"
-
-
-def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, FloatArray]]:
-    """Metadata and tensors of a safetensors file, in float32.
+def load_adapter(path: Path) -> Adapter:
+    """Return the adapter in a file.
 
     Raises:
-        WeightsError: missing, truncated, inconsistent, of another type, or not finite.
+        WeightsError: it is missing, truncated, inconsistent, not finite, or holds other tensors
+            than an adapter has.
     """
     stored = tensors_in(path)
     tensors = {
@@ -70,78 +68,6 @@ def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, FloatArray]]
         for name, each in stored.items()
         if not name.endswith(_SCALES)
     }
-    return metadata_in(path), tensors
-
-
-def _from_8_bits(tensor: StoredTensor, scales: StoredTensor | None) -> FloatArray:
-    shape = tensor.shape
-    groups = (*shape[:-1], -(-shape[-1] // _GROUP)) if shape else ()
-    if scales is None or scales.dtype != "F16" or scales.shape != groups:
-        raise WeightsError(
-            f"{tensor.path} stores {tensor.name!r} as {_EIGHT_BITS} of shape {list(shape)} without "
-            f"its scales, F16 of shape {list(groups)}. Export it again."
-        )
-    values = tensor.as_stored().astype(np.float32)
-    values *= np.repeat(scales.as_stored().astype(np.float32), _GROUP, axis=-1)[..., : shape[-1]]
-    return tensor.checked(values)
-
-
-def to_8_bits(values: FloatArray) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
-    """A matrix as it is stored in 8 bits; no value is off by more than half its group's scale.
-
-    Args:
-        values: [rows, columns].
-
-    Returns:
-        int8 [rows, columns] and float16 scales [rows, groups of 32 columns].
-    """
-    values = np.ascontiguousarray(values)  # a transposed matrix would give transposed scales
-    rows, columns = values.shape
-    padding = -columns % _GROUP
-    grouped = np.pad(values, ((0, 0), (0, padding))).reshape(rows, -1, _GROUP)
-    largest = np.abs(grouped).max(axis=2)  # [rows, groups]
-    wanted = largest / np.float32(127.0)
-    scales = wanted.astype(np.float16)
-    # Rounded up, so that the largest value is not cut off.
-    low = scales.astype(np.float32) < wanted
-    scales[low] = np.nextafter(scales[low], np.float16(np.inf))
-    factors = np.where(scales > 0, scales.astype(np.float32), np.float32(1.0))
-    whole = np.rint(grouped / factors[..., None]).astype(np.int8).reshape(rows, -1)
-    return np.ascontiguousarray(whole[:, :columns]), np.ascontiguousarray(scales)
-
-
-def save_in_8_bits(adapter: Adapter, path: Path, **metadata: str) -> None:
-    """Write an adapter with its low-rank matrices in 8 bits, the mask's embedding in float16.
-
-    Args:
-        metadata: in the place of what the adapter says of itself.
-
-    Raises:
-        WeightsError: the file cannot be written.
-    """
-    from safetensors.numpy import save
-
-    tensors: dict[str, NDArray[Any]] = {}
-    merged_first = {f"{GROUND}{name}": values for name, values in adapter.ground.items()}
-    for name, values in {**adapter.lora, **merged_first}.items():
-        tensors[name], tensors[name + _SCALES] = to_8_bits(values)
-    for name, values in adapter.sampler.items():
-        if values.ndim == 2:
-            tensors[name], tensors[name + _SCALES] = to_8_bits(values)
-        else:
-            tensors[name] = values.astype(np.float16)
-    if adapter.mask_embedding is not None:
-        tensors[_MASK_ROW] = adapter.mask_embedding.astype(np.float16)
-    write_atomically(path, save(tensors, metadata={**adapter.metadata, **metadata}))
-
-
-def load_adapter(path: Path) -> Adapter:
-    """Read an adapter.
-
-    Raises:
-        WeightsError: it cannot be read or holds other tensors than an adapter has.
-    """
-    metadata, tensors = read_safetensors(path)
     mask_embedding = tensors.pop(_MASK_ROW, None)
     sampler = {name: tensors.pop(name) for name in SAMPLER if name in tensors}
     known = {f"{linear}.lora_{side}" for linear in LINEARS for side in "ab"}
@@ -156,7 +82,20 @@ def load_adapter(path: Path) -> Adapter:
             )
     lora = {name: values for name, values in tensors.items() if not name.startswith(GROUND)}
     ground = {n.removeprefix(GROUND): v for n, v in tensors.items() if n.startswith(GROUND)}
-    return Adapter(metadata, lora, mask_embedding, ground, sampler)
+    return Adapter(metadata_in(path), lora, mask_embedding, ground, sampler)
+
+
+def _from_8_bits(tensor: StoredTensor, scales: StoredTensor | None) -> FloatArray:
+    shape = tensor.shape
+    groups = (*shape[:-1], -(-shape[-1] // _GROUP)) if shape else ()
+    if scales is None or scales.dtype != "F16" or scales.shape != groups:
+        raise WeightsError(
+            f"{tensor.path} stores {tensor.name!r} as {_EIGHT_BITS} of shape {list(shape)} without "
+            f"its scales, F16 of shape {list(groups)}. Export it again."
+        )
+    values = tensor.as_stored().astype(np.float32)
+    values *= np.repeat(scales.as_stored().astype(np.float32), _GROUP, axis=-1)[..., : shape[-1]]
+    return tensor.checked(values)
 
 
 def check_adapter(adapter: Adapter, config: ModelConfig, base_sha256: str) -> None:
@@ -191,76 +130,17 @@ def check_adapter(adapter: Adapter, config: ModelConfig, base_sha256: str) -> No
             )
 
 
-class Merged(Mapping[str, FloatArray]):
-    """The base with an adapter worked in; every access computes one tensor anew.
-
-    ``changed`` names the tensors that differ from the base.
-    """
-
-    def __init__(
-        self, config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter
-    ) -> None:
-        self._base, self._adapter, self._config = base, adapter, config
-        self.changed = frozenset(_changed(config, adapter))
-
-    def __getitem__(self, name: str) -> FloatArray:
-        values = self._base[name]
-        if name not in self.changed:
-            return values
-        if name == "embed.weight":
-            values = values.copy()
-            values[self._config.mask_token] = self._adapter.mask_embedding
-            return values
-        stem = name.removesuffix(".weight")
-        low = self._adapter.lora[f"{stem}.lora_a"]  # [rank, in]
-        high = self._adapter.lora[f"{stem}.lora_b"]  # [out, rank]
-        change: FloatArray = high @ low  # [out, in]
-        change *= np.float32(self._adapter.scale)
-        change += values
-        return change
-
-    def __contains__(self, name: object) -> bool:  # Mapping's own would compute the tensor
-        return name in self._base
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._base)
-
-    def __len__(self) -> int:
-        return len(self._base)
-
-
-class Masks(Mapping[str, FloatArray]):
-    """The base with the mask's row, and the matrices of an adapter on masks and of its sampler
-    beside it, unmerged."""
-
-    def __init__(
-        self, config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter
-    ) -> None:
-        row = Adapter(adapter.metadata, {}, adapter.mask_embedding)
-        self._base, self._adapter = Merged(config, base, row), adapter
-
-    def __getitem__(self, name: str) -> FloatArray:
-        if name in self._adapter.sampler:
-            return self._adapter.sampler[name]
-        if name not in self._adapter.lora:
-            return self._base[name]
-        scale = self._adapter.scale if name.endswith("lora_b") else 1.0
-        return self._adapter.lora[name] * np.float32(scale)
-
-    def __iter__(self) -> Iterator[str]:
-        return itertools.chain(self._base, self._adapter.lora, self._adapter.sampler)
-
-    def __len__(self) -> int:
-        return len(self._base) + len(self._adapter.lora) + len(self._adapter.sampler)
+# --- merging --------------------------------------------------------------------------------------
 
 
 def merge(
     config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter | None
 ) -> tuple[Mapping[str, FloatArray], Mapping[str, FloatArray]]:
-    """The weights of the context pass and those of the canvas, by our names.
+    """Return the weights of the context pass and those of the canvas, by our names.
 
     Where both are the same weights they are the same object. The canvas's new row for the mask is
-    an input only: as a special token the mask is never predicted, tied head or not.
+    an input only: as a special token the mask is never predicted, tied head or not. The matrices of
+    an adapter on masks, and of its sampler, stand beside the canvas's weights, unmerged.
 
     Raises:
         WeightsError: the adapter does not fit the base, or is missing or unexpected.
@@ -273,18 +153,18 @@ def merge(
         )
     if adapter is None:
         return base, base
-    ground = with_ground(config, base, adapter)
-    _check_shapes(config, base, adapter)
+    below = with_ground(config, base, adapter)
+    _check_shapes(config, below, adapter)
     if config.adapter == "masks":
-        return ground, Masks(config, ground, adapter)
-    merged = Merged(config, ground, adapter)
-    return (merged if config.adapter == "all" else ground), merged
+        return below, _beside(config, below, adapter)
+    merged = _merged(config, below, adapter)
+    return (merged if config.adapter == "all" else below), merged
 
 
 def with_ground(
     config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter
 ) -> Mapping[str, FloatArray]:
-    """The base with what the adapter merges into it first.
+    """Return the base with what the adapter merges into it first.
 
     Raises:
         WeightsError: the adapter does not fit the base.
@@ -293,14 +173,38 @@ def with_ground(
         return base
     first = Adapter(adapter.metadata, adapter.ground, None)
     _check_shapes(config, base, first)
-    return Merged(config, base, first)
+    return _merged(config, base, first)
 
 
-def _changed(config: ModelConfig, adapter: Adapter) -> Iterator[str]:
-    if adapter.mask_embedding is not None:
-        yield "embed.weight"
-    for name in adapter.lora:
-        yield name.rpartition(".")[0] + ".weight"
+def _merged(config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter) -> Tensors:
+    """Return the base with an adapter worked in, tensor by tensor."""
+
+    def read(name: str) -> FloatArray:
+        values, stem = base[name], name.removesuffix(".weight")
+        if name == "embed.weight" and adapter.mask_embedding is not None:
+            values = values.copy()
+            values[config.mask_token] = adapter.mask_embedding
+        elif (low := adapter.lora.get(f"{stem}.lora_a")) is not None and name != stem:
+            change: FloatArray = adapter.lora[f"{stem}.lora_b"] @ low  # [out, in]
+            change *= np.float32(adapter.scale)
+            change += values
+            return change
+        return values
+
+    return Tensors(base, read)
+
+
+def _beside(config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter) -> Tensors:
+    """Return the base with the mask's row, and an adapter's matrices beside it."""
+    below = _merged(config, base, adapter._replace(lora={}))
+
+    def read(name: str) -> FloatArray:
+        if name in adapter.lora:
+            scale = adapter.scale if name.endswith("lora_b") else 1.0
+            return adapter.lora[name] * np.float32(scale)
+        return adapter.sampler[name] if name in adapter.sampler else below[name]
+
+    return Tensors([*base, *adapter.lora, *adapter.sampler], read)
 
 
 def _check_shapes(config: ModelConfig, base: Mapping[str, FloatArray], adapter: Adapter) -> None:
@@ -336,3 +240,54 @@ def _check_shapes(config: ModelConfig, base: Mapping[str, FloatArray], adapter: 
 
 def _shape(values: FloatArray | None) -> str:
     return "missing" if values is None else str(list(values.shape))
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def to_8_bits(values: FloatArray) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
+    """Return a matrix as it is stored in 8 bits.
+
+    No value is off by more than half its group's scale.
+
+    Args:
+        values: [rows, columns].
+
+    Returns:
+        int8 [rows, columns] and float16 scales [rows, groups of 32 columns].
+    """
+    values = np.ascontiguousarray(values)  # a transposed matrix would give transposed scales
+    rows, columns = values.shape
+    padding = -columns % _GROUP
+    grouped = np.pad(values, ((0, 0), (0, padding))).reshape(rows, -1, _GROUP)
+    largest = np.abs(grouped).max(axis=2)  # [rows, groups]
+    wanted = largest / np.float32(127.0)
+    scales = wanted.astype(np.float16)
+    # Rounded up, so that the largest value is not cut off.
+    low = scales.astype(np.float32) < wanted
+    scales[low] = np.nextafter(scales[low], np.float16(np.inf))
+    factors = np.where(scales > 0, scales.astype(np.float32), np.float32(1.0))
+    whole = np.rint(grouped / factors[..., None]).astype(np.int8).reshape(rows, -1)
+    return np.ascontiguousarray(whole[:, :columns]), np.ascontiguousarray(scales)
+
+
+def save_in_8_bits(adapter: Adapter, path: Path, **metadata: str) -> None:
+    """Write an adapter: its matrices in 8 bits, its vectors in float16.
+
+    Args:
+        metadata: in the place of what the adapter says of itself.
+
+    Raises:
+        WeightsError: the file cannot be written.
+    """
+    from safetensors.numpy import save
+
+    ground = {f"{GROUND}{name}": values for name, values in adapter.ground.items()}
+    mask = {} if adapter.mask_embedding is None else {_MASK_ROW: adapter.mask_embedding}
+    tensors: dict[str, NDArray[Any]] = {}
+    for name, values in {**adapter.lora, **ground, **adapter.sampler, **mask}.items():
+        if values.ndim == 2:
+            tensors[name], tensors[name + _SCALES] = to_8_bits(values)
+        else:
+            tensors[name] = values.astype(np.float16)
+    write_atomically(path, save(tensors, metadata={**adapter.metadata, **metadata}))

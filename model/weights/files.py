@@ -1,7 +1,7 @@
-"""Files that are either whole or absent: hashing, free space, atomic writes, manifests of folders.
+"""Files and folders that are either whole or absent, and manifests with their SHA-256.
 
-Knows nothing of models or networks. Every ``OSError`` of the disk becomes a
-:class:`WeightsError` that names the file and says what to do.
+Every ``OSError`` of the disk becomes a :class:`WeightsError` that names the file and says what to
+do.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ MANIFEST = "manifest.json"
 STAMPS = ".checked.json"
 
 _SPARE = 64 << 20  # bytes left free on the disk whatever we write
+_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_ELSEWHERE = ", or set REDRAFT_CACHE_DIR to a folder on another disk."
 
 
 @contextlib.contextmanager
@@ -44,21 +46,16 @@ def explaining(action: str, path: Path) -> Iterator[None]:
 
 
 def _explanation(action: str, path: Path, error: OSError) -> str:
-    full = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
-    if error.errno in full or getattr(error, "winerror", None) == 112:
-        return f"The disk is full: cannot {action} {path}. {_elsewhere('Free some space')}"
+    if error.errno in _FULL or getattr(error, "winerror", None) == 112:
+        return f"The disk is full: cannot {action} {path}. Free some space{_ELSEWHERE}"
     if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
         return (
-            f"Not allowed to {action} {path} ({error.strerror}). "
-            f"{_elsewhere('Correct its permissions, or close the program that holds it')}"
+            f"Not allowed to {action} {path} ({error.strerror}). Correct its permissions, or close "
+            f"the program that holds it{_ELSEWHERE}"
         )
     if error.errno == errno.ENOENT:
         return f"Cannot {action} {path}: it does not exist. Check the path."
     return f"Cannot {action} {path}: {error.strerror or error}. Check the disk it lies on."
-
-
-def _elsewhere(first: str) -> str:
-    return f"{first}, or set REDRAFT_CACHE_DIR to a folder on another disk."
 
 
 def make_folder(path: Path) -> None:
@@ -83,19 +80,42 @@ def require_space(folder: Path, nbytes: int) -> None:
     if missing > 0:
         raise WeightsError(
             f"The disk of {folder} has {free / 1e6:.0f} MB free, {(nbytes + _SPARE) / 1e6:.0f} MB "
-            f"are needed: {missing / 1e6:.0f} MB are missing. {_elsewhere('Free as much')}"
+            f"are needed: {missing / 1e6:.0f} MB are missing. Free as much{_ELSEWHERE}"
         )
 
 
+def size_of(path: Path) -> int:
+    """Return the bytes of a file or of all files in a folder; 0 where there is nothing."""
+    with contextlib.suppress(OSError):
+        files = path.rglob("*") if path.is_dir() else (path,)
+        return sum(file.stat().st_size for file in files if file.is_file())
+    return 0
+
+
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     with explaining("read", path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def delete(path: Path) -> None:
+    """Delete a file or a folder with all that it holds; nothing happens where there is none.
+
+    Raises:
+        WeightsError: it cannot be deleted.
+    """
+    with explaining("delete", path):
+        if not path.is_dir():
+            path.unlink(missing_ok=True)
+            return
+        hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
+        path.replace(hidden)  # never seen half deleted; fails where Windows has it open
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of ``path`` when the block succeeds and vanishes when not."""
+    """Yield a new file that replaces ``path`` when the block succeeds and vanishes when not."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with explaining("write", path):
@@ -107,10 +127,50 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
                 os.fsync(file.fileno())
         with explaining("replace", path):
             temporary.replace(path)
-        sync_folder(path.parent)
+        _sync_names(path.parent)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder that replaces ``path`` when the block succeeds and vanishes when not.
+
+    Raises:
+        WeightsError: the disk does not take it, or another program holds files of ``path`` open
+            (Windows).
+    """
+    make_folder(path.parent)
+    for leftover in path.parent.glob(f".{path.name}.*"):  # of a process that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    make_folder(temporary)
+    try:
+        with explaining("write", temporary):
+            yield temporary
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    with file.open("rb+") as written:
+                        os.fsync(written.fileno())
+        _replace_folder(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _replace_folder(new: Path, target: Path) -> None:
+    old = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
+    with explaining("replace", target):
+        if target.exists():
+            target.replace(old)
+        try:
+            new.replace(target)
+        except OSError:
+            if old.exists():
+                old.replace(target)
+            raise
+    _sync_names(target.parent)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -126,7 +186,7 @@ def write_notes(path: Path, notes: Mapping[str, object]) -> None:
         write_atomically(path, json.dumps(notes, indent=1).encode("utf-8"))
 
 
-def sync_folder(folder: Path) -> None:
+def _sync_names(folder: Path) -> None:
     """Make renames in ``folder`` survive a power cut, where the system can."""
     with contextlib.suppress(OSError, AttributeError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -136,39 +196,11 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def sync_files(folder: Path) -> None:
-    """Flush every file below ``folder`` to the disk."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            with explaining("write", path), path.open("rb+") as file:
-                os.fsync(file.fileno())
-
-
-def replace_folder(new: Path, target: Path) -> None:
-    """Put the finished folder ``new`` in the place of ``target``, which may exist.
-
-    Raises:
-        WeightsError: another program holds files of ``target`` open (Windows).
-    """
-    old = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
-    with explaining("replace", target):
-        if target.exists():
-            target.replace(old)
-        try:
-            new.replace(target)
-        except OSError:
-            if old.exists():
-                old.replace(target)
-            raise
-    sync_folder(target.parent)
-    shutil.rmtree(old, ignore_errors=True)
-
-
 # --- ready folders --------------------------------------------------------------------------------
 
 
 def write_manifest(folder: Path, recipe: str) -> None:
-    """Write the sums of all files of ``folder``, and the recipe that they were made by."""
+    """Write the SHA-256 of all files of ``folder``, and the recipe that they were made by."""
     files = {
         path.name: {"sha256": sha256_of(path), "size": path.stat().st_size}
         for path in sorted(folder.iterdir())
@@ -189,6 +221,7 @@ def problem_of(folder: Path, recipe: str | None, thorough: bool | None) -> str:
     """Return what is wrong with a ready folder; "" where nothing is.
 
     Args:
+        recipe: that it must be made by; None: any.
         thorough: True hashes every file, False those that changed since the last time, None none.
     """
     manifest = read_json(folder / MANIFEST)

@@ -1,22 +1,23 @@
-"""One file of the Hugging Face hub, through ``huggingface_hub``: mirrors (``HF_ENDPOINT``), tokens,
-proxies, offline mode (``HF_HUB_OFFLINE``) and what its cache already holds.
+"""Files of the Hugging Face hub, through ``huggingface_hub``.
 
-An interrupted download is continued where it ended, which the library's ``hf_hub_download`` does
-not do: it throws away what it had. Knows nothing of what the file is for. It blocks.
+The library brings mirrors (``HF_ENDPOINT``), tokens, proxies, offline mode (``HF_HUB_OFFLINE``) and
+what its cache already holds. An interrupted download is continued where it ended, which its
+``hf_hub_download`` does not do: it throws away what it had. Everything here blocks.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO, cast
 
 from ..errors import FetchFailed, SourceSilent
 from ..silence import import_silenced
+from .catalog import HubFile
 from .files import BytesCallback, explaining
 
 PUBLIC_HUB = "https://huggingface.co"
@@ -24,18 +25,6 @@ PUBLIC_HUB = "https://huggingface.co"
 #: Seconds a hub gets to open the connection, and to answer at all: looking up its name has no
 #: limit of its own.
 _CONNECT_S, _ANSWER_S = 3.0, 6.0
-
-
-@dataclass(frozen=True, slots=True)
-class HubFile:
-    """A file of a repository on the hub."""
-
-    repo: str  # "owner/name"
-    file: str
-
-    @property
-    def shown(self) -> str:
-        return f"{endpoint()}/{self.repo}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,48 +38,39 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a repository holds."""
+    """Content of a repository."""
 
     revision: str  # the commit
     files: tuple[Listed, ...]
     license: str  # "" where it does not say
 
 
+def endpoint() -> str:
+    """Return the hub that is asked: ``HF_ENDPOINT``, else the public one."""
+    return os.environ.get("HF_ENDPOINT", "").rstrip("/") or PUBLIC_HUB
+
+
 def list_files(repo: str) -> Listing:
-    """The files of a repository with what its hub knows of them.
+    """Return the files of a repository with what its hub knows of them.
 
     Raises:
         SourceSilent: nothing answers.
         FetchFailed: there is no such repository, or it wants a token.
     """
-    source = HubFile(repo, "")
-    if is_offline():
-        raise FetchFailed("HF_HUB_OFFLINE is set, so the Hugging Face hub is not asked")
     api = _library().HfApi(endpoint=endpoint(), library_name="redraft")
-    asked = partial(api.model_info, repo, files_metadata=True, timeout=_CONNECT_S)
-    found = _in_time(source, asked)
+    found = _answer(
+        HubFile(repo, ""), lambda: api.model_info(repo, files_metadata=True, timeout=_CONNECT_S)
+    )
     files = tuple(
         Listed(each.rfilename, each.size or 0, each.lfs.sha256 if each.lfs else "")
         for each in found.siblings or ()
     )
-    card = found.card_data
-    stated = card.get("license") if card is not None else None
+    stated = found.card_data.get("license") if found.card_data is not None else None
     return Listing(found.sha or "main", files, stated if isinstance(stated, str) else "")
 
 
-def endpoint() -> str:
-    """The hub that is asked: ``HF_ENDPOINT``, else the public one."""
-    return os.environ.get("HF_ENDPOINT", "").rstrip("/") or PUBLIC_HUB
-
-
-def is_offline() -> bool:
-    """Whether ``HF_HUB_OFFLINE`` (or ``TRANSFORMERS_OFFLINE``) forbids asking the hub."""
-    names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-    return any(os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE") for name in names)
-
-
 def cached(source: HubFile) -> Path | None:
-    """The file where other programs have fetched it before; None where they have not."""
+    """Return the file where other programs have fetched it before; None where they have not."""
     found = _library().try_to_load_from_cache(source.repo, source.file)
     return Path(found) if isinstance(found, str) and Path(found).is_file() else None
 
@@ -114,51 +94,39 @@ def download(
         FetchFailed: the hub does not deliver this file; ``part`` stays for a later attempt.
         WeightsError: the disk does not take it.
     """
-    if is_offline():
-        raise FetchFailed("HF_HUB_OFFLINE is set, so the Hugging Face hub is not asked")
-    url = _find(source, sha256, size, revision)
+    library, has = _library(), f"{endpoint()}/{source.repo} has another {source.file}"
+    url: str = library.hf_hub_url(source.repo, source.file, endpoint=endpoint(), revision=revision)
+    about = _answer(source, lambda: library.get_hf_file_metadata(url, timeout=_CONNECT_S))
+    # The tag of a large file is its SHA-256; that of a mirror may be anything.
+    tag = (about.etag or "").lower()
+    if len(tag) == len(sha256) and tag != sha256:
+        raise FetchFailed(f"{has} (SHA-256 {tag[:16]}…)")
+    if about.size not in (None, size):
+        raise FetchFailed(f"{has} ({about.size:,} bytes, not {size:,})")
     http_get = _library("file_download").http_get
-    build_hf_headers = _library("utils").build_hf_headers
+    headers = _library("utils").build_hf_headers(library_name="redraft")
     with explaining("write", part), part.open("ab") as file:
-        have = file.tell()
         try:
-            http_get(
-                url,
-                cast("BinaryIO", _Counting(file, part, progress)),
-                resume_size=have,
-                headers=build_hf_headers(library_name="redraft"),
-                expected_size=size,
-            )
+            target = cast("BinaryIO", _Counting(file, part, progress))
+            http_get(url, target, resume_size=file.tell(), headers=headers, expected_size=size)
         except Exception as error:
             raise _failure(source, error) from error
 
 
-def _find(source: HubFile, sha256: str, size: int, revision: str | None) -> str:
-    """The address of the file, once the hub has said that it is the one that is meant."""
-    library = _library()
-    url: str = library.hf_hub_url(source.repo, source.file, endpoint=endpoint(), revision=revision)
-    asked = partial(library.get_hf_file_metadata, url, timeout=_CONNECT_S)
-    answer = _in_time(source, asked)
-    # The tag of a large file is its SHA-256; that of a mirror may be anything.
-    tag = (answer.etag or "").lower()
-    if len(tag) == len(sha256) and tag != sha256:
-        raise FetchFailed(f"{source.shown} has another {source.file} (SHA-256 {tag[:16]}…)")
-    if answer.size not in (None, size):
-        raise FetchFailed(
-            f"{source.shown} has another {source.file} ({answer.size:,} bytes, not {size:,})"
-        )
-    return url
-
-
-def _in_time(source: HubFile, ask: Any) -> Any:
-    """What ``ask`` returns, if it does so in time; the thread of one that does not is left."""
+def _answer(source: HubFile, ask: Callable[[], Any]) -> Any:
+    """Return what ``ask`` returns, if it does so in time; else leave its thread behind."""
+    if any(
+        os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE")
+        for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+    ):
+        raise FetchFailed("HF_HUB_OFFLINE is set, so the Hugging Face hub is not asked")
     outcome: list[Any] = []
 
     def run() -> None:
         try:
             outcome.append(ask())
         except Exception as error:  # raised in the thread that waits
-            outcome.append(error)
+            outcome.append(_failure(source, error))
 
     thread = threading.Thread(target=run, name="redraft-hub", daemon=True)
     thread.start()
@@ -166,16 +134,14 @@ def _in_time(source: HubFile, ask: Any) -> Any:
     if not outcome:
         raise SourceSilent(f"{endpoint()} does not answer within {_ANSWER_S:.0f} s")
     if isinstance(outcome[0], Exception):
-        raise _failure(source, outcome[0]) from outcome[0]
+        raise outcome[0]
     return outcome[0]
 
 
 def _failure(source: HubFile, error: Exception) -> Exception:
-    """What to make of an error of the library; those that are not its own stay as they are."""
-    HfHubHTTPError = _library("errors").HfHubHTTPError
-
-    if isinstance(error, HfHubHTTPError):
-        return _of_status(source, getattr(error.response, "status_code", 0))
+    """Return what to raise for an error of the library; those that are not its own stay."""
+    if isinstance(error, _library("errors").HfHubHTTPError):
+        return FetchFailed(_refusal(source, getattr(error.response, "status_code", 0)))
     if type(error) is OSError:
         if error.errno is not None:
             return error  # of the disk
@@ -187,18 +153,16 @@ def _failure(source: HubFile, error: Exception) -> Exception:
     return SourceSilent(f"{endpoint()} does not answer ({what})")
 
 
-def _of_status(source: HubFile, status: int) -> FetchFailed:
+def _refusal(source: HubFile, status: int) -> str:
+    repo = f"{endpoint()}/{source.repo}"
     if status in (401, 403):
-        return FetchFailed(
-            f"{source.shown} answers {status}: it wants a token; set HF_TOKEN or run "
-            "'hf auth login'"
-        )
+        return f"{repo} answers {status}: it wants a token; set HF_TOKEN or run 'hf auth login'"
     if status == 404:
         what = f"does not have {source.file}" if source.file else "does not exist"
-        return FetchFailed(f"{source.shown} {what} (404)")
+        return f"{repo} {what} (404)"
     if status == 429:
-        return FetchFailed(f"{endpoint()} answers 429: too many requests; try again later")
-    return FetchFailed(f"{endpoint()} is out of order (it answers {status}); try again later")
+        return f"{endpoint()} answers 429: too many requests; try again later"
+    return f"{endpoint()} is out of order (it answers {status}); try again later"
 
 
 class _Counting:
@@ -208,9 +172,10 @@ class _Counting:
         self._file, self._path, self._progress = file, path, progress
 
     def write(self, data: bytes) -> int:
+        """Write and flush, so that what was fetched stays when the process is killed."""
         with explaining("write", self._path):
             written = self._file.write(data)
-            self._file.flush()  # what was fetched stays when the process is killed
+            self._file.flush()
         self._progress(self._file.tell())
         return written
 
@@ -219,6 +184,6 @@ class _Counting:
 
 
 def _library(module: str = "") -> ModuleType:
-    """``huggingface_hub`` or a module of it, forbidden to report and without bars of its own."""
+    """Return ``huggingface_hub`` or a module of it, without reports and bars of its own."""
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     return import_silenced(f"huggingface_hub.{module}".rstrip("."))

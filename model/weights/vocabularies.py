@@ -25,8 +25,9 @@ from tokenizers import (
 from tokenizers import Tokenizer as BpeTokenizer
 
 from ..errors import WeightsError
-from ..prompts.tokenizer import Tokenizer
-from .gguf import UNUSED, GGUFFile, token_types
+from ..prompts.registry import REDRAFT_2
+from ..prompts.tokenizer import END, MASK, Tokenizer
+from .gguf import UNUSED, GGUFFile
 
 #: Added tokens that look like these are special whatever their flag says: Qwen does not flag its
 #: fill-in-the-middle tokens, and a file that contains one must not become a mark.
@@ -82,6 +83,9 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         "mellum": _Rule(),
     }
 )
+#: Types of the tokens of a GGUF file that are marks: control and user-defined ones.
+_MARK_TYPES = (3, 4)
+_BEGIN = "tokenizer.ggml.bos_token_id"
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
@@ -155,10 +159,10 @@ def gguf_tokenizer(file: GGUFFile) -> Tokenizer:
     Raises:
         WeightsError: there is none, it is of another kind, or it contradicts itself.
     """
-    model = file.text("tokenizer.ggml.model")
+    model = file.get("tokenizer.ggml.model", str)
     if model != "gpt2":
         file.fail(f"its tokenizer is of kind {model!r}, only byte-level BPE ('gpt2') is known")
-    tokens, types = file.strings("tokenizer.ggml.tokens"), token_types(file)
+    tokens, types = file.get("tokenizer.ggml.tokens", list), file.token_types()
     if len(types) != len(tokens):
         file.fail("its tokenizer has not one type for each token")
     while types and types[-1] == UNUSED:
@@ -167,30 +171,20 @@ def gguf_tokenizer(file: GGUFFile) -> Tokenizer:
     if len(vocab) != len(types):
         file.fail("its tokenizer lists a token twice")
     special = {i: tokens[i] for i, kind in enumerate(types) if kind in _MARK_TYPES}
-    merges = [tuple(rule.split(" ")) for rule in file.strings("tokenizer.ggml.merges")]
+    merges = [tuple(rule.split(" ")) for rule in file.get("tokenizer.ggml.merges", list)]
     for pair in merges:
         if len(pair) != 2 or not {*pair, "".join(pair)} <= vocab.keys():
             file.fail(f"its tokenizer merges {' '.join(pair)[:60]!r}, which are not its tokens")
-    bpe = build_bpe(vocab, merges, special, file.text("tokenizer.ggml.pre"))
-    if (begin := _begin(file)) is not None:
+    rule = file.get("tokenizer.ggml.pre", str)
+    bpe = build_bpe(vocab, merges, special, rule)
+    opens = file.value("tokenizer.ggml.add_bos_token")
+    if (rule == "llama-bpe" if opens is None else opens) and _BEGIN in file:
+        begin = file.get(_BEGIN, int)
         name = tokens[begin]  # it precedes every text that asks for special tokens
         bpe.post_processor = processors.TemplateProcessing(
             single=f"{name} $A", special_tokens=[(name, begin)]
         )
     return Tokenizer(bpe, special)
-
-
-#: Types of the tokens that are marks: control and user-defined ones.
-_MARK_TYPES = (3, 4)
-
-
-def _begin(file: GGUFFile) -> int | None:
-    """Return the token that opens every text, if the file asks for one."""
-    usual = file.text("tokenizer.ggml.pre") == "llama-bpe"
-    asks = file.value("tokenizer.ggml.add_bos_token")
-    if not (usual if asks is None else asks) or "tokenizer.ggml.bos_token_id" not in file:
-        return None
-    return file.integer("tokenizer.ggml.bos_token_id")
 
 
 def build_bpe(
@@ -225,11 +219,31 @@ def build_bpe(
     return bpe
 
 
-def text_range(special: Mapping[int, str], size: int) -> tuple[int, int]:
-    """Return the ids [first, last) between the special tokens at both ends of a vocabulary."""
-    first, last = 0, size
-    while first in special and first < size:
+def token_fields(tokenizer: Tokenizer, plain: bool, mask: int | None = None) -> dict[str, Any]:
+    """Return the fields of :class:`ModelConfig` that a vocabulary decides.
+
+    Args:
+        plain: the weights only write from left to right.
+        mask: the token that is written over; None: by its name.
+
+    Raises:
+        WeightsError: the vocabulary lacks marks that diffusion models need.
+    """
+    if not plain:
+        tokenizer.check_marks()
+    if mask is None:
+        mask = tokenizer.mark(MASK if tokenizer.has_mark(MASK) else END)
+    # Special tokens stand at both ends of a vocabulary.
+    first, last = 0, tokenizer.size
+    while first in tokenizer.special and first < tokenizer.size:
         first += 1
-    while last - 1 in special and last > first:
+    while last - 1 in tokenizer.special and last > first:
         last -= 1
-    return first, last
+    return {
+        "vocab": tokenizer.size,
+        "mask_token": mask,
+        "end_token": tokenizer.mark(END),
+        "prompt_format": REDRAFT_2,
+        "special_tokens": first,
+        "special_from": last if last < tokenizer.size else 0,
+    }

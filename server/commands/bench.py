@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from redraft.evals.spec import RunSpec
-from redraft.model.weights.registry import AUTO
+from redraft.model.config import AUTO
 
 from . import eval_options as opt
 from .options import load, model_for, with_options

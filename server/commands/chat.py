@@ -116,8 +116,8 @@ async def converse(
 
 def _announce_first_use(status: ModelStatus) -> None:
     """Say what the first conversation on this machine takes, where its model is not ready."""
-    from redraft.model.weights.provide import bytes_to_pull, ready_variants
-    from redraft.model.weights.registry import cache_dir, info
+    from redraft.model.weights.catalog import cache_dir, info
+    from redraft.model.weights.store import bytes_to_pull, ready_variants
 
     from .console import err
 

@@ -31,7 +31,7 @@ from .options import model_for
 
 if TYPE_CHECKING:
     from redraft.model.runtime.device import Device
-    from redraft.model.weights.registry import ModelInfo
+    from redraft.model.weights.catalog import ModelInfo
 
 Severity = Literal["ok", "note", "problem"]
 
@@ -105,7 +105,7 @@ def _device_of(settings: Settings) -> Device:
     """Return the device for the model, or for any model if its name is unknown."""
     from redraft.model.load import choose_device
     from redraft.model.runtime.device import choose
-    from redraft.model.weights.registry import info
+    from redraft.model.weights.catalog import info
 
     variant, provider = settings.variant, settings.provider
     try:
@@ -146,8 +146,8 @@ def _settings_found() -> Iterator[Finding]:
 
 def _model(settings: Settings) -> tuple[list[Finding], bool]:
     """Return findings about weights and cache, and whether the model can be loaded at once."""
-    from redraft.model.weights.provide import bytes_to_pull, ready_variants
-    from redraft.model.weights.registry import cache_dir, info
+    from redraft.model.weights.catalog import cache_dir, info
+    from redraft.model.weights.store import bytes_to_pull, ready_variants
 
     findings, ready, variant, needed = [], False, settings.variant, 0
     try:

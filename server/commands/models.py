@@ -1,120 +1,43 @@
-"""``redraft model``: which weights there are, which run, fetched, imported, described, copied."""
+"""``redraft model``: list, download, import, choose, describe, copy and remove weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .options import Model, Variant, load, model_for
 
 if TYPE_CHECKING:
-    from redraft.model.config import ModelConfig
+    from redraft.model.weights.catalog import ModelInfo
 
     from ..settings import Settings
 
-_SERVES = {
-    "canvas": "It writes from left to right, in the prompt {format}; what it repeats comes many "
-    "tokens at a time.",
-    "drafts": "It drafts on canvases and judges them from left to right, in the prompt {format}.",
-    "in place": "It fills in place, on a canvas that grows and shrinks: keep the context short.",
-    "block": "It reads block by block; finished blocks are cached.",
-    "bidirectional": "It reads the whole context in every step: keep the context short.",
-}
+app = typer.Typer(
+    help="List, download, import, choose, inspect, export and remove models.", no_args_is_help=True
+)
 
 
-def _way_of(config: ModelConfig) -> str:
-    """Return the key of :data:`_SERVES`."""
-    if config.expand_token:
-        return "in place"
-    drafts = config.attention == "canvas" and config.has_canvases
-    return "drafts" if drafts else config.attention
+def cell(content: str, style: str = "") -> Any:
+    """Return text of a table that is shown as it is."""
+    from rich.text import Text
+
+    return Text(content, style)
 
 
-def memory_for(variants: Sequence[str] | None) -> tuple[int, bool]:
-    """Return the bytes of memory where these variants run, and whether that is CUDA.
+def _memory_for(variant: str | None) -> tuple[int, bool]:
+    """Return the bytes of memory where a variant runs, and whether that is CUDA.
 
-    Without variants it is where this machine runs best.
+    Without a variant it is where this machine runs best.
     """
     from redraft.model.network.quantize import HALF
     from redraft.model.runtime.device import cuda_problem
     from redraft.model.runtime.machine import import_onnxruntime, memory_of
 
-    named = set(variants or ())
-    gpu = bool(named & set(HALF)) if named else not cuda_problem(import_onnxruntime())
+    gpu = variant in HALF if variant else not cuda_problem(import_onnxruntime())
     return memory_of("CUDA" if gpu else "CPU"), gpu
-
-
-def import_weights(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            help="A GGUF file, or a folder of Hugging Face: config.json, tokenizer.json, "
-            "*.safetensors."
-        ),
-    ],
-    name: Annotated[
-        str | None, typer.Option(help="What to call it. Default: as the folder or file.")
-    ] = None,
-    variant: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Precision to make; repeat for several. Default: q8, or q4 where that does not "
-            "fit in memory; on CUDA fp16 or q4f16."
-        ),
-    ] = None,
-    block: Annotated[
-        int | None,
-        typer.Option(min=2, help="Tokens of a block, where the weights read block by block."),
-    ] = None,
-    adapter: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Trained for these weights by 'redraft train run'."),
-    ] = None,
-    prompt_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            help="Prompt that autoregressive weights were trained on. Default: by "
-            "their vocabulary and name.",
-        ),
-    ] = None,
-) -> None:
-    """Make a model of open weights: Llama, Qwen2, Qwen3 and the diffusion models built on them."""
-    from redraft.model.weights.import_model import import_model
-
-    from .console import bar, err, out
-
-    memory, gpu = memory_for(variant)
-    with bar() as show:
-        model = import_model(
-            path,
-            name,
-            variant,
-            block,
-            adapter,
-            lambda p: show("converting" if p.total else "hashing", p.fraction),
-            prompt_format,
-            memory=memory,
-            gpu=gpu,
-        )
-    out.print(f"{model.name}: {model.summary} ({', '.join(model.prebuilt)})", markup=False)
-    if adapter is None:
-        how = _SERVES[_way_of(model.config)].format(format=model.config.prompt_format)
-        err.print(how, markup=False)
-    err.print(f"Use it with: redraft serve --model {model.name}", markup=False)
-
-
-app = typer.Typer(help="List, download, import, inspect and export models.", no_args_is_help=True)
-
-
-def cell(content: str, style: str = "") -> Any:
-    """Text of a table that is shown as it is."""
-    from rich.text import Text
-
-    return Text(content, style)
 
 
 @app.command("list")
@@ -128,8 +51,8 @@ def model_list(
     if known:
         _list_known(as_json)
         return
-    from redraft.model.weights.provide import ready_variants
-    from redraft.model.weights.registry import list_models
+    from redraft.model.weights.catalog import list_models
+    from redraft.model.weights.store import ready_variants
 
     from .console import out
 
@@ -158,14 +81,12 @@ def _print_block(name: str, lines: Iterable[str]) -> None:
 
 def _list_known(as_json: bool) -> None:
     """Print the open weights that can be pulled by name, and whether they run here."""
-    from redraft.model.runtime.device import cuda_problem
-    from redraft.model.runtime.machine import import_onnxruntime, memory_of
-    from redraft.model.weights.pull_open import KNOWN, pulled_revision
+    from redraft.model.weights.open_weights import KNOWN, pulled_revision
 
     from .console import err, out
 
-    provider: Literal["CPU", "CUDA"] = "CUDA" if not cuda_problem(import_onnxruntime()) else "CPU"
-    memory = memory_of(provider)
+    memory, gpu = _memory_for(None)
+    provider = "CUDA" if gpu else "CPU"
     rows: list[dict[str, Any]] = [
         {
             "name": each.name,
@@ -174,7 +95,7 @@ def _list_known(as_json: bool) -> None:
             "weights": each.weights,
             "memory_bytes": round(each.memory),
             "license": each.license,
-            "from": each.place,
+            "from": f"{each.repo}/{each.file}".rstrip("/"),
             "revision": pulled_revision(each.repo),
         }
         for each in KNOWN
@@ -183,7 +104,14 @@ def _list_known(as_json: bool) -> None:
         out.print_json(data=rows)
         return
     for row in rows:
-        _print_block(row["name"], _lines_of_known(row))
+        size = f"{row['weights'] / 1e9:.1f}B weights, {row['memory_bytes'] / 1e9:.1f} GB of memory"
+        lines = [
+            f"trained for {row['trained_for']}, {size}",
+            f"runs here: {row['runs_here']}, license: {row['license'] or 'see the hub'}",
+            f"from {row['from']}",
+        ]
+        pulled = [f"pulled: {row['revision'][:8]}"] if row["revision"] else []
+        _print_block(row["name"], lines + pulled)
     err.print(
         f"Reckoned for {provider} with {memory / 1e9:.0f} GB, not tried. Fetch one with: redraft "
         "model pull MODEL, any other with: redraft model pull hf:OWNER/NAME",
@@ -191,76 +119,126 @@ def _list_known(as_json: bool) -> None:
     )
 
 
-def _lines_of_known(row: dict[str, Any]) -> Iterator[str]:
-    """Return what people read about one entry: use, size, license, origin."""
-    weights, memory = f"{row['weights'] / 1e9:.1f}B weights", f"{row['memory_bytes'] / 1e9:.1f} GB"
-    yield f"trained for {row['trained_for']}, {weights}, {memory} of memory"
-    yield f"runs here: {row['runs_here']}, license: {row['license'] or 'see the hub'}"
-    yield f"from {row['from']}"
-    if row["revision"]:
-        yield f"pulled: {row['revision'][:8]}"
-
-
 @app.command("pull")
-def model_pull(
-    model: Annotated[
+def model_pull(  # noqa: PLR0913 - one parameter for each option
+    source: Annotated[
         str | None,
         typer.Argument(
-            help="One of 'redraft model list', of 'model list --known', hf:OWNER/NAME, or "
-            "hf:OWNER/NAME/FILE.gguf. Default: the configured one."
+            help="A model of 'redraft model list', weights of 'model list --known', hf:OWNER/NAME, "
+            "hf:OWNER/NAME/FILE.gguf, a GGUF file, or a folder of Hugging Face (config.json, "
+            "tokenizer.json, *.safetensors). Default: the configured model."
         ),
     ] = None,
-    source: Annotated[
+    base: Annotated[
         Path | None,
-        typer.Option(
-            "--from",
-            metavar="PATH",
-            help="Take the weights from this GGUF file.",
-        ),
+        typer.Option("--from", metavar="FILE", help="Take the weights from this GGUF file."),
     ] = None,
-    drop_raw: Annotated[
-        bool,
-        typer.Option(
-            "--drop-raw",
-            help="Delete the base weights once the model is ready. Another variant, or a later "
-            "release, fetches them again.",
-        ),
-    ] = False,
     name: Annotated[
         str | None,
         typer.Option(help="Name of an imported model. Default: the name of its weights."),
     ] = None,
     variant: Variant = None,
+    prompt_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="Prompt that imported causal weights were trained on. Default: by their "
+            "vocabulary and name.",
+        ),
+    ] = None,
+    adapter: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Trained for a folder by 'redraft train run'."),
+    ] = None,
+    drop_base: Annotated[
+        bool,
+        typer.Option(
+            "--drop-base",
+            help="Delete the downloaded weights once the model is ready. Another variant, or a "
+            "later release, fetches them again.",
+        ),
+    ] = False,
 ) -> None:
     """Download weights, check their SHA-256 and convert them for this machine."""
-    from redraft.model.weights.provide import pull
-    from redraft.model.weights.pull_open import is_open
-    from redraft.model.weights.registry import list_models
+    from redraft.model.weights.catalog import list_models
+    from redraft.model.weights.imports import import_weights
+    from redraft.model.weights.open_weights import known, pull_open
+    from redraft.model.weights.store import pull
 
     from .console import bar, out
 
-    if model is not None and is_open(model) and model not in {m.name for m in list_models()}:
-        _pull_open(model, name, variant, drop_raw)
-        return
-
-    settings = load(model=model, variant=variant)
-    chosen = model_for(settings)
+    is_ours = source is None or source in {model.name for model in list_models()}
+    asked = None if is_ours or source is None else known(source)
+    path = Path(source or "")
     with bar() as show:
-        folder = pull(
-            chosen,
-            source,
-            _variant_here(chosen, settings),
-            lambda p: show(f"{chosen}: {p.label}", p.fraction),
-            drop_raw,
+        if asked is not None:
+            memory, gpu = _memory_for(variant)
+            made = pull_open(
+                asked,
+                name,
+                variant,
+                prompt_format=prompt_format,
+                drop_base=drop_base,
+                memory=memory,
+                gpu=gpu,
+                progress=lambda p: show(f"{source}: {p.label}", p.fraction),
+            )
+        elif not is_ours and (path.exists() or len(path.parts) > 1 or path.suffix == ".gguf"):
+            memory, gpu = _memory_for(variant)
+            made = import_weights(
+                path,
+                name,
+                variant,
+                adapter=adapter,
+                prompt_format=prompt_format,
+                memory=memory,
+                gpu=gpu,
+                progress=lambda p: show("converting" if p.total else "hashing", p.fraction),
+            )
+        else:
+            settings = load(model=source, variant=variant)
+            chosen = model_for(settings)
+            folder = pull(
+                chosen,
+                base,
+                _variant_here(chosen, settings),
+                lambda p: show(f"{chosen}: {p.label}", p.fraction),
+                drop_base,
+            )
+            out.print(str(folder), markup=False)
+            return
+    _print_imported(made)
+
+
+def _print_imported(model: ModelInfo) -> None:
+    """Print what was made of open weights, and how they are served."""
+    from .console import err, out
+
+    about = f"{model.summary}, {model.license or 'no license stated'}"
+    out.print(f"{model.name}: {about} ({', '.join(model.prebuilt)})", markup=False)
+    config, prompt = model.config, model.config.prompt_format
+    if config.expand_token:
+        how = "It fills in place, on a canvas that grows and shrinks: keep the context short."
+    elif config.attention == "canvas" and config.has_canvases:
+        how = f"It drafts on canvases and verifies from left to right, in the prompt {prompt}."
+    elif config.attention == "canvas":
+        how = (
+            f"It writes from left to right, in the prompt {prompt}; what it repeats comes many "
+            "tokens at a time."
         )
-    out.print(str(folder), markup=False)
+    elif config.attention == "block":
+        how = "It reads block by block; finished blocks are cached."
+    else:
+        how = "It reads the whole context in every step: keep the context short."
+    err.print(how, markup=False)
+    err.print(f"Use it with: redraft serve --model {model.name}", markup=False)
 
 
 def _variant_here(name: str, settings: Settings) -> str | None:
     """Return the variant that an engine on this machine runs; None where none can run."""
     from redraft.model.errors import InstallError
     from redraft.model.load import choose_device
-    from redraft.model.weights.registry import info
+    from redraft.model.weights.catalog import info
 
     try:
         return choose_device(info(name), settings.variant, settings.provider).variant
@@ -276,8 +254,9 @@ def model_use(
 ) -> None:
     """Choose the model that runs where no setting names one; running engines change to it."""
     from redraft.model.choice import store_model
+    from redraft.model.config import AUTO
     from redraft.model.load import which_model
-    from redraft.model.weights.registry import AUTO, DEFAULT_MODEL
+    from redraft.model.weights.catalog import DEFAULT_MODEL
 
     from .console import err, out
 
@@ -294,32 +273,8 @@ def model_use(
         )
 
 
-def _pull_open(asked: str, name: str | None, variant: str | None, drop_raw: bool) -> None:
-    from redraft.model.weights.pull_open import pull_open
-
-    from .console import bar, err, out
-
-    variants = [variant] if variant else None
-    memory, gpu = memory_for(variants)
-    with bar() as show:
-        made = pull_open(
-            asked,
-            variants,
-            name,
-            lambda p: show(f"{asked}: {p.label}", p.fraction),
-            drop_raw,
-            memory,
-            gpu,
-        )
-    out.print(f"{made.name}: {made.summary}, {made.license or 'no license stated'}", markup=False)
-    err.print(f"Use it with: redraft serve --model {made.name}", markup=False)
-
-
-app.command("import")(import_weights)
-
-
-@app.command("info")
-def model_info(
+@app.command("show")
+def model_show(
     model: Annotated[
         str | None, typer.Argument(help="Name of the model. Default: the one that would run.")
     ] = None,
@@ -327,8 +282,8 @@ def model_info(
     """Print everything about one model as JSON."""
     import json
 
-    from redraft.model.weights.provide import ready_variants
-    from redraft.model.weights.registry import info
+    from redraft.model.weights.catalog import info
+    from redraft.model.weights.store import ready_variants
 
     found = info(model_for(load(model=model)))
     typer.echo(json.dumps({**found.describe(), "ready": ready_variants(found)}, indent=1))
@@ -343,7 +298,7 @@ def model_export(
     variant: Variant = None,
 ) -> None:
     """Copy a ready model to a folder, for a machine without a network (REDRAFT_MODELS)."""
-    from redraft.model.weights.provide import export
+    from redraft.model.weights.store import export
 
     from .console import bar, out
 
@@ -352,3 +307,24 @@ def model_export(
     with bar() as show:
         folder = export(name, settings.variant, out_dir, lambda p: show(p.label, p.fraction))
     out.print(str(folder), markup=False)
+
+
+@app.command("remove")
+def model_remove(
+    model: Annotated[str, typer.Argument(help="One of 'redraft model list'.")],
+) -> None:
+    """Delete a model's files from this machine; a model of Redraft's can be pulled again."""
+    from redraft.model.choice import store_model, stored_model
+    from redraft.model.config import AUTO
+    from redraft.model.weights.store import remove
+
+    from .console import err, out
+
+    freed = remove(model)
+    if stored_model() == model:
+        store_model(AUTO, None)
+        err.print(f"'redraft model use' had chosen {model}; 'auto' chooses now.", markup=False)
+    what = (
+        f"Removed {model}: {freed / 1e6:,.0f} MB" if freed else f"{model} was not on this machine"
+    )
+    out.print(f"{what}.", markup=False)

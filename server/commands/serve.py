@@ -11,7 +11,7 @@ import time
 import psutil
 from redraft.model.choice import usual_model
 from redraft.model.records import Predictor
-from redraft.model.weights.provide import check_known
+from redraft.model.weights.store import check_known
 
 from ..app import create_app
 from ..engine_process.liveness import end_process

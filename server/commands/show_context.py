@@ -34,8 +34,8 @@ from redraft.model.prompts.tokenizer import (
     Tokenizer,
 )
 from redraft.model.records import EditRequest, Task
-from redraft.model.weights.provide import ensure, ready_variants
-from redraft.model.weights.registry import info
+from redraft.model.weights.catalog import info
+from redraft.model.weights.store import ensure, ready_variants
 from rich.table import Table
 from rich.text import Text
 

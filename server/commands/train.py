@@ -285,18 +285,18 @@ class _Base(NamedTuple):
 def _base(name: str) -> _Base:
     """Return the base of a built-in model, or a dense Llama, Qwen2 or Qwen3 of a folder."""
     if (folder := Path(name)).is_dir():
-        from redraft.model.weights.huggingface import checkpoint_sha256, read_hf_checkpoint
+        from redraft.model.weights import huggingface as hf
 
-        config, tensors, tokenizer = read_hf_checkpoint(folder)
-        facts = {"base": folder.resolve().name, "base_sha256": checkpoint_sha256(folder)}
-        return _Base(config, tensors, tokenizer, facts)
-    from redraft.model.weights.gguf import read_checkpoint
-    from redraft.model.weights.provide import base_path, ensure
-    from redraft.model.weights.registry import info
+        config, tensors, *_ = hf.read_folder(folder)
+        facts = {"base": folder.resolve().name, "base_sha256": hf.checkpoint_sha256(folder)}
+        return _Base(config, tensors, hf.tokenizer_file(folder), facts)
+    from redraft.model.weights.catalog import info
+    from redraft.model.weights.gguf import GGUFFile, read_checkpoint
+    from redraft.model.weights.store import base_path, ensure
 
     model = info(name)
     facts = {"base": model.base.name, "base_sha256": model.base.gguf_sha256}
-    ours = read_checkpoint(base_path(name), tied=model.config.tied)[1]
+    ours = read_checkpoint(GGUFFile(base_path(name)), tied=model.config.tied)[1]
     return _Base(model.config, ours, ensure(name) / "tokenizer.json", facts)
 
 
@@ -307,7 +307,7 @@ def _adapter(name: str, base: str) -> Adapter | None:
         SettingsError: there is no such file, or it was trained on canvases.
     """
     from redraft.model.weights.adapter import load_adapter
-    from redraft.model.weights.registry import info
+    from redraft.model.weights.catalog import info
 
     if name == "shipped":
         path = None if Path(base).is_dir() else info(base).adapter

@@ -37,7 +37,7 @@ def open_engine(settings: Settings) -> Predictor:
 def companion_of(model: str) -> Companion | None:
     """Return the model that answers conversations in place of ``model``, or None."""
     from redraft.model.conversation import Companion, chat_abilities_of
-    from redraft.model.weights.registry import info
+    from redraft.model.weights.catalog import info
 
     try:
         chat = info(info(model).chat)

@@ -26,7 +26,7 @@ from redraft.model.validation import (
     between,
     objection,
 )
-from redraft.model.weights.registry import check_not_removed, list_models
+from redraft.model.weights.catalog import check_not_removed, list_models
 
 from ..http.bodies import SERVICE
 from ..settings import Settings

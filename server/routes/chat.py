@@ -27,7 +27,7 @@ from redraft.model.records import (
     ToolCall,
 )
 from redraft.model.validation import AtLeastOne, Flag, Json, Text, between, brief, read
-from redraft.model.weights.provide import names_with_template
+from redraft.model.weights.store import names_with_template
 
 from ..http.bodies import SERVICE, read_body
 from ..settings import Settings

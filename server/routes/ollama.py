@@ -20,7 +20,7 @@ from redraft.model.prompts.registry import recognise
 from redraft.model.records import MAX_STOPS, CanvasState, ModelStatus, Prediction
 from redraft.model.release import RELEASE
 from redraft.model.validation import MAX_INTEGER, Exactly, Flag, Json, Text, read
-from redraft.model.weights.provide import stored
+from redraft.model.weights.store import stored
 
 from ..http.bodies import SERVICE, json_response, read_body, read_question
 from ..settings import Settings

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from redraft.model.config import ModelConfig
 from redraft.model.network.layout import LAYOUT
-from redraft.model.weights import combine, files
+from redraft.model.weights import convert, files
 from redraft.model.weights.adapter import load_adapter, merge
-from redraft.model.weights.gguf import read_checkpoint
+from redraft.model.weights.gguf import GGUFFile, read_checkpoint
 from safetensors.numpy import save_file
 
 from support.tiny_gguf import HIDDEN, random, write_llama
@@ -31,7 +31,7 @@ def sha(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def store(
+def keep_tensors(
     config: ModelConfig,
     context: Mapping[str, Any],
     canvas: Mapping[str, Any],
@@ -59,7 +59,7 @@ class World:
         wheel = write_wheel(root / "index", "tiny-weights", gguf.read_bytes())
         self.wheel = root / "index" / wheel.wheel
         self.write_adapter()
-        fields, _ = read_checkpoint(gguf)
+        fields, _ = read_checkpoint(GGUFFile(gguf))
         self.description: dict[str, Any] = {
             "name": "tiny",
             "version": "1",
@@ -104,10 +104,10 @@ def in_use(root: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(world.cache))
     monkeypatch.setenv("REDRAFT_MODELS", str(root / "mine"))
     only_wheels_of(root / "index", monkeypatch, root / "hf")
-    monkeypatch.setattr(combine, "write_graphs", store)
+    monkeypatch.setattr(convert, "write_graphs", keep_tensors)
     return world
 
 
 def merged(world: World, **changes: Any) -> tuple[Any, Any, Any]:
-    _, base = read_checkpoint(world.gguf)
+    _, base = read_checkpoint(GGUFFile(world.gguf))
     return base, *merge(world.config(**changes), base, load_adapter(world.adapter))

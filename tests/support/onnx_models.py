@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from redraft.model.config import ON_MASKS, ModelConfig, tensor_shapes
 from redraft.model.network.onnx_files import materialise
 from redraft.model.prompts.tokenizer import Tokenizer
-from redraft.model.weights.combine import make_ready
-from redraft.model.weights.registry import DESCRIPTION, ModelInfo
+from redraft.model.weights import convert
+from redraft.model.weights.catalog import DESCRIPTION, ModelInfo
+from redraft.model.weights.download import no_progress
 
 from support.reference import Reference, Weights, adapted, random_weights
 
@@ -105,11 +106,9 @@ def register(root: Path, name: str, config: ModelConfig, tokenizer: Tokenizer) -
     """
     folder = root / name / "fp32"
 
-    def write(place: Path) -> None:
-        store(config, "fp32", place)
-        tokenizer.save(place / "tokenizer.json")
-
-    make_ready(folder, 1_000_000, name, write)
+    context, canvas = weights_for(config)
+    weights = convert.Weights(config, context, canvas, tokenizer, "")
+    convert.convert(weights, "fp32", folder, name, no_progress)
     model = ModelInfo(
         name, "1", "random weights", "", None, None, "", config, "fp32", folder.parent, ("fp32",)
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from redraft.model.silence import import_silenced
-from redraft.model.weights.packages import Wheel
+from redraft.model.weights.catalog import Wheel
 
 
 def sha(data: bytes) -> str:

@@ -1,13 +1,12 @@
-"""Tensors of safetensors files, read one at a time: a checkpoint may be larger than memory.
+"""Named tensors that are read one at a time: a checkpoint may be larger than memory.
 
-Decodes float32, float16 and bfloat16 without torch; no file is ever unpickled. Knows nothing of
-what the tensors mean.
-
-Format: https://huggingface.co/docs/safetensors
+Safetensors files hold float32, float16 or bfloat16, which are decoded without torch; no file is
+ever unpickled. Format: https://huggingface.co/docs/safetensors
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,31 @@ from .files import explaining
 
 FloatArray = NDArray[np.float32]
 
-FLOATS = ("F32", "F16", "BF16")
+_FLOATS = ("F32", "F16", "BF16")
+
+
+class Tensors(Mapping[str, FloatArray]):
+    """Weights under Redraft's names (see :class:`ModelConfig`); every access reads one anew."""
+
+    def __init__(self, names: Iterable[str], read: Callable[[str], FloatArray]) -> None:
+        self._names, self._read = dict.fromkeys(names), read
+
+    def __getitem__(self, name: str) -> FloatArray:
+        return self._read(name)
+
+    def __contains__(self, name: object) -> bool:  # Mapping's own would read the tensor
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor that was not read yet; its file stays mapped as long as this lives."""
+    """A tensor of a safetensors file, which stays mapped as long as this lives."""
 
     path: Path
     name: str
@@ -36,7 +54,7 @@ class StoredTensor:
     values: Any  # of the library: read where it is sliced
 
     def read(self, rows: int | None = None) -> FloatArray:
-        """The values, or the first ``rows`` of them, as float32.
+        """Return the values, or the first ``rows`` of them, as float32.
 
         Raises:
             WeightsError: of a type that is not known, cut short, or not finite.
@@ -45,24 +63,27 @@ class StoredTensor:
         return self.checked(self.as_stored(rows).astype(np.float32))
 
     def check_type(self) -> None:
-        """
+        """Check that its numbers are of a kind that weights are kept in.
+
         Raises:
-            WeightsError: its numbers are of a kind that weights are not kept in.
+            WeightsError: they are not.
         """
-        if self.dtype not in FLOATS:
+        if self.dtype not in _FLOATS:
             raise WeightsError(
-                f"{self.path} stores {self.name!r} as {self.dtype}; known are {', '.join(FLOATS)}. "
-                "Use a checkpoint that is not quantised."
+                f"{self.path} stores {self.name!r} as {self.dtype}; known are "
+                f"{', '.join(_FLOATS)}. Use a checkpoint that is not quantised."
             )
 
     def as_stored(self, rows: int | None = None) -> NDArray[Any]:
+        """Return the values in the type that they are stored in."""
         values: NDArray[Any] = self.values[slice(rows)]
         return values
 
     def checked(self, values: FloatArray) -> FloatArray:
-        """
+        """Return ``values``.
+
         Raises:
-            WeightsError: ``values`` are not finite.
+            WeightsError: they are not finite.
         """
         if not np.isfinite(values).all():
             raise WeightsError(
@@ -73,7 +94,7 @@ class StoredTensor:
 
 
 def tensors_in(path: Path) -> dict[str, StoredTensor]:
-    """Every tensor of a safetensors file by its name; reads the header alone.
+    """Return every tensor of a safetensors file by its name; read the header alone.
 
     Raises:
         WeightsError: the file is missing, cut short, or its header does not describe it.
@@ -87,7 +108,7 @@ def tensors_in(path: Path) -> dict[str, StoredTensor]:
 
 
 def metadata_in(path: Path) -> dict[str, str]:
-    """What a file says of itself; see :func:`tensors_in`."""
+    """Return the metadata of a safetensors file; see :func:`tensors_in`."""
     return dict(_opened(path).metadata() or {})
 
 
