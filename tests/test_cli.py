@@ -153,7 +153,8 @@ async def test_the_language_server_says_which_port_it_got_and_its_token(chosen: 
             reader, writer = await asyncio.open_connection(told["host"], told["port"])
             body = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}'
             token = told.get("token", chosen).encode()
-            writer.write(b"Redraft-Token: %b\nContent-Length: %d\n\n" % (token, len(body)))
+            head = b"Redraft-Token: %b\r\nContent-Length: %d\r\n\r\n" % (token, len(body))
+            writer.write(head)
             writer.write(body)
             await reader.readuntil(b"\r\n\r\n")
             answer = await reader.readuntil(b"capabilities")

@@ -93,7 +93,7 @@ class LabelledMoment:
 
     @property
     def place(self) -> str:
-        """Where ghost text stands, or that it is a next edit."""
+        """Return the place of ghost text, or that the candidate is a next edit."""
         example = self.example
         if example.task != "infill":
             return NEXT_EDIT

@@ -1,9 +1,9 @@
 """Background thread that fills the index in small steps.
 
 Python runs one thread at a time, so what matters to the editor is how long this one holds the
-interpreter. It rests after every few milliseconds of work for as long as it worked, and longer while
-the user types. It does not run at a lower priority: a thread that the system stops while it holds
-the interpreter would make the editor wait.
+interpreter. It rests after every few milliseconds of work for as long as it worked, and longer
+while the user types. It does not run at a lower priority: a thread that the system stops while it
+holds the interpreter would make the editor wait.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ MOST_BYTES = 256 * 1024  # of a file; larger ones are data or made by a program
 _GIT_TIMEOUT_S = 30.0
 _GIT_BYTES = 64 << 20  # of names that git lists
 _IGNORE_BYTES = 64 * 1024  # of a ``.gitignore``
-#: Stars of one of its patterns at most, ``**`` as one. Patterns become regular expressions, and each
+#: Most stars of one of its patterns, ``**`` as one. Patterns become regular expressions, and each
 #: star multiplies their time for a hostile name by the length of that name.
 _IGNORE_STARS = 3
 _IGNORE_PATTERNS = 1_000
@@ -150,7 +150,7 @@ def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
 
 
 def stamp_of(file: str | Path) -> tuple[int, int] | None:
-    """Return the time of a file's last change in ns, and its bytes; None if it is not to be read."""
+    """Return the last change of a file in ns, and its bytes; None if it must not be read."""
     try:
         status = os.lstat(file)
     except (OSError, ValueError):
