@@ -116,7 +116,7 @@ def find_model(spec: RunSpec, report: OnProgress = ignored) -> MeasuredModel:
         return MeasuredModel(label, folder, device.variant, device.provider, identity)
     is_bare = spec.adapter == BARE
     changed = bare(described) if is_bare else with_adapter(described, Path(spec.adapter))
-    device = choose(provider or "auto", variant or "auto", changed.config)
+    device = choose_device(changed, variant, provider)
     identity = changed.adapter_sha256 or described.base.gguf_sha256
     folder = cache_dir() / "judged" / identity[:16] / device.variant
     _make(changed, model, folder, device.variant, report)
@@ -132,8 +132,7 @@ def _ready_folder(folder: Path, provider: str | None) -> MeasuredModel:
             "'redraft model pull' printed."
         )
     if provider is None or provider.upper() != "CPU":  # the CPU reads every variant here
-        config = ModelConfig.from_dict(read_json(folder / "config.json"))
-        provider = choose(provider or "auto", str(variant), config).provider
+        provider = choose(provider or "auto", str(variant)).provider
     named = folder / (MANIFEST if (folder / MANIFEST).is_file() else "config.json")
     return MeasuredModel(folder.name, folder, str(variant), provider, sha256_of(named))
 

@@ -68,14 +68,12 @@ class RunSpec:
     variant: str = field(
         default="",
         metadata=_option(
-            "Run the weights in this format: int8, q8, q4 or fp32; fp16 or q4f16 on CUDA.", _ANY
+            "Run the weights in this format: int8, q4 or fp32; fp16 or q4f16 on CUDA.", _ANY
         ),
     )
     provider: str = field(
         default="",
-        metadata=_option(
-            "Run on this provider of onnxruntime, such as cpu or cuda.", _ANY, saved=False
-        ),
+        metadata=_option("Run on cpu or cuda.", _ANY, saved=False),
     )
     threads: int | None = field(
         default=None,

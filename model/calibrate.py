@@ -1,4 +1,4 @@
-"""Calibration: how fast this machine reads prompts, and what passes that verify drafts cost.
+"""Calibration: how fast this machine reads prompts, multiplies, and verifies drafts.
 
 Each start measures a little, and one file keeps the results of weights on this machine. Other
 programs can only make a machine look slower, so the fastest prefill counts. A single start may be
@@ -11,7 +11,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -22,6 +22,7 @@ from .errors import InvalidRequest
 from .runtime.backend import CHUNK, Backend, Rows
 from .runtime.kv_memory import SIZE_CLASSES, size_class
 from .runtime.machine import import_onnxruntime, processor
+from .runtime.product_probe import measure_products
 from .validation import Exactly, Number, object_of, read
 from .weights.catalog import ModelInfo, cache_dir
 from .weights.files import write_notes
@@ -90,6 +91,7 @@ class Calibration:
     since_s: Number  # seconds since 1970, of the first start
     prefill: PrefillSpeed | None = None  # None: not measured
     starts: tuple[PassTimes, ...] = ()  # of the same widths
+    products_ms: Mapping[str, PassMs] = field(default_factory=dict)  # by variant, if it is right
 
     @property
     def passes(self) -> PassTimes | None:
@@ -119,10 +121,26 @@ def calibration_file() -> Path:
 
 def calibration_key(model: ModelInfo, variant: str, provider: str, threads: int | None) -> str:
     """Return the name of a model's measurements: its weights, how they run, and the machine."""
-    return (
-        f"{model.name} {model.version} {variant} {provider} {threads or 0} {processor()} "
-        f"onnxruntime {import_onnxruntime().__version__}"
-    )
+    return f"{model.name} {model.version} {variant} {provider} {threads or 0} {_machine()}"
+
+
+def _machine() -> str:
+    return f"{processor()} onnxruntime {import_onnxruntime().__version__}"
+
+
+def product_times(now: Clock = time.time) -> Mapping[str, float]:
+    """Return the milliseconds of a matrix product by variant, the fastest first.
+
+    Variants that this processor computes wrong are missing. Measured once a week, and noted once
+    there is a cache folder.
+    """
+    key, file = f"products {_machine()}", calibration_file()
+    noted = read_notes(file).get(key)
+    if noted is None or not noted.products_ms or not noted.is_fresh(now()):
+        noted = Calibration(now(), products_ms=measure_products(import_onnxruntime()))
+        if file.parent.is_dir():  # 'redraft doctor' leaves none behind
+            _note(file, key, noted)
+    return dict(sorted(noted.products_ms.items(), key=lambda each: each[1]))
 
 
 def calibrate(
@@ -151,10 +169,14 @@ def calibrate(
         earlier = [each for each in noted.starts if each.widths.keys() == times.widths.keys()]
         found = replace(found, starts=(*earlier, times))
     if found != noted:
-        others = [(name, note) for name, note in read_notes(file).items() if name != key]
-        kept = dict([*others[1 - _MOST_NOTES :], (key, found)])
-        write_notes(file, {name: asdict(note) for name, note in kept.items()})
+        _note(file, key, found)
     return found
+
+
+def _note(file: Path, key: str, found: Calibration) -> None:
+    others = [(name, note) for name, note in read_notes(file).items() if name != key]
+    kept = dict([*others[1 - _MOST_NOTES :], (key, found)])
+    write_notes(file, {name: asdict(note) for name, note in kept.items()})
 
 
 def read_notes(file: Path) -> dict[str, Calibration]:

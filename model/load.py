@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .calibrate import CHOICES, calibrate, calibration_file, calibration_key
+from .calibrate import CHOICES, calibrate, calibration_file, calibration_key, product_times
 from .choice import ModelChoice, Placement, check_here, choose_model, fit, usual_model, watch_choice
 from .config import AUTO
 from .decode.pass_costs import PassPrices
@@ -54,7 +54,7 @@ def onnx_loader(
         model: a name, or :data:`AUTO` for what suits this machine. A first load measures the
             machine, and may show that another model suits it, which is then loaded instead.
         variant: precision of the weights; None: the best one for the provider.
-        provider: of the installed onnxruntime, in any case; None: CUDA if it works, else CPU.
+        provider: cpu or cuda, in any case; None: CUDA if it loads, else CPU.
         threads: for the CPU; None: one per physical core.
 
     Raises (from the loader):
@@ -216,7 +216,12 @@ def choose_device(found: ModelInfo, variant: str | None, provider: str | None) -
         InstallError: what was asked for does not work.
         SettingsError: an unknown name, or a variant that the provider does not run.
     """
-    return choose(provider or "auto", variant or "auto", found.config, served_by(found))
+    return choose(provider or "auto", variant or "auto", served_by(found), usual_on_cpu)
+
+
+def usual_on_cpu() -> str:
+    """Return the variant that this processor multiplies fastest, of those it multiplies right."""
+    return next(iter(product_times()))
 
 
 def served_by(found: ModelInfo) -> Served:
@@ -224,7 +229,7 @@ def served_by(found: ModelInfo) -> Served:
 
     def served(provider: str, usual: str) -> str:
         wanted = found.default_variant
-        chosen = wanted if provider == "CPU" and wanted in ("q8", "fp32", "q4") else usual
+        chosen = wanted if provider == "CPU" and wanted in ("fp32", "q4") else usual
         if found.origin is not None or chosen in found.prebuilt:
             return chosen
         fitting = [v for v in found.prebuilt if (v in HALF) == (provider == "CUDA")]

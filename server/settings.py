@@ -144,8 +144,7 @@ class Settings(BaseModel):
     provider: str | None = Field(
         None,
         min_length=1,
-        description="where to run: cpu, cuda, or another provider of the installed onnxruntime; "
-        "none: CUDA where it works, else CPU; each but CPU is compared with the CPU at load",
+        description="where to run, cpu or cuda; none: CUDA where it works, else the CPU",
     )
     threads: int | None = Field(
         None,

@@ -200,7 +200,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return stored(tmp_path_factory)
 
 
-@pytest.fixture(params=["fp32", "q8", "int8", "fp32 alike", "q8 alike", "int8 alike"])
+@pytest.fixture(params=["fp32", "int8", "fp32 alike", "int8 alike"])
 def backend(request: pytest.FixtureRequest, folders: dict[str, Path]) -> Any:
     from redraft.model.runtime.onnx_backend import OnnxBackend
 

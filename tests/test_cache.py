@@ -276,7 +276,7 @@ def test_giving_back_twice_is_harmless() -> None:
     assert backend.live == []
 
 
-@pytest.mark.parametrize("variant", ["fp32", "q8"])
+@pytest.mark.parametrize("variant", ["fp32", "int8"])
 def test_reuse_gives_the_same_canvas_as_computing_afresh(tmp_path: Path, variant: str) -> None:
     pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
     from redraft.model.runtime.onnx_backend import OnnxBackend

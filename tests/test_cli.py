@@ -212,7 +212,7 @@ def test_low_confidence_is_said(source: Path, confidence: float, warns: bool) ->
     assert call_with_server(predictor(), *place, "--quiet")[2] == ""
 
 
-DECIDED = {"--model": "redraft-0.5b", "--variant": "q8", "--provider": "cpu", "--threads": "2"}
+DECIDED = {"--model": "redraft-0.5b", "--variant": "q4", "--provider": "cpu", "--threads": "2"}
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from redraft.model.network.onnx_graph import build
 from redraft.model.network.quantize import (
     VARIANTS,
     Stored,
-    format_of,
     quantize_blocks,
     quantize_nibbles,
     quantize_rows,
+    variant_named,
 )
 from support.onnx_models import (
     BASE,
@@ -34,7 +34,6 @@ from support.onnx_models import (
     store,
     weights_for,
 )
-from support.processors import skip_where_inexact
 from support.reference import log_softmax
 
 runtime = pytest.importorskip("redraft.model.runtime.onnx_backend", reason="needs onnxruntime")
@@ -98,9 +97,8 @@ def test_denoise_equals_the_reference(shape: str, cached: int, placed: int, tmp_
     assert np.allclose(np.exp(out.top_logprob[:, 0]), chances.max(axis=1), rtol=1e-3)
 
 
-@pytest.mark.parametrize("variant", ["q8", "int8", "fp16"])
+@pytest.mark.parametrize("variant", ["int8", "fp16"])
 def test_quantised_variants_stay_near(shape: str, variant: str, tmp_path: Path) -> None:
-    skip_where_inexact(variant)
     config = shaped(shape)
     store(config, variant, tmp_path)
     backend = runtime.OnnxBackend(tmp_path, provider="CPU", threads=1)
@@ -110,13 +108,12 @@ def test_quantised_variants_stay_near(shape: str, variant: str, tmp_path: Path) 
     out = sequence.denoise(window, window[:0], logits=True)
     expected = reference_for(config, sequence.capacity).canvas_logits(tokens, window)
     ids = predictable(config)
-    limit = {"q8": 0.05, "int8": 0.06, "fp16": 0.005}[variant]
+    limit = {"int8": 0.06, "fp16": 0.005}[variant]
     assert relative(out.logits[:, ids], expected[:, ids]) < limit
 
 
 def test_a_row_of_zeros_stays_one_in_int8(tmp_path: Path) -> None:
     """Its largest activation is 0, by which it is divided."""
-    skip_where_inexact("int8")
     config = dataclasses.replace(BASE, adapter="none")
     weights, _ = weights_for(config)
     tokens = some_tokens(config, 12)
@@ -131,7 +128,6 @@ def test_a_row_of_zeros_stays_one_in_int8(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_special_tokens_are_never_predicted_but_end_is(variant: str, tmp_path: Path) -> None:
-    skip_where_inexact(variant)
     config = dataclasses.replace(BASE, tied=False, adapter="none")
     weights, _ = weights_for(config)
     head = np.zeros_like(weights["head.weight"])
@@ -177,7 +173,7 @@ def test_a_failed_write_leaves_the_old_files(tmp_path: Path) -> None:
     weights, canvas = weights_for(BASE)
     del canvas["blocks.1.mlp.down.weight"]
     with pytest.raises(WeightsError, match=r"blocks\.1\.mlp\.down"):
-        materialise(BASE, weights, canvas, "q8", tmp_path)
+        materialise(BASE, weights, canvas, "int8", tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -260,10 +256,16 @@ def test_nibbles_are_within_a_step_of_the_values(outputs: int, inputs: int, seed
 
 
 @given(st.integers(1, 9), st.integers(1, 130), st.integers(0, 99))
-def test_rows_are_within_half_a_step(outputs: int, inputs: int, seed: int) -> None:
+def test_rows_are_within_half_a_step_and_no_sum_overflows(
+    outputs: int, inputs: int, seed: int
+) -> None:
+    """x86 without VNNI adds the products of two neighbours in 16 bits."""
     matrix = random_matrix(outputs, inputs, seed)
     values, scales = quantize_rows(matrix)
     assert values.shape == (inputs, outputs)
+    products = 255 * values.astype(np.int64)
+    pairs = products[: inputs // 2 * 2 : 2] + products[1::2]
+    assert np.all(np.abs(pairs) < 1 << 15)
     assert np.all(np.abs(values.T * scales[:, None] - matrix) <= 0.5001 * scales[:, None])
 
 
@@ -278,7 +280,7 @@ def test_the_largest_value_is_kept_exactly_enough_and_zeros_stay_zero() -> None:
     assert np.all(rows == 0) and np.all(scales > 0)
 
 
-@pytest.mark.parametrize("how", ["plain", "blocks", "nibbles", "rows"])
+@pytest.mark.parametrize("how", ["whole", "turned", "blocks", "nibbles", "rows"])
 def test_encoded_tensors_have_the_promised_types_and_shapes(how: str) -> None:
     stored = Stored("m", ("a", "b"), how, (12, 40), F32, block=32)  # type: ignore[arg-type]
     weights = {"a": random_matrix(8, 40, 0), "b": random_matrix(4, 40, 1)}
@@ -296,9 +298,9 @@ def test_encoded_tensors_have_the_promised_types_and_shapes(how: str) -> None:
 )
 def test_a_missing_or_wrong_weight_is_refused(weights: dict[str, np.ndarray], said: str) -> None:
     with pytest.raises(WeightsError, match=said):
-        Stored("m", ("blocks.7.attn.q.weight",), "plain", (4, 8), F32).encode(weights)
+        Stored("m", ("blocks.7.attn.q.weight",), "turned", (4, 8), F32).encode(weights)
 
 
 def test_an_unknown_variant_is_refused_with_the_choices() -> None:
-    with pytest.raises(SettingsError, match=r"int4.*fp32, q8, int8, fp16"):
-        format_of("int4", "linear")
+    with pytest.raises(SettingsError, match=r"int4.*fp32, int8, fp16"):
+        variant_named("int4")

@@ -154,7 +154,7 @@ class FixedConfig(OnnxBackend):
 def test_unknown_models_and_providers_are_refused() -> None:
     with pytest.raises(UnknownModel, match="nonesuch"):
         load.onnx_loader("nonesuch", None, "CPU", 1)(ignore)
-    with pytest.raises(SettingsError, match="tpu"):
+    with pytest.raises(SettingsError, match="TPU"):
         load.onnx_loader("redraft-0.5b", None, "TPU", 1)(ignore)
 
 

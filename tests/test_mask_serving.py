@@ -13,7 +13,6 @@ from redraft.model.runtime.backend import MaskGuesses, Rows
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.onnx_sequence import OnnxSequence
 from support.onnx_models import shaped, store, weights_for
-from support.processors import skip_where_inexact
 
 CONFIG = shaped("masks")
 CACHED = 37
@@ -48,7 +47,7 @@ def chain(masks: MaskGuesses, count: int, before: int) -> tuple[list[int], list[
     return tokens, sure
 
 
-@pytest.mark.parametrize("variant", ["fp32", "q8", "int8"])
+@pytest.mark.parametrize("variant", ["fp32", "int8"])
 @pytest.mark.parametrize("laid", [row(0, 3), row(2, 3), row(3, 2, (0, 3))])
 def test_the_judge_says_the_same_without_masks(variant: str, laid: Rows, tmp_path: Path) -> None:
     sequence = opened(store(CONFIG, variant, tmp_path))
@@ -85,7 +84,7 @@ def test_infills_with_masks_and_edits_take_turns_on_a_sequence(tmp_path: Path) -
     assert [infill(), edit(), infill()] == [first, second, first]
 
 
-@pytest.mark.parametrize("variant", ["fp32", "q8"])
+@pytest.mark.parametrize("variant", ["fp32", "int8"])
 def test_groups_do_not_see_each_other(variant: str, tmp_path: Path) -> None:
     sequence = opened(store(CONFIG, variant, tmp_path))
     together = judged(sequence, row(3, 2))
@@ -107,12 +106,10 @@ def test_masks_are_read_with_their_own_adapter(tmp_path: Path) -> None:
     assert not np.allclose(with_adapter.masks.confidence, without.masks.confidence, atol=1e-3)
 
 
-@pytest.mark.parametrize(("variant", "most"), [("q8", 0.05), ("int8", 0.1)])
-def test_storage_formats_change_little(variant: str, most: float, tmp_path: Path) -> None:
-    skip_where_inexact(variant)
+def test_eight_bits_change_little(tmp_path: Path) -> None:
     exact = judged(opened(store(CONFIG, "fp32", tmp_path / "fp32")), row(2, 3))
-    stored = judged(opened(store(CONFIG, variant, tmp_path / variant)), row(2, 3))
-    assert np.abs(exact.masks.confidence - stored.masks.confidence).mean() < most
+    stored = judged(opened(store(CONFIG, "int8", tmp_path / "int8")), row(2, 3))
+    assert np.abs(exact.masks.confidence - stored.masks.confidence).mean() < 0.1
 
 
 @pytest.mark.parametrize("shape", ["masks", "sampler"])

@@ -250,8 +250,10 @@ def test_weights_larger_than_memory_are_refused_beforehand(cache: Path, tmp_path
 def test_the_variant_is_what_fits_where_it_is_to_run(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
     config, *_ = read_folder(tmp_path / "mine")
-    sizes = {variant: expected_bytes(config, variant) for variant in ("q8", "q4", "fp16", "q4f16")}
-    for gpu, usual, smaller in ((False, "q8", "q4"), (True, "fp16", "q4f16")):
+    sizes = {
+        variant: expected_bytes(config, variant) for variant in ("int8", "q4", "fp16", "q4f16")
+    }
+    for gpu, usual, smaller in ((False, "int8", "q4"), (True, "fp16", "q4f16")):
         assert fitting(config, None, 2 * sizes[usual], gpu) == usual
         assert fitting(config, None, int(1.2 * sizes[smaller]), gpu) == smaller
         assert fitting(config, "fp32", 1 << 40, gpu) == "fp32"

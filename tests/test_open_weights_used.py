@@ -52,7 +52,7 @@ def test_open_weights_are_imported_completed_with_and_measured(name: str, tmp_pa
     code.write_text(CODE)
     asked = ("--model", name, "--threads", "1")
     answered = run("complete", f"{code}:2:12", "--max-tokens", "8", *asked)
-    assert f"{name} q8" in answered and "tokens in" in answered
+    assert f"{name} int8" in answered and "tokens in" in answered
     for task in tasks:
         out = tmp_path / f"{task}.jsonl"
         source = ("--files", str(code.parent)) if task == "infill" else ("--suite", "carry-on")

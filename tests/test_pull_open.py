@@ -92,7 +92,7 @@ def test_a_file_of_a_repository_is_fetched_and_imported(hub: FakeHub, tmp_path: 
     hub.repos["some/Weights"] = {"w.Q8_0.gguf": gguf(tmp_path), "other.gguf": b"x"}
     made = pull("hf:some/Weights/w.Q8_0.gguf")
     assert (made.name, made.license) == ("w.q8_0", "mit")
-    assert store.ready_variants(catalog.info("w.q8_0")) == ["q8"]
+    assert store.ready_variants(catalog.info("w.q8_0")) == ["int8"]
     assert hub.got == ["w.Q8_0.gguf"]  # and nothing else
 
 
@@ -138,7 +138,7 @@ def test_an_interrupted_pull_goes_on_where_it_ended(hub: FakeHub, tmp_path: Path
         assert part.stat().st_size == 30_000
         pull("hf:some/weights/w.gguf")
     assert len(hub.got) == 2  # the library may have gone on by itself
-    assert catalog.info("w").prebuilt == ("q8",)
+    assert catalog.info("w").prebuilt == ("int8",)
 
 
 def test_bytes_that_are_not_what_the_hub_states_are_refused(hub: FakeHub, tmp_path: Path) -> None:

@@ -104,8 +104,7 @@ def test_a_new_number_remakes(
 #: The start of the SHA-256 of the files of a tiny model in each variant.
 READY_FILES = {
     "fp32": "1929a12e2a945b5d",
-    "q8": "6bc4f5fa69aa34e6",
-    "int8": "498e725656590a76",
+    "int8": "71df708e8f3f6b51",
     "q4": "d6fb1948b9c99bf7",
     "fp16": "dc1fd6ac8da099d7",
     "q4f16": "d735312b4048d6ba",
@@ -462,6 +461,13 @@ def test_a_description_that_is_no_object_is_named(world: World, content: str) ->
 # ------------------------------------------------------------------------------ export
 
 
+def test_folders_of_variants_that_are_gone_are_removed(world: World) -> None:
+    gone = store.ensure("tiny", "fp32").with_name("q8")
+    shutil.copytree(gone.with_name("fp32"), gone)
+    assert store.ensure("tiny", "int8").is_dir()
+    assert not gone.exists() and gone.with_name("fp32").is_dir()
+
+
 def test_exports_run_alone(world: World, monkeypatch: pytest.MonkeyPatch, made: list[str]) -> None:
     out = world.root / "usb" / "stick"
     assert store.export("tiny", "fp32", out) == out
@@ -473,7 +479,7 @@ def test_exports_run_alone(world: World, monkeypatch: pytest.MonkeyPatch, made: 
     assert store.ready_variants(model) == ["fp32", "int8"]
     assert store.ensure("tiny", "int8") == out / "int8"
     with pytest.raises(WeightsError, match="exported as fp32, int8"):
-        store.ensure("tiny", "q8")
+        store.ensure("tiny", "q4")
     (out / "int8" / "canvas.npz").write_bytes(b"damaged")
     with pytest.raises(WeightsError, match="Copy the exported model anew"):
         store.ensure("tiny", "int8")

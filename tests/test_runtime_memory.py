@@ -109,7 +109,7 @@ def test_device_buffers_copy_the_tokens_kept(dtype: Callable[[], object]) -> Non
         assert np.array_equal(old.numpy()[:, :, :40], new.numpy()[:, :, :40])
 
 
-@pytest.mark.parametrize("name", ["fp32", "q8", "int8", "fp16"])
+@pytest.mark.parametrize("name", ["fp32", "int8", "fp16"])
 def test_tokens_are_read_as_the_head_holds_them(folders: dict[str, Path], name: str) -> None:
     backend = runtime.OnnxBackend(folders[name], provider="CPU", threads=1)
     context, canvas = weights_for(BASE)
@@ -128,7 +128,7 @@ def test_tokens_are_read_as_the_head_holds_them(folders: dict[str, Path], name: 
 
 @pytest.mark.parametrize("change", ["forms", "tables", "elsewhere"])
 def test_a_folder_that_lacks_a_part_is_refused_with_what_to_do(tmp_path: Path, change: str) -> None:
-    store(BASE, "q8", tmp_path)
+    store(BASE, "int8", tmp_path)
     about = json.loads((tmp_path / "graphs.json").read_text())
     if change == "elsewhere":
         about["tables"]["embed.blocks"]["offset"] = 1 << 40
@@ -209,31 +209,8 @@ def test_recent_installations_are_accepted(version: str, monkeypatch: pytest.Mon
     assert check_onnxruntime() == version
 
 
-def test_without_cuda_the_cpu_is_chosen_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "cuda_problem", lambda _: "there is no driver")
-    found = choose()
-    assert found.provider == "CPU" and "there is no driver" in found.notice
-    assert found.variant == ("int8" if machine.int8_is_exact(ort) else "q8")
-    assert choose("cpu").notice == ""
-    with pytest.raises(InstallError, match="there is no driver"):
-        choose("cuda")
-
-
-def test_cuda_is_chosen_where_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "problem_of", lambda *_: "")
-    assert choose() == device.Device("CUDA", "fp16")
-    assert choose("auto", "int8").provider == "CPU"
-    assert choose("cpu").provider == "CPU"
-
-
-def test_a_cpu_that_saturates_gets_a_variant_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "cuda_problem", lambda _: "there is none")
-    monkeypatch.setattr(device, "int8_is_exact", lambda _: False)
-    assert choose().variant == "q8"
-
-
 def test_impossible_wishes_are_refused(folders: dict[str, Path]) -> None:
-    with pytest.raises(SettingsError, match="tpu"):
+    with pytest.raises(SettingsError, match="'tpu': choose auto, cpu or cuda"):
         choose("tpu")
     with pytest.raises(SettingsError, match=r"fp16 does not run on CPU"):
         choose("cpu", "fp16")

@@ -1,1 +1,1 @@
-"""One architecture twice: in torch and as ONNX graphs."""
+"""ONNX graphs of the model, and the weights that they read."""

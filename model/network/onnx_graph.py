@@ -1,4 +1,4 @@
-"""Builds the ONNX graphs of a model from its configuration, node by node, without weights.
+"""ONNX graphs of a model from its configuration, without weights.
 
 ``layout.forms_of`` names the graphs of a model. Tokens are looked up outside
 (``runtime/embedding.py``): a table in the graph would stay in memory beside the head that was
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from ..config import CANDIDATES, SAMPLER, ModelConfig
@@ -20,7 +19,7 @@ from .layout import TOP, Form
 from .onnx_interface import Graph, graph_of, reads_masks, samples
 from .onnx_linear import LinearMaps
 from .onnx_nodes import CONTRIB, Nodes
-from .quantize import HALF, Role, Stored, block_size, check_variant, float_type, format_of
+from .quantize import FLOAT16, FLOAT32, Format, Stored, Variant, variant_named
 
 #: Source of the mask's embedding on the canvas: one row of the canvas embedding.
 MASK_ROW = "mask.weight"
@@ -28,36 +27,34 @@ MASK_ROW = "mask.weight"
 EMBEDDING, MASK = "embed", "mask"
 
 
-def tables_of(config: ModelConfig, variant: str) -> tuple[Stored, ...]:
-    """What is looked up outside the graphs: the embedding, and the mask's row of it."""
-    mask = Stored(MASK, (MASK_ROW,), "vector", (config.hidden,), float_type(variant))
-    return (_vocabulary(config, variant, EMBEDDING, "embedding"), mask, *sampler_parts(config))
+def tables_of(config: ModelConfig, name: str) -> tuple[Stored, ...]:
+    """Return what is looked up outside the graphs: the embedding, the mask's row, the sampler."""
+    variant = variant_named(name)
+    mask = Stored(MASK, (MASK_ROW,), "whole", (config.hidden,), variant.dtype)
+    embedding = _vocabulary(config, variant, EMBEDDING, variant.embedding)
+    return (embedding, mask, *sampler_parts(config))
 
 
 def sampler_parts(config: ModelConfig) -> tuple[Stored, ...]:
-    """The tensors of a sampler, which is run outside the graphs."""
+    """Return the tensors of a sampler, which is run outside the graphs."""
     hidden, width = config.hidden, config.sampler
     shapes = ((width, 2 * hidden), (width,), (width, width), (width,), (hidden, width))
     return tuple(
-        Stored(name, (name,), "table", shape, np.dtype(np.float32), of_masks=True)
+        Stored(name, (name,), "whole", shape, FLOAT32, of_masks=True)
         for name, shape in zip(SAMPLER, shapes, strict=True)
         if width
     )
 
 
-def _vocabulary(config: ModelConfig, variant: str, name: str, role: Role) -> Stored:
-    return Stored(
-        name,
-        (f"{name}.weight",),
-        format_of(variant, role),
-        (config.vocab, config.hidden),
-        float_type(variant),
-        block_size(variant),
-    )
+def _vocabulary(config: ModelConfig, variant: Variant, name: str, how: Format) -> Stored:
+    shape = config.vocab, config.hidden
+    return Stored(name, (f"{name}.weight",), how, shape, variant.dtype, variant.block)
 
 
 def build(config: ModelConfig, variant: str, form: Form) -> Graph:
-    """The graph of one form, of n positions of which r are spoken about. Inputs and outputs::
+    """Return the graph of one form, of n positions of which r are scored.
+
+    Inputs and outputs::
 
         embedded [1, n, hidden]
         seqlens_k int32 [1], cached + new tokens - 1; total int32, cached + new
@@ -79,13 +76,13 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
         SettingsError: there is no such variant.
         WeightsError: onnxruntime cannot run heads of this size.
     """
-    check_variant(variant)
+    stored_as = variant_named(variant)
     if config.head_dim % 16:
         raise WeightsError(
             f"The model {config.name} has attention heads of {config.head_dim} dimensions; "
             "onnxruntime rotates only multiples of 16. Choose another model."
         )
-    return _Builder(config, variant, form).graph()
+    return _Builder(config, stored_as, form).graph()
 
 
 #: Nodes of a branch, given the names that its outputs are to have.
@@ -95,10 +92,16 @@ Branch = Callable[[list[str]], list[NodeProto]]
 class _Builder:
     """Appends the nodes of one graph; methods return the names they computed."""
 
-    def __init__(self, config: ModelConfig, variant: str, form: Form) -> None:
+    def __init__(self, config: ModelConfig, variant: Variant, form: Form) -> None:
         self.config, self.variant, self.form = config, variant, form
         self.nodes = Nodes()
-        self.linear = LinearMaps(self.nodes, config, variant, reads_masks(config, form))
+        self.linear = LinearMaps(self.nodes, variant, config.mask_rank)
+        #: Indices of the rows of masks, which all layers see: nothing sees into a branch.
+        self.indices = {
+            rows: self.linear.index_of(rows)
+            for rows in ("mask_rows", "scored_masks")
+            if reads_masks(config, form)
+        }
 
     # --- the network, top to bottom
 
@@ -114,10 +117,10 @@ class _Builder:
         self._score()
         if samples(self.config, self.form):
             self._candidates(flat)
-        return graph_of(self.nodes, self.config, self.variant, self.form)
+        return graph_of(self.nodes, self.config, self.variant.dtype, self.form)
 
     def _block(self, layer: int, x: str, skip: str | None) -> tuple[str, str]:
-        """One transformer block; the residual stream is x + skip, added by the next norm."""
+        """Append a transformer block; the residual stream is x + skip, added by the next norm."""
         c, name = self.config, f"blocks.{layer}"
         y, x = self._norm(f"{name}.norm_attn", x, skip)
         y = self._attention(layer, y)
@@ -134,7 +137,7 @@ class _Builder:
         return x, y
 
     def _gated(self, name: str, x: str, tail: bool) -> str:
-        """silu(gate x) times up x; [1, n, hidden] -> [1, n, intermediate].
+        """Append silu(gate x) times up x: [1, n, hidden] -> [1, n, intermediate].
 
         Args:
             tail: x has the rows that are spoken about alone.
@@ -142,15 +145,14 @@ class _Builder:
         c, both = self.config, [f"{name}.mlp.gate", f"{name}.mlp.up"]
         wide = 2 * c.intermediate
         y = self.linear.apply(f"{name}.mlp.gate_up", both, x, c.hidden, wide)
-        if not self.linear.masks:
+        if not self.indices:
             return self._activated(y)
-        which = "scored_masks" if tail else "mask_rows"
-        self.linear.index_of(which)  # here, for all layers: nothing sees into a branch
-        out = f"{name}.mlp.gated"
+        which, out = "scored_masks" if tail else "mask_rows", f"{name}.mlp.gated"
 
         def adapted(own: list[str]) -> list[NodeProto]:
             with self.nodes.branch(f"{out}.masked") as nodes:
-                changed = self.linear.adapt_masks(both, x, y, c.hidden, wide, which)
+                index = self.indices[which]
+                changed = self.linear.adapt_masks(both, x, y, c.hidden, wide, which, index)
                 self._activated(changed, own[0])
             return nodes
 
@@ -200,12 +202,14 @@ class _Builder:
         return outputs[0]  # [1, n, heads * head_dim]
 
     def _if(self, condition: str, outputs: list[str], then: Branch, otherwise: Branch) -> NodeProto:
-        """One of two branches; what they write to is what the whole graph is bound to, so that no
-        cache is copied."""
+        """Return a node of two branches.
+
+        They write to what the whole graph is bound to, so that no cache is copied.
+        """
         branches = {}
         for name, made in (("then_branch", then), ("else_branch", otherwise)):
             own = [f"{condition}.{name}.{output}" for output in outputs]
-            kind = helper.np_dtype_to_tensor_dtype(float_type(self.variant))
+            kind = helper.np_dtype_to_tensor_dtype(self.variant.dtype)
             values = [helper.make_tensor_value_info(output, kind, None) for output in own]
             branches[name] = helper.make_graph(made(own), f"{name}.{outputs[0]}", [], values)
         return helper.make_node("If", [condition], outputs, f"{condition}.{outputs[0]}", **branches)
@@ -236,7 +240,7 @@ class _Builder:
         return self.nodes.op("Reshape", normed, joined)
 
     def _norm(self, name: str, x: str, skip: str | None) -> tuple[str, str]:
-        """RMS norm of x + skip, and that sum."""
+        """Append the RMS norm of x + skip; return it and that sum."""
         if skip is None:
             return self._rms(name, x, self.config.hidden), x
         weight = self._vector(f"{name}.weight", self.config.hidden)
@@ -259,26 +263,27 @@ class _Builder:
     # --- vocabulary: logits and what is taken from them
 
     def _logits(self, hidden: str) -> None:
-        """Adds ``logits`` float32. Which tokens are never predicted is the caller's to say: an
-        infill ends by another mark than what is said in a conversation."""
+        """Append ``logits`` float32 [r, vocab].
+
+        The caller says which tokens are never predicted: an infill ends by another mark than an
+        answer in a conversation.
+        """
         c, suppressed = self.config, "suppressed"
-        stored = _vocabulary(c, self.variant, EMBEDDING if c.tied else "head", "head")
-        self.nodes.store(stored)
-        head = list(stored.tensors())
+        stored = _vocabulary(c, self.variant, EMBEDDING if c.tied else "head", self.variant.head)
         if stored.format == "rows":
-            self.linear.fine_rows_product(hidden, head, suppressed, "logits")
+            self.linear.fine_rows_product(stored, hidden, suppressed, "logits")
         elif stored.format == "blocks":
-            self.linear.blocks_product(hidden, head, c.hidden, c.vocab, suppressed, "logits")
-        elif self.variant in HALF:
-            half = self.nodes.op("Gemm", hidden, head[0], transB=1)
+            self.linear.product(stored, hidden, suppressed, "logits")
+        elif self.variant.dtype == FLOAT16:
+            half = self.nodes.op("Gemm", hidden, self.nodes.store(stored), transB=1)
             full = self.nodes.op("Cast", half, to=TensorProto.FLOAT)
             self.nodes.op("Add", full, suppressed, out="logits")
         else:
-            self.nodes.op("Gemm", hidden, head[0], suppressed, out="logits", transB=1)
+            head = self.nodes.store(stored)
+            self.nodes.op("Gemm", hidden, head, suppressed, out="logits", transB=1)
 
     def _score(self) -> None:
-        """Append the likeliest tokens after each row and the log-probabilities of these and of the
-        targets.
+        """Append the likeliest tokens of each row, and log-probabilities of these and of targets.
 
         A log-probability is that of the likeliest token plus the difference of the logits:
         ReduceLogSumExp runs on one thread and takes 0.3 ms a row of 151,936, four times what
@@ -301,7 +306,7 @@ class _Builder:
         self.nodes.op("Add", self.nodes.op("Sub", logits, logit), logprob, out=out)
 
     def _candidates(self, hidden: str) -> None:
-        """The likeliest tokens of each mask and its hidden state, for the sampler outside."""
+        """Append likeliest tokens and hidden state of each mask, for the sampler outside."""
         of_masks = self.nodes.op("Gather", "logits", "scored_masks", axis=0)  # [g, vocab]
         count = self.nodes.ints("candidates", [CANDIDATES])
         self.nodes.ops("TopK", [of_masks, count], 0, out=["mask_logit", "mask_token"], axis=-1)
@@ -309,5 +314,4 @@ class _Builder:
         self.nodes.op("Cast", own, to=TensorProto.FLOAT, out="mask_hidden")
 
     def _vector(self, source: str, size: int) -> str:
-        dtype = float_type(self.variant)
-        return self.nodes.store(Stored(source, (source,), "vector", (size,), dtype))
+        return self.nodes.store(Stored(source, (source,), "whole", (size,), self.variant.dtype))

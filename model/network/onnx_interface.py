@@ -1,18 +1,17 @@
-"""What goes into and comes out of a graph, and the model around it."""
+"""Inputs and outputs of a graph, and the model around it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
 from ..config import CANDIDATES, ModelConfig
 from .layout import TOP, Form
-from .onnx_nodes import CONTRIB, Nodes
-from .quantize import Stored, float_type
-
-_OPSET = 23
-_IR_VERSION = 11
+from .onnx_nodes import Nodes, model_of
+from .quantize import Stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +32,13 @@ def samples(config: ModelConfig, form: Form) -> bool:
     return config.sampler > 0 and reads_masks(config, form)
 
 
-def graph_of(nodes: Nodes, config: ModelConfig, variant: str, form: Form) -> Graph:
-    """Return the model of all nodes, with the inputs and outputs of ``onnx_graph.build``."""
-    kind = helper.np_dtype_to_tensor_dtype(float_type(variant))
+def graph_of(nodes: Nodes, config: ModelConfig, dtype: np.dtype[Any], form: Form) -> Graph:
+    """Return the model of all nodes, with the inputs and outputs of ``onnx_graph.build``.
+
+    Args:
+        dtype: of activations and of the KV cache.
+    """
+    kind = helper.np_dtype_to_tensor_dtype(dtype)
     graph = helper.make_graph(
         nodes.nodes,
         f"redraft.{form}",
@@ -43,11 +46,7 @@ def graph_of(nodes: Nodes, config: ModelConfig, variant: str, form: Form) -> Gra
         [*_outputs(config, form), *_caches("present", config, kind)],
         initializer=nodes.initializers(),
     )
-    opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(CONTRIB, 1)]
-    model = helper.make_model(
-        graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="redraft"
-    )
-    return Graph(model, tuple(nodes.stored.values()))
+    return Graph(model_of(graph), tuple(nodes.stored.values()))
 
 
 def _inputs(config: ModelConfig, form: Form, kind: int) -> list[ValueInfoProto]:

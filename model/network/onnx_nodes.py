@@ -1,4 +1,4 @@
-"""Collects the nodes and tensors of one ONNX graph. Knows nothing of what a network computes."""
+"""Nodes and tensors of one ONNX graph."""
 
 from __future__ import annotations
 
@@ -9,18 +9,28 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from .layout import DATA_FILE
 from .quantize import Stored
 
 #: The domain of onnxruntime's own operators.
 CONTRIB = "com.microsoft"
+_OPSET = 23
+_IR_VERSION = 11
+
+
+def model_of(graph: GraphProto) -> ModelProto:
+    """Return a graph as a model of the versions that onnxruntime is asked to run."""
+    opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(CONTRIB, 1)]
+    return helper.make_model(
+        graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="redraft"
+    )
 
 
 @dataclass
 class Nodes:
-    """What a graph is made of; each method that appends a node returns the name it computes."""
+    """Parts of a graph; each method that appends a node returns the name that it computes."""
 
     nodes: list[NodeProto] = field(default_factory=list)
     constants: dict[str, TensorProto] = field(default_factory=dict)
@@ -35,8 +45,10 @@ class Nodes:
 
     @contextmanager
     def branch(self, scope: str) -> Iterator[list[NodeProto]]:
-        """What is appended meanwhile goes into the list, a branch of an If: it sees what was
-        computed before, and nothing behind it sees what it computes."""
+        """Append to a new list meanwhile, a branch of an If.
+
+        It sees what was computed before, and nothing behind it sees what it computes.
+        """
         outer = self.nodes, self.scope
         self.nodes, self.scope = [], f"{self.scope}{scope}."
         try:

@@ -1,15 +1,14 @@
-"""How each variant stores its tensors: float32, float16, 8 or 4 bits in blocks, 8 bits per row.
+"""Variants, and the formats of their tensors: floats, 8 or 4 bits in blocks, 8 bits per row.
 
-numpy only. A :class:`Stored` says what a graph needs (which weights, in which format) and knows the
-name, type and shape of every tensor that takes; ``encode`` makes them from the weights. Knows
-nothing of graphs or files.
+A :class:`Stored` names weights that a graph needs and their format. It has the name, type and shape
+of every tensor that this takes; ``encode`` makes them from the weights, by numpy alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,62 +18,62 @@ from ..errors import SettingsError, WeightsError
 Array = NDArray[Any]
 FloatArray = NDArray[np.float32]
 
-Variant = Literal["fp32", "q8", "int8", "fp16", "q4", "q4f16"]
-VARIANTS: tuple[str, ...] = get_args(Variant)
-#: Those of half precision, which run on CUDA alone: its fused attention knows nothing finer.
-HALF = ("fp16", "q4f16")
+#: ``whole`` as the weights are, float; ``turned`` [inputs, outputs] float; ``blocks`` 8 bits with
+#: one scale per block of inputs (the layout of MatMulNBits), ``nibbles`` 4; ``rows`` 8 bits with
+#: one scale per output, [inputs, outputs] (MatMulIntegerToFloat).
+Format = Literal["whole", "turned", "blocks", "nibbles", "rows"]
 
-#: A matrix: the linear maps of a block, the embedding that is looked up outside the graphs, or the
-#: head. Where both have one format, a tied head is stored once.
-Role = Literal["linear", "embedding", "head"]
+VariantName = Literal["fp32", "int8", "fp16", "q4", "q4f16"]
 
-#: ``plain`` [inputs, outputs] float; ``table`` [rows, columns] float; ``vector`` float;
-#: ``blocks`` 8 bits with one scale per block of inputs (the layout of MatMulNBits), ``nibbles`` 4;
-#: ``rows`` 8 bits with one scale per output, [inputs, outputs] (MatMulIntegerToFloat).
-Format = Literal["plain", "table", "vector", "blocks", "nibbles", "rows"]
+FLOAT32, FLOAT16 = np.dtype(np.float32), np.dtype(np.float16)
 
-_FORMATS: dict[str, dict[Role, Format]] = {
-    "fp32": {"linear": "plain", "embedding": "table", "head": "table"},
-    "fp16": {"linear": "plain", "embedding": "table", "head": "table"},
-    "q8": {"linear": "blocks", "embedding": "blocks", "head": "blocks"},
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Formats of the matrices of a model, and the type of everything else.
+
+    Args:
+        linear: of the linear maps in a block.
+        embedding: of the table that is looked up outside the graphs.
+        head: where it is as ``embedding``, a tied head is stored once.
+        block: inputs that share a scale in ``blocks`` and ``nibbles``.
+        dtype: of activations, the KV cache and tensors that are not quantised.
+    """
+
+    linear: Format
+    embedding: Format
+    head: Format
+    block: int = 32
+    dtype: np.dtype[Any] = FLOAT32
+
+
+_VARIANTS: dict[VariantName, Variant] = {
+    "fp32": Variant("turned", "whole", "whole"),
     # A head in blocks takes twice as long over 16 positions (31 for 17 ms of 151,936 tokens).
-    "int8": {"linear": "rows", "embedding": "blocks", "head": "rows"},
+    "int8": Variant("rows", "blocks", "rows", block=64),
+    "fp16": Variant("turned", "whole", "whole", dtype=FLOAT16),
     # A wrong token is worse than a larger table.
-    "q4": {"linear": "nibbles", "embedding": "blocks", "head": "blocks"},
-    "q4f16": {"linear": "nibbles", "embedding": "table", "head": "table"},
+    "q4": Variant("nibbles", "blocks", "blocks"),
+    "q4f16": Variant("nibbles", "whole", "whole", dtype=FLOAT16),
 }
-
-#: Inputs that share a scale in ``blocks``. 32 halves the error of 64 and costs 10 % speed: q8 is
-#: the accurate variant, int8 the fast one.
-_BLOCK = {"fp32": 32, "fp16": 32, "q8": 32, "int8": 64, "q4": 32, "q4f16": 32}
+VARIANTS: tuple[str, ...] = tuple(_VARIANTS)
+#: Those of half precision, which run on CUDA alone: its fused attention takes nothing finer.
+HALF = tuple(name for name, variant in _VARIANTS.items() if variant.dtype == FLOAT16)
 
 #: Values quantised at once: a vocabulary of 0.5 GB would otherwise take several times as much.
 _AT_ONCE = 1 << 22
 
 
-def format_of(variant: str, role: Role) -> Format:
-    """The format of a matrix in a variant.
+def variant_named(name: str) -> Variant:
+    """Return the variant of a name.
 
     Raises:
         SettingsError: there is no such variant.
     """
-    check_variant(variant)
-    return _FORMATS[variant][role]
-
-
-def block_size(variant: str) -> int:
-    """Inputs that share a scale in the formats ``blocks`` and ``nibbles``."""
-    return _BLOCK[variant]
-
-
-def float_type(variant: str) -> np.dtype[Any]:
-    """Type of activations, of the KV cache and of everything not quantised."""
-    return np.dtype(np.float16 if variant in HALF else np.float32)
-
-
-def check_variant(variant: str) -> None:
-    if variant not in _FORMATS:
-        raise SettingsError(f"Unknown variant {variant!r}: choose one of {', '.join(VARIANTS)}.")
+    found = {str(each): variant for each, variant in _VARIANTS.items()}.get(name)
+    if found is None:
+        raise SettingsError(f"Unknown variant {name!r}: choose one of {', '.join(VARIANTS)}.")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +84,10 @@ class Stored:
         name: unique within a graph together with ``format``.
         sources: weights, stacked along their outputs.
         shape: of the stacked weights, (outputs, inputs) or (length,).
-        diagonal: each source has inputs of its own as well, so that zeros fill the rest.
         dtype: of unquantised tensors, and of the scales of ``nibbles``.
         adapted: it differs between context and canvas when the adapter is on the canvas only.
         of_masks: it belongs to the adapter that acts on masks alone.
+        diagonal: each source has separate inputs as well, so that zeros fill the rest.
     """
 
     name: str
@@ -102,48 +101,47 @@ class Stored:
     diagonal: bool = False
 
     def tensors(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-        """Type and shape of each tensor by its name in the graph."""
-        if self.format in ("vector", "table"):
+        """Return type and shape of each tensor by its name in the graph."""
+        if self.format == "whole":
             return {self.name: (self.dtype, self.shape)}
         outputs, inputs = self.shape
-        if self.format == "plain":
+        if self.format == "turned":
             return {self.name: (self.dtype, (inputs, outputs))}
         if self.format == "rows":
             return {
                 f"{self.name}.rows": (np.dtype(np.int8), (inputs, outputs)),
-                f"{self.name}.row_scales": (np.dtype(np.float32), (outputs,)),
+                f"{self.name}.row_scales": (FLOAT32, (outputs,)),
             }
         count = -(-inputs // self.block)
+        width, scales = self.block, FLOAT32
         if self.format == "nibbles":
-            return {
-                f"{self.name}.nibbles": (np.dtype(np.uint8), (outputs, count, self.block // 2)),
-                f"{self.name}.nibble_scales": (self.dtype, (outputs, count)),
-            }
+            width, scales = self.block // 2, self.dtype
+        singular = self.format.removesuffix("s")
         return {
-            f"{self.name}.blocks": (np.dtype(np.uint8), (outputs, count, self.block)),
-            f"{self.name}.block_scales": (np.dtype(np.float32), (outputs, count)),
+            f"{self.name}.{self.format}": (np.dtype(np.uint8), (outputs, count, width)),
+            f"{self.name}.{singular}_scales": (scales, (outputs, count)),
         }
 
     def encode(self, weights: Mapping[str, FloatArray]) -> dict[str, Array]:
-        """The tensors named by :meth:`tensors`.
+        """Return the tensors named by :meth:`tensors`.
 
         Raises:
             WeightsError: a weight is missing or has another shape than the configuration says.
         """
         stacked = self._stack(weights)
-        if self.format in ("vector", "table"):
-            return {self.name: stacked.astype(self.dtype)}
-        if self.format == "plain":
-            return {self.name: np.ascontiguousarray(stacked.T, dtype=self.dtype)}
-        if self.format == "rows":
-            values, scales = quantize_rows(stacked)
-            return {f"{self.name}.rows": values, f"{self.name}.row_scales": scales}
-        if self.format == "nibbles":
-            values, scales = quantize_nibbles(stacked, self.block)
-            names = f"{self.name}.nibbles", f"{self.name}.nibble_scales"
-            return dict(zip(names, (values, scales.astype(self.dtype)), strict=True))
-        values, scales = quantize_blocks(stacked, self.block)
-        return {f"{self.name}.blocks": values, f"{self.name}.block_scales": scales}
+        if self.format == "whole":
+            found: tuple[Array, ...] = (stacked,)
+        elif self.format == "turned":
+            found = (stacked.T,)
+        elif self.format == "rows":
+            found = quantize_rows(stacked)
+        else:
+            quantize = quantize_blocks if self.format == "blocks" else quantize_nibbles
+            found = quantize(stacked, self.block)
+        return {
+            name: np.ascontiguousarray(values, dtype)
+            for (name, (dtype, _)), values in zip(self.tensors().items(), found, strict=True)
+        }
 
     def _stack(self, weights: Mapping[str, FloatArray]) -> FloatArray:
         parts = []
@@ -168,7 +166,7 @@ class Stored:
 
 
 def _along_diagonal(parts: list[FloatArray]) -> list[FloatArray]:
-    """Each matrix [outputs, inputs] with zeros where the inputs of the others are."""
+    """Return each matrix [outputs, inputs] with zeros where the inputs of the others are."""
     inputs = [part.shape[1] for part in parts]
     return [
         np.pad(part, ((0, 0), (sum(inputs[:at]), sum(inputs[at + 1 :]))))
@@ -177,7 +175,7 @@ def _along_diagonal(parts: list[FloatArray]) -> list[FloatArray]:
 
 
 def quantize_blocks(matrix: FloatArray, block: int) -> tuple[Array, FloatArray]:
-    """8 bits around 128, one scale per ``block`` inputs.
+    """Return a matrix in 8 bits around 128, with one scale per ``block`` inputs.
 
     Args:
         matrix: [outputs, inputs]; inputs are padded with zeros to whole blocks.
@@ -186,25 +184,17 @@ def quantize_blocks(matrix: FloatArray, block: int) -> tuple[Array, FloatArray]:
         uint8 [outputs, blocks, block] and float32 scales [outputs, blocks];
         matrix ≈ (values - 128) · scale.
     """
-    outputs, inputs = matrix.shape
-    count = -(-inputs // block)
-    values = np.empty((outputs, count, block), np.uint8)
-    scales = np.empty((outputs, count), np.float32)
-    step = max(1, _AT_ONCE // max(1, inputs))
-    for at in range(0, outputs, step):
-        part = matrix[at : at + step]
-        if count * block != inputs:
-            part = np.pad(part, ((0, 0), (0, count * block - inputs)))
-        grouped = part.reshape(-1, count, block)
-        scales[at : at + step] = _scales(np.abs(grouped).max(axis=2))  # [outputs, blocks]
-        # [outputs, blocks, block]
-        values[at : at + step] = np.rint(grouped / scales[at : at + step, :, None]) + 128.0
+    values, scales = _room_for_blocks(matrix, block, block)
+    for at, grouped in _blocks_of(matrix, block):
+        scales[at] = scale = _steps(np.abs(grouped).max(axis=2), 127)  # [outputs, blocks]
+        values[at] = np.rint(grouped / scale[..., None]) + 128.0  # [outputs, blocks, block]
     return values, scales
 
 
 def quantize_nibbles(matrix: FloatArray, block: int) -> tuple[Array, FloatArray]:
-    """4 bits around 8, one scale per ``block`` inputs, which may be negative: the largest value of
-    a block is met exactly, as in GGUF's Q4_0.
+    """Return a matrix in 4 bits around 8, with one scale per ``block`` inputs.
+
+    A scale may be negative: the largest value of a block is met exactly, as in GGUF's Q4_0.
 
     Args:
         matrix: [outputs, inputs]; inputs are padded with zeros to whole blocks.
@@ -213,27 +203,23 @@ def quantize_nibbles(matrix: FloatArray, block: int) -> tuple[Array, FloatArray]
         uint8 [outputs, blocks, block / 2], the earlier input in the low half, and float32 scales
         [outputs, blocks]; matrix ≈ (values - 8) · scale.
     """
-    outputs, inputs = matrix.shape
-    count = -(-inputs // block)
-    values = np.empty((outputs, count, block // 2), np.uint8)
-    scales = np.empty((outputs, count), np.float32)
-    step = max(1, _AT_ONCE // max(1, inputs))
-    for at in range(0, outputs, step):
-        part = matrix[at : at + step]
-        if count * block != inputs:
-            part = np.pad(part, ((0, 0), (0, count * block - inputs)))
-        grouped = part.reshape(-1, count, block)
+    values, scales = _room_for_blocks(matrix, block, block // 2)
+    for at, grouped in _blocks_of(matrix, block):
         peak = np.abs(grouped).argmax(axis=2, keepdims=True)
         largest = np.take_along_axis(grouped, peak, axis=2)  # [outputs, blocks, 1]
         scale = np.where(largest != 0, largest / np.float32(-8.0), np.float32(1.0))
         levels = np.clip(np.rint(grouped / scale) + 8.0, 0, 15).astype(np.uint8)
-        values[at : at + step] = levels[..., ::2] | levels[..., 1::2] << 4
-        scales[at : at + step] = scale[..., 0]
+        values[at] = levels[..., ::2] | levels[..., 1::2] << 4
+        scales[at] = scale[..., 0]
     return values, scales
 
 
 def quantize_rows(matrix: FloatArray) -> tuple[Array, FloatArray]:
-    """8 bits around 0, one scale per output.
+    """Return a matrix in 8 bits around 0, with one scale per output, exact on every processor.
+
+    x86 without VNNI adds the products of two neighbouring inputs in 16 bits, where
+    2 · 255 · 127 overflows. The values of two neighbours, inputs 2k and 2k + 1, therefore sum to
+    128 at most: 255 · 128 fits. A scale is up to twice as coarse for that, 1.2 times for most rows.
 
     Args:
         matrix: [outputs, inputs].
@@ -244,14 +230,48 @@ def quantize_rows(matrix: FloatArray) -> tuple[Array, FloatArray]:
     outputs, inputs = matrix.shape
     scales = np.empty(outputs, np.float32)
     values = np.empty((inputs, outputs), np.int8)
-    step = max(1, _AT_ONCE // max(1, inputs))
-    for at in range(0, outputs, step):
-        part = matrix[at : at + step]
-        scales[at : at + step] = found = _scales(np.abs(part).max(axis=1))
-        values[:, at : at + step] = np.rint(part / found[:, None]).T
+    paired = inputs // 2 * 2
+    for at in _parts(outputs, inputs):
+        part = matrix[at]
+        sums = np.abs(part[:, :paired:2] + part[:, 1::2]).max(axis=1, initial=0)
+        scales[at] = scale = np.maximum(
+            _steps(np.abs(part).max(axis=1), 127), _steps(sums, 128, nothing=0)
+        )
+        rounded = np.rint(part / scale[:, None])
+        sums = rounded[:, :paired:2] + rounded[:, 1::2]
+        rounded[:, :paired:2] -= sums - np.clip(sums, -128, 128)  # where both were rounded up
+        values[:, at] = rounded.T
     return values, scales
 
 
-def _scales(largest: FloatArray) -> FloatArray:
-    """127 steps to the largest value; all-zero groups get 1 so that nothing divides by zero."""
-    return np.where(largest > 0, largest / np.float32(127.0), np.float32(1.0)).astype(np.float32)
+def _parts(outputs: int, inputs: int) -> Iterator[slice]:
+    """Return the rows of a matrix in parts of :data:`_AT_ONCE` values."""
+    step = max(1, _AT_ONCE // max(1, inputs))
+    return (slice(at, at + step) for at in range(0, outputs, step))
+
+
+def _room_for_blocks(matrix: FloatArray, block: int, width: int) -> tuple[Array, FloatArray]:
+    """Return empty uint8 values [outputs, blocks, width] and scales [outputs, blocks]."""
+    outputs, inputs = matrix.shape
+    shape = outputs, -(-inputs // block)
+    return np.empty((*shape, width), np.uint8), np.empty(shape, np.float32)
+
+
+def _blocks_of(matrix: FloatArray, block: int) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield parts of a matrix in blocks, [outputs, blocks, block], and which rows they are."""
+    outputs, inputs = matrix.shape
+    for at in _parts(outputs, inputs):
+        part = matrix[at]
+        if inputs % block:
+            part = np.pad(part, ((0, 0), (0, -inputs % block)))
+        yield at, part.reshape(len(part), -1, block)
+
+
+def _steps(largest: FloatArray, count: int, nothing: float = 1.0) -> FloatArray:
+    """Return scales with ``count`` steps to the largest value.
+
+    Args:
+        nothing: the scale where all is zero; not 0 where values are divided by it.
+    """
+    steps = largest / np.float32(count)
+    return np.where(largest > 0, steps, np.float32(nothing)).astype(np.float32)

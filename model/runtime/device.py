@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
-from typing import Any
 
-from ..config import ModelConfig
 from ..errors import InstallError, SettingsError
-from ..network.quantize import HALF, check_variant
+from ..network.quantize import HALF, variant_named
 from ..release import how_to_install
-from .machine import import_onnxruntime, int8_is_exact, offered, open_probe
-from .onnx_backend import OnnxBackend
+from .machine import import_onnxruntime
 from .onnx_session import check_runs
-from .provider_check import PLAIN, first_line, how_it_differs
+
+#: A graph that multiplies the uint8 matrix "a" by the int8 matrix "b". Stored as bytes so that a
+#: start does not import onnx.
+PROBE = (
+    b'\x08\x0b:>\n\x18\n\x01a\n\x01b\x12\x01c"\rMatMulInteger\x12\x01pZ\t\n\x01a\x12\x04\n\x02\x08'
+    b"\x02Z\t\n\x01b\x12\x04\n\x02\x08\x03b\t\n\x01c\x12\x04\n\x02\x08\x06B\x04\n\x00\x10\x17"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,87 +40,60 @@ Served = Callable[[str, str], str]
 def choose(
     provider: str = "auto",
     variant: str = "auto",
-    config: ModelConfig = PLAIN,
     served: Served = lambda _, usual: usual,
+    on_cpu: Callable[[], str] = lambda: "int8",
 ) -> Device:
-    """Return the device to run on: by default CUDA where it works, else the CPU.
+    """Return the device to run on: by default CUDA where it loads, else the CPU.
 
     Args:
-        provider: "auto", or a provider that the installed onnxruntime offers, in any case.
+        provider: auto, cpu or cuda, in any case.
         variant: "auto" or one of ``quantize.VARIANTS``.
-        config: configuration of the model that is to run.
-        served: variants of that model; asked where ``variant`` is "auto".
+        served: variants of the model that is to run; asked where ``variant`` is "auto".
+        on_cpu: returns the usual variant of the CPU; asked where it decides.
 
     Raises:
-        InstallError: onnxruntime cannot be used, or the named provider does not work.
+        InstallError: onnxruntime cannot be used, or CUDA was asked for and does not load.
         SettingsError: an unknown name, or a variant that the provider does not run.
     """
-    runtime, named = import_onnxruntime(), provider.upper()
+    runtime, named, notice = import_onnxruntime(), provider.upper(), ""
+    if named not in ("AUTO", "CPU", "CUDA"):
+        raise SettingsError(f"There is no provider {provider!r}: choose auto, cpu or cuda.")
     if variant != "auto":
-        check_variant(variant)
-    if named == "AUTO" and variant == "auto":
-        return _best(runtime, config, served)
-    if named == "AUTO":
+        variant_named(variant)
+    if named == "AUTO" and variant != "auto":
         named = "CUDA" if variant in HALF else "CPU"
-    known = {*offered(runtime), "CUDA"}  # CUDA has another error
-    if named not in known:
-        names = ", ".join(sorted(name.lower() for name in known))
-        raise SettingsError(
-            f"The installed onnxruntime has no provider {named.lower()!r}: choose auto, {names}."
-        )
+    if named == "AUTO":
+        half = served("CUDA", "fp16")
+        why_not = cuda_problem(runtime)
+        if half and not why_not:
+            return Device("CUDA", half)
+        why_not = why_not or "the model is here neither in fp16 nor in q4f16"
+        named, notice = "CPU", f"Running on the CPU: {why_not}."
     if variant == "auto":
-        usual = _usual_variant(runtime, named)
+        usual = "fp16" if named == "CUDA" else on_cpu()
         variant = served(named, usual) or usual
     check_runs(variant, named)
-    if named != "CPU" and (problem := problem_of(runtime, named, variant, config)):
-        also = ", with the variant int8, q8 or q4" if variant in HALF else ""
+    if named == "CUDA" and (problem := cuda_problem(runtime)):
         raise InstallError(
-            f"The provider {named.lower()} cannot be used: {problem}. "
-            f"Choose the provider cpu{also}."
+            f"The provider cuda cannot be used: {problem}. Choose the provider cpu, with the "
+            "variant int8 or q4."
         )
-    return Device(named, variant)
-
-
-def _best(runtime: ModuleType, config: ModelConfig, served: Served) -> Device:
-    half = served("CUDA", "fp16")
-    if half:
-        why_not = problem_of(runtime, "CUDA", half, config)
-    else:
-        why_not = cuda_problem(runtime) or "the model is here neither in fp16 nor in q4f16"
-    if not why_not:
-        return Device("CUDA", half)
-    usual = _usual_variant(runtime, "CPU")
-    return Device("CPU", served("CPU", usual) or usual, f"Running on the CPU: {why_not}.")
-
-
-def _usual_variant(runtime: ModuleType, provider: str) -> str:
-    if provider == "CUDA":
-        return "fp16"
-    return "int8" if provider == "CPU" and int8_is_exact(runtime) else "q8"
-
-
-def problem_of(runtime: ModuleType, provider: str, variant: str, config: ModelConfig) -> str:
-    """Return why a provider cannot be used for a variant of a model, or "" where it can."""
-    if provider == "CUDA" and (problem := cuda_problem(runtime)):
-        return problem
-
-    def opened(folder: Path) -> Any:
-        return OnnxBackend(folder, provider, 1)
-
-    problem = how_it_differs(opened, variant, config)
-    return f"{provider} {problem}" if problem else ""
+    return Device(named, variant, notice)
 
 
 def cuda_problem(runtime: ModuleType) -> str:
     """Return why CUDA does not load, or "" where it does."""
-    if "CUDA" not in offered(runtime):
+    name = "CUDAExecutionProvider"
+    if name not in runtime.get_available_providers():
         return f"the installed onnxruntime has no CUDA support ({how_to_install('gpu')} adds it)"
-    name = offered(runtime)["CUDA"]
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4  # Redraft reports a failure itself
     try:
         runtime.preload_dlls()
-        probe = open_probe(runtime, name)
+        session = runtime.InferenceSession(PROBE, options, providers=[name])
     except Exception as error:  # onnxruntime raises many kinds, none of them documented
-        return f"CUDA does not load: {first_line(error)}"
-    if name not in probe.get_providers():
+        (first, *_) = str(error).strip().splitlines() or [type(error).__name__]
+        return f"CUDA does not load: {first}"
+    if name not in session.get_providers():
         return "CUDA does not load: a driver or a CUDA library is missing"
     return ""

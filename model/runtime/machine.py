@@ -9,9 +9,7 @@ import platform
 import subprocess
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
-import numpy as np
 import psutil
 
 from ..errors import InstallError
@@ -26,12 +24,6 @@ _BUILDS = (
 
 #: The first version whose GroupQueryAttention looks in both directions.
 OLDEST_ONNXRUNTIME = (1, 30)
-#: A graph that multiplies the uint8 matrix "a" by the int8 matrix "b". Stored as bytes so that a
-#: start does not import onnx.
-PROBE = (
-    b'\x08\x0b:>\n\x18\n\x01a\n\x01b\x12\x01c"\rMatMulInteger\x12\x01pZ\t\n\x01a\x12\x04\n\x02\x08'
-    b"\x02Z\t\n\x01b\x12\x04\n\x02\x08\x03b\t\n\x01c\x12\x04\n\x02\x08\x06B\x04\n\x00\x10\x17"
-)
 
 
 def check_onnxruntime() -> str:
@@ -85,21 +77,28 @@ def import_onnxruntime() -> ModuleType:
         ) from error
 
 
-def offered(runtime: ModuleType) -> dict[str, str]:
-    """Return the name onnxruntime gives to each provider it has, by our name.
-
-    Azure's provider is left out: it calls a remote service and runs no graph here.
-    """
-    names = runtime.get_available_providers()
-    found = {name.removesuffix("ExecutionProvider").upper(): name for name in names}
-    return {ours: name for ours, name in found.items() if ours != "AZURE"}
-
-
 def default_threads() -> int:
-    """Return the number of physical cores this process may use."""
+    """Return the number of physical cores this process may use, within its container's quota."""
     physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
-    return max(1, min(physical, allowed))
+    return max(1, min(physical, allowed, *map(_cores_allowed, CORE_QUOTAS)))
+
+
+#: Files with the time that a container may compute in each period, and with that period, of the
+#: second and the first version of cgroups.
+CORE_QUOTAS = (
+    (Path("/sys/fs/cgroup/cpu.max"),),
+    (Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us")),
+)
+
+
+def _cores_allowed(files: tuple[Path, ...]) -> int:
+    """Return the whole cores that ``files`` allow, or a number above every machine's."""
+    try:
+        quota, period = (int(part) for file in files for part in file.read_text("ascii").split())
+    except (OSError, ValueError):  # "max"
+        return 1 << 16
+    return quota // period if quota > 0 and period > 0 else 1 << 16
 
 
 def memory_of(provider: str) -> int:
@@ -141,24 +140,3 @@ def processor() -> str:
                 break
     # platform.processor() starts a process on Linux.
     return f"{name or platform.processor() or platform.machine()} x{os.cpu_count()}"
-
-
-def int8_is_exact(runtime: ModuleType) -> bool:
-    """Return whether this processor multiplies unsigned by signed bytes without saturating.
-
-    Without VNNI, x86 adds pairs of products in 16 bits: 2 · 255 · 127 overflows, and the variant
-    int8 would give wrong results.
-    """
-    session = open_probe(runtime, "CPUExecutionProvider")
-    # Large enough for the kernel that the model uses, not the one for single vectors.
-    left, right = np.full((8, 64), 255, np.uint8), np.full((64, 32), 127, np.int8)
-    (product,) = session.run(None, {"a": left, "b": right})
-    return bool(np.all(product == 64 * 255 * 127))
-
-
-def open_probe(runtime: ModuleType, provider: str) -> Any:
-    """Return a session of :data:`PROBE` on a provider, by onnxruntime's name for it."""
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4  # Redraft reports a failure itself
-    options.intra_op_num_threads = 1
-    return runtime.InferenceSession(PROBE, options, providers=[provider])

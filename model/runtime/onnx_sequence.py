@@ -182,8 +182,8 @@ class OnnxSequence:
         A single token is run twice, one behind the other, and the second is forgotten: one row
         goes through other kernels than several, whose last bits differ, and quantised activations
         grow that to 7 % of a key over 30 layers (300 single tokens on the real weights). From two
-        rows on, keys and values are equal bit by bit however a prompt is chunked, in fp32, q8 and
-        int8; the second row costs a fifth of the first.
+        rows on, keys and values are equal bit by bit however a prompt is chunked, in fp32 and int8;
+        the second row costs a fifth of the first.
         """
         cached = self._cached
         alone = len(chunk) == 1 and cached + 2 <= self.capacity

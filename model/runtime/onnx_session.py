@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from ..config import ModelConfig
 from ..errors import InstallError, SettingsError, WeightsError
 from ..network.layout import DATA_FILE, LAYOUT, Form
-from ..network.quantize import HALF, check_variant, float_type
+from ..network.quantize import HALF, variant_named
 from ..weights.files import MANIFEST, problem_of, read_json
 from .backend import SUPPRESSED, Cancelled
 from .embedding import Embedding
 from .kv_memory import DeviceMemory, Memory
-from .machine import offered
 from .mask_sampler import MaskSampler
 from .rope import rope_tables
 
@@ -56,9 +55,9 @@ def check_runs(variant: str, provider: str) -> None:
     Raises:
         SettingsError: the variant is unknown, or not for this provider.
     """
-    check_variant(variant)
+    variant_named(variant)
     if (variant in HALF) != (provider == "CUDA"):
-        fitting = " or ".join(HALF) if provider == "CUDA" else "int8, q8, q4 or fp32"
+        fitting = " or ".join(HALF) if provider == "CUDA" else "int8, q4 or fp32"
         raise SettingsError(f"The variant {variant} does not run on {provider}: choose {fitting}.")
 
 
@@ -87,7 +86,7 @@ class Graphs:
         self.runtime = runtime
         self.provider = provider
         self.variant = str(about.get("variant"))
-        self.dtype = float_type(self.variant)
+        self.dtype = variant_named(self.variant).dtype
         self.memory = Memory(runtime, config, self.dtype)
         if provider == "CUDA":
             self.memory = DeviceMemory(runtime, config, self.dtype, "cuda")
@@ -210,12 +209,12 @@ def open_session(runtime: Any, path: Path, provider: str, threads: int) -> Any:
         InstallError: onnxruntime has no such provider, or it stopped working.
         WeightsError: the graph does not load.
     """
-    names = offered(runtime)
-    if provider not in names:
+    name = f"{provider}ExecutionProvider"
+    if name not in runtime.get_available_providers():
         raise InstallError(
             f"{provider} cannot be used: the installed onnxruntime has no such provider."
         )
-    used = list(dict.fromkeys((names[provider], names["CPU"])))
+    used = list(dict.fromkeys((name, "CPUExecutionProvider")))
     options = runtime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
@@ -231,7 +230,7 @@ def open_session(runtime: Any, path: Path, provider: str, threads: int) -> Any:
             f"onnxruntime cannot load {path}: {error}. Run 'redraft model pull' again; if that "
             "does not help, 'redraft doctor' says more."
         ) from error
-    if names[provider] not in session.get_providers():  # onnxruntime falls back in silence
+    if name not in session.get_providers():  # onnxruntime falls back in silence
         raise InstallError(
             f"{provider} stopped working while {path.name} was loaded: its memory may be "
             "full. Close programs that use it, or choose the provider cpu with the variant int8."

@@ -21,7 +21,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from ..config import ModelConfig
 from ..errors import SettingsError, UnknownModel, WeightsError
-from ..network.quantize import Variant
+from ..network.quantize import VariantName
 
 #: Redraft's own models, the largest first.
 OWN_MODELS = ("redraft-1.5b", "redraft-0.5b")
@@ -234,11 +234,11 @@ class _Description:
     version: Name
     base: Base | None
     adapter: _AdapterFile | None
-    default_variant: Variant
+    default_variant: VariantName
     config: dict[str, Any]
     summary: str = ""
     license: str = ""
-    prebuilt: tuple[Variant, ...] = ()
+    prebuilt: tuple[VariantName, ...] = ()
     chat: Annotated[str, Field(pattern=f"^({_NAME})?$")] = ""
 
 

@@ -25,7 +25,7 @@ from .vocabularies import gguf_tokenizer
 #: In a ready folder whose base knows conversations: how they are written, in Jinja.
 CHAT_TEMPLATE = "chat_template.jinja"
 
-_BYTES_PER_WEIGHT = {"fp32": 4.0, "fp16": 2.0, "q8": 1.2, "int8": 1.05, "q4": 0.8, "q4f16": 1.0}
+_BYTES_PER_WEIGHT = {"fp32": 4.0, "fp16": 2.0, "int8": 1.05, "q4": 0.8, "q4f16": 1.0}
 
 
 class Weights(NamedTuple):

@@ -20,7 +20,7 @@ import psutil
 
 from ..config import ModelConfig, tensor_shapes
 from ..errors import SettingsError, WeightsError
-from ..network.quantize import VARIANTS, check_variant
+from ..network.quantize import VARIANTS, variant_named
 from ..prompts.registry import IN_PLACE, check_format, native_format
 from ..prompts.tokenizer import Tokenizer
 from ..records import MAX_ANSWER_TOKENS
@@ -36,10 +36,10 @@ from .store import locked
 from .tensors import FloatArray, tensors_in
 from .vocabularies import gguf_tokenizer, token_fields
 
-#: The accurate one of those that run on a CPU: how these weights take int8 was not measured.
-DEFAULT_VARIANT = "q8"
+#: The variant made for a CPU.
+DEFAULT_VARIANT = "int8"
 #: What is made where that does not fit in memory, or fp16 on a GPU.
-SMALLER = {"q8": "q4", "fp16": "q4f16"}
+SMALLER = {"int8": "q4", "fp16": "q4f16"}
 
 #: Of the memory, what a model may take.
 _MOST_MEMORY = 0.9
@@ -103,7 +103,7 @@ def import_weights(  # noqa: PLR0913 - all but the first are optional
             written.
     """
     if variant is not None:
-        check_variant(variant)
+        variant_named(variant)
     source = read_source(path, name)
     check_name(source.config.name)
     source = source._replace(license=source.license or license_, names=(*source.names, called))

@@ -34,9 +34,9 @@ from .huggingface import announced, model_name
 from .imports import fitting, import_weights
 from .store import locked
 
-#: Bytes of a weight in q8; in the smallest variant for a CPU (q4) and for a GPU (q4f16); and what
+#: Bytes of a weight in int8; in the smallest variant for a CPU (q4) and for a GPU (q4f16); and what
 #: running takes besides.
-_Q8, _ON_CPU, _ON_GPU, _BESIDES = 1.2, 0.8, 1.0, 1.0e9
+_INT8, _ON_CPU, _ON_GPU, _BESIDES = 1.2, 0.8, 1.0, 1.0e9
 #: A CPU writes with at most so many weights in the time of a thought; denoising reads the whole
 #: context in every step where nothing can be cached.
 _FAST_WEIGHTS, _FAST_DENOISING = 2.0e9, 0.6e9
@@ -74,8 +74,8 @@ class Known:
 
     @property
     def memory(self) -> float:
-        """Return the bytes it takes to run on a CPU as q8, about."""
-        return self.weights * _Q8 + _BESIDES
+        """Return the bytes it takes to run on a CPU as int8, about."""
+        return self.weights * _INT8 + _BESIDES
 
     def runs(self, memory: int, provider: str) -> Literal["yes", "slowly", "no"]:
         """Return how well a machine runs the weights.

@@ -29,7 +29,7 @@ import filelock
 
 from ..errors import UnknownModel, WeightsError
 from ..network.layout import LAYOUT
-from ..network.quantize import VARIANTS, check_variant
+from ..network.quantize import VARIANTS, variant_named
 from .catalog import DESCRIPTION, Base, ModelInfo, cache_dir, info, list_models
 from .convert import CHAT_TEMPLATE, convert, expected_bytes, own_weights
 from .download import (
@@ -57,7 +57,7 @@ from .files import (
 
 #: Raise when the same weights give other files in a ready folder: all folders are made anew. A test
 #: compares the files of a tiny model with those of this number.
-READY_VERSION = 1
+READY_VERSION = 2
 _log = logging.getLogger(__name__)
 
 _LOCK_PATIENCE_S = 1_800.0
@@ -76,7 +76,7 @@ def check_known(name: str, variant: str | None) -> None:
     """
     info(name)
     if variant is not None:
-        check_variant(variant)
+        variant_named(variant)
 
 
 def ready_variants(model: ModelInfo) -> list[str]:

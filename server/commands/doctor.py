@@ -81,21 +81,22 @@ def _versions() -> Iterator[Finding]:
 
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
     """Check that exactly one recent onnxruntime is installed, and where it would run."""
-    from redraft.model.runtime.machine import (
-        check_onnxruntime,
-        import_onnxruntime,
-        offered,
-    )
+    from redraft.model.calibrate import product_times
+    from redraft.model.runtime.machine import check_onnxruntime, import_onnxruntime
 
     try:
         version = check_onnxruntime()
-        providers = ", ".join(offered(import_onnxruntime()))
+        found = import_onnxruntime().get_available_providers()
+        providers = ", ".join(each.removesuffix("ExecutionProvider") for each in found)
         device = _device_of(settings)
+        products = product_times()
     except RedraftError as error:
         yield Finding("problem", "onnxruntime", str(error))
         return
     yield Finding("ok", "onnxruntime", f"{version}, providers: {providers}")
     yield Finding("ok", "runs on", f"{device.provider}, variant {device.variant}")
+    times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in products.items())
+    yield Finding("ok", "products", f"right on this processor, fastest first: {times}")
     if device.notice and shutil.which("nvidia-smi"):
         advice = f"To use the GPU: 'pip uninstall onnxruntime', then {how_to_install('gpu')}."
         yield Finding("note", "runs on", device.notice, advice)
@@ -103,7 +104,7 @@ def runtime_findings(settings: Settings) -> Iterator[Finding]:
 
 def _device_of(settings: Settings) -> Device:
     """Return the device for the model, or for any model if its name is unknown."""
-    from redraft.model.load import choose_device
+    from redraft.model.load import choose_device, usual_on_cpu
     from redraft.model.runtime.device import choose
     from redraft.model.weights.catalog import info
 
@@ -111,7 +112,7 @@ def _device_of(settings: Settings) -> Device:
     try:
         found = info(model_for(settings))
     except RedraftError:
-        return choose(provider or "auto", variant or "auto")
+        return choose(provider or "auto", variant or "auto", on_cpu=usual_on_cpu)
     return choose_device(found, variant, provider)
 
 

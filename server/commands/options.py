@@ -50,16 +50,13 @@ Model = Annotated[str | None, typer.Option(help="Run this model (see 'redraft mo
 Variant = Annotated[
     str | None,
     typer.Option(
-        help="Run the weights in this format: int8, q8, q4 or fp32; fp16 or q4f16 on CUDA. "
+        help="Run the weights in this format: int8, q4 or fp32; fp16 or q4f16 on CUDA. "
         "Default: the best for the provider."
     ),
 ]
 Provider = Annotated[
     str | None,
-    typer.Option(
-        help="Run on this provider of onnxruntime: cpu, cuda, or another that is installed. "
-        "Default: CUDA where it works, else CPU."
-    ),
+    typer.Option(help="Run on cpu or cuda. Default: CUDA where it works, else the CPU."),
 ]
 Threads = Annotated[
     int | None,

@@ -27,11 +27,9 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         name: store(config, name.split()[0], tmp_path_factory.mktemp(name.replace(" ", "-")))
         for name, config in (
             ("fp32", apart),
-            ("q8", apart),
             ("int8", apart),
             ("fp16", apart),
             ("fp32 alike", alike),
-            ("q8 alike", alike),
             ("int8 alike", alike),
         )
     }
