@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from importlib import metadata
+from pathlib import Path
 
-try:
-    _distribution = metadata.distribution("redraft")
-    RELEASE = _distribution.version
-    _record = _distribution.read_text("RECORD") or ""
-except metadata.PackageNotFoundError:  # a checkout that is not installed
-    RELEASE, _record = "0", ""
+
+def installed(folder: Path) -> metadata.Distribution | None:
+    """Return the installation whose packages lie in ``folder``, or else the first on the path.
+
+    The order is not that of the path alone, because Python may have put the working directory
+    there, and a checkout has an ``egg-info`` of its own after a build: processes started in
+    different folders would take themselves for different builds.
+    """
+    for found in metadata.distributions(name="redraft", path=[str(folder)]):
+        if found.read_text("RECORD"):
+            return found
+    return next(iter(metadata.distributions(name="redraft")), None)
+
+
+_distribution = installed(Path(__file__).resolve().parents[2])
+RELEASE = _distribution.version if _distribution else "0"  # "0": a checkout, not installed
+_record = (_distribution.read_text("RECORD") if _distribution else None) or ""
 
 #: Changes with every installed file. An editable install lists none of them: there it changes only
 #: with the release.

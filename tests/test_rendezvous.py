@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from redraft.model import release
 from redraft.model.errors import SettingsError
 from redraft.server.engine_process import rendezvous
 from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous, started_at
@@ -56,3 +57,23 @@ def test_a_changed_clock_loses_no_engine(tmp_path: Path, monkeypatch: pytest.Mon
     assert psutil.Process(me.pid).create_time() > me.create_time() + 3_600
     assert endpoint.process() is not None
     assert dataclasses.replace(endpoint, started=endpoint.started - 60).process() is None
+
+
+def test_a_build_is_the_same_in_a_checkout_that_was_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, checkout = tmp_path / "site", tmp_path / "checkout"
+    for info, files in (
+        (
+            site / "redraft-1.0.dist-info",
+            {"METADATA": "Version: 1.0\nName: redraft", "RECORD": "a"},
+        ),
+        (checkout / "redraft.egg-info", {"PKG-INFO": "Version: 1.0\nName: redraft"}),
+    ):
+        info.mkdir(parents=True)
+        for name, text in files.items():
+            (info / name).write_text(text)
+    for path in ([site], [checkout, site]):  # as -P leaves it, and as 'python -m' extends it
+        monkeypatch.setattr(sys, "path", [str(folder) for folder in path])
+        found = release.installed(site)
+        assert found is not None and found.read_text("RECORD") == "a"
