@@ -10,9 +10,9 @@ from pathlib import Path
 def installed(folder: Path) -> metadata.Distribution | None:
     """Return the installation whose packages lie in ``folder``, or else the first on the path.
 
-    The order is not that of the path alone, because Python may have put the working directory
-    there, and a checkout has an ``egg-info`` of its own after a build: processes started in
-    different folders would take themselves for different builds.
+    The path alone does not decide: Python may have put the working directory there, and a build
+    leaves an ``egg-info`` in a checkout. Processes started in different folders would then name
+    different builds.
     """
     for found in metadata.distributions(name="redraft", path=[str(folder)]):
         if found.read_text("RECORD"):
