@@ -152,24 +152,27 @@ def with_adapter(model: ModelInfo, path: Path) -> ModelInfo:
 
 
 def _config(config: ModelConfig, says: Mapping[str, str], path: Path) -> ModelConfig:
-    data = {
-        "adapter": says.get("adapter", config.adapter),
-        "verifier": says.get("verifier", config.verifier),
-        "canvas_width": says.get("canvas", str(config.canvas_width)),
-    }
-    if (data["adapter"], data["verifier"]) != ("all", "ar"):
+    adapter, verifier = says.get("adapter", config.adapter), says.get("verifier", config.verifier)
+    if adapter not in ("all", "masks") or verifier != "ar":
         raise WeightsError(
-            f"{path} says adapter = {data['adapter']!r} and verifier = {data['verifier']!r}; this "
-            "Redraft serves adapters of the causal pass (adapter = 'all', verifier = 'ar'). Train "
-            "one with 'redraft train run --config causal-cpu'."
+            f"{path} says adapter = {adapter!r} and verifier = {verifier!r}; this Redraft serves "
+            "adapters of the causal pass (adapter = 'all') and of masks over it ('masks'), both "
+            "with verifier = 'ar'. Train one with 'redraft train run --config causal-cpu'."
         )
-    if not data["canvas_width"].isdecimal():
-        raise WeightsError(f"{path} says canvas = {data['canvas_width']!r}, not a width.")
+    numbers = {"canvas": str(config.canvas_width), "masks": "0", "sampler": "0", "rank": "0"}
+    for name in numbers:
+        numbers[name] = says.get(name, numbers[name])
+        if not numbers[name].isdecimal():
+            raise WeightsError(f"{path} says {name} = {numbers[name]!r}, not a whole number.")
+    masks = int(numbers["masks"])
     return replace(
         config,
-        adapter="all",
+        adapter="masks" if adapter == "masks" else "all",
         verifier="ar",
-        canvas_width=int(data["canvas_width"]),
+        canvas_width=int(numbers["canvas"]),
+        masks=masks,
+        mask_rank=int(numbers["rank"]) if masks else 0,
+        sampler=int(numbers["sampler"]),
     )
 
 

@@ -177,7 +177,7 @@ def test_training_makes_drafts_agree_with_the_judge(width: int, tmp_path: Path) 
     save_in_8_bits(trained, tmp_path / "shipped")
     trained = load_adapter(tmp_path / "shipped")
     built = build(config, MODEL, weights(), start_of(trained, None, config), "cpu")
-    found = evaluate(built, read_shards(shards, MODEL), config, "cpu")
+    found = evaluate(built, read_shards(shards, MODEL), config)
     told = {name: value for name, value in judged.items() if "_draft_" in name}
     assert set(found) == set(told), "the same figures as in training"
     assert found["infill_draft_chances"][0] > before["chances"][0] + 0.2

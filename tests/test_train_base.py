@@ -99,7 +99,7 @@ def test_a_killed_run_goes_on_and_what_is_shipped_is_what_was_trained(
     redraft(*TRAIN, "--config", "masks.toml", "--start", start, "--out", "masks")
     evaluated = redraft(
         "train", "evaluate", "masks/adapter.safetensors", "--held-out", "shards", "--rows", "24",
-        "--base", "base", "--device", "cpu",
+        "--base", "base",
     )  # fmt: skip
     assert {"foreseeable_nats", "edit_draft_tokens_per_pass"} <= json.loads(evaluated).keys()
     described = {

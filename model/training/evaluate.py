@@ -23,14 +23,15 @@ _FLAGS = (EditClass.CHAIN, EditClass.ELSEWHERE, EditClass.ONLY_DELETES)
 
 
 @torch.no_grad()
-def evaluate(network: Network, rows: Rows, config: TrainConfig, device: str) -> dict[str, Any]:
-    """Return figures by name.
+def evaluate(network: Network, rows: Rows, config: TrainConfig) -> dict[str, Any]:
+    """Return figures by name, computed on the network's device.
 
     ``GROUP_rows``: how many; ``GROUP_nats``: of a whole answer; ``GROUP_loss``: nats per token;
     ``GROUP_exact``: share of answers that greedy decoding writes. Where masks are trained, they are
     the figures of :func:`.masks.acceptance` for ``infill_draft`` and ``edit_draft``.
     """
     network.eval()
+    device = network.embed.device.type
     figures: dict[str, Any] = {}
     if config.masks:
         for task, wanted in (("infill", False), ("edit", True)):

@@ -104,7 +104,7 @@ def run(
         is_due = done.step % config.evaluate_every == 0 or is_spent
         if held_out_rows and is_due and not stop.asked:
             with state.averaged():
-                figures = evaluate(network, held_out_rows, config, world.device)
+                figures = evaluate(network, held_out_rows, config)
             folder.log({"kind": "evaluation", **figures, **asdict(done)})
             say(" ".join(f"{name} {value}" for name, value in figures.items()))
         if is_over or time.monotonic() - saved_at > config.save_every_s:

@@ -210,12 +210,12 @@ def evaluate(
         raise SettingsError(f"No adapter is shipped for {base}. Give an adapter's .safetensors.")
     config = TrainConfig(rank=_rank(given.ground or given.lora), evaluate_rows=rows)
     network, _ = _network(loop, config, found, given, None, device)
-    figures = {"adapter": adapter, **figures_of(network, packed, config, device)}
+    figures = {"adapter": adapter, **figures_of(network, packed, config)}
     if masks := int(given.metadata.get("masks", "0")):
         sampler = int(given.metadata.get("sampler", "0"))
         config = dataclasses.replace(config, rank=_rank(given.lora), masks=masks, sampler=sampler)
         network, _ = _network(loop, config, found, given, None, device)
-        figures |= figures_of(network, packed, config, device)
+        figures |= figures_of(network, packed, config)
     console.print_json(json.dumps(figures))
 
 
