@@ -139,7 +139,7 @@ def _ready_folder(folder: Path, provider: str | None) -> MeasuredModel:
 
 def bare(model: ModelInfo) -> ModelInfo:
     """Return the model without its adapter, which writes causally."""
-    config = replace(model.config, adapter="none", verifier="ar")
+    config = replace(model.config, adapter="none", verifier="ar", masks=0, mask_rank=0, sampler=0)
     return replace(model, adapter=None, adapter_sha256="", config=config)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from redraft.evals.example import Example, Row, gap
 from redraft.evals.gather import gather
-from redraft.evals.models import MeasuredModel, check_plan, find_model, plan_of, with_adapter
+from redraft.evals.models import MeasuredModel, bare, check_plan, find_model, plan_of, with_adapter
 from redraft.evals.run import open_run, read_run
 from redraft.evals.sandbox.sandbox import protection
 from redraft.evals.scorers.infill import decide, score
@@ -351,6 +351,7 @@ def test_an_adapter_of_a_model_with_masks_is_judged_with_its_number_of_masks(
     shipped = catalog.info("redraft-0.5b")
     causal = {"adapter": "all", "verifier": "ar", "masks": "0", "sampler": "0", "rank": "32"}
     masks = {**causal, "adapter": "masks", "masks": "2", "sampler": "8", "rank": "4"}
+    assert not (plain := bare(shipped).config).masks and not plain.mask_rank and not plain.sampler
     for says, expected in ((causal, ("all", 0, 0, 0)), (masks, ("masks", 2, 4, 8))):
         path = adapter_at(tmp_path / f"{says['adapter']}.safetensors", "0" * 64, **says)
         config = with_adapter(shipped, path).config

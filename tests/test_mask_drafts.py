@@ -161,7 +161,7 @@ def test_training_makes_drafts_agree_with_the_judge(width: int, tmp_path: Path) 
     config = replace(CONFIG, sampler=width)
     data = rows(12)
     net = network()
-    before = acceptance(net, data, np.arange(6), MASKS, "cpu")
+    before = acceptance(net, data, np.arange(6), MASKS)
     shards = tmp_path / "shards"
     save(data, shards)
     built = build(config, MODEL, weights(), device="cpu")
@@ -186,7 +186,7 @@ def test_training_makes_drafts_agree_with_the_judge(width: int, tmp_path: Path) 
 def test_acceptance_counts_a_draft_only_where_those_before_it_were_right() -> None:
     net = network()
     data = rows()
-    found = acceptance(net, data, np.arange(4), MASKS, "cpu")
+    found = acceptance(net, data, np.arange(4), MASKS)
     first, second, third = found["chances"]
     assert found["places"] == 4 * 10  # nine of the ten and the prompt's last
     assert 0 <= first <= 1

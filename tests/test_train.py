@@ -40,6 +40,8 @@ QUICK = TrainConfig(
     batch_tokens=2_000, steps=6,
     minutes=5, evaluate_every=3, evaluate_rows=12, max_context=2_000,
 )  # fmt: skip
+#: The probe of arithmetics measures time: two runs that are compared could choose differently.
+COMPARED = replace(QUICK, arithmetic="fp32")
 
 
 def random_weights(seed: int = 0) -> dict[str, np.ndarray]:
@@ -196,10 +198,6 @@ def test_cuda_is_asked_for_by_name_only_where_it_is() -> None:
         pytest.skip("a CUDA device is present")
     with pytest.raises(SettingsError, match="No CUDA device"):
         build(QUICK, MODEL, {}, FRESH, "cuda")
-
-
-#: The probe of arithmetics measures time: two runs that are compared could choose differently.
-COMPARED = replace(QUICK, arithmetic="fp32")
 
 
 def trained(

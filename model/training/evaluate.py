@@ -31,18 +31,17 @@ def evaluate(network: Network, rows: Rows, config: TrainConfig) -> dict[str, Any
     the figures of :func:`.masks.acceptance` for ``infill_draft`` and ``edit_draft``.
     """
     network.eval()
-    device = network.embed.device.type
     figures: dict[str, Any] = {}
     if config.masks:
         for task, wanted in (("infill", False), ("edit", True)):
             members = np.flatnonzero(rows.is_edit == wanted)[: config.evaluate_rows // 2]
-            found = acceptance(network, rows, members, config.masks, device)
+            found = acceptance(network, rows, members, config.masks)
             figures |= {f"{task}_draft_{name}": value for name, value in found.items()}
         return figures
     sums: dict[str, NDArray[np.float64]] = {}
     for member in _balanced(rows, config.evaluate_rows):
         tokens, prompt, _ = rows[int(member)]
-        ids = torch.from_numpy(np.append(tokens, network.config.end_token)).to(device)
+        ids = torch.from_numpy(np.append(tokens, network.config.end_token)).to(network.embed.device)
         hidden, _ = network.context(ids)  # [n, hidden]
         logits, target = network.logits(hidden[prompt - 1 : -1]), ids[prompt:]
         nats = float(F.cross_entropy(logits, target, reduction="sum"))

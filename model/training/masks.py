@@ -154,7 +154,7 @@ def guess(
 
 @torch.no_grad()
 def acceptance(
-    network: Network, rows: Rows, members: NDArray[np.int64], masks: int, device: str
+    network: Network, rows: Rows, members: NDArray[np.int64], masks: int
 ) -> dict[str, Any]:
     """Measure how often drafts agree with the causal pass over the answers of ``members``.
 
@@ -164,6 +164,7 @@ def acceptance(
         ``places``: known tokens that were tried.
     """
     reached, right = np.zeros(masks), np.zeros(masks)
+    device = network.embed.device
     for member in members:
         tokens, prompt, _ = rows[int(member)]
         ids = torch.from_numpy(np.append(tokens, network.config.end_token)).to(device)
