@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from redraft.model.predict import Model
 from redraft.model.records import EditRequest
 
 from .example import Example, Row
-from .gather import GatheredRequest, gather
+from .gather import KINDS, RELATED, ContextKind, GatheredRequest, gather
 from .predictors import ReadyPredictor
 from .run import OnDone, Run, quiet
 from .scorers import chat, infill, latency, next_edit
@@ -47,6 +47,28 @@ def evaluate(
             run.add(judge(answer(example, predictor, run.spec), run.spec))
         progress(done, len(examples))
     return [run.examples[each.id].row() for each in examples]
+
+
+#: What ``--ablate`` leaves out in turn, by name.
+ABLATIONS: Mapping[str, tuple[ContextKind, ...]] = {
+    "nothing": (),
+    **{kind: (kind,) for kind in KINDS},
+    "related": RELATED,
+    "everything": KINDS,
+}
+
+
+def evaluate_in_turn(
+    examples: Sequence[Example],
+    runs: Iterable[Run],
+    predictor: ReadyPredictor,
+    progress: OnDone = quiet,
+) -> None:
+    """Fill several runs example by example, so that a run that is stopped has as many of each."""
+    for done, example in enumerate(examples, 1):
+        for run in runs:
+            evaluate([example], run, predictor)
+        progress(done, len(examples))
 
 
 # --- gather and predict --------------------------------------------------------------------------

@@ -6,15 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
-from redraft.evals.ablation import ALL, ARMS, ablate, arms, file_of
 from redraft.evals.example import Example
 from redraft.evals.gather import KINDS, RELATED, ContextKind, GatheredRequest, gather
 from redraft.evals.latency.workspace import unpack
+from redraft.evals.pipeline import ABLATIONS, evaluate_in_turn
 from redraft.evals.predictors import ready_with
-from redraft.evals.run import Run, open_run
+from redraft.evals.run import Run
+from redraft.evals.scorers.next_edit import BY_CONTEXT
 from redraft.evals.sources.commits import CommitChange
 from redraft.evals.sources.next_edits import steps_in
 from redraft.evals.spec import RunSpec
+from redraft.evals.tables import rows_of_parts
 from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
 from redraft.model.records import Candidate, Confidence, Prediction
@@ -84,25 +86,20 @@ def test_without_far_only_the_region_is_shown_and_answers_find_their_place() -> 
     assert whole[moved.start : moved.end] == request.text[3:8]
 
 
-def test_an_ablation_asks_each_step_in_each_way_and_resumes(tmp_path: Path) -> None:
+def test_an_ablation_asks_each_step_in_each_way(tmp_path: Path) -> None:
     backend = FakeBackend(Noise(), small_config())
     model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 30), 1_024)
-    ready, out = ready_with(model), tmp_path / "a.jsonl"
-
-    def open_file(name: str, without: tuple[ContextKind, ...]) -> Run:
-        spec = RunSpec("edits", context_tokens=600, max_tokens=4, without=without)
-        return open_run(file_of(out, name), spec, {}, resume=True)
-
-    runs = ablate([step()], ready, open_file)
-    assert set(runs) == set(ARMS) and all(len(run.examples) == 1 for run in runs.values())
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert "a.jsonl" in before and "a-without-history.jsonl" in before
-    ablate([step()], ready, open_file)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    rows = {arm.name: arm for arm in arms(runs, seed=0)}
-    assert rows["history"].parts["edit"] == 0 < rows[ALL].parts["edit"]
-    assert rows["everything"].parts.keys() == rows[ALL].parts.keys()
-    assert not rows[ALL].against_all and set().union(*ARMS.values()) == set(KINDS)
+    runs = {
+        name: Run(RunSpec("edits", context_tokens=600, max_tokens=4, without=without))
+        for name, without in ABLATIONS.items()
+    }
+    evaluate_in_turn([step()], runs.values(), ready_with(model))
+    rows = {name: run.rows()[0] for name, run in runs.items()}
+    assert rows["history"]["parts"]["edit"] == 0 < rows["nothing"]["parts"]["edit"]
+    assert rows["everything"]["parts"].keys() == rows["nothing"]["parts"].keys()
+    assert set().union(*ABLATIONS.values()) == set(KINDS)
+    table = rows_of_parts("", BY_CONTEXT, {n: run.rows() for n, run in runs.items()}, 0)
+    assert [row.n for row in table.rows] == [1] * len(ABLATIONS)
 
 
 def test_a_workspace_is_the_same_every_time_and_never_leaves_its_folder(tmp_path: Path) -> None:

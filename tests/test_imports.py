@@ -52,7 +52,7 @@ LEVELS = {
     "evals": (
         "example machine metrics sandbox spec", "figures models run sources replay.clock",
         "gather tables", "perplexity scorers", "compare", "replay.answers", "latency",
-        "new_words predictors", "pipeline", "ablation replay", "gate report",
+        "predictors", "pipeline", "replay", "gate report",
     ),
 }  # fmt: skip
 

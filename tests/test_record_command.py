@@ -163,8 +163,3 @@ def test_a_workspace_of_any_name_is_listed(name: str) -> None:
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "recordings").write_text("a file")
     assert "REDRAFT_RECORDINGS_DIR" in refused("on")
-
-
-@pytest.mark.usefixtures("spawn")
-def test_a_git_history_is_imported_or_it_says_why_not(tmp_path: Path) -> None:
-    assert "git" in refused("import-git", str(tmp_path))

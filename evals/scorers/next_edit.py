@@ -50,6 +50,11 @@ METRICS = (
 )
 #: Candidates by where they come from, as if there were no others.
 ALONE: dict[str, tuple[Source, ...]] = {"model": ("model", "both"), "rules": ("repeat", "both")}
+#: Columns of the comparison of kinds of context.
+BY_CONTEXT = (
+    *(each for each in METRICS if each.field in ("exact", "place", "chrf", "nats")),
+    Metric("prompt tokens", "mean", "prompt_tokens", digits=0),
+)
 _SHOWN = ("shown", "exact_shown", "place_shown", "chrf_shown", "quiet")
 #: Fields shown for each part; of scenarios there are too few for more.
 BY_PART = ("exact", "place", "chrf", "nats", "shown", "place_shown", "quiet", "tokens")

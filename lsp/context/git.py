@@ -32,8 +32,6 @@ _ASKED = {
     "ls-files": ("--sparse",),  # else a sparse index is unpacked, and its missing trees are fetched
     "rev-list": (),
     "ls-tree": (),
-    "log": ("--no-ext-diff", "--no-textconv", "--no-show-signature", "--ignore-submodules=all"),
-    "cat-file": (),
 }
 _SETTINGS = {
     "core.fsmonitor": "false",
@@ -83,7 +81,7 @@ def ask(folder: Path, *arguments: str, within_s: float | None, most_bytes: int) 
     """
     with (
         tempfile.TemporaryFile() as complaints,
-        start(folder, *arguments, stdin=subprocess.DEVNULL, stderr=complaints) as process,
+        _started(folder, *arguments, stderr=complaints) as process,
     ):
         assert process.stdout is not None
         ending = threading.Timer(within_s, process.kill) if within_s is not None else None
@@ -114,24 +112,8 @@ def _end_all() -> None:
 
 
 @contextlib.contextmanager
-def start(
-    folder: Path,
-    *arguments: str,
-    stdin: int = subprocess.PIPE,
-    stderr: int | IO[bytes] = subprocess.DEVNULL,
-) -> Iterator[Running]:
-    """Run git in ``folder`` with its output as a pipe, and end it with the context.
-
-    Args:
-        arguments: one of the commands that run nothing, and what it takes.
-        stdin: of the process.
-        stderr: of the process.
-
-    Raises:
-        InstallError: there is no git.
-        OSError: there is no such folder, or git cannot be run.
-        ValueError: the folder's name is none.
-    """
+def _started(folder: Path, *arguments: str, stderr: IO[bytes]) -> Iterator[Running]:
+    """Run git in ``folder`` with its output as a pipe, and end it with the context."""
     command, *rest = arguments
     program = _program(folder, os.environ)
     if program is None:
@@ -141,7 +123,7 @@ def start(
         [program, "--no-pager", *settings, command, *_ASKED[command], *rest],
         cwd=folder,
         env=_environment(os.environ),
-        stdin=stdin,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=stderr,
         creationflags=_NO_WINDOW,
@@ -153,10 +135,8 @@ def start(
     finally:
         process.kill()
         process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):  # unwritten input
-                    pipe.close()
+        if process.stdout is not None:
+            process.stdout.close()
         _running.discard(process)
 
 

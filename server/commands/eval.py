@@ -6,6 +6,7 @@ Translates options into calls of ``redraft.evals`` and shows what comes back as 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -175,17 +176,31 @@ def _check_likelihood(predictor: ReadyPredictor, likelihood: bool) -> None:
 def _ablate(
     spec: RunSpec, asked: Sequence[Example], predictor: ReadyPredictor, kept: opt.Kept
 ) -> None:
-    from redraft.evals.ablation import ALL, ablate, arms, file_of
+    """Measure once with all context and once without each kind; each way has its run file."""
+    from redraft.evals.pipeline import ABLATIONS, evaluate_in_turn
+    from redraft.evals.scorers.next_edit import BY_CONTEXT
+    from redraft.evals.tables import rows_of_parts
 
-    from .eval_tables import show_arms
+    from .eval_tables import show_less, show_tables
 
-    def open_file(name: str, without: tuple[ContextKind, ...]) -> Run:
-        path = file_of(kept.out, name) if kept.out is not None else None
-        return opt.open_run_for(replace(kept, out=path), replace(spec, without=without))
+    with ExitStack() as files, opt.progress_of("predicting edits in all ways") as progress:
+        runs = {
+            name: files.enter_context(_without(spec, kept, name, left_out))
+            for name, left_out in ABLATIONS.items()
+        }
+        evaluate_in_turn(asked, runs.values(), predictor, progress)
+    parts = {f"without {name}": run.rows() for name, run in runs.items()}
+    table = rows_of_parts("next edit, with kinds of context left out", BY_CONTEXT, parts, spec.seed)
+    show_tables(runs["nothing"], [table], kept.json_file)
+    show_less(parts, ("exact", "chrf", "nats"), spec.seed)
 
-    with opt.progress_of("predicting edits in all ways") as progress:
-        runs = ablate(asked, predictor, open_file, progress)
-    show_arms(runs[ALL], arms(runs, spec.seed), kept.json_file)
+
+def _without(spec: RunSpec, kept: opt.Kept, name: str, kinds: tuple[ContextKind, ...]) -> Run:
+    """Open the run without some context: ``a.jsonl`` becomes ``a-without-history.jsonl``."""
+    out = kept.out
+    if out is not None and kinds:
+        out = out.with_name(f"{out.stem}-without-{name}{out.suffix}")
+    return opt.open_run_for(replace(kept, out=out), replace(spec, without=kinds))
 
 
 @app.command()

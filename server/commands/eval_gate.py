@@ -118,11 +118,10 @@ def _fitted(paths: Sequence[Path], judged: Sequence[Run], sessions: bool) -> lis
 def _show(
     named: Mapping[str, list[Row]], ranked: Sequence[Ranking], worth: Sequence[Worth], seed: int
 ) -> None:
-    from redraft.evals.compare import compare_rows
     from redraft.evals.gate.curves import METRICS
     from redraft.evals.tables import overall
 
-    from .eval_tables import Sheet, show_sheet
+    from .eval_tables import Sheet, show_less, show_sheet
 
     drawn = Sheet("gates on the same moments", ("", "n", *(one.heading for one in METRICS)))
     for name, rows in named.items():
@@ -130,20 +129,7 @@ def _show(
         drawn.add_row(name, f"{row.n:,}", *(m.show(row.figures[m.name]) for m in METRICS))
     show_sheet(drawn)
     _show_places(named, seed)
-    first, *others = named
-    against = Sheet(f"less {first}", ("", "shown", "accepted", "utility"))
-    for name in others:
-        found = {one.field: one for one in compare_rows(named[first], named[name], seed)[1]}
-        cells = []
-        for field, scale in (("shown", 100), ("accepted", 100), ("utility", 1)):
-            change = found[field].difference if field in found else None
-            if change is None or change.value is None or change.low is None or change.high is None:
-                cells.append("–")
-                continue
-            value, low, high = (scale * each for each in (change.value, change.low, change.high))
-            cells.append(f"{value:+.1f} [{low:+.1f}, {high:+.1f}]")
-        against.add_row(name, *cells)
-    show_sheet(against)
+    show_less(named, ("shown", "accepted", "utility"), seed)
     _show_ranking(ranked)
     features = Sheet("what the gate goes by", ("feature", "task", "weight", "AUC lost without"))
     for one in worth:

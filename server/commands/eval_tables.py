@@ -6,16 +6,15 @@ rich and the records of ``redraft.evals``; measures nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from redraft.evals.ablation import ALL, COMPARED, SHOWN, Arm
-from redraft.evals.compare import Difference
+from redraft.evals.compare import Difference, compare_rows
+from redraft.evals.example import Row
 from redraft.evals.figures import LEAST
 from redraft.evals.run import Run
-from redraft.evals.scorers.next_edit import METRICS
 from redraft.evals.tables import LEGEND, Table
 from rich.measure import Measurement
 from rich.table import Table as Drawn
@@ -35,31 +34,22 @@ def show_tables(run: Run, tables: list[Table], json_file: Path | None) -> None:
     write_json(json_file, _summary(run) | {"tables": [table.as_json() for table in tables]})
 
 
-def show_arms(run: Run, arms: list[Arm], json_file: Path | None) -> None:
-    """The table of an ablation: what was left out, how it did, and the paired difference."""
-    _say_settings(run)
-    shown = [metric for metric in METRICS if metric.name in SHOWN]
-    against = [f"{field} - {ALL}" for field in COMPARED]
-    headings = ("without", "n", *(metric.heading for metric in shown), *against, "prompt tokens")
-    drawn = Sheet("next edit, with kinds of context left out", headings)
-    for arm in arms:
-        tokens = f"{arm.prompt_tokens:.0f}" if arm.prompt_tokens is not None else "–"
-        figures = [metric.show(arm.figures[metric.name]) for metric in shown]
-        changes = [_change(arm.against_all.get(field)) for field in COMPARED]
-        drawn.add_row(arm.name, f"{arm.n:,}", *figures, *changes, tokens)
-    show_sheet(drawn)
-    write_json(json_file, _summary(run) | {"arms": [asdict(arm) for arm in arms]})
+def show_less(parts: Mapping[str, Sequence[Row]], fields: Sequence[str], seed: int) -> None:
+    """Show the paired differences of each part from the first, of some fields."""
+    first, *others = parts
+    sheet = Sheet(f"less {first}", ("", *fields))
+    for name in others:
+        found = {one.field: one for one in compare_rows(parts[first], parts[name], seed)[1]}
+        sheet.add_row(name, *(_change(found[each]) if each in found else "–" for each in fields))
+    show_sheet(sheet)
 
 
-def _change(one: Difference | None) -> str:
-    if one is None or one.difference.value is None:
-        return "–"
+def _change(one: Difference) -> str:
+    """Return a difference with its interval: of shares in points."""
     figure = one.difference
-    scale, unit, digits = (100, " %", 1) if one.share else (1, "", 2)
-    low, high = (figure.low or 0.0) * scale, (figure.high or 0.0) * scale
-    return (
-        f"{(figure.value or 0.0) * scale:+.{digits}f}{unit} [{low:+.{digits}f}, {high:+.{digits}f}]"
-    )
+    scale, digits = (100, 1) if one.share else (1, 2)
+    value, low, high = (scale * (each or 0.0) for each in (figure.value, figure.low, figure.high))
+    return f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
 
 
 def _say_settings(run: Run) -> None:

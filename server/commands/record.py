@@ -1,4 +1,4 @@
-"""``redraft record``: turn recording on and off, see and delete recordings, simulate some from git.
+"""``redraft record``: turn recording on and off, see and delete recordings.
 
 Translates options into calls of ``redraft.lsp`` and ``redraft.evals``; records nothing itself.
 """
@@ -207,54 +207,6 @@ def outcomes(
         out.print(_outcome_table(found), soft_wrap=False)
     else:
         out.print(f"No suggestion was shown in {len(paths)} recordings.")
-
-
-@app.command("import-git")
-def import_from_git(
-    repo: Annotated[
-        Path,
-        typer.Argument(help="Folder of a git repository, or a file *-commits.jsonl.zst."),
-    ],
-    since: Annotated[
-        str,
-        typer.Option(
-            metavar="DATE", help="Start at this date, as git reads it: 2024-01-01, '6 months ago'."
-        ),
-    ] = "",
-    most: Annotated[
-        int | None,
-        typer.Option(
-            "--max", min=1, help="Take at most this many commits, newest first. Default: all."
-        ),
-    ] = None,
-    language: Annotated[
-        str, typer.Option(metavar="ID", help="Take only files of this language, such as python.")
-    ] = "",
-    out_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="FILE", help="Write to this file. Default: REPO.simulated.jsonl."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated typing.")] = 0,
-) -> None:
-    """Simulate typing the commits of a repository, as a recording for 'redraft eval'."""
-    from importlib.metadata import version
-
-    from redraft.evals.sources.git_history import Wanted
-    from redraft.evals.sources.typed_commits import import_git
-
-    from .console import bar, out
-
-    target = out_file or Path(f"{repo.resolve().name.removesuffix('.jsonl.zst')}.simulated.jsonl")
-    wanted = Wanted(since, most, language, seed)
-    with bar() as show:
-        made = import_git(repo, target, wanted, f"redraft {version('redraft')}", show)
-    out.print(
-        f"{made.path}: {made.commits:,} of {made.looked_at:,} commits, {made.changes:,} changes, "
-        "simulated",
-        markup=False,
-    )
 
 
 # --- small parts ---------------------------------------------------------------------------------

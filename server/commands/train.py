@@ -111,28 +111,6 @@ def show(
 
 
 @app.command()
-def words(
-    commits: Annotated[Path, typer.Argument(help="*-commits.jsonl.zst of held-out commits.")],
-    base: BaseName = MODEL,
-) -> None:
-    """Count the words of next edits that stand nowhere in the prompt, by where else they stand."""
-    from redraft.evals.new_words import count_new_words
-    from redraft.model.prompts.tokenizer import Tokenizer
-
-    from .console import out as console
-
-    found = _base(base)
-    counts = count_new_words(commits, Tokenizer.from_file(found.tokenizer), found.config)
-    console.print(
-        f"{counts.with_new_word:,} of {counts.hunks:,} hunks have a word that stands nowhere in "
-        f"the prompt; for {counts.reachable:,}, all of these words stand elsewhere in the data"
-    )
-    total = counts.words.total() or 1
-    for where, count in counts.words.items():
-        console.print(f"{count:6,} words ({count / total:.1%}): {where}")
-
-
-@app.command()
 def run(
     shards: Annotated[Path, typer.Option(help="Packed rows; see 'redraft train pack'.")] = Path(
         "shards"
