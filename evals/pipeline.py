@@ -16,11 +16,12 @@ from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
 from redraft.model.records import EditRequest
 
+from . import perplexity
 from .example import Example, Row
 from .gather import KINDS, RELATED, ContextKind, GatheredRequest, gather
 from .predictors import ReadyPredictor
 from .run import OnDone, Run, quiet
-from .scorers import chat, infill, latency, next_edit
+from .scorers import chat, infill, latency, next_edit, replay
 from .scorers.likelihood import has_likelihood, nats_of, nats_of_nothing, prompt_of
 from .scorers.next_edit import changed_lines, lines_written
 from .spec import RunSpec
@@ -35,6 +36,8 @@ TABLES: dict[str, Callable[[Sequence[Row], int], Iterator[Table]]] = {
     "carry-on": next_edit.suite_tables,
     "chat": chat.tables,
     "bench": latency.tables,
+    "replay": replay.tables,
+    "perplexity": perplexity.tables,
 }
 
 
@@ -168,7 +171,7 @@ def rescore(run: Run, spec: RunSpec) -> Run:
     Raises:
         SettingsError: the task of the run has no predictions to score.
     """
-    if spec.task not in TABLES or spec.task == "bench":
+    if spec.task not in ("infill", "edits", "carry-on", "chat"):
         raise SettingsError(
             f"A run of {spec.task} cannot be scored again. Name one of 'eval infill', 'eval edits' "
             "or 'eval chat'."

@@ -7,14 +7,16 @@ without a model that scores them.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from redraft.model.decode.completion import Plan
 from redraft.model.edits.hunks import lines_of
-from redraft.model.errors import RedraftError, SettingsError
+from redraft.model.errors import RedraftError, SettingsError, WeightsError
 from redraft.model.predict import Model, predict
 from redraft.model.records import (
     Candidate,
@@ -22,6 +24,7 @@ from redraft.model.records import (
     EditRequest,
     ModelStatus,
     Prediction,
+    Predictor,
     RecentEdit,
 )
 from redraft.model.remote import RemotePredictor
@@ -32,7 +35,6 @@ from redraft.model.wire import check_request
 
 from .gather import SERVED
 from .models import OnProgress, check_plan, find_model, ignored, load, plan_of
-from .replay.answers import ThreadedPredictor
 from .spec import SHIPPED, RunSpec
 
 NONE, COPY_LAST_EDIT, RULES = "none", "copy-last-edit", "rules"
@@ -108,13 +110,39 @@ def ready_with(model: Model, plan: Plan | None = None) -> ReadyPredictor:
 
 
 def _remote(spec: RunSpec) -> ReadyPredictor:
-    there = ThreadedPredictor(lambda: RemotePredictor(spec.server, spec.key))
+    return blocking(RemotePredictor(spec.server, spec.key))
+
+
+def blocking(predictor: Predictor, poll_s: float = 0.05) -> ReadyPredictor:
+    """Return a predictor of an event loop as one that blocks, once it is ready.
+
+    Its loop is in another thread: a replay asks it from within a loop.
+
+    Raises:
+        WeightsError: it will never be ready.
+    """
+    thread, runner = ThreadPoolExecutor(1), asyncio.Runner()
+
+    async def ready() -> ModelStatus:
+        while (status := await predictor.status()).state != "ready":
+            if status.state == "failed":
+                raise WeightsError(f"The model {status.model} cannot be used: {status.message}")
+            await asyncio.sleep(poll_s)
+        return status
+
+    def ask(request: EditRequest) -> Prediction:
+        return thread.submit(runner.run, predictor.predict(request)).result()
+
+    def close() -> None:
+        thread.submit(runner.run, predictor.close()).result()
+        thread.submit(runner.close).result()
+        thread.shutdown()
+
     try:
-        status = there.ready()
+        return ReadyPredictor(ask, thread.submit(runner.run, ready()).result(), close)
     except RedraftError:
-        there.close()
+        close()
         raise
-    return ReadyPredictor(there.ask, status, there.close)
 
 
 def _check(spec: RunSpec) -> None:

@@ -15,10 +15,9 @@ from markupsafe import Markup
 from redraft.model.errors import InstallError, SettingsError
 from redraft.model.release import how_to_install
 
-from . import perplexity, pipeline
 from .compare import Difference, compare
 from .example import Example, Row
-from .replay import tables as replays
+from .pipeline import TABLES
 from .run import Run
 from .tables import Metric, Table
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 EXAMPLES = 40  # of each run, on the page
 _AROUND = 8  # lines of a text that are shown on each side of the cursor
 _SIZE = 6.4, 3.2  # inches
-
-TABLES = pipeline.TABLES | {"replay": replays.tables, "perplexity": perplexity.tables}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from redraft.evals.sources.documents import Texts, lsp_changes
-from redraft.evals.sources.recorded_moments import coalesce
+from redraft.evals.sources.recorded_moments import script_of
 from redraft.evals.sources.recordings import Recording, read_recording
 from redraft.lsp.documents import Document
 from redraft.lsp.recording.events import (
@@ -267,14 +267,10 @@ def test_changes_near_each_other_are_one_edit_event(tmp_path: Path) -> None:
         text=text,
     )
     stream = read_recording(written(tmp_path / "x.jsonl", *lines))
-    found = [
-        "".join(edit.text for change in event.changes for edit in change.edits)
-        for event in coalesce(stream)
-    ]
-    assert found == ["ab", "cd", "e"]
-    assert [event.last for event in coalesce(stream)] == [3, 5, 6]
-    assert len(coalesce(stream, gap_s=2)) == 2
-    assert len(coalesce(stream, lines=20, gap_s=2)) == 1
+    moments = script_of(stream, "x").moments
+    assert [each.typed for each in moments] == [2, 2, 1]  # "ab", "cd" and "e"
+    assert [each.done for each in moments] == [2, 4, 5]
+    assert moments[1].before == moments[0].text == "ab" + text
 
 
 def test_sources_that_are_not_stated_are_inferred(tmp_path: Path) -> None:

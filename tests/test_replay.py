@@ -6,12 +6,16 @@ import time
 from collections.abc import Callable
 
 import pytest
-from redraft.evals.example import Row
+from redraft.evals.example import Example, Row
+from redraft.evals.gate.curves import moments_of
+from redraft.evals.gate.samples import labelled
 from redraft.evals.predictors import ReadyPredictor
 from redraft.evals.replay.answers import ReplayPredictor
 from redraft.evals.replay.player import play
 from redraft.evals.replay.runs import Job, examples_of
+from redraft.evals.run import Run
 from redraft.evals.sources.recorded_moments import Script
+from redraft.evals.spec import RunSpec
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest, Prediction
@@ -37,9 +41,9 @@ def says(*texts: str, confidence: float = 0.95) -> Ask:
 def lines(
     script: Script, ask: Ask, latency_ms: float | None = 100.0, **settings: object
 ) -> list[Row]:
-    chosen = frozenset(moment.id for moment in script.moments)
-    job = Job(script, chosen, LspSettings(**settings), latency_ms)  # type: ignore[arg-type]
-    found = examples_of(job, ReadyPredictor(ask, READY, lambda: None))
+    job = Job(script, frozenset(moment.id for moment in script.moments))
+    spec = RunSpec("replay", latency_ms=latency_ms, **settings)  # type: ignore[arg-type]
+    found = examples_of(job, spec, ReadyPredictor(ask, READY, lambda: None))
     return [each.row() for each in found]
 
 
@@ -86,8 +90,8 @@ def test_the_sessions_own_rules_hold() -> None:
     typist.opens(TEXT)
     typist.puts("x = 1\n" * 50, 0, source="paste")
     typist.leaves()
-    (line,) = lines(typist.script(simulated=True), says("return 1"))
-    assert line["simulated"] and not line["shown"]
+    (line,) = lines(typist.script(), says("return 1"))
+    assert not line["shown"]
     assert line["requests"] == 0
     assert "large change" in line["reason"]
 
@@ -118,19 +122,52 @@ def test_staying_quiet_is_right_where_nothing_is_left_to_do() -> None:
     assert loud[-1]["quiet"] is not None
 
 
-def test_what_is_too_unsure_is_judged_but_not_shown() -> None:
+def test_a_candidate_that_is_too_uncertain_is_labelled_and_not_shown() -> None:
     first, _ = lines(a_function().script(), says(WANTED[3:], confidence=0.13))
-    assert not first["shown"]
+    assert not first["shown"] and first["accepted"] is None
     assert "13 % likely to be kept" in first["reason"]
-    assert first["exact"] is True and first["accepted"] is None
-    assert not first["barred"]
-    assert first["confidence"] == pytest.approx(0.13)
+    ghost_text = Example.from_json(first["asked"][0])
+    (candidate,) = labelled(ghost_text)
+    assert candidate.right and not candidate.barred
 
 
-def test_what_a_rule_forbids_no_threshold_would_show() -> None:
-    first, _ = lines(a_function().script(), says("  "), eagerness="high")
+def test_a_candidate_that_a_filter_refuses_is_barred() -> None:
+    first, _ = lines(a_function().script(), says("return\x07"), eagerness="high")
     assert not first["shown"]
-    assert first["barred"]
+    (candidate,) = labelled(Example.from_json(first["asked"][0]))
+    assert candidate.barred
+
+
+@pytest.mark.parametrize(
+    ("text", "pasted", "right"),
+    [
+        (WANTED[3:], False, [True]),
+        ("urn width * ", False, [True]),  # ten characters of it agree
+        ("urn 0", False, [False]),
+        (WANTED[3:], True, []),  # it is unknown whether the user would have written it
+    ],
+)
+def test_labels_say_what_the_user_typed_next(text: str, pasted: bool, right: list[bool]) -> None:
+    typist = begun()
+    typist.pauses(3)
+    if pasted:
+        typist.puts(WANTED[3:], AT + 3, source="paste")
+    else:
+        typist.types(WANTED[3:], AT + 3)
+    typist.leaves()
+    script = typist.script()
+    job = Job(script, frozenset(moment.id for moment in script.moments))
+    ready = ReadyPredictor(says(text), READY, lambda: None)
+    run = Run(RunSpec("replay", latency_ms=100.0))
+    for example in examples_of(job, run.spec, ready):
+        run.add(example)
+    moments = {each.example.id: each for each in moments_of([run])}
+    assert len(moments) == 2 * len(script.moments)
+    first = moments["made-up:0:infill"]
+    assert (first.example.group, first.example.moment.cursor) == ("made-up:0", AT + 3)
+    assert [each.right for each in first.candidates] == right
+    assert all((c.source, c.block) == ("made-up", "made-up:0") for c in first.candidates)
+    assert moments["made-up:1:infill"].is_done and first.is_done is False
 
 
 def test_a_next_edit_is_judged_where_it_is() -> None:

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 from redraft.evals.example import Row
 from redraft.evals.figures import Figure
-from redraft.evals.predictors import ReadyPredictor
-from redraft.evals.replay.answers import ThreadedPredictor
-from redraft.evals.replay.runs import Job, examples_of, jobs_of, replay_all
-from redraft.evals.replay.tables import tables
+from redraft.evals.predictors import ReadyPredictor, blocking
+from redraft.evals.replay import runs
+from redraft.evals.replay.runs import Job, examples_of, replay_all
 from redraft.evals.run import Run, open_run, read_run
+from redraft.evals.scorers.replay import tables
 from redraft.evals.sources.recorded_moments import read_scripts
 from redraft.evals.spec import RunSpec
-from redraft.lsp.settings import LspSettings
 from redraft.model.errors import InstallError
 from redraft.model.gate import gate
 from redraft.model.records import EditRequest, ModelStatus, Prediction
@@ -29,7 +28,7 @@ from support.tiny import tiny_config, tiny_tokenizer
 from support.typist import Typist
 from typer.testing import CliRunner
 
-COPY = RunSpec("replay", baseline="copy-last-edit")
+COPY = RunSpec("replay", baseline="copy-last-edit", latency_ms=50.0)
 MEASURED = ("context_ms", "gate_ms")  # real time, whatever the clock of the replay says
 
 
@@ -50,10 +49,8 @@ def recordings(tmp_path: Path) -> Path:
 
 
 def replayed(folder: Path, out: Path | None, resume: bool = False, processes: int = 1) -> Run:
-    scripts = read_scripts([folder])
-    with open_run(out, RunSpec("replay"), {}, resume) as run:
-        jobs = jobs_of(scripts, run, LspSettings(), latency_ms=50.0)
-        replay_all(jobs, COPY, run, processes=processes)
+    with open_run(out, COPY, {}, resume) as run:
+        replay_all(read_scripts([folder]), COPY, run, processes=processes)
     return run
 
 
@@ -67,9 +64,11 @@ def _the_shipped_gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def fixed(run: Run) -> dict[str, Row]:
+    """Return the rows as JSON has them, without times that are measured."""
+    rows: list[Row] = json.loads(json.dumps(run.rows()))
     return {
         each["id"]: {name: value for name, value in each.items() if name not in MEASURED}
-        for each in run.rows()
+        for each in rows
     }
 
 
@@ -82,15 +81,17 @@ def test_a_run_holds_a_line_for_every_moment(recordings: Path, tmp_path: Path) -
     assert (first["was"], first["suggested"], first["accepted"]) == ("old", "new", True)
 
 
-def test_a_run_broken_off_goes_on_as_if_it_had_not_been(recordings: Path, tmp_path: Path) -> None:
+def test_a_run_broken_off_goes_on_with_what_is_missing(recordings: Path, tmp_path: Path) -> None:
     whole = replayed(recordings, tmp_path / "whole.jsonl")
     lines = (tmp_path / "whole.jsonl").read_text().splitlines(keepends=True)
     broken = tmp_path / "broken.jsonl"
-    broken.write_text("".join(lines[:4]) + lines[4][:40])
+    broken.write_text("".join(lines[:3]) + lines[3][:40])  # the first recording is done
     assert fixed(replayed(recordings, broken, resume=True)) == fixed(whole)
 
 
-def test_what_the_run_knows_is_not_asked_again(recordings: Path, tmp_path: Path) -> None:
+def test_a_moment_that_the_run_holds_is_not_asked_at_again(
+    recordings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[EditRequest] = []
 
     def ask(request: EditRequest) -> Prediction:
@@ -98,19 +99,16 @@ def test_what_the_run_knows_is_not_asked_again(recordings: Path, tmp_path: Path)
         return infill(request, "x = 2" if request.task == "infill" else "")
 
     ready = ReadyPredictor(ask, READY, lambda: None)
-    (script, *_) = read_scripts([recordings])
-    run = Run(RunSpec("replay"))
-    (job,) = jobs_of([script], run, LspSettings(), latency_ms=50.0)
-    for example in examples_of(job, ready):
-        run.add(example)
-    first = dict(run.examples)
-    last = run.examples.pop(script.moments[-1].id)
-    before = len(asked)
-    (job,) = jobs_of([script], run, LspSettings(), latency_ms=50.0)
-    for example in examples_of(job, ready):
-        run.add(example)
-    assert len(asked) - before == last.row()["requests"]
+    monkeypatch.setattr(runs, "open_predictor", lambda spec: ready)
+    scripts, run = read_scripts([recordings])[:1], Run(COPY)
+    replay_all(scripts, COPY, run)
+    first, before = dict(run.examples), len(asked)
+    last = run.examples.pop(scripts[0].moments[-1].id)
+    replay_all(scripts, COPY, run)
+    assert len(asked) - before == last.row()["requests"] > 0
     assert list(run.examples) == list(first)
+    replay_all(scripts, COPY, run)
+    assert len(asked) - before == last.row()["requests"], "nothing is missing now"
 
 
 @pytest.mark.usefixtures("spawn")
@@ -126,26 +124,23 @@ def test_a_ray_cluster_writes_the_same(recordings: Path, monkeypatch: pytest.Mon
     for name in ("raylet_start_wait_time_s", "gcs_server_request_timeout_seconds"):
         monkeypatch.setenv(f"RAY_{name}", "300")
     pytest.importorskip("ray", reason="Ray is not installed; pip install '.[ray]'")
-    scripts, run = read_scripts([recordings]), Run(RunSpec("replay"))
-    jobs = jobs_of(scripts, run, LspSettings(), latency_ms=50.0)
-    replay_all(jobs, COPY, run, ray_address="local")
+    run = Run(COPY)
+    replay_all(read_scripts([recordings]), COPY, run, ray_address="local")
     assert fixed(run) == fixed(replayed(recordings, None))
 
 
 def test_without_ray_it_says_what_to_do(recordings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
-    jobs = jobs_of(read_scripts([recordings]), Run(RunSpec("replay")), LspSettings())
     with pytest.raises(InstallError, match=r"\[ray\]"):
-        replay_all(jobs, COPY, Run(RunSpec("replay")), ray_address="local")
+        replay_all(read_scripts([recordings]), COPY, Run(COPY), ray_address="local")
 
 
 def test_a_model_in_this_process_predicts(recordings: Path, tmp_path: Path) -> None:
     weights = store(tiny_config(head_dim=16), "fp32", tmp_path / "tiny")
     tiny_tokenizer().save(weights / "tokenizer.json")
-    who = RunSpec("replay", weights=weights, threads=1, context_tokens=128)
-    run = Run(RunSpec("replay"))
-    jobs = jobs_of(read_scripts([recordings]), run, LspSettings(eagerness="high"), limit=1)
-    replay_all(jobs, who, run)
+    spec = RunSpec("replay", weights=weights, threads=1, eagerness="high", limit=1)
+    run = Run(spec)
+    replay_all(read_scripts([recordings]), spec, run)
     (line,) = run.rows()
     assert line["prompt_tokens"] > 0
     assert line["total_ms"] >= line["model_ms"] > 0
@@ -154,20 +149,19 @@ def test_a_model_in_this_process_predicts(recordings: Path, tmp_path: Path) -> N
 def test_a_server_is_asked_from_within_simulated_time(recordings: Path) -> None:
     loading = ModelStatus("loading", model="fake-1m int8")
     fake = ScriptedPredictor(["x = 2"], delay_s=0.01, statuses=[loading, READY])
-    there = ThreadedPredictor(lambda: fake)
-    ready = ReadyPredictor(there.ask, there.ready(poll_s=0.01), there.close)
+    ready = blocking(fake, poll_s=0.01)
     (script, *_) = read_scripts([recordings])
-    job = Job(script, frozenset({script.moments[0].id}), LspSettings(), None)
-    (found,) = (each.row() for each in examples_of(job, ready))
+    job = Job(script, frozenset({script.moments[0].id}))
+    (found,) = (each.row() for each in examples_of(job, RunSpec("replay"), ready))
     ready.close()
-    assert found["suggested"] == "x = 2"
+    assert found["asked"][0]["prediction"]["candidates"][0]["text"] == "x = 2"
     assert found["model_ms"] >= 10
     assert fake.closed
 
 
 def line(number: int, **fields: object) -> Row:
     said = {
-        "id": f"s:{number}", "group": f"s:{number // 10}", "session": "s", "simulated": False,
+        "id": f"s:{number}", "group": f"s:{number // 10}", "session": "s", "at_s": float(number),
         "language": "python", "task": "infill", "shown": True, "accepted": number % 4 == 0,
         "quiet": None, "shown_left": True, "delta_chrf": 50.0, "requests": 2, "saved": 1,
         "typed": 10, "utility": 0.0, "exact": number % 4 == 0, "confidence": number / 100,
@@ -191,13 +185,6 @@ def test_figures_are_of_the_episodes_they_are_about() -> None:
     assert told["total ms, p50"] == (pytest.approx(39.5), 80)
     assert told["tokens a forward pass"] == (pytest.approx(2.5), 80)
     assert told["prompt tokens a request"] == (pytest.approx(50.0), 80)
-
-
-def test_simulated_streams_never_speak_of_acceptance() -> None:
-    found = list(tables([line(n, simulated=True) for n in range(60)], 0))
-    assert "simulated" in found[0].title
-    names = [metric.name for table in found for metric in table.metrics]
-    assert not any("accept" in name for name in names)
 
 
 @pytest.mark.usefixtures("spawn")

@@ -23,7 +23,7 @@ from ..figures import FEW_GROUPS, draws, middle_95
 from ..run import Run
 from ..sources.begun import POSITIONS, position_of
 from ..tables import Metric
-from .samples import Labelled, labelled
+from .samples import Labelled, examples_of, labelled
 
 NEXT_EDIT = "next edit"
 PLACES = (*POSITIONS, NEXT_EDIT)
@@ -107,7 +107,7 @@ def moments_of(runs: Iterable[Run]) -> list[LabelledMoment]:
     return [
         LabelledMoment(each, tuple(labelled(each)))
         for run in runs
-        for each in run.examples.values()
+        for each in examples_of(run)
     ]
 
 

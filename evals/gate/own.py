@@ -33,7 +33,7 @@ from redraft.model.training.gate.fit import Sample
 
 from ..metrics import kept
 from ..scorers.matchers import UNSEEN_S, match, until_rest
-from ..sources.recorded_moments import DocumentChange, Script, plain, script_of
+from ..sources.recorded_moments import DocumentChange, Script, script_of
 from ..sources.recordings import RecordedUser, Recording, read_recording
 from .outcomes import Shown, shown_in
 
@@ -138,7 +138,7 @@ def _add(recording: Recording, found: OwnSamples) -> None:
     user, done, asked = RecordedUser(), Counter[int](), dict[int, _Asked]()
     for event in recording.events:
         if isinstance(event, FetchStarted):
-            text, path = plain(user.texts.text(event.document)), user.texts.path(event.document)
+            text, path = user.texts.plain(event.document), user.texts.path(event.document)
             changes = user.last_changes(event.document)
             asked[event.request] = _Asked(path, text, done[event.document], *changes)
         if isinstance(event, AnswerEvent):

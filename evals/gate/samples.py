@@ -210,12 +210,19 @@ def request_of(example: Example) -> EditRequest:
     )
 
 
+def examples_of(run: Run) -> Iterator[Example]:
+    """Yield the examples that can be labelled; each moment of a replay has one for each task."""
+    for example in run.examples.values():
+        asked = example.measured.get("asked")
+        yield from [example] if asked is None else map(Example.from_json, asked)
+
+
 def shown_to_gate(run: Run) -> Iterator[Labelled]:
     """Return the candidates of a run that no rule keeps from being shown.
 
     They are whole, however improbable, as a user who asks for them gets them.
     """
-    for example in run.examples.values():
+    for example in examples_of(run):
         yield from (each for each in labelled(example, LEAST_LOG) if not each.barred)
 
 
@@ -227,5 +234,5 @@ def newest(runs: Iterable[Run]) -> Run:
 
 def only(task: Task, run: Run) -> Run:
     """Return the moments of ``run`` of one task."""
-    found = {name: one for name, one in run.examples.items() if one.task == task}
+    found = {one.id: one for one in examples_of(run) if one.task == task}
     return Run(run.spec, examples=found)

@@ -1,27 +1,19 @@
-"""Predictors of a replay: one whose answers take simulated time, and one that blocks.
+"""Predictor of a replay, whose answers take simulated time.
 
 The simulated clock stops while the model computes. Then the answer takes as long as that took, or a
-fixed time. Answers of an interrupted run are given again.
+fixed time.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
 
-from redraft.model.errors import InvalidRequest, RedraftError, WeightsError
+from redraft.model.errors import InvalidRequest, RedraftError
 from redraft.model.records import EditRequest, ModelStatus, Prediction, Predictor, StepCallback
-from redraft.model.wire import from_json, request_to_json, to_json
-
-from .clock import Result
 
 
 @dataclass(slots=True)
@@ -35,18 +27,6 @@ class TimedAnswer:
     prediction: Prediction | None = None
     error: str = ""
     ended: float = 0.0  # real time at which it was returned; 0: it was given up
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the answer as a run keeps it: lists, no tuples."""
-        prediction = None
-        if self.prediction is not None:
-            prediction = json.loads(json.dumps(to_json(self.prediction)))
-        return {
-            "key": key_of(self.request),
-            "latency_ms": self.latency_ms,
-            "prediction": prediction,
-            "error": self.error,
-        }
 
 
 @dataclass(slots=True)
@@ -78,14 +58,8 @@ class ReplayPredictor(Predictor):
         self._ask = ask
         self._status = status
         self._latency_ms = latency_ms
-        self._known: dict[str, deque[dict[str, Any]]] = {}
         self._blocked_s = 0.0  # real time that the model took
         self.failure: RedraftError | None = None  # the model is gone: no replay can continue
-
-    def remember(self, answers: Iterable[dict[str, Any]]) -> None:
-        """Give these answers again where the same is asked."""
-        for each in answers:
-            self._known.setdefault(each["key"], deque()).append(each)
 
     def real_time(self) -> float:
         """Return a clock's seconds without those that the model took."""
@@ -113,13 +87,6 @@ class ReplayPredictor(Predictor):
         return answer.prediction
 
     def _compute(self, answer: TimedAnswer) -> None:
-        known = self._known.get(key_of(answer.request))
-        if known:
-            earlier = known.popleft()
-            answer.latency_ms, answer.error = earlier["latency_ms"], earlier["error"]
-            if earlier["prediction"] is not None:
-                answer.prediction = from_json(earlier["prediction"], Prediction)
-            return
         began = time.perf_counter()
         try:
             answer.prediction = self._ask(answer.request)
@@ -139,54 +106,3 @@ class ReplayPredictor(Predictor):
 
     async def close(self) -> None:
         """Leave the model open for other recordings."""
-
-
-def key_of(request: EditRequest) -> str:
-    """Return a hash that equal requests share."""
-    body = json.dumps(request_to_json(request), sort_keys=True)
-    return hashlib.sha256(body.encode()).hexdigest()[:24]
-
-
-class ThreadedPredictor:
-    """A predictor in a separate event loop and thread, asked by blocking calls."""
-
-    def __init__(self, open_: Callable[[], Predictor]) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-
-        async def opened() -> Predictor:
-            return open_()
-
-        self._predictor = self._run(opened())
-
-    def ask(self, request: EditRequest) -> Prediction:
-        """Return the answer to a request."""
-        return self._run(self._predictor.predict(request))
-
-    def ready(self, poll_s: float = 0.05) -> ModelStatus:
-        """Return the status once the model can answer.
-
-        Raises:
-            WeightsError: it never will.
-        """
-
-        async def ready() -> ModelStatus:
-            while (status := await self._predictor.status()).state != "ready":
-                if status.state == "failed":
-                    said = f"The model {status.model} cannot be used: {status.message}"
-                    raise WeightsError(said)
-                await asyncio.sleep(poll_s)
-            return status
-
-        return self._run(ready())
-
-    def close(self) -> None:
-        """Close the predictor and its thread."""
-        self._run(self._predictor.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _run(self, main: Coroutine[Any, Any, Result]) -> Result:
-        return asyncio.run_coroutine_threadsafe(main, self._loop).result()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -14,7 +15,7 @@ from redraft.model.text.syntax import language_of
 
 from ..sources.documents import Texts, lsp_changes
 
-#: A folder that does not exist: nothing of this machine is to get into a replay.
+#: A folder that does not exist: nothing of this machine may get into a replay.
 ROOT = "file:///redraft-replay"
 
 
@@ -24,10 +25,10 @@ class ReplayEditor:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._texts = Texts()
-        self._selections: dict[int, tuple[tuple[int, int], ...]] = {}  # since the last change
-        self._last: dict[int, int] = {}  # where the last change ended, in UTF-16 code units
+        #: Of each document, in UTF-16 code units; after a change the place where it ended.
+        self._selections: dict[int, tuple[tuple[int, int], ...]] = {}
         self._open: dict[int, None] = {}  # in the order they were opened
-        self.steps: dict[int, int] = {}  # changes of each document so far
+        self.steps = Counter[int]()  # changes of each document so far
         session.folders = [ROOT]
         session.context.start()
 
@@ -45,7 +46,7 @@ class ReplayEditor:
             case Changed():
                 self._change(event)
             case ev.SetContent() | ev.RestoreContent():
-                self.steps[event.document] = self.steps.get(event.document, -1) + 1
+                self.steps[event.document] += event.document in self._texts.ids
                 self._texts.apply(event)
                 self._close(event.document)
                 self._show(event.document)
@@ -67,11 +68,10 @@ class ReplayEditor:
         changes = lsp_changes(self._texts.text(document), event.edits)
         self._texts.apply(event)
         self._session.change(self.uri(document), changes, None)
-        self._selections.pop(document, None)
-        self.steps[document] = self.steps.get(document, 0) + 1
+        self.steps[document] += 1
         last = event.edits[-1] if event.edits else TextEdit(0, 0, "")
         grown = sum(units(e.text) - e.end + e.start for e in event.edits[:-1])
-        self._last[document] = last.start + grown + units(last.text)
+        self._selections[document] = ((last.start + grown + units(last.text),) * 2,)
 
     def _show(self, document: int) -> None:
         if document in self._open:
@@ -90,15 +90,11 @@ class ReplayEditor:
         followed = self._session.documents.get(self.uri(document))
         if followed is None:
             return None
-        selections = self._selections.get(document)
-        start, end = selections[0] if selections else (self._last.get(document, 0),) * 2
-        selected = TextEdit(min(start, end), max(start, end), "")
-        (change,) = lsp_changes(self._texts.text(document), (selected,))
-        assert change.range is not None
-        first, last = followed.index(change.range.start), followed.index(change.range.end)
+        selections = self._selections.get(document) or ((0, 0),)
+        first, last = sorted(self._texts.index(document, each) for each in selections[0])
         return replace(
             Query.at(followed, self._session.path(followed), last),
             selected=last - first,
-            cursors=len(selections or (0,)),
+            cursors=len(selections),
             other_documents=True,
         )

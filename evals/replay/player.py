@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from redraft.lsp import ghost_text, search
 from redraft.lsp.recording.events import Event
@@ -31,36 +31,32 @@ NEAR_LINES = 2
 
 TASKS: tuple[Task, ...] = ("infill", "next_edit")
 
-#: Turns of the loop until both questions have been put: before anything else happens.
+#: Turns of the loop until both questions have been asked: before anything else happens.
 _TURNS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An edit of a document, shown or not."""
+    """An edit of a document that is shown."""
 
+    id: str  # the session's
     task: Task
     document: int
     done: int  # changes of the document until then
     edit: Edit
     confidence: float
     jumps: bool = False  # Tab goes there first
-    id: str = ""  # the session's; "" if it is not shown
-
-    def least(self) -> Offer:
-        """Return the same without characters that stay at either end."""
-        return replace(self, edit=self.edit.least())
 
 
 @dataclass(slots=True)
-class PlayedQuestion:
+class Question:
     """One of the two questions that an editor asks at a moment, and its answer."""
 
     task: Task
     trace: Trace
     shown: Offer | None = None
     late: bool = False  # the document had changed by then, and the rest of it was still valid
-    abstained: Abstain | None = None  # why nothing is shown; None: something is
+    reason: str = ""  # why nothing is shown
     arrived_s: float = 0.0  # simulated
     finished: float = 0.0  # real time
 
@@ -80,14 +76,13 @@ class MomentResult:
 
     moment: ReplayMoment
     asked_s: float  # simulated
-    askings: tuple[PlayedQuestion, ...]
+    questions: tuple[Question, ...]
     finished: bool = False
 
     @property
-    def answers(self) -> Iterator[TimedAnswer]:
-        """All answers of the model."""
-        for asking in self.askings:
-            yield from asking.trace.answers
+    def shown(self) -> Question | None:
+        """The question whose answer is shown."""
+        return next((each for each in self.questions if each.shown is not None), None)
 
 
 def play(
@@ -128,7 +123,7 @@ class _Player:
             if isinstance(act, ReplayMoment):
                 while open_ and open_[0].finished:  # it may still ask ahead until now
                     yield open_.popleft()
-                questions = (PlayedQuestion(task, Trace(predictor.real_time())) for task in TASKS)
+                questions = (Question(task, Trace(predictor.real_time())) for task in TASKS)
                 open_.append(MomentResult(act, loop.time(), tuple(questions)))
                 tasks.add(asyncio.ensure_future(self._ask(open_[-1])))
                 for _ in range(_TURNS):
@@ -161,54 +156,49 @@ class _Player:
         """Ask for ghost text and for the next edit, as editors do when the user pauses."""
         self._session.context.catch_up()
         query = self._editor.query(result.moment.document)
-        if query is not None:
-            await asyncio.gather(*(self._put(each, query) for each in result.askings))
-        else:
-            for asking in result.askings:
-                asking.abstained = Abstain("document_closed", "the file was closed")
-                self._end(asking)
+        await asyncio.gather(*(self._put(each, query) for each in result.questions))
         result.finished = True
 
-    async def _put(self, asking: PlayedQuestion, query: Query) -> None:
-        TRACE.set(asking.trace)
-        session, is_infill = self._session, asking.task == "infill"
-        decision = await (session.ghost_text(query) if is_infill else session.next_edit(query))
-        if isinstance(decision, Abstain) and decision.is_stale:
-            rest = self._rest(asking.task, query.uri)
-            if rest is not None:
-                asking.late = True
-                decision, query = rest
-        if isinstance(decision, Show):
-            asking.shown = self._offer(asking.task, decision, query)
-        else:
-            asking.abstained = decision
-        self._end(asking)
+    async def _put(self, question: Question, query: Query | None) -> None:
+        """Ask one question, and note its answer."""
+        TRACE.set(question.trace)
+        session, is_infill = self._session, question.task == "infill"
+        decision: Show | Abstain = Abstain("document_closed", "the file was closed")
+        if query is not None:
+            decision = await (session.ghost_text(query) if is_infill else session.next_edit(query))
+            if isinstance(decision, Abstain) and decision.is_stale:
+                now = self._query(query.uri)
+                known = self._known(question.task, now) if now is not None else None
+                if known is not None:
+                    question.late, decision, query = True, known, now
+        if isinstance(decision, Abstain):
+            question.reason = decision.reason
+        elif query is not None:
+            question.shown = self._offer(question.task, decision, query)
+        question.arrived_s = asyncio.get_running_loop().time()
+        question.finished = self._predictor.real_time()
 
-    def _end(self, asking: PlayedQuestion) -> None:
-        asking.arrived_s = asyncio.get_running_loop().time()
-        asking.finished = self._predictor.real_time()
+    def _query(self, uri: str) -> Query | None:
+        document = self._editor.document(uri)
+        return None if document is None else self._editor.query(document)
 
-    def _rest(self, task: Task, uri: str) -> tuple[Show, Query] | None:
+    def _known(self, task: Task, query: Query) -> Show | None:
         """Return what is still valid of an answer that came after the user typed on.
 
         Editors ask with every key. If nothing is, the model is not asked before the next moment.
         """
-        document = self._editor.document(uri)
-        query = None if document is None else self._editor.query(document)
-        if query is None:
-            return None
         known = ghost_text.known if task == "infill" else search.known_edit
         decision = known(self._session, query)
-        return (decision, query) if isinstance(decision, Show) else None
+        return decision if isinstance(decision, Show) else None
 
     def _offer(self, task: Task, show: Show, query: Query) -> Offer:
         made = show.suggestion
         document = self._editor.document(made.uri)
         assert document is not None
-        done = self._editor.steps.get(document, 0)
-        if task == "infill":
-            edit = Edit(query.text, query.cursor, query.cursor, show.text)
-            return Offer(task, document, done, edit, made.confidence, id=made.id)
-        first, last = made.lines
-        jumps = made.uri != query.uri or not first - NEAR_LINES <= query.line < last + NEAR_LINES
-        return Offer(task, document, done, made.edit.least(), made.confidence, jumps, made.id)
+        edit, jumps = Edit(query.text, query.cursor, query.cursor, show.text), False
+        if task == "next_edit":
+            edit, (first, last) = made.edit.least(), made.lines
+            is_near = first - NEAR_LINES <= query.line < last + NEAR_LINES
+            jumps = made.uri != query.uri or not is_near
+        done = self._editor.steps[document]
+        return Offer(made.id, task, document, done, edit, made.confidence, jumps)

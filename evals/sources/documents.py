@@ -6,12 +6,13 @@ included.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redraft.lsp.documents import ContentChange, split_lines
-from redraft.lsp.positions import Position, Range, index_at, units
+from redraft.lsp.positions import Position, Range, index_at, units, without_surrogates
 from redraft.lsp.recording.events import (
     Changed,
     Closed,
@@ -28,6 +29,12 @@ from redraft.model.errors import InvalidRequest
 _UTF16 = "utf-16-le"
 _KEEP = "surrogatepass"
 _LINE_END = "\r\n".encode(_UTF16)
+_OTHER_LINE_ENDS = re.compile("\r\n|\r")
+
+
+def plain(text: str) -> str:
+    """Return a text as the session sees it: line feeds alone, and valid Unicode."""
+    return without_surrogates(_OTHER_LINE_ENDS.sub("\n", text) if "\r" in text else text)
 
 
 @dataclass(slots=True)
@@ -61,9 +68,14 @@ class Texts:
         """Return the path within the workspace."""
         return self._find(document).path
 
+    def plain(self, document: int) -> str:
+        """Return the text as the session sees it."""
+        return plain(self.text(document))
+
     def index(self, document: int, offset: int) -> int:
-        """Return the index into :meth:`text` of an offset in UTF-16 code units."""
-        return index_at(self.text(document), offset)
+        """Return the index into :meth:`plain` of an offset in UTF-16 code units."""
+        index = index_at(self.text(document), offset)
+        return index - self.text(document).count("\r\n", 0, index)
 
     def apply(self, event: Event) -> None:
         """Apply an event.
@@ -73,7 +85,8 @@ class Texts:
         """
         match event:
             case Encountered():
-                self._documents[event.document] = _Document(event.path)
+                known = self._documents.setdefault(event.document, _Document(event.path))
+                known.path = event.path
             case SetContent():
                 self._set(event.document, event.text.encode(_UTF16, _KEEP))
             case StoreContent():

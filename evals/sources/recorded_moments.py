@@ -1,26 +1,24 @@
 """Moments of a recording, and the changes that follow each of them in its document.
 
-A moment is the end of an edit event: changes in quick succession and near each other, after which
-the user paused or went on elsewhere. Texts have the form that the session sees: line feeds alone,
+A moment is the end of an edit: changes in quick succession and near each other, after which the
+user paused or went on elsewhere. Texts have the form that the session sees: line feeds alone,
 ``str`` indices.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from redraft.lsp.positions import index_at, without_surrogates
 from redraft.lsp.recording.events import Changed, ChangeSource, Event, RestoreContent, SetContent
 from redraft.model.errors import SettingsError
 from redraft.model.text.common import common_ends
 from redraft.model.text.syntax import language_of
 
-from .documents import Texts
+from .documents import Texts, plain
 from .recordings import Recording, read_recording
 
 SUFFIXES = (".json", ".jsonl")
@@ -29,8 +27,9 @@ ASKS_AFTER_S = 0.02
 #: Moments within so many seconds of one recording are resampled together: they are dependent.
 STRETCH_S = 300.0
 
-_CHANGES = (Changed, SetContent, RestoreContent)
-_OTHER_LINE_ENDS = re.compile("\r\n|\r")
+#: Changes of a document belong to one edit if they follow each other within so many seconds, and
+#: their first lines are so near.
+PAUSE_S, NEAR_LINES = 1.0, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +59,6 @@ class DocumentChange:
         for edit in reversed(self.edits):
             text = text[: edit.start] + edit.text + text[edit.end :]
         return text
-
-
-@dataclass(frozen=True, slots=True)
-class EditEvent:
-    """Changes of one document in quick succession and near each other."""
-
-    document: int
-    changes: tuple[Changed, ...]
-    last: int  # index of the last change in the recording's events
-
-    @property
-    def ended_ms(self) -> int:
-        """Time of the last change."""
-        return self.changes[-1].time_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,46 +94,9 @@ class Script:
         """Return the time since the recording began."""
         return (event.time_ms - self.recording.events[0].time_ms) / 1000
 
-    @property
-    def simulated(self) -> bool:
-        """True if it was made from commits."""
-        return self.recording.header.simulated
-
     def following(self, document: int, done: int) -> Sequence[DocumentChange]:
         """Return the changes of a document after its first ``done``."""
         return self.steps.get(document, ())[done:]
-
-
-def plain(text: str) -> str:
-    """Return a text as the session sees it."""
-    return without_surrogates(_OTHER_LINE_ENDS.sub("\n", text) if "\r" in text else text)
-
-
-def coalesce(recording: Recording, gap_s: float = 1.0, lines: int = 8) -> list[EditEvent]:
-    """Return the edit events of a recording.
-
-    Changes of a document belong together if they follow each other within ``gap_s``, and their
-    first lines are at most ``lines`` apart.
-    """
-    found: list[EditEvent] = []
-    texts, line = Texts(), 0
-    for at, event in enumerate(recording.events):
-        if isinstance(event, Changed) and event.edits:
-            text = texts.text(event.document)
-            first = text.count("\n", 0, index_at(text, event.edits[0].start))
-            last = found[-1] if found else None
-            if (
-                last is not None
-                and last.document == event.document
-                and event.time_ms - last.ended_ms <= 1000 * gap_s
-                and abs(first - line) <= lines
-            ):
-                found[-1] = EditEvent(last.document, (*last.changes, event), at)
-            else:
-                found.append(EditEvent(event.document, (event,), at))
-            line = first
-        texts.apply(event)
-    return found
 
 
 def script_of(recording: Recording, name: str) -> Script:
@@ -160,93 +108,106 @@ def script_of(recording: Recording, name: str) -> Script:
     return Script(name, recording, moments, steps, reading.paths, reading.seconds(last_ms))
 
 
+@dataclass(slots=True)
+class _Edit:
+    """Changes of one document in quick succession and near each other."""
+
+    document: int
+    before: str  # the document before the first of them
+    line: int = 0  # of the last one, 0-based
+    text: str = ""  # the document after it
+    at_s: float = 0.0
+    next_s: float | None = None  # when something changes after it, in whatever document
+    done: int = 0  # changes of the document until it
+    typed: int = 0  # characters
+
+    def continues(self, document: int, line: int, at_s: float) -> bool:
+        """Return whether a change belongs to the edit."""
+        is_near = self.document == document and abs(line - self.line) <= NEAR_LINES
+        return is_near and at_s - self.at_s <= PAUSE_S
+
+
 class _Reading:
     """A recording on its way to a script."""
 
     def __init__(self, name: str, recording: Recording) -> None:
         self.steps: dict[int, list[DocumentChange]] = {}
         self.paths: dict[int, str] = {}
-        self._name, self._recording, self._texts = name, recording, Texts()
+        self._name, self._events, self._texts = name, recording.events, Texts()
         self._starts_ms = recording.events[0].time_ms if recording.events else 0
-        self._raw: dict[int, str] = {}  # texts as the editor has them
+        self._count = 0  # moments so far
 
     def seconds(self, time_ms: float) -> float:
         return (time_ms - self._starts_ms) / 1000
 
     def moments(self) -> Iterator[ReplayMoment]:
-        """Read all events; yield a moment at the end of each edit."""
-        events = self._recording.events
-        edits = {edit.last: edit for edit in coalesce(self._recording)}
-        begins = {id(edit.changes[0]): edit.last for edit in edits.values()}
-        before: dict[int, str] = {}  # documents before edits, by the index of their last change
-        times = [(at, each.time_ms) for at, each in enumerate(events) if isinstance(each, _CHANGES)]
-        next_ms = {at: later for (at, _), (_, later) in pairwise(times)}
-        for at, event in enumerate(events):
-            if id(event) in begins:
-                before[begins[id(event)]] = plain(
-                    self._raw.get(edits[begins[id(event)]].document, "")
-                )
-            if isinstance(event, _CHANGES):
-                self._change(event)
-            else:
+        """Read all events; yield a moment for each edit, once it has ended."""
+        edit: _Edit | None = None
+        for event in self._events:
+            if not isinstance(event, Changed | SetContent | RestoreContent):
                 self._texts.apply(event)
-            if at in edits:
-                number = len(before) - 1
-                yield self._moment(number, edits[at], before[at], next_ms.get(at))
+                continue
+            document, at_s = event.document, self.seconds(event.time_ms)
+            if edit is not None and edit.next_s is None:
+                edit.next_s = at_s
+            if not isinstance(event, Changed) or not event.edits:
+                self._change(event)
+                continue
+            before = self._texts.plain(document)
+            line = before.count("\n", 0, self._texts.index(document, event.edits[0].start))
+            if edit is None or not edit.continues(document, line, at_s):
+                if edit is not None:
+                    yield self._moment(edit)
+                edit = _Edit(document, before)
+            step = self._change(event)
+            edit.line, edit.at_s, edit.next_s = line, at_s, None
+            edit.text, edit.done = self._texts.plain(document), len(self.steps[document])
+            edit.typed += sum(len(each.text) for each in event.edits) if step.is_typed else 0
+        if edit is not None:
+            yield self._moment(edit)
 
-    def _change(self, event: Changed | SetContent | RestoreContent) -> None:
+    def _change(self, event: Changed | SetContent | RestoreContent) -> DocumentChange:
+        """Apply a change of a document, and note it unless the document was unknown before."""
         document, texts = event.document, self._texts
-        is_known = document in self._raw  # it may have been introduced anew since
-        raw = self._raw.get(document, "")
-        texts.apply(event)
-        self._raw[document] = texts.text(document)
-        self.paths[document] = texts.path(document)
-        if not is_known and not isinstance(event, Changed):
-            return
-        before, text = plain(raw), plain(self._raw[document])
-        edits: tuple[PlacedEdit, ...] = (_difference(before, text),)
+        is_known = document in texts.ids or isinstance(event, Changed)
+        before = texts.plain(document) if is_known else ""
+        placed: tuple[PlacedEdit, ...] = ()
         source: ChangeSource = "external"
         if isinstance(event, Changed):
-            source = event.source
-            placed = DocumentChange(0.0, _edits(raw, event))
-            if placed.edits and placed.apply(before) == text:
-                edits = placed.edits  # else the change parts or joins a line end
-        step = DocumentChange(self.seconds(event.time_ms), edits, source)
-        self.steps.setdefault(document, []).append(step)
+            source, index = event.source, partial(texts.index, document)
+            placed = tuple(
+                PlacedEdit(index(e.start), index(e.end), plain(e.text)) for e in event.edits
+            )
+        texts.apply(event)
+        text, at_s = texts.plain(document), self.seconds(event.time_ms)
+        self.paths[document] = texts.path(document)
+        step = DocumentChange(at_s, placed, source)
+        if not placed or step.apply(before) != text:  # it may part or join a line end
+            step = replace(step, edits=(_difference(before, text),))
+        if is_known:
+            self.steps.setdefault(document, []).append(step)
+        return step
 
-    def _moment(
-        self, number: int, edit: EditEvent, before: str, next_ms: int | None
-    ) -> ReplayMoment:
-        document, at_s = edit.document, self.seconds(edit.ended_ms)
-        asks_s = at_s + ASKS_AFTER_S
-        if next_ms is not None:  # the editor asks before anything else changes
-            asks_s = min(asks_s, (at_s + self.seconds(next_ms)) / 2)
-        path = self._texts.path(document)
-        put = [each.text for change in edit.changes if change.is_typed for each in change.edits]
+    def _moment(self, edit: _Edit) -> ReplayMoment:
+        asks_s = edit.at_s + ASKS_AFTER_S
+        if edit.next_s is not None:  # the editor asks before anything else changes
+            asks_s = min(asks_s, (edit.at_s + edit.next_s) / 2)
+        path, number = self.paths[edit.document], self._count
+        self._count += 1
         return ReplayMoment(
             id=f"{self._name}:{number}",
-            group=f"{self._name}:{int(at_s // STRETCH_S)}",
+            group=f"{self._name}:{int(edit.at_s // STRETCH_S)}",
             session=self._name,
-            document=document,
+            document=edit.document,
             path=path,
             language=language_of(path) or "",
-            at_s=at_s,
+            at_s=edit.at_s,
             asks_s=asks_s,
-            before=before,
-            text=plain(self._texts.text(document)),
-            done=len(self.steps[document]),
-            typed=sum(map(len, put)),
+            before=edit.before,
+            text=edit.text,
+            done=edit.done,
+            typed=edit.typed,
         )
-
-
-def _edits(raw: str, change: Changed) -> tuple[PlacedEdit, ...]:
-    """Return the edits of a change, as the session counts."""
-
-    def place(offset: int) -> int:
-        index = index_at(raw, offset)
-        return index - raw.count("\r\n", 0, index)
-
-    return tuple(PlacedEdit(place(e.start), place(e.end), plain(e.text)) for e in change.edits)
 
 
 def _difference(before: str, after: str) -> PlacedEdit:

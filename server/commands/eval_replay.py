@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from redraft.evals.spec import RunSpec
@@ -35,10 +35,9 @@ def replay(
     kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
     """Play recordings through the language server and compare what it shows with what was typed."""
-    from redraft.evals.replay.runs import jobs_of, replay_all
-    from redraft.evals.replay.tables import tables
+    from redraft.evals.replay.runs import replay_all
+    from redraft.evals.scorers.replay import tables
     from redraft.evals.sources.recorded_moments import fingerprint, read_scripts
-    from redraft.lsp.settings import LspSettings
 
     from .eval_tables import show_tables
 
@@ -46,17 +45,9 @@ def replay(
     first, *more = [script.name for script in scripts]
     source = f"{first} and {len(more)} more" if more else first
     spec = opt.settled(replace(spec, source=source, sample=fingerprint(scripts)))
-    full = opt.described(spec)
-    lsp = LspSettings(eagerness=spec.eagerness, quality=spec.quality)
-    with opt.open_run_for(kept, full) as run:
-        work = jobs_of(scripts, run, lsp, spec.limit, spec.latency_ms, spec.seed)
+    with opt.open_run_for(kept, opt.described(spec)) as run:
         with opt.progress_of("replaying") as progress:
-            replay_all(work, spec, run, progress, jobs, ray)
-        rows = sorted(run.rows(), key=_order)
-        if not rows:
+            replay_all(scripts, spec, run, progress, jobs, ray)
+        if not run.examples:
             raise SettingsError("These recordings hold no edit to ask at; record a longer session.")
-        show_tables(run, list(tables(rows, spec.seed)), kept.json_file)
-
-
-def _order(row: dict[str, Any]) -> tuple[str, float]:
-    return row["session"], row["at_s"]
+        show_tables(run, list(tables(run.rows(), spec.seed)), kept.json_file)

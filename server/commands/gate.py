@@ -154,23 +154,17 @@ def outcomes(
     suite: Annotated[
         Literal["carry-on"] | None, typer.Option(help="Scenarios that judge gates.")
     ] = None,
-    recording: Annotated[
-        list[Path] | None, typer.Option(metavar="PATH", help="Recordings, played once more.")
-    ] = None,
     spec: RunSpec = OUTCOMES,
     resume: opt.Resume = False,
 ) -> None:
     """Ask a model at moments whose outcome is known, for 'redraft gate fit' and 'eval gate'."""
-    from redraft.evals.gate.replayed import replay_outcomes
     from redraft.evals.pipeline import evaluate
     from redraft.evals.sources.known import in_suite, known_moments
-    from redraft.evals.sources.recorded_moments import read_scripts
 
-    sources = [path for path in (commits, files) if path] or recording or []
-    if bool(sources) == (suite is not None) or (recording and sources != recording):
+    sources = [path for path in (commits, files) if path]
+    if bool(sources) == (suite is not None):
         raise SettingsError(
-            "Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both; or --suite carry-on; "
-            "or --recording PATH."
+            "Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both; or --suite carry-on."
         )
     source = suite or " ".join(path.name for path in sources)
     with (
@@ -178,10 +172,6 @@ def outcomes(
         opt.open_run_for(opt.Kept(out, resume), full) as run,
         opt.progress_of("asking") as progress,
     ):
-        if recording:
-            scripts, tokens = read_scripts(recording), spec.context_tokens or 0
-            replay_outcomes(scripts, predictor, run, spec.limit, tokens, spec.seed, progress)
-            return
         if suite:
             moments = in_suite()
         else:
@@ -192,7 +182,8 @@ def outcomes(
 @app.command(hidden=True)
 def ship(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN.jsonl…", help="Of 'redraft gate outcomes'.")
+        list[Path],
+        typer.Argument(metavar="RUN.jsonl…", help="Of 'redraft gate outcomes' or 'redraft eval'."),
     ],
     ghost_text: Annotated[
         list[Path] | None,

@@ -64,11 +64,8 @@ class Typist:
         self.pauses(seconds)
         self.events.append(Focused(self.now_ms, 0))
 
-    def recording(self, simulated: bool = False) -> Recording:
-        return Recording(Header(1_000, simulated=simulated), tuple(self.events))
-
-    def script(self, name: str = "made-up", simulated: bool = False) -> Script:
-        return script_of(self.recording(simulated), name)
+    def script(self, name: str = "made-up") -> Script:
+        return script_of(Recording(Header(1_000), tuple(self.events)), name)
 
     def write(self, path: Path) -> Path:
         """Write the recording as a file."""
