@@ -105,9 +105,7 @@ class LabelledMoment:
 def moments_of(runs: Iterable[Run]) -> list[LabelledMoment]:
     """Return the moments of some runs, of whatever task, with their labelled candidates."""
     return [
-        LabelledMoment(each, tuple(labelled(each)))
-        for run in runs
-        for each in examples_of(run)
+        LabelledMoment(each, tuple(labelled(each))) for run in runs for each in examples_of(run)
     ]
 
 
