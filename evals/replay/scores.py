@@ -133,17 +133,18 @@ class Scorer:
                 if (each.request.task, each.request.text) == (question.task, moment.text)
             )
             answer = next(about, None)
-            cursor, edits, right = 0, (), list[bool | None]()
+            right = list[bool | None]()
+            place = Moment(moment.path, moment.language, moment.text)
             if answer is not None and answer.prediction is not None:
-                cursor, edits = answer.request.cursor, answer.request.edits
-                candidates = answer.prediction.candidates
-                right = [is_right(answer.request, each, steps, is_told) for each in candidates]
+                asked, candidates = answer.request, answer.prediction.candidates
+                place = replace(place, cursor=asked.cursor, edits=asked.edits)
+                right = [is_right(asked, each, steps, is_told) for each in candidates]
             yield Example(
                 f"{moment.id}:{question.task}",
                 moment.group,
                 question.task,
                 {"language": moment.language or "other", "kind": "replayed"},
-                Moment(moment.path, moment.language, moment.text, cursor, edits),
+                place,
                 Truth((), final),
                 answer.request if answer else None,
                 answer.prediction if answer else None,
