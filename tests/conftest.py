@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine function in an event loop of its own."""
+    """Run a coroutine function that is a test in a new event loop."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
@@ -134,7 +134,7 @@ def pytest_terminal_summary(
 
 @pytest.fixture(autouse=True, scope="session")
 def _gate_by_the_mean(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is shown in tests does not change with what the shipped gate was fitted on."""
+    """Replace the shipped gate, so that its next fit changes no test."""
     shipped, gate.SHIPPED = gate.SHIPPED, write_plain(tmp_path_factory.mktemp("gate"))
     gate.shipped.cache_clear()
     yield
@@ -146,7 +146,7 @@ def _gate_by_the_mean(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 def _nothing_is_recorded(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever runs the tests may have recording turned on for their own work."""
+    """Keep the tests out of the recordings of the user who runs them."""
     monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path_factory.getbasetemp() / "none"))
 
 
@@ -162,7 +162,7 @@ def packed(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def desk(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[NeovimDesk]:
-    """One Neovim for all tests that open their own file in it."""
+    """Yield one Neovim for all tests that open a new file in it."""
     started = NeovimDesk(tmp_path_factory.mktemp("neovim"), pictures)
     yield started
     started.close()
@@ -188,7 +188,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A model with its base, on disk."""
+    """Return a model with its base, on disk."""
     return in_use(tmp_path, monkeypatch)
 
 

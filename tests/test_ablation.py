@@ -1,4 +1,4 @@
-"""What is left out of the context is really absent; ablations ask the same steps in every way."""
+"""Ablations: what is left out of the context is absent, and each way asks the same steps."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def gathered(*without: ContextKind) -> GatheredRequest:
 
 
 def prompt(*without: ContextKind) -> str:
-    """What the model reads."""
+    """Return what the model reads."""
     request, tokenizer = gathered(*without).request, fake_tokenizer()
     return tokenizer.decode(
         rendered(request, tokenizer, small_config(verifier="ar"), BUDGET).tokens

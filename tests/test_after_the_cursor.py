@@ -71,7 +71,7 @@ def posted(path: str, body: dict[str, Any], written: str) -> Any:
 
 
 def texts(before: str, after: str, written: str) -> Iterator[str]:
-    """The same question on every wire."""
+    """Ask the same question in every HTTP format."""
     asked = {"prompt": before, "suffix": after}
     for path in ("/v1/completions", "/v1/fim/completions"):
         yield posted(path, asked, written)["choices"][0]["text"]

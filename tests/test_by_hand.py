@@ -1,4 +1,4 @@
-"""What is asked for by hand passes the gate and not the rules, and is marked where it is unsure."""
+"""Requests by a key: they pass the gate, not the filters, and unsure answers are marked."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class BookBackend:
 
 
 def use(cache: PrefixCache, tokens: list[int], room: int = 4) -> int:
-    """What an engine does with a prompt; how many tokens it was spared."""
+    """Use the cache as an engine does; return the number of tokens that were reused."""
     with cache.acquire(tokens, room) as lease:
         assert list(lease.sequence.tokens) == tokens[: lease.reused]
         assert lease.sequence.capacity >= len(tokens) + room

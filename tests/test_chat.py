@@ -34,7 +34,7 @@ CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</tool_call
 
 
 def asked(body: dict[str, Any]) -> EditRequest:
-    """What the engine is asked for a body."""
+    """Return what the engine is asked for a body."""
     predictor = chatting("hi")
     status, answer = post(CHAT, {"messages": HELLO, **body}, predictor)
     assert status == 200, answer
@@ -256,7 +256,7 @@ def test_models_say_what_they_can_do() -> None:
 
 
 def test_a_model_claims_no_more_than_it_can() -> None:
-    """One that fills in at once from both sides, and whose template knows no tools."""
+    """A model that denoises in both directions, and whose template has no tools."""
     little = replace(CHATTY, abilities=("infill",), chat_abilities=(), prompt_format="in-place")
     (model, _) = described(little)
     assert model["supported_endpoints"] == ["chat.completions", "completions", "fim.completions"]

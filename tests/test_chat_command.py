@@ -1,4 +1,4 @@
-"""``redraft chat``: what it tells as it comes, and what it remembers."""
+"""``redraft chat``: its output while it answers, and what it remembers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes that clients nobody here wrote look at, read the way each of them reads.
+"""Answers over HTTP, read as clients of other projects read them.
 
 llama.vim takes an answer only if two regular expressions match the raw text, minuet-ai.nvim reads a
 stream line by line and drops what it cannot decode, cursortab.nvim decodes into structures with
@@ -31,8 +31,10 @@ async def raw(route: str, body: dict[str, Any], model: ScriptedPredictor | None 
 
 
 def read_by_cursortab(text: str, stops: list[str]) -> list[str]:
-    """``processLineStream`` of its client: a stop ends what stands before it in the same chunk as
-    one line, whatever it holds."""
+    """Read as ``processLineStream`` of its client.
+
+    A stop ends the text before it in the same chunk as one line, whatever it holds.
+    """
     lines, line = [], ""
     for event in text.split("\n"):
         if not event.startswith("data: ") or event == "data: [DONE]":
@@ -47,8 +49,10 @@ def read_by_cursortab(text: str, stops: list[str]) -> list[str]:
 
 
 def taken_by_llama_vim(text: str) -> bool:
-    """As its ``s:fim_on_response`` does before it decodes; the second allows no blank behind the
-    colon."""
+    """Match as its ``s:fim_on_response`` does before it decodes.
+
+    The second pattern allows no blank behind the colon.
+    """
     return re.search(r"^\s*\{", text) is not None and re.search(r'"content"\s*:"', text) is not None
 
 

@@ -1,9 +1,8 @@
-"""The messages of clients we did not write, replayed against the language server.
+"""Messages of other projects' clients, replayed against the language server.
 
-One file in ``sequences/`` per client. They are reconstructed from what is known of the protocol and
-of the clients; each says whether the client's own code was seen to send the same. Answers have to
-hold at least what a file expects; "$any" stands for anything that is there, "$name" for what a step
-kept.
+One file in ``sequences/`` per client, written from the protocol; each says whether the client was
+seen to send the same. Answers have to hold at least what a file expects; "$any" is any value,
+"$name" is what a step kept.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Gathering: what is chosen for a place, why, within which budget, and that typing changes none
-of it."""
+"""Gathering of context: what is chosen for a place, why, and within which budget.
+
+Typing changes none of it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The region: whole pieces of syntax around the cursor, that stay put while one types; and trees
-that follow edits."""
+"""The region: whole pieces of syntax around the cursor; and trees that follow edits."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_an_early_doubtful_end_waits_for_what_is_before_it() -> None:
 
 
 def _open(window: Sequence[int]) -> bool:
-    """Whether the fourth token of the answer is still masked."""
+    """Return whether the fourth token of the answer is still masked."""
     return window[4] == MASK
 
 

@@ -36,7 +36,7 @@ def with_a_parameter() -> Workbench:
 
 
 def reporting(desk: Workbench, message: str, where: str, severity: int = 1) -> None:
-    """The editor reports something of the first line that holds a text."""
+    """Report a problem of the first line that holds a text."""
     line = desk.text[: desk.text.index(where)].count("\n")
     told = (Diagnostic(line, message, severity),)
     desk.shelf.diagnostics = lambda query: told  # type: ignore[method-assign]

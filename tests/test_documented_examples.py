@@ -60,7 +60,7 @@ def test_an_example_is_answered_by_a_scripted_model(example: str) -> None:
     predictor = editing((4, 4, ["print(area(3, 4))"]))
     predictor.statuses = [ModelStatus("ready", str(body.get("model", DEFAULT)), "CPU")]
     status, answer = post(path, body, predictor)
-    if path == FEEDBACK:  # the page's id stands for one that an answer gave
+    if path == FEEDBACK:  # the id on the page is only an example
         assert (status, answer["error"]["code"]) == (404, "unknown_request_id")
         return
     assert (status, len(predictor.requests)) == (200, 1)
@@ -92,7 +92,7 @@ async def _all() -> list[Any]:
             aiohttp.ClientSession(base_url=url) as client,
         ):
             for path, body in map(asked, EXAMPLES):
-                if path == FEEDBACK:  # the page's id stands for one that an answer gave
+                if path == FEEDBACK:  # the id on the page is only an example
                     body["request_id"] = next(a["id"] for p, _, _, a in found if "v1" in p)
                 async with client.post(path, json=body) as answer:
                     found.append((path, body, answer.status, await answer.json()))
@@ -102,7 +102,7 @@ async def _all() -> list[Any]:
 
 
 def text_of(answer: Any) -> str:
-    """What is suggested, on whatever wire."""
+    """Return what is suggested, in any format."""
     if "choices" not in answer:
         return str(answer.get("content", answer.get("response")))
     choice = answer["choices"][0]

@@ -27,7 +27,7 @@ class Reference:
         return self.data.decode("utf-16-le", "surrogatepass")
 
     def offset(self, line: int, character: int) -> int:
-        """In code units."""
+        """Return an offset in code units."""
         start, values = 0, [self.data[at : at + 2] for at in range(0, len(self.data), 2)]
         cr, lf = b"\r\0", b"\n\0"
         for _ in range(line):

@@ -1,4 +1,4 @@
-"""Drafts that the causal pass judges: how many pay, what is learnt of them, what is told."""
+"""Drafts that the causal pass verifies: how many pay, what is learnt of them, what is reported."""
 
 from __future__ import annotations
 
@@ -207,8 +207,11 @@ def test_masks_save_passes_alone(seed: int, prices: PassPrices | None, temperatu
 
 
 def test_guesses_follow_the_token_that_the_pass_has_written() -> None:
-    """The judge goes by the last token alone, the masks know nothing, their sampler all: each guess
-    is chosen when the token before it is known, so that every draft is right."""
+    """Each guess is chosen when the token before it is known, so every draft is right.
+
+    The causal pass goes by the last token alone. The masks have no information, their sampler
+    has all.
+    """
     letters = ids("abcdef")
     after = np.random.default_rng(3).permutation(letters)
 
@@ -279,7 +282,7 @@ def test_masks_are_read_where_their_guesses_will_save_more_than_they_cost(
 @pytest.mark.parametrize(
     ("prices", "sure", "wanted"),
     [
-        (None, 0.01, 3),  # nobody says that they cost anything
+        (None, 0.01, 3),  # without prices
         (WIDE, 0.01, 3),
         (replace(WIDE, positions=(1, 2, 3, 4), ms=(5.0, 5.0, 5.0, 9.0)), 0.95, 2),
         (replace(WIDE, positions=(1, 2, 3), ms=(5.0, 5.0, 9.0)), 0.05, 1),

@@ -69,7 +69,7 @@ async def client(settings: Settings, **options: Any) -> AsyncIterator[EngineClie
 
 
 async def pid_of(joined: EngineClient, text: str = "") -> int:
-    """The engine process that answered."""
+    """Return the engine process that answered."""
     prediction = await joined.predict(EditRequest("infill", "a.py", text, 0))
     return int(prediction.candidates[0].text)
 
@@ -320,7 +320,7 @@ async def test_lost_requests_repeat(settings: Settings, monkeypatch: pytest.Monk
 
 
 async def until_answered(joined: EngineClient) -> int:
-    """The engine that answers in the end; until then every request is told why not."""
+    """Return the engine that answers in the end; until then every request gets a reason."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             try:

@@ -56,7 +56,7 @@ def commits(tmp_path: Path) -> Path:
 
 
 def redraft(*arguments: object) -> str:
-    """What a successful call prints."""
+    """Return the output of a successful call."""
     done = CliRunner().invoke(app, [str(argument) for argument in ("eval", *arguments)])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception

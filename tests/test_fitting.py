@@ -1,4 +1,4 @@
-"""What is written at a cursor, and what already stands behind it on the line."""
+"""Text written at a cursor, beside the text that already follows it on the line."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ AROUND = {
 ALL = " ".join(AROUND) + " none"
 NOTHING, HELD, HALF = "repeats_what_follows", "does_not_fit", "half_block"
 
-#: Languages ("none": nobody told); a line with the cursor at ▏; what is written; the line then,
+#: Languages ("none": unknown); a line with the cursor at ▏; what is written; the line then,
 #: where the rest of it may be replaced, or the kind of the refusal; and the same, where it differs,
 #: for clients that only insert.
 CASES: list[tuple[str, ...]] = [
-    # Brackets and quotes that the editor has closed, and those that nobody has.
+    # Brackets and quotes that the editor has closed, and those without a partner.
     (ALL, "total(it▏)", "em.price)", "total(item.price)"),
     (ALL, "total(it▏", "em.price)", "total(item.price)"),
     (ALL, "total(▏)", "max(it)", "total(max(it))"),
@@ -102,7 +102,7 @@ CASES: list[tuple[str, ...]] = [
 ]
 
 
-#: Lines that open a block without its body: the language ("" where nobody told); the text with the
+#: Lines that open a block without its body: the language ("" if it is unknown); the text with the
 #: cursor at ▏; what the model wrote; what is left of it, "" where nothing is.
 HEADS = [
     (
@@ -173,13 +173,13 @@ HEADS = [
 
 
 def at(text: str, path: str = "", language: str = "") -> EditRequest:
-    """A request at the ▏ in a text."""
+    """Return a request at the ▏ in a text."""
     before, _, behind = text.partition("▏")
     return EditRequest("infill", path, before + behind, len(before), language=language)
 
 
 def shown(language: str, line: str, written: str, replaces: bool) -> str:
-    """The line as it becomes, or the kind of the refusal."""
+    """Return the line as it becomes, or the kind of the refusal."""
     language = language.replace("none", "")
     above, below = AROUND[language].split("§")
     made = fit(written, at(above + line + below, language=language), replaces=replaces)

@@ -1,5 +1,4 @@
-"""Prompts of other projects' models: each format against a golden file, byte for byte, and recorded
-answers read back as edits."""
+"""Prompts of other projects' models: golden files, and recorded answers read back as edits."""
 
 from __future__ import annotations
 
@@ -77,7 +76,7 @@ def rendered(name: str, request: EditRequest, budget: int = 20_000) -> Prompt:
 
 
 def spelled(name: str, prompt: Prompt) -> str:
-    """The prompt as text, its special tokens by their names, and ░ for an answer within it."""
+    """Return the prompt as text, special tokens by their names, ░ for an answer within it."""
     tokenizer = TOKENIZERS[name]
     data = b""
     gap = tokenizer.encode("░") if prompt.in_place else []

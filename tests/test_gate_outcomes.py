@@ -172,7 +172,7 @@ def test_few_candidates_miss_their_chances_by_chance() -> None:
 
 
 def test_a_gate_for_a_session_is_fitted_on_the_others_alone(commits: Path) -> None:
-    """What one session alone says is not heard where it is judged."""
+    """A source that is only in one session is left out where that session is judged."""
     run = outcomes(commits, {True: 0.9, False: 0.3})
     [known, *_] = [each for each in shown_to_gate(run) if each.task == "infill"]
 

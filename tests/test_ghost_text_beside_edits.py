@@ -14,7 +14,7 @@ IMPORT = ("def read_items", "import csv\n\n\ndef read_items")
 
 
 def with_an_import_shown() -> Workbench:
-    """The user is in the empty body, and an import is offered further up."""
+    """Put the user in the empty body, and offer an import further up."""
     desk = Workbench(READ)
     desk.cursor = len(READ) - 1
     desk.type("x")

@@ -1,4 +1,4 @@
-"""A canvas that finds its own length between prefix and suffix."""
+"""Canvases that grow and shrink between prefix and suffix."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def test_a_file_that_lies_about_its_size_is_read_no_further_than_allowed() -> No
 
 @pytest.mark.usefixtures("spawn")
 def test_the_folder_itself_may_be_a_link(project: Path) -> None:
-    """Whoever opened it did so by that name."""
+    """Open a document by that name."""
     (project.parent / "by-link").symlink_to(project)
     assert indexed(project.parent / "by-link") == ["a.py"]
 

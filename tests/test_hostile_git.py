@@ -203,7 +203,7 @@ def test_nothing_that_a_repository_names_is_run(
     trap.mark.unlink()
 
     if set_up in (content_filter, differ):
-        trap.touch()  # what it was sprung by may have told the index
+        trap.touch()  # the same program may have changed the index
     index = Index()
     fill(index, [trap.folder], lambda path: "", lambda done, total: None)
     assert not trap.mark.exists()
@@ -214,7 +214,7 @@ def test_nothing_that_a_repository_names_is_run(
 
 
 def _on_a_terminal(trap: Trap, command: tuple[str, ...]) -> None:
-    """Where git would show its output page by page."""
+    """Connect git to a terminal, where it would page its output."""
     ours, theirs = pty.openpty()
     try:
         trap.git(*command, may_fail=True, capture_output=False, stdout=theirs, stderr=theirs)

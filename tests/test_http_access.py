@@ -1,4 +1,4 @@
-"""Who may call over HTTP: the key, rebound names, pages of other sites, what strangers are told."""
+"""Access over HTTP: the key, rebound names, pages of other sites, what strangers see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds a place without asking for anything: silent ones, half a request, large bodies."""
+"""Connections that ask nothing: silent ones, half a request, large bodies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BODY = {"prompt": "a", "suffix": "b"}
 async def limited(
     predictor: ScriptedPredictor, limits: ConnectionLimits
 ) -> AsyncIterator[tuple[int, aiohttp.ClientSession]]:
-    """A server with these limits: its port, and a client for it."""
+    """Yield the port of a server with these limits, and a client for it."""
     app = create_app(predictor, Settings())
     async with (
         listening(app, host="127.0.0.1", shutdown_s=0.1, limits=limits) as url,

@@ -1,4 +1,4 @@
-"""What clients report to have become of an answer."""
+"""Outcomes of answers, as clients report them."""
 
 from __future__ import annotations
 

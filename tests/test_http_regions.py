@@ -82,7 +82,7 @@ def test_any_text_can_be_read_as_reports(text: str) -> None:
 
 @st.composite
 def edits(draw: st.DrawFn, count: int) -> LineEdit:
-    """An edit within a region of ``count`` lines."""
+    """Draw an edit within a region of ``count`` lines."""
     first = draw(st.integers(1, count + 1))
     last = draw(st.integers(first - 1, count))
     return first, last, draw(st.lists(LINE, max_size=3))
@@ -90,7 +90,7 @@ def edits(draw: st.DrawFn, count: int) -> LineEdit:
 
 @st.composite
 def excerpts(draw: st.DrawFn) -> tuple[Excerpt, list[str], LineEdit]:
-    """An excerpt with line ends of any kind, its region's lines, and an edit of them."""
+    """Draw an excerpt with line ends of any kind, its region's lines, and an edit of them."""
     lines = draw(LINES)
     region = lines[0] + "".join(draw(BREAK) + line for line in lines[1:])
     before = "".join(line + draw(BREAK) for line in draw(st.lists(LINE, max_size=4)))

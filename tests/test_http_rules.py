@@ -1,4 +1,4 @@
-"""What is never shown is not answered over HTTP either, in any format and at any eagerness."""
+"""Filters over HTTP: they hold in every format and at any eagerness."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_mercury_edits_are_parsed_by_the_files_name() -> None:
 
 
 def two(request: EditRequest) -> Prediction:
-    """The better candidate breaks a rule, the other does not."""
+    """Answer with two candidates; a filter refuses the better one."""
     lines: tuple[LineEdit, LineEdit] = (2, 2, ["    r * r"]), (2, 2, ["    PI * r.powi(2)"])
     return rewrite_lines(request, *lines, confidence=0.99)
 

@@ -1,5 +1,4 @@
-"""Zed's zeta 2, 2.1 and 1 over ``/v1/completions``: prompts as Zed and cursortab.nvim write them,
-answers put into the buffer as they do it."""
+"""Zed's zeta 2, 2.1 and 1 over ``/v1/completions``, as Zed and cursortab.nvim use them."""
 
 from __future__ import annotations
 
@@ -31,7 +30,6 @@ pub fn helper() {}
 -    let a = 1;
 +    let b = 1;
  }
-
 """
 
 

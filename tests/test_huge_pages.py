@@ -1,5 +1,4 @@
-"""Memory in pages of 2 MB: which memory is asked for, that nothing in it changes, and what does
-without."""
+"""Memory in pages of 2 MB: which memory gets them, and what does without."""
 
 from __future__ import annotations
 

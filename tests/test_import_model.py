@@ -102,7 +102,7 @@ def test_torch_computes_what_the_reference_does(published: Published) -> None:
 
 @pytest.fixture(scope="module")
 def stored(published: Published) -> Published:
-    """The same with its ONNX graphs in fp32 beside it."""
+    """Return the same with its ONNX graphs in fp32 beside it."""
     config, tensors, *_ = read_folder(published.folder)
     materialise(config, tensors, tensors, "fp32", published.folder / "fp32")
     return published
@@ -158,8 +158,10 @@ def test_quantised_variants_stay_near(published: Published, variant: str, tmp_pa
 @pytest.mark.parametrize("name", ["Qwen2", "Qwen3", "SDAR", "Nemotron-Labs-Diffusion"])
 @pytest.mark.parametrize("variant", ["q4", "q4f16"])
 def test_four_bits_compute_the_rounded_weights(name: str, variant: str, tmp_path: Path) -> None:
-    """All that four bits change is the weights: rounded before, fp32 says the same. On the CPU,
-    whose kernel rounds activations to 8 bits in blocks as well; q4f16 is meant for CUDA."""
+    """Four bits change the weights alone: with rounded weights, fp32 computes the same.
+
+    The kernel of the CPU rounds activations to 8 bits in blocks as well; q4f16 is for CUDA.
+    """
     write_hf(tmp_path / "hf", LAYOUTS[name])
     config, tensors, *_ = read_folder(tmp_path / "hf")
     vocabulary = variant_named(variant).head
@@ -182,7 +184,7 @@ def test_four_bits_compute_the_rounded_weights(name: str, variant: str, tmp_path
 
 
 def as_stored(values: NDArray[np.float32], how: str) -> NDArray[np.float32]:
-    """What a graph reads of a matrix."""
+    """Return what a graph reads of a matrix."""
     if values.ndim == 1 or how == "whole":
         return values
     if how == "nibbles":

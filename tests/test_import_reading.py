@@ -1,4 +1,4 @@
-"""What is read of a folder to import: weights, vocabularies, positions."""
+"""Folders to import: weights, vocabularies, positions."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ JAVA = {
 #: Files, the path and the text of the document, and a name of which nothing is returned.
 SILENT: list[tuple[dict[str, str], str, str, str]] = [
     (PYTHON | {"src/shop/b.py": "class Money: ...\n"}, "src/shop/cart.py", "", "Money"),
-    (PYTHON, "src/shop/dates.py", "class Money: ...\n", "Money"),  # it is its own
+    (PYTHON, "src/shop/dates.py", "class Money: ...\n", "Money"),  # the file defines it
     (PYTHON, "src/shop/cart.py", "from shop.dates import *\n", "Money"),
     (PYTHON, "src/shop/cart.py", "", "pay"),  # a method
     (PYTHON, "src/shop/cart.py", "", "_Hidden"),

@@ -1,4 +1,4 @@
-"""Who may import whom, and that serving never brings torch in."""
+"""Imports between packages; serving never imports torch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ USES_TORCH = {
     "model/training/network.py",
 }
 
-#: Lowest first. A room imports from lower ones and from itself; those of one line know nothing of
+#: Lowest first. A room imports from lower ones and from itself; those of one line do not import
 #: each other. Modules at a package's door stand here by their names, those of one line together.
 LEVELS = {
     "model": (
@@ -58,8 +58,9 @@ LEVELS = {
 
 
 def imported(path: Path, types: bool = True) -> set[str]:
-    """Dotted names a module imports, relative ones resolved against its package: of ``from a
-    import b`` both ``a`` and ``a.b``, which may be a module.
+    """Return the dotted names that a module imports, relative ones resolved.
+
+    ``from a import b`` gives both ``a`` and ``a.b``, which may be a module.
 
     Args:
         types: also what only a type checker imports.

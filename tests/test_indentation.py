@@ -8,7 +8,7 @@ from redraft.model.text.indentation import DEEPER, NO_BODY, NO_HEAD, NO_LEVEL, U
 
 
 def of(text: str, ended: bool = True, language: str | None = "python") -> str:
-    """What is said of a text in which ``⟨`` and ``⟩`` stand around what is written."""
+    """Return the verdict on a text in which ``⟨`` and ``⟩`` stand around the written part."""
     found = misfit(*parts(text), language, ended)
     return "" if found is None else found.reason
 

@@ -125,7 +125,7 @@ def test_guesses_not_worth_judging_are_left_out_of_the_draft() -> None:
 
 
 def copied(source: str, text: str, rounds: int = 1) -> tuple[Draft, list[str]]:
-    """An answer whose only drafts are copies out of ``source`` and the prompt."""
+    """Write an answer whose only drafts are copies out of ``source`` and the prompt."""
     config = small_config(8, verifier="ar")
     sequence = FakeBackend(Noise(), config, Judge(text)).open(200)
     sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
@@ -296,7 +296,7 @@ def test_the_forced_beginning_is_no_line_of_the_models() -> None:
 
 @pytest.mark.parametrize("plan", [PLAIN, AUTOREGRESSIVE])
 def test_an_answer_that_may_not_be_empty_begins_with_the_next_best_token(plan: Plan) -> None:
-    """END is likelier at first; what is written instead keeps its own small probability."""
+    """END is likelier at first; the token written instead keeps its small probability."""
     judge = Judge("", p=0.6, rival=0.3)
     first = Script(ids(""), lambda p, w: 0.6, rivals={0: ids("?")[0]}, prompt_tokens=len(PROMPT))
     limits = AnswerLimits(max_tokens=30, min_tokens=1)

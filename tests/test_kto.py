@@ -29,7 +29,7 @@ def outcomes(rows: Floats, kept: list[float], weight: list[float] | None = None)
 
 
 def groups(chances: dict[float, float], each: int = 200) -> Outcomes:
-    """For each value of one feature, ``each`` candidates of which that share is kept."""
+    """Return ``each`` candidates for each value of one feature, of which that share is kept."""
     rows, kept = [], []
     for value, chance in chances.items():
         rows += [[1.0, value]] * each
@@ -77,8 +77,11 @@ def test_what_is_all_kept_leaves_the_weights_finite() -> None:
 
 
 def test_the_loss_of_one_outcome_by_hand() -> None:
-    """t = 1/4; at w = logit(1/4) the policy shows with 1/2, at w = 0 with 3/4. r = log(3/2), z = 0:
-    σ(log 1.5) = 1.5 / 2.5 = 0.6."""
+    """Check a worked example.
+
+    t = 1/4; at w = logit(1/4) the policy shows with 1/2, at w = 0 with 3/4. r = log(3/2), z = 0:
+    σ(log 1.5) = 1.5 / 2.5 = 0.6.
+    """
     want = Objective(3.0)
     reference, weights = np.array([logit(0.25)]), np.zeros(1)
     row = np.ones((1, 1))
@@ -123,7 +126,7 @@ def test_it_shows_what_is_kept_more_often_than_the_ratio_asks(ratio: float) -> N
 
 
 def test_outcomes_that_agree_with_the_reference_leave_it_as_it_is() -> None:
-    """Where as many are kept as the threshold says, showing is worth as much as hiding."""
+    """Showing is worth as much as hiding if the share that is kept equals the threshold."""
     want = Objective(3.0)
     reference = Prior(np.array([logit(0.25), 0.0]), np.full(2, 4.0))
     tuned = fit_kto(groups({-1.0: 0.25, 1.0: 0.25}), reference, want)

@@ -30,7 +30,7 @@ REQUEST = EditRequest("infill", "area.py", TEXT, CURSOR, context_tokens=400, max
 
 @pytest.fixture
 def wired(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The registry knows one model, which lies ready."""
+    """Register one model, which is ready."""
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(load, "ensure", lambda name, variant, progress: tiny)
     return tmp_path
@@ -44,11 +44,11 @@ def model(wired: Path) -> Iterator[Model]:
 
 
 def ignore(state: str, progress: float | None, message: str) -> None:
-    """A report nobody reads."""
+    """Ignore a report."""
 
 
 def fresh(model: Model, request: EditRequest) -> Prediction:
-    """The slow twin: nothing is in the cache."""
+    """Compute without a cache."""
     empty = replace(model, cache=PrefixCache(model.backend, 1 << 30))
     return predict(empty, request, time.monotonic)
 

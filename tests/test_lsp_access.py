@@ -1,4 +1,4 @@
-"""The language server over TCP: whom it lets in, and what it makes of everybody else."""
+"""The language server over TCP: which clients it serves, and how it refuses others."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ RECORD = {"command": "redraft.record", "arguments": ["on"]}
 
 
 async def is_served(port: int) -> None:
-    """The server lives, and takes who knows the token."""
+    """Check that the server lives, and serves a client with the token."""
     client = await Client.to(port)
     answer = await client.ask("initialize", OPTIONS)
     assert answer["result"]["serverInfo"]["name"] == "redraft"
@@ -186,7 +186,7 @@ async def test_who_connects_and_says_nothing_is_sent_away(monkeypatch: pytest.Mo
 
 
 def attack() -> bytes:
-    """What a page sends: all a client would say, as the body of a request."""
+    """Return what a page sends: all messages of a client, as the body of a request."""
     said = [("initialize", {}), ("initialized", {}), ("workspace/executeCommand", RECORD)]
     return b"".join(framed(method, params) for method, params in said)
 
@@ -196,7 +196,7 @@ async def test_a_page_that_posts_messages_is_answered_by_no_language_server() ->
     async with served(predictor) as port:
         url = f"http://127.0.0.1:{port}/"
         async with aiohttp.ClientSession() as session:
-            # A page may send this without asking, and name the header in a way of its own.
+            # A page may send this without asking, and spell the header as it likes.
             headers = {"Content-Type": "text/plain", "X": "content-length: 20"}
             async with session.post(url, data=attack(), headers=headers) as answer:
                 assert answer.status == 400

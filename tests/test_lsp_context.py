@@ -45,7 +45,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 class Editor:
-    """Somebody who writes in ``shop/main.py`` of a workspace."""
+    """A user who writes in ``shop/main.py`` of a workspace."""
 
     def __init__(self, client: LspClient, folder: Path, **options: Any) -> None:
         self.client = client

@@ -53,7 +53,7 @@ class Servers:
     stacks: list[contextlib.AsyncExitStack] = field(default_factory=list)
 
     async def ask(self, session: str) -> int:
-        """Which of them answered."""
+        """Return which of them answered."""
         before = [len(one.requests) for one in self.predictors]
         remote = RemotePredictor(self.url, session=session)
         try:
@@ -81,7 +81,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def balancer(name: str, ports: list[int], folder: Path) -> Iterator[str]:
-    """The one of our configuration, with other addresses, for as long as the block lasts."""
+    """Run the balancer of our configuration, with other addresses."""
     listens, program = free_port(), shutil.which(name, path="/usr/sbin:/usr/bin:/usr/local/sbin")
     assert program is not None
     suffix = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg"}[name]

@@ -62,7 +62,7 @@ def network(rank: int = 4) -> Network:
 
 
 def rows(count: int = 8) -> Rows:
-    """Texts that repeat one phrase, so that what comes two tokens later can be told."""
+    """Return texts that repeat one phrase, so that the token after the next can be predicted."""
     rng = np.random.default_rng(0)
     phrase = rng.integers(20, MODEL.vocab, 6)
     texts = [np.roll(np.tile(phrase, 7), i)[: 36 + i % 3] for i in range(count)]
@@ -138,7 +138,7 @@ def test_a_sampler_learns_what_follows_a_token_that_masks_cannot_see() -> None:
 
 
 def test_the_loss_is_nothing_where_the_masks_are_the_judge() -> None:
-    """With the judge's own hidden states for guesses the divergence is that of the cut tail."""
+    """The divergence is that of the cut tail if guesses have the verifier's hidden states."""
     net = network()
     lengths = [len(rows()[i][0]) for i in (0, 3)]
     tokens = torch.from_numpy(np.concatenate([rows()[i][0] for i in (0, 3)]))
@@ -157,7 +157,7 @@ def test_the_loss_is_nothing_where_the_masks_are_the_judge() -> None:
 
 @pytest.mark.parametrize("width", [0, 16])
 def test_training_makes_drafts_agree_with_the_judge(width: int, tmp_path: Path) -> None:
-    """With a sampler too, which is shipped beside the adapter."""
+    """A sampler is trained too, and shipped beside the adapter."""
     config = replace(CONFIG, sampler=width)
     data = rows(12)
     net = network()

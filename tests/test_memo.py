@@ -1,4 +1,4 @@
-"""What is remembered of texts stays within a number of bytes, however long they are."""
+"""Caches of results over texts: they stay within a number of bytes."""
 
 from __future__ import annotations
 

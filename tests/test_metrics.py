@@ -1,4 +1,4 @@
-"""What suggestions are worth: worked examples of every figure."""
+"""Metrics of suggestions: worked examples of every figure."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_delta_chrf_skips_shared(head: str, base: str, wanted: str, found: str, 
 
 
 def _plainly(base: str, wanted: str, found: str) -> float:
-    """The definition word by word: signed counts of all n-grams of the whole texts."""
+    """Compute the definition word by word: signed counts of all n-grams of the whole texts."""
     precision = recall = 0.0
     for n in range(1, 7):
         counts = [[t[i : i + n] for i in range(len(t) - n + 1)] for t in (base, wanted, found)]

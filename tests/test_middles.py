@@ -1,4 +1,4 @@
-"""What infill rows remove, and how documents are cut to the length of a row."""
+"""Infill rows: what they remove, and how documents are cut to the length of a row."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_a_plugin_that_is_loaded_late_says_it_too(tmp_path: Path) -> None:
 
 
 def servers(editor: Neovim) -> list[psutil.Process]:
-    """The language servers that an editor started."""
+    """Return the language servers that an editor started."""
     found = psutil.Process(editor.process.pid).children(recursive=True)
     return [each for each in found if SERVER.name in " ".join(each.cmdline())]
 

@@ -1,4 +1,4 @@
-"""What Neovim says without a status line: why nothing is shown, and that Redraft is there."""
+"""Messages of the Neovim client: why nothing is shown, and that Redraft is there."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_reason_is_never_drawn_into_the_file(tmp_path: Path) -> None:
 
 
 def asked(editor: Neovim, key: str) -> str:
-    """What is said when ``key`` is pressed in insert mode."""
+    """Return the message after ``key`` was pressed in insert mode."""
     before = len(editor.notices())
     editor.keys(key)
     editor.until(lambda: len(editor.notices()) > before)
@@ -112,7 +112,7 @@ def test_why_tells_ghost_text_and_next_edit_apart(tmp_path: Path) -> None:
         answering(editor, NO_TEXT, NO_EDIT)
         editor.keys("oy")
         assert asked(editor, "<F2>") == f"Redraft: {TEXT} {EDIT}"
-        # Back in normal mode, elsewhere: ghost text is told with its place.
+        # Back in normal mode, elsewhere: ghost text is named with its place.
         editor.keys("<Esc>gg")
         editor.command("Redraft why")
         editor.until(lambda: editor.notices()[-1] == f"Redraft: Line 2: {TEXT} {EDIT}")

@@ -13,7 +13,7 @@ pytestmark = needs_neovim
 
 TEXT = "total_one = 1\ntotal_two = 2\n"
 
-#: As nvim-cmp: a mapping for all buffers; what was there is kept as a mapping of its own, which is
+#: As nvim-cmp: a mapping for all buffers; what was there is kept as another mapping, which is
 #: typed where no menu is open.
 AROUND = """
 _G.menu, _G.selected = false, 0

@@ -1,5 +1,4 @@
-"""Next edits at other places than the cursor's: where the names of the last edit stand, in the same
-file and in others that are open."""
+"""Next edits at other places than the cursor, in the same file and in other open files."""
 
 from __future__ import annotations
 
@@ -21,17 +20,17 @@ NOTHING = Prediction("fake-1", "fake-1m int8", (), "The model would change nothi
 
 
 def settle(desk: Workbench, ask: Ask, prediction: Prediction) -> Show | Abstain:
-    """The answer to a question, the documents being as they are now."""
+    """Settle an answer while the documents are as they are now."""
     return desk.settle(ask, prediction)
 
 
 def go_on(desk: Workbench, ask: Ask, prediction: Prediction) -> Decision:
-    """What comes of an answer: it is shown, or another question is asked."""
+    """Settle an answer; return the suggestion, the next question or the reason."""
     return desk.session.go_on(ask, settle(desk, ask, prediction))
 
 
 def nothing_near(desk: Workbench, **fields: object) -> Decision:
-    """The model has nothing to say about the region around the cursor: what now?"""
+    """Return the decision after the model found no edit around the cursor."""
     ask = desk.ask_edit(**fields)
     assert ask.origin is None
     return go_on(desk, ask, NOTHING)
@@ -43,7 +42,7 @@ def next_place(desk: Workbench, **fields: object) -> Ask:
 
 
 def renamed(text: str = FAR, **settings: object) -> Workbench:
-    """The user has just given ``area`` another parameter, far away from its only call."""
+    """Give ``area`` another parameter, far away from its only call."""
     desk = Workbench(text, **settings)
     desk.swap("area(r)", "area(r, pi)")
     return desk
@@ -147,7 +146,7 @@ def with_caller(text: str = FAR.replace("print(area(2))\n", "")) -> tuple[Workbe
 
 
 def shown_there(desk: Workbench) -> Show:
-    """An edit of another document, shown to the user who is in the first one."""
+    """Show an edit of another document to the user, who is in the first one."""
     ask = next_place(desk, other_documents=True)
     show = showing(settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))")))
     return show
@@ -267,7 +266,7 @@ def test_the_same_edit_in_two_documents_is_two_suggestions() -> None:
 
 
 def model_of_a_rename(request: EditRequest) -> Prediction:
-    """Renames the first ``total`` of the region it is asked about."""
+    """Rename the first ``total`` of the region."""
     assert request.region is not None
     lines = request.text.split("\n")
     start = sum(len(line) + 1 for line in lines[: request.region[0]])

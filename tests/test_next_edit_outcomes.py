@@ -1,4 +1,4 @@
-"""What comes after a next edit was shown: acceptance, rejection, outcomes."""
+"""Acceptance, rejection and other outcomes of next edits, and what follows them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.workbench import URI, Ask, Clock, Workbench, asking, reason, showin
 
 
 def prefetch(desk: Workbench, show: Show, old: str, new: str) -> Ask | None:
-    """What the model says beforehand about the text after acceptance."""
+    """Answer the next question about the text after acceptance."""
     ask = desk.session.follow_up()
     if ask is not None:
         desk.session.prefetched(ask, rewrite(ask.request, old, new))

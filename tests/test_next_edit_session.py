@@ -1,4 +1,4 @@
-"""When the next edit is asked for, which one is shown, what is kept and what never comes back."""
+"""Next edits of a session: when they are requested, and which one is shown."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Of a user who has run nothing yet: libraries heed what their reports left behind."""
+    """Return the environment of a new user: libraries read what their reports left behind."""
     folder = tmp_path / "home"
     folder.mkdir()
     return folder
@@ -85,7 +85,7 @@ def redraft(*arguments: object) -> list[str]:
 
 
 def finished(guard: Guard, *arguments: object) -> str:
-    """What a command printed that had to succeed."""
+    """Return the output of a command that has to succeed."""
     process = guard.start(
         redraft(*arguments),
         stdin=subprocess.DEVNULL,
@@ -160,7 +160,7 @@ def test_evaluations_send_nothing(guard: Guard, home: Path, models: Path, tmp_pa
     nothing_left(guard, home)
 
 
-#: Goes to an address that is nobody's (RFC 5737) by UDP: to be connected, no packet is needed.
+#: Connects by UDP to an unused address (RFC 5737), which sends no packet.
 CONNECTS = (
     "import socket, sys\n"
     "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
@@ -264,7 +264,7 @@ def test_every_way_to_import_one_is_found(code: str) -> None:
 
 
 def reporters_in(code: str) -> set[str]:
-    """The libraries of ``REPORTERS`` that a module imports past ``import_silenced``."""
+    """Return the libraries of ``REPORTERS`` that a module imports without ``import_silenced``."""
     names: list[str] = []
     for node in ast.walk(ast.parse(code)):
         match node:

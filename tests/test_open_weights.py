@@ -72,7 +72,7 @@ def test_autoregressive_weights_equal_the_reference(name: str, cache: Path, tmp_
 
 
 def greedy(reference: Any, layout: Layout, model: Model, prompt: Prompt, count: int) -> str:
-    """The same by the reference, one token after the other, without a cache."""
+    """Write the same by the reference, one token after the other, without a cache."""
     config, tokens, written = model.backend.config, list(prompt.tokens), list[int]()
     vocab = model.tokenizer.vocab_bytes
     for _ in range(count):
@@ -115,7 +115,7 @@ def test_any_special_token_ends_an_answer(tmp_path: Path) -> None:
 
 
 def nemotron(folder: Path, adapter: bool) -> Any:
-    """The reference of tiny weights, with what drafts merged in, and that adapter beside them."""
+    """Return the reference of tiny weights, with the adapter of drafts merged in or beside them."""
     reference = write_hf(folder, LAYOUTS["Nemotron-Labs-Diffusion"])
     if adapter:
         rng, lora = np.random.default_rng(3), {}

@@ -1,5 +1,4 @@
-"""Open weights as people use them: imported by the command, completed with, measured; one of each
-kind, with random weights."""
+"""Open weights of each kind, random ones: imported by the command, used and measured."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ PARTS = Confidence(0.91, 0.5, 0.8, total=-0.4, place=-0.1, nothing=-3.0)
 
 
 class Session:
-    """One editor's connection, written down."""
+    """A recorded connection of one editor."""
 
     def __init__(self, uuid: str = "u1") -> None:
         self.now_ms = 1_000

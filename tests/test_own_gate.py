@@ -1,4 +1,4 @@
-"""One's own gate: moves for a taste, stays for noise, and is used where that is worth more."""
+"""The personal gate: it follows a taste, ignores noise, and is used where it gains."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ def weighed(gate: Gate, features: dict[str, float]) -> Weighed:
 
 
 def seen(seed: int, count: int, hates_long: bool) -> list[Sample]:
-    """Events of a user who keeps what is likely enough, as often as the shipped gate says; one with
-    a taste never keeps more than two lines."""
+    """Return the events of a user who keeps edits as often as the shipped gate predicts.
+
+    A user with a taste never keeps more than two lines.
+    """
     rng = np.random.default_rng(seed)
     found = []
     for at in range(count):
@@ -44,7 +46,7 @@ def seen(seed: int, count: int, hates_long: bool) -> list[Sample]:
 
 
 def shares(gate: Gate) -> tuple[float, float]:
-    """What is shown of short and of long ones, both likely."""
+    """Return which of a short and a long edit are shown, both likely."""
     means = np.linspace(0.5, 0.95, 40)
     short, long = (
         np.mean([weighed(gate, candidate(m, n)).score >= WANT.threshold for m in means])

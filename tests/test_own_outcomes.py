@@ -1,4 +1,4 @@
-"""What becomes of one's own candidates, out of one's own recordings, and the commands about it."""
+"""Outcomes of a user's candidates, read from recordings, and the commands for them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_labels_of_what_was_shown(
 
 
 class Work(Workbench):
-    """Somebody who is asked about ghost text in a file, and what came of it is recorded."""
+    """A user who gets ghost text in a file, and whose outcomes are recorded."""
 
     def suggest(
         self, *texts: str, sure: float = 0.9, id_: str = "redraft-1", shown: int = 0
@@ -188,7 +188,7 @@ def run(*arguments: str) -> str:
 
 @pytest.fixture
 def at_home(work: Work, monkeypatch: pytest.MonkeyPatch) -> Work:
-    """The recordings are this user's."""
+    """Use the recordings of this user."""
     monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(work.recordings.folder))
     return work
 
@@ -247,7 +247,7 @@ def test_deleting_recordings_deletes_what_was_learned(at_home: Work) -> None:
 
 
 class Fit:
-    """A process that fits, as far as one is told of it."""
+    """A process that fits a gate, as its caller sees it."""
 
     begun = 0
 
@@ -304,7 +304,7 @@ def test_the_own_gate_is_in_use_where_it_is_taken_fitting_and_allowed(tmp_path: 
     assert "0.21 < 0.27" in learning.told
     assert after(taken=True, weights="fake fp32 w1", n=1).name == own.name
     learning.answered(Prediction("1", "fake fp32", weights="w2"))
-    assert learning.gate() is shipped()  # it knows nothing of these weights
+    assert learning.gate() is shipped()  # it was fitted on other weights
     learning.answered(Prediction("1", "fake fp32", weights="w1"))
     assert learning.gate().name == own.name
     allowed[0] = False

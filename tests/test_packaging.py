@@ -1,4 +1,4 @@
-"""What a user gets: one package, everything in it, nothing generic at the top level."""
+"""The wheel: one package, everything in it, nothing generic at the top level."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The wheel as it would be published, built from a clean copy of what git tracks."""
+    """Build the wheel as it would be published, from a clean copy of what git tracks."""
     copy, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"],

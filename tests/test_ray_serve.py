@@ -33,7 +33,7 @@ AGAIN_S = 90
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Settings]]:
-    """Two replicas of a tiny model, on a Ray cluster of its own."""
+    """Start two replicas of a tiny model on a new Ray cluster."""
     models = tmp_path_factory.mktemp("models")
     register(models, "tiny", tiny_config(head_dim=16), tiny_tokenizer())
     register(models, "other", tiny_config(head_dim=16), tiny_tokenizer())
@@ -143,7 +143,7 @@ async def test_new_weights_come_in_without_a_failed_request(cluster: tuple[str, 
 
 @pytest.fixture(scope="module")
 def slow(cluster: tuple[str, Settings]) -> tuple[str, Settings]:
-    """One replica in place of the two, that takes its time and has room for one at once."""
+    """Replace the two replicas with a slow one that takes one request at a time."""
     url, settings = cluster
     narrow = settings.with_options(queue_length=1)
     deploy(narrow, Fleet("local", replicas=1, engine="support.engines:slow_engine"))

@@ -1,5 +1,4 @@
-"""Editor plugins that nobody here wrote, in a real Neovim: each types, sees and accepts what a
-scripted model writes.
+"""Editor plugins of other projects in a real Neovim: each shows and accepts scripted answers.
 
 Skipped where they are not there (``support/real_clients.py``); with the default model they run in
 ``test_real_clients_weights.py``.

@@ -31,7 +31,7 @@ def draft(text: str) -> Draft:
 
 
 def source(kept: RecentAnswers, asked: EditRequest) -> list[list[int]]:
-    """The answers to copy from, each without what ends it."""
+    """Return the answers to copy from, each without its end."""
     found: list[list[int]] = [[]]
     for token in kept.source(asked, PROMPT, TOKENIZER, END):
         found.append([]) if token == END else found[-1].append(token)

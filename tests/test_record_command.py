@@ -43,7 +43,7 @@ def refused(*arguments: str) -> str:
 
 
 def a_recording(text: str = "x") -> Path:
-    """One that is over: its file is the newest."""
+    """Write a recording that has ended; its file is the newest."""
     scene = Workbench(None, recordings_folder())
     scene.open("a = 1\n")
     scene.type_at(0, 5, text)

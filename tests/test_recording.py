@@ -93,7 +93,7 @@ def test_what_happens_while_the_editor_is_left_is_no_paste(tmp_path: Path) -> No
 def at_work(
     tmp_path: Path, reason: str, moved_s: float = 1.0, to: str = "c1"
 ) -> tuple[Workbench, str]:
-    """A file of a repository whose ``HEAD`` moved some seconds before the next change."""
+    """Return a file of a repository whose ``HEAD`` moved some seconds before the next change."""
     scene = Workbench(None, tmp_path / "recordings")
     log = tmp_path / "repository" / ".git" / "logs" / "HEAD"
     log.parent.mkdir(parents=True)
@@ -181,8 +181,7 @@ def random_text(rng: random.Random) -> str:
 
 
 def random_changes(rng: random.Random, document: Document) -> list[ContentChange]:
-    """One message: changes one after the other, in any order and anywhere, halves of characters
-    and places behind the end included."""
+    """Draw the changes of one message, in any order and anywhere, also within characters."""
     if rng.random() < 0.05:
         return [ContentChange(random_text(rng))]
     changes = []
@@ -252,7 +251,7 @@ def test_a_full_file_is_followed_by_one_that_stands_alone(tmp_path: Path) -> Non
 
 
 def an_old_one(folder: Path, number: int, size: int = 4_000) -> Path:
-    """A recording of an earlier session, the higher its number the newer."""
+    """Write a recording of an earlier session; a higher number is newer."""
     session = f"{number:08x}" + 24 * "0"
     path = folder / recording_name(1_000.0, session, 1)
     header = encode(Header(1_000_000, session, "file:///w", "redraft test"))
@@ -270,8 +269,7 @@ def test_the_oldest_recordings_make_room(tmp_path: Path) -> None:
 
 
 def users_files(folder: Path) -> dict[Path, bytes]:
-    """What a folder that is not only for recordings may hold, all of it old and large; some looks
-    like a recording, by its name or by what is in it."""
+    """Fill a folder with old and large files, some with a recording's name or content."""
     header = encode(Header(1, "a" * 32, "", "redraft 0"))
     others = encode(Header(1, "a" * 32, "", "another recorder"))
     simulated = encode(Header(1, "a" * 32, "", "redraft 0", simulated=True))

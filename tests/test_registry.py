@@ -1,4 +1,4 @@
-"""Which models there are, pulled and ready; exports."""
+"""Models: known, pulled, ready and exported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REAL_WRITE_GRAPHS = convert.write_graphs
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The variants combined since, in order."""
+    """Return a list that collects the combined variants, in order."""
     calls: list[str] = []
 
     def counting(*args: Any) -> None:
@@ -309,7 +309,7 @@ def test_where_a_folder_cannot_be_made_anew_the_earlier_one_is_used(
     monkeypatch.setattr(convert, "write_graphs", interrupted)
     assert store.ensure("tiny") == earlier
     assert "The disk is full" in caplog.text and "an earlier release" in caplog.text
-    with pytest.raises(WeightsError, match="disk is full"):  # somebody asks for the new one
+    with pytest.raises(WeightsError, match="disk is full"):  # the user asks for the new one
         store.pull("tiny")
     with monkeypatch.context() as patch:
         patch.setattr(store, "LAYOUT", LAYOUT + 1)

@@ -1,4 +1,4 @@
-"""Where a rename goes on and where it stops: scopes, classes and files that bind the name again."""
+"""Scopes of a rename: it stops where a scope, class or file binds the name again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a text, by whose hand, and whether that was what was suggested."""
+"""Replay: what became of a text, who wrote it, and whether it was the suggestion."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def replayed(folder: Path, out: Path | None, resume: bool = False, processes: in
 
 @pytest.fixture(autouse=True)
 def _the_shipped_gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The processes of a run know no other."""
+    """Use the shipped gate, as the processes of a run do."""
     monkeypatch.setattr(gate, "SHIPPED", SHIPPED)
     gate.shipped.cache_clear()
     yield

@@ -46,7 +46,7 @@ def change(old: list[str], new: list[str], path: str = "a.py") -> FileChange:
 
 
 def parts_of(row: Row) -> tuple[str, str]:
-    """An infill row's near prefix and near suffix."""
+    """Return an infill row's near prefix and near suffix."""
     text = [*row.prompt]
     cut = len(text) - 1 - text[::-1].index(TOKENIZER.mark(PREFIX))
     begin = cut - text[:cut][::-1].index(TOKENIZER.mark(SUFFIX))

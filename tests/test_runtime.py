@@ -178,7 +178,7 @@ def test_a_single_token_fills_the_last_place_of_a_sequence(backend: Any) -> None
 
 
 def test_int8_does_not_depend_on_which_tokens_share_a_chunk(folders: dict[str, Path]) -> None:
-    """One scale per row: an outlier elsewhere in the chunk must not move a token's result."""
+    """An outlier elsewhere in the chunk moves no token's result: there is one scale per row."""
     backend = runtime.OnnxBackend(folders["int8"], threads=1)
     together, apart = backend.open(200), backend.open(200)
     together.extend(TOKENS)

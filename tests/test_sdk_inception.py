@@ -1,5 +1,4 @@
-"""Mercury's official client, ``inceptionai``, against a live server: every method for what is
-served, sync and async, streamed and not."""
+"""Mercury's official client, ``inceptionai``, against a live server, sync and async."""
 
 from __future__ import annotations
 

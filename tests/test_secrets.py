@@ -1,4 +1,4 @@
-"""What is a secret by its name or by its text, and what only looks like one."""
+"""Secrets by name and by text, and files that only look like secrets."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_no_text_takes_long_to_judge() -> None:
 
 
 def ways_in(tmp_path: Path) -> dict[str, Callable[[str, str], bool]]:
-    """Does a document of this path and text get to the model, the index or a recording?"""
+    """Return where a document of this path and text gets: model, index, recording."""
 
     def asked(path: str, text: str) -> bool:
         desk = Workbench()

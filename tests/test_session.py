@@ -1,4 +1,4 @@
-"""When the model is asked, what still holds, what is shown, and what becomes of it."""
+"""Ghost text of a session: when the model is asked, and what stays valid."""
 
 from __future__ import annotations
 

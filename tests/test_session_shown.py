@@ -1,4 +1,4 @@
-"""What a session shows of an answer, and what becomes of it."""
+"""Suggestions of a session: what is shown of an answer, and the outcomes."""
 
 from __future__ import annotations
 

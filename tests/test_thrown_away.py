@@ -142,7 +142,7 @@ def test_edits_of_other_places_files_and_people_stay_apart() -> None:
 def opened(
     tmp_path: Path, saved: str, text: str, after_s: float = 0.0, name: str = "a.py"
 ) -> Session:
-    """A client whose editor opens a file with edits in it, so long after it came."""
+    """Return a session whose editor opened a file with unsaved edits after some time."""
     now = [1000.0]
 
     session = Session(ScriptedPredictor(), LspSettings(), lambda: now[0])

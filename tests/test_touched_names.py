@@ -1,4 +1,4 @@
-"""Which names an edit bears on elsewhere, and where those stand."""
+"""Names that an edit affects elsewhere, and their places."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def trained(
 
 
 def _take_part(rank: int, port: int, packed: Path, out: Path) -> None:
-    """One of two processes, as torchrun starts them."""
+    """Run one of two processes, as torchrun starts them."""
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     torch.set_num_threads(1)

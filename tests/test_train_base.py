@@ -1,4 +1,4 @@
-"""Training from end to end by its commands, over a tiny base of one's own with random weights."""
+"""Training from end to end by its commands, over a tiny base with random weights."""
 
 from __future__ import annotations
 

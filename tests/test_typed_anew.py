@@ -1,5 +1,7 @@
-"""A name is typed anew, key by key: nothing that is offered takes it back or goes on with half of
-it, however the client tells of its changes; who takes back their own change may."""
+"""Names replaced key by key: no edit takes the new name back or copies half of it.
+
+That holds however the client sends its changes, until the user undoes the rename.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ class Renaming(Workbench):
         self.erase(4)
 
     def keys(self, text: str, every_s: float = KEY_S) -> Ask:
-        """What is asked behind the last of these keys."""
+        """Return the request after the last of these keys."""
         for key in text:
             self.type(key)
             decision = self.consider_edit()
@@ -196,18 +198,18 @@ Changes = Callable[[str, str, int], list[dict[str, Any]]]
 
 
 def whole(text: str, added: str, at: int) -> list[dict[str, Any]]:
-    """The document anew with each key."""
+    """Send the whole document with each key."""
     return [{"text": text}]
 
 
 def part(text: str, added: str, at: int) -> list[dict[str, Any]]:
-    """A key as the place where it went in."""
+    """Send a key as an insertion."""
     place = {"line": 0, "character": at}
     return [{"range": {"start": place, "end": place}, "text": added}]
 
 
 def word(text: str, added: str, at: int) -> list[dict[str, Any]]:
-    """A key as the first line anew, as some clients make of a difference."""
+    """Send a key as the new first line, as clients do that compare texts."""
     line = text.split("\n")[0]
     end = {"line": 0, "character": len(line) - len(added)}
     return [{"range": {"start": {"line": 0, "character": 0}, "end": end}, "text": line}]
@@ -216,8 +218,10 @@ def word(text: str, added: str, at: int) -> list[dict[str, Any]]:
 def renamed(
     changes: Changes, model: Callable[[EditRequest], Prediction], latency_ms: float, every_s: float
 ) -> list[tuple[str, str]]:
-    """``area_of`` is typed for ``area``, with a question at every key: for each edit that came, the
-    first line of its document and its text."""
+    """Type ``area_of`` for ``area`` and ask at every key.
+
+    Return for each edit that came the first line of its document, and its text.
+    """
 
     async def session() -> list[tuple[str, str]]:
         clock = asyncio.get_running_loop().time
@@ -262,8 +266,10 @@ def renamed(
 
 
 def forgetful(request: EditRequest) -> Prediction:
-    """A model that carries a name on once it sees that one was changed, and before that writes the
-    old one and a line twice."""
+    """Answer as a model that repeats a rename once it sees one.
+
+    Before that, it writes the old name and a line twice.
+    """
     first = request.text.split("\n")[0]
     name = first[4 : first.index("(")]
     for edit in request.edits:

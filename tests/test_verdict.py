@@ -32,7 +32,7 @@ FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
 
 
 def ghost(new: str, text: str = CODE, at: int | None = None, sure: float = 0.9) -> Decision:
-    """The verdict on ghost text at the end of ``text``, whose last line was just deleted there."""
+    """Decide on ghost text at the end of ``text``, whose last line was just deleted there."""
     end = len(text)
     done = [LineChange(2, ("    log(r)",), ())]
     here = Situation("infill", "a.py", "python", text, end, threshold=0.85, changes=done)
@@ -41,7 +41,7 @@ def ghost(new: str, text: str = CODE, at: int | None = None, sure: float = 0.9) 
 
 
 def edit(old: str, new: str, text: str = CODE, sure: float = 0.9, **known: object) -> Decision:
-    """The verdict on an edit, for a user in the first line who typed the whole of it."""
+    """Decide on an edit, for a user in the first line who typed the whole of it."""
     at = text.index(old)
     done = [LineChange(0, ("def area():",), ("def area(r):",))]
     here = Situation("next_edit", "a.py", "python", text, 0, threshold=0.88, changes=done)
@@ -71,7 +71,7 @@ def test_a_name_that_was_taken_back_does_not_come_back_however_sure_the_model_is
 
 
 def considered(text: str = CODE, path: str = "a.py", **fields: object) -> Decision:
-    """What the session says to a query about this."""
+    """Return the session's decision on a query."""
     return Workbench(text).consider(path=path, **fields)
 
 
@@ -117,7 +117,7 @@ def after_a_rejection() -> Decision:
 
 
 def of_another_class() -> Decision:
-    """A field that a class of the same name got in another file."""
+    """Offer a field that a class of the same name got in another file."""
     text = "class C:\n    a: int\n"
     diff = " class C:\n     a: int\n+    b: int\n"
     made = candidate(len(text), len(text), "    b: int\n")
@@ -126,7 +126,7 @@ def of_another_class() -> Decision:
 
 
 def on_an_accepted_line() -> Decision:
-    """A suggestion was accepted, and the model would change its line again."""
+    """Accept a suggestion; the model would change its line again."""
     desk = Workbench(CODE)
     desk.swap("area(r)", "area(r, pi)")
     desk.accept(desk.edit("return r", "return pi"))
@@ -219,7 +219,7 @@ def where_a_name_is_gone() -> Decision:
 
 
 def asked_of(predictor: ScriptedPredictor, times: int = 1) -> Decision:
-    """What comes of the first of so many questions at once."""
+    """Ask several questions at once; return the decision on the first."""
 
     async def asking() -> Decision:
         clock = asyncio.get_running_loop().time

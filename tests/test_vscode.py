@@ -332,12 +332,12 @@ def test_a_killed_server_comes_back(project: Open) -> None:
         server.wait(timeout=30)
         assert _server_of(w).pid != server.pid
         w.go_to(9, 5)
-        w.type_until_ghost("z + ", "math.pi")  # whoever goes on typing has suggestions again
+        w.type_until_ghost("z + ", "math.pi")  # typing brings suggestions again
         assert w.toasts() == []
 
 
 def _server_of(w: Window) -> psutil.Process:
-    """The language server of this window, known by the name of its model's log."""
+    """Return the language server of this window, known by the name of its model's log."""
     wanted = json.dumps(str(w.log))
     end = time.monotonic() + 60
     while time.monotonic() < end:

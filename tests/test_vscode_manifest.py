@@ -1,4 +1,4 @@
-"""The manifest of the VS Code extension says what is true of the server and of its own code."""
+"""The manifest of the VS Code extension agrees with the server and with the extension's code."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_command_of_the_manifest_is_there_and_none_is_the_servers() -> Non
     registered = set(re.findall(r"^      (\w+):", table, re.MULTILINE))
     offered = {c["command"].removeprefix("redraft.") for c in MANIFEST["contributes"]["commands"]}
     assert offered == registered
-    # The library registers the server's under their own names; two of a name would clash.
+    # The library registers those of the server too; two of one name would clash.
     served = {name.removeprefix("redraft.") for name in reports.COMMANDS}
     assert not offered & served
     bound = {binding["command"] for binding in MANIFEST["contributes"]["keybindings"]}
@@ -84,7 +84,7 @@ def test_tab_is_left_alone_where_it_has_other_work() -> None:
             *("editorHasMultipleSelections", "editorTabMovesFocus"),
         ):
             assert f"!{other_work}" in conditions
-    # Ghost text without an indentation of its own is VS Code's to take.
+    # VS Code takes ghost text without an indentation itself.
     assert "inlineSuggestionHasIndentation" in tabs["redraft.indentOrAccept"]
     assert "!inlineSuggestionVisible" in tabs["redraft.acceptSuggestion"]
 

@@ -1,5 +1,6 @@
-"""Next edits by VS Code's own means, where it grants the extension the proposed API: code-server
-grants it to any that asks, as the package of ``npm run package:native`` does.
+"""Next edits by VS Code's proposed API, which code-server grants to any extension that asks.
+
+The package of ``npm run package:native`` asks for it.
 
 Skipped where ``test_vscode.py`` is.
 """

@@ -48,7 +48,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def branched(sequence: OnnxSequence) -> Any:
-    """A root with two children and a grandchild."""
+    """Return a root with two children and a grandchild."""
     base, sees = len(sequence.tokens), np.eye(4, dtype=np.bool_)
     sees[1:, 0] = sees[3, 1] = True
     tokens = some(4, 3)

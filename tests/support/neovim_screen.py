@@ -44,9 +44,8 @@ class Screen:
                 self.rows[row][column] = (text, highlight)
                 column += 1
 
-    def _grid_scroll(
-        self, grid: int, top: int, end: int, left: int, right: int, by: int, columns: int
-    ) -> None:
+    def _grid_scroll(self, grid: int, *scrolled: int) -> None:
+        top, end, left, right, by, _columns = scrolled
         moved = [row[left:right] for row in self.rows]
         for row in range(top, end):
             if top <= row + by < end:

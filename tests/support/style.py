@@ -16,10 +16,11 @@ MAX_LINES = 400
 MAX_FILES = 16
 
 #: First words of docstrings that ruff takes for verbs or nouns.
-FIRST_WORDS = frozenset(
-    "Are Because But By Can Did Do Does For Has How If In Is Of On One Once So That What When Where"
-    " Whether Which Who Whom Whose Why With".split()
-)
+FIRST_WORDS = frozenset((
+    "Are", "Because", "But", "By", "Can", "Did", "Do", "Does", "For", "Has", "How", "If", "In",
+    "Is", "Of", "On", "One", "Once", "So", "That", "What", "When", "Where", "Whether", "Which",
+    "Who", "Whom", "Whose", "Why", "With",
+))  # fmt: skip
 
 _FIRST_WORD = re.compile(rf"[\"']{{1,3}}\s*(?:{'|'.join(FIRST_WORDS)})\b")
 
