@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from redraft.model.decode.completion import AUTOREGRESSIVE, Plan, plan_for
 from redraft.model.decode.endings import AnswerLimits
 from redraft.model.decode.grammar import Constraint
+from redraft.model.records import Quality
 from support.denoising import PROMPT, Begins, write
 from support.fake_backend import END, MASK, SPECIAL, VOCAB, Noise, Script, always, ids, word
+
+REPEATED = ("-" * 60, "[0, 0, 0, 0, 0]", "a1b2c3d4e5f6g7h8i9j0" * 2)
 
 
 def test_a_sure_model_writes_a_whole_canvas_in_one_step() -> None:
@@ -28,17 +31,18 @@ def test_the_window_is_the_last_token_and_one_position_less_than_the_canvas() ->
     assert script.windows[0] == [PROMPT[-1], *[MASK] * 7]
 
 
-def test_the_surest_position_goes_first_where_none_passes() -> None:
-    script = Script(ids("abcd"), sure=lambda position, window: 0.8 if position == 2 else 0.4)
-    _, _, states = write(script)
-    assert states[0].pieces[:4] == (None, None, "c", None)
-
-
-def test_positions_at_the_threshold_are_placed_together() -> None:
-    script = Script(ids("abcd"), sure=lambda p, window: 0.95 if p in (1, 3) else 0.4)
-    draft, _, states = write(script)
-    assert states[0].pieces[:4] == (None, "b", None, "d")
-    assert draft.text == "abcd"
+@pytest.mark.parametrize(
+    ("sure", "first"),
+    [
+        ({2: 0.8}, (None, None, "c", None)),  # none passes: the surest one goes first
+        ({1: 0.95, 3: 0.95}, (None, "b", None, "d")),  # at the threshold, together
+    ],
+)
+def test_which_positions_are_placed_first(
+    sure: dict[int, float], first: tuple[str | None, ...]
+) -> None:
+    draft, _, states = write(Script(ids("abcd"), sure=lambda p, window: sure.get(p, 0.4)))
+    assert (states[0].pieces[:4], draft.text) == (first, "abcd")
 
 
 def test_without_a_threshold_one_token_a_step_is_placed() -> None:
@@ -47,16 +51,25 @@ def test_without_a_threshold_one_token_a_step_is_placed() -> None:
     assert draft.steps == 4
 
 
-def test_low_quality_fills_a_canvas_in_few_steps_however_unsure() -> None:
-    text = "the quick brown fox jumps over a lazy dog"[:40]
-    draft, _, _ = write(Script(ids(text), sure=always(0.4)), plan_for("low"), width=16)
-    assert draft.text == text
-    assert draft.steps <= 3 * 4
+FOX = "the quick brown fox jumps over a lazy dog"[:40]
 
 
-def test_medium_takes_as_many_steps_as_positions_when_unsure() -> None:
-    draft, _, _ = write(Script(ids("x" * 20), sure=always(0.4)), plan_for("medium"), width=16)
-    assert (draft.text, draft.steps) == ("x" * 20, 21)
+@pytest.mark.parametrize(
+    ("text", "quality", "limit", "written", "steps"),
+    [
+        (FOX, "low", 64, FOX, range(1, 3 * 4 + 1)),
+        ("x" * 20, "medium", 64, "x" * 20, [21]),  # one for each position
+        ("x" * 30, "medium", 3, "xxx", [3]),  # positions beyond the limit cost none
+        ("a→b", "medium", 2, "a", [2]),  # half a character is left out
+    ],
+)
+def test_an_unsure_model_takes_steps(
+    text: str, quality: Quality, limit: int, written: str, steps: Sequence[int]
+) -> None:
+    limits = AnswerLimits(max_tokens=limit)
+    script = Script(ids(text), sure=always(0.4))
+    draft, _, _ = write(script, plan_for(quality), limits=limits, width=16)
+    assert draft.text == written and draft.steps in steps
 
 
 def test_a_special_token_is_never_drawn() -> None:
@@ -99,10 +112,30 @@ def test_end_costs_no_step_when_the_gap_before_it_closes() -> None:
     assert (draft.text, draft.steps, len(states)) == ("abc", 1, 1)
 
 
-def test_nothing_is_an_answer() -> None:
-    draft, _, _ = write(Script([]))
-    assert (draft.text, draft.finish, draft.token_ids) == ("", "end", (END,))
-    assert draft.confidence.first == pytest.approx(0.99, abs=1e-3)
+STOPS = AnswerLimits(max_tokens=64, stop=("zz", "hij", "ij"))
+FORCED = AnswerLimits(max_tokens=64, stop=("re",), forced="re")
+
+
+@pytest.mark.parametrize(
+    ("text", "limits", "written", "finish", "tokens"),
+    [
+        *(("x" * 30, AnswerLimits(n), "x" * n, "length", n) for n in (1, 3, 8, 9, 12)),
+        ("", None, "", "end", 1),
+        *((text, None, text, "end", len(text) + 1) for text in REPEATED),
+        ("a\nbc\nd\ne", AnswerLimits(64, max_lines=2), "a\nbc", "length", 5),
+        ("abcdefghijklmn", STOPS, "abcdefg", "stop", 8),  # tokens behind the stop do not count
+        ("return 1", FORCED, "return 1", "end", 9),  # "re" is forced and does not stop
+    ],
+)
+def test_what_ends_an_answer(
+    text: str, limits: AnswerLimits | None, written: str, finish: str, tokens: int
+) -> None:
+    constraint = Begins(b"re") if limits is FORCED else None
+    draft, _, states = write(Script(ids(text)), limits=limits, constraint=constraint)
+    assert (draft.text, draft.finish, len(draft.token_ids)) == (written, finish, tokens)
+    assert states[-1].show() == written.removeprefix("re" if limits is FORCED else "")
+    if not text:
+        assert draft.confidence.first == pytest.approx(0.99, abs=1e-3)
 
 
 @pytest.mark.parametrize("length", [7, 8, 9, 15, 16, 17, 40])
@@ -127,72 +160,25 @@ def test_states_show_earlier_canvases_and_count_steps_over_all() -> None:
     assert states[-1].show() == "abcdefghij"
 
 
-@pytest.mark.parametrize("limit", [1, 3, 8, 9, 12])
-def test_max_tokens_ends_an_answer(limit: int) -> None:
-    draft, _, _ = write(Script(ids("x" * 30)), limits=AnswerLimits(max_tokens=limit))
-    assert (draft.text, draft.finish, len(draft.token_ids)) == ("x" * limit, "length", limit)
-
-
-def test_positions_beyond_max_tokens_cost_no_steps() -> None:
-    draft, _, _ = write(Script(ids("x" * 30), always(0.5)), limits=AnswerLimits(max_tokens=3))
-    assert draft.steps == 3
-
-
 def test_an_answer_that_goes_round_in_circles_is_ended_early() -> None:
     draft, _, _ = write(Script(ids("y = " + "x + 1, " * 20)))
     assert draft.finish == "length"
     assert len(draft.token_ids) == 27  # of 64
 
 
-@pytest.mark.parametrize("text", ["-" * 60, "[0, 0, 0, 0, 0]", "a1b2c3d4e5f6g7h8i9j0" * 2])
-def test_repetition_that_people_write_is_written(text: str) -> None:
-    draft, _, _ = write(Script(ids(text)))
-    assert (draft.text, draft.finish) == (text, "end")
-
-
-def test_max_lines_cuts_before_the_newline_that_is_too_many() -> None:
-    limits = AnswerLimits(max_tokens=64, max_lines=2)
-    draft, _, states = write(Script(ids("a\nbc\nd\ne")), limits=limits)
-    assert (draft.text, draft.finish) == ("a\nbc", "length")
-    assert states[-1].show() == "a\nbc"
-
-
-def test_what_a_placed_line_end_cuts_off_costs_no_step() -> None:
-    script = Script(ids("ab\ncdef"), lambda p, w: 0.95 if p == 2 else 0.5)
-    draft, _, states = write(script, limits=AnswerLimits(max_tokens=64, max_lines=1))
-    assert (draft.text, draft.steps) == ("ab", 3)
-    assert states[0].show(".") == "..\n"
-
-
-def test_a_step_is_not_spent_behind_where_the_answer_will_end() -> None:
-    script = Script(ids("ab\ncdef"), lambda p, w: 0.8 if p > 2 else 0.5)
+@pytest.mark.parametrize(("line_end", "behind"), [(0.95, 0.5), (0.5, 0.8)])
+def test_no_step_is_spent_behind_the_end_of_the_answer(line_end: float, behind: float) -> None:
+    sure = {2: line_end, **dict.fromkeys(range(3, 9), behind)}
+    script = Script(ids("ab\ncdef"), lambda p, w: sure.get(p, 0.5))
     draft, _, states = write(script, limits=AnswerLimits(max_tokens=64, max_lines=1))
     assert (draft.text, draft.steps) == ("ab", 3)
     assert all(piece is None for state in states for piece in state.pieces[3:])
-
-
-def test_the_earliest_stop_string_cuts_across_canvases() -> None:
-    limits = AnswerLimits(max_tokens=64, stop=("zz", "hij", "ij"))
-    draft, _, _ = write(Script(ids("abcdefghijklmn")), limits=limits)
-    assert (draft.text, draft.finish) == ("abcdefg", "stop")
-    assert len(draft.token_ids) == 8, "tokens behind the stop are not counted"
-
-
-def test_a_stop_string_inside_the_forced_beginning_does_not_cut() -> None:
-    limits = AnswerLimits(max_tokens=64, stop=("re",), forced="re")
-    draft, _, _ = write(Script(ids("return 1")), limits=limits, constraint=Begins(b"re"))
-    assert (draft.text, draft.finish) == ("return 1", "end")
 
 
 def test_a_character_split_over_tokens_is_whole_in_text_and_pieces() -> None:
     draft, _, states = write(Script(ids("é→x"), lambda p, w: 0.6 - p / 100), AUTOREGRESSIVE)
     assert draft.text == "é→x"
     assert [state.show("") for state in states] == ["", "é", "é", "é", "é→", "é→x", "é→x"]
-
-
-def test_a_character_cut_off_by_the_limit_is_left_out() -> None:
-    draft, _, _ = write(Script(ids("a→b")), limits=AnswerLimits(max_tokens=2))
-    assert draft.text == "a"
 
 
 def test_pieces_leave_the_forced_beginning_out() -> None:
@@ -203,15 +189,10 @@ def test_pieces_leave_the_forced_beginning_out() -> None:
     assert states[-1].show() == "urn 1"
 
 
-def test_the_answer_begins_with_the_forced_text_though_the_model_disagrees() -> None:
+def test_the_answer_begins_with_the_forced_text_alone_if_the_model_disagrees() -> None:
     script = Script(ids("xyz"), rivals={0: word(b"ret")})
-    draft, _, _ = write(script, constraint=Begins(b"ret"))
+    draft, _, states = write(script, constraint=Begins(b"ret"))
     assert draft.text.startswith("ret")
-
-
-def test_nothing_beyond_is_placed_in_the_step_in_which_the_model_is_overruled() -> None:
-    script = Script(ids("xyz"), rivals={0: word(b"ret")})
-    _, _, states = write(script, constraint=Begins(b"ret"))
     assert states[0].pieces[0] == "ret"
     assert set(states[0].pieces[1:]) == {None}
 
@@ -251,14 +232,11 @@ def test_seeds_differ() -> None:
     assert len({sampled(seed) for seed in range(8)}) > 1
 
 
-@pytest.mark.parametrize("top_p", [0.0, 0.1])
-def test_a_narrow_nucleus_holds_the_likeliest_token_alone(top_p: float) -> None:
-    assert sampled(5, top_p=top_p) == "abcdef"
-
-
-@pytest.mark.parametrize("temperature", [1e-3, 1e-300, 1e-309, 5e-324])
-def test_a_temperature_next_to_none_draws_the_likeliest_token(temperature: float) -> None:
-    assert sampled(5, temperature=temperature) == "abcdef"
+@pytest.mark.parametrize(
+    "how", [{"top_p": p} for p in (0.0, 0.1)] + [{"temperature": t} for t in (1e-3, 1e-300, 5e-324)]
+)
+def test_a_narrow_distribution_gives_the_likeliest_token(how: dict[str, float]) -> None:
+    assert sampled(5, **how) == "abcdef"
 
 
 def test_a_sample_never_ends_the_answer_ahead_of_open_positions() -> None:

@@ -224,14 +224,27 @@ def test_a_rename_is_repeated_where_the_name_stands_nearest_below_first() -> Non
     )
 
 
-def test_only_whole_names_are_renamed() -> None:
-    assert found([RENAME], "areas = my_area + area2") == []
+SENT = changed(("    send(body)", "    send(body, timeout)"))
 
 
-def test_nothing_is_offered_where_it_is_so_already() -> None:
-    assert found([RENAME], "def surface(w):\n    return surface(w - 1)") == []
-    added = changed(("    send(body)", "    send(body, timeout)"))
-    assert found([added], "    send(body, timeout)\n    receive(timeout)") == []
+@pytest.mark.parametrize(
+    ("edits", "text"),
+    [
+        ([RENAME], "areas = my_area + area2"),  # not whole names
+        ([RENAME], "def surface(w):\n    return surface(w - 1)"),  # it is so already
+        ([SENT], "    send(body, timeout)\n    receive(timeout)"),
+        ([RENAME, changed(("def surface(w):", "def area(w):"))], "x = area(1)"),  # taken back
+        ([edit(" f(\n-)\n+), 1\n")], "g(\n)\n"),  # a lone bracket is no pattern
+        ([edit("-    move(all)\n"), edit("+    move(all)\n")], "def f():\n    move(all)\n"),
+        ([changed(("# refresh the model", "# update the model"))], "session.refresh(run)"),
+        *(
+            ([edit(d)], "a\nb\n")
+            for d in ("", "\n", "+\n", "-\n", " \n", "@@ -1 +1 @@\n", "-a\n\n+b")
+        ),
+    ],
+)
+def test_nothing_is_repeated(edits: list[RecentEdit], text: str) -> None:
+    assert found(edits, text) == []
 
 
 def test_an_added_argument_is_repeated_between_the_same_neighbours() -> None:
@@ -241,15 +254,42 @@ def test_an_added_argument_is_repeated_between_the_same_neighbours() -> None:
     assert ("send(head, timeout)",) not in texts(offered)
 
 
-def test_a_number_changes_only_beside_the_same_words() -> None:
-    literal = changed(("wait = timeout(10)", "wait = timeout(30)"))
-    offered = texts(found([literal], "size = 10\npause = timeout(10)\nlast = timeout(100)"))
-    assert offered == [("pause = timeout(30)",)]
+BLOCK = "-if ready:\n-    start(engine)\n+with power(engine):\n+    start(engine)\n+    wait()\n"
+LOGGED = "begin(s)\nlog(s)\ncommit(s)\n\n    begin(s)\n    commit(s)"
 
 
-def test_what_was_taken_back_is_not_offered_again() -> None:
-    back = changed(("def surface(w):", "def area(w):"))
-    assert found([RENAME, back], "x = area(1)") == []
+@pytest.mark.parametrize(
+    ("made", "text", "offered"),
+    [
+        (  # a number changes only beside the same words
+            changed(("wait = timeout(10)", "wait = timeout(30)")),
+            "size = 10\npause = timeout(10)\nlast = timeout(100)",
+            (1, 2, ("pause = timeout(30)",)),
+        ),
+        (  # all names change in a line
+            changed(("area = old_width * 2", "surface = new_width * 2")),
+            "print(area, old_width)",
+            (0, 1, ("print(surface, new_width)",)),
+        ),
+        (  # a line is deleted with any indentation
+            edit(" def f():\n-    trace(value)\n     return 1\n"),
+            "def g():\n        trace(value)\n        return 2",
+            (1, 2, ()),
+        ),
+        (  # a block keeps the indentation of its place
+            edit(BLOCK),
+            "while True:\n    if ready:\n        start(engine)\n",
+            (1, 3, ("    with power(engine):", "        start(engine)", "        wait()")),
+        ),
+        # a line is put between the same neighbours
+        (edit(" begin(s)\n+log(s)\n commit(s)\n"), LOGGED, (5, 5, ("    log(s)",))),
+    ],
+)
+def test_an_edit_is_repeated(
+    made: RecentEdit, text: str, offered: tuple[int, int, tuple[str, ...]]
+) -> None:
+    first, *_ = found([made], text)
+    assert (first.first, first.last, first.lines) == offered
 
 
 def test_neighbouring_lines_are_offered_together_and_alone() -> None:
@@ -257,52 +297,6 @@ def test_neighbouring_lines_are_offered_together_and_alone() -> None:
     both = ("a = surface(1)", "b = surface(2)")
     assert texts(offered)[0] == both
     assert set(texts(offered)) == {both, both[:1], both[1:]}
-
-
-def test_all_names_an_edit_changed_change_in_a_line() -> None:
-    two = changed(("area = old_width * 2", "surface = new_width * 2"))
-    assert texts(found([two], "print(area, old_width)")) == [("print(surface, new_width)",)]
-
-
-def test_a_deleted_line_is_deleted_elsewhere_with_any_indentation() -> None:
-    gone = edit(" def f():\n-    trace(value)\n     return 1\n")
-    (offered,) = found([gone], "def g():\n        trace(value)\n        return 2")
-    assert (offered.first, offered.last, offered.lines) == (1, 2, ())
-
-
-def test_a_lone_bracket_is_no_pattern() -> None:
-    assert found([edit(" f(\n-)\n+), 1\n")], "g(\n)\n") == []
-
-
-def test_lines_that_were_moved_are_not_deleted_where_they_went() -> None:
-    moved = [edit("+    prepare(everything)\n"), edit("-    prepare(everything)\n")]
-    assert found(moved[::-1], "def f():\n    prepare(everything)\n") == []
-
-
-def test_a_replaced_block_keeps_the_indentation_of_its_place() -> None:
-    block = edit(
-        "-if ready:\n-    start(engine)\n+with power(engine):\n+    start(engine)\n+    wait()\n"
-    )
-    offered = found([block], "while True:\n    if ready:\n        start(engine)\n")
-    assert offered[0].lines == (
-        "    with power(engine):",
-        "        start(engine)",
-        "        wait()",
-    )
-
-
-def test_lines_are_put_between_the_same_neighbours_again() -> None:
-    put = edit(" begin(session)\n+log(session)\n commit(session)\n")
-    text = (
-        "begin(session)\nlog(session)\ncommit(session)\n\n    begin(session)\n    commit(session)"
-    )
-    (offered,) = found([put], text)
-    assert (offered.first, offered.last, offered.lines) == (5, 5, ("    log(session)",))
-
-
-def test_plain_words_of_a_comment_are_no_names() -> None:
-    comment = changed(("# refresh the model", "# update the model"))
-    assert found([comment], "session.refresh(run)") == []
 
 
 def test_what_more_edits_did_is_likelier() -> None:
@@ -322,11 +316,6 @@ def test_backslashes_are_text() -> None:
     assert texts(found([path], "read(base_dir)")) in ([], [(r"read(root\dir)",)])
     number = changed(("print(value)", r"print('\1')"))
     assert texts(found([number], "print(value)")) == [(r"print('\1')",)]
-
-
-@pytest.mark.parametrize("diff", ["", "\n", "+\n", "-\n", " \n", "@@ -1 +1 @@\n", "-a\n\n+b"])
-def test_odd_diffs_are_read(diff: str) -> None:
-    assert found([edit(diff)], "a\nb\n") == []
 
 
 LINE = st.text("ab_( ).,=1\t", max_size=12)

@@ -86,10 +86,38 @@ def test_where_nothing_fits_the_likeliest_stays_in_answer_and_cache(other: str, 
     assert list(backend.sequences[0].tokens[-len(tokens) :]) == tokens
 
 
-def test_after_a_second_try_the_cache_holds_what_was_written() -> None:
-    model, backend = model_of({MISFIT: 0.6, LOOP: 0.4})
-    assert text_of(predict(model, asked(), Clock())) == LOOP
-    assert backend.sequences[0].tokens[-len(LOOP) :] == ids(LOOP)
+@pytest.mark.parametrize(
+    ("answers", "below"),
+    [
+        ([MISFIT, LOOP], BELOW),
+        ([LOOP + "    return n\n", LOOP], BELOW),  # it ends before what does not fit
+        (["    n += 1\n        n += 2\n", "    n += 1\n    return n\n"], "x = 1\n"),
+        (["    m = n\n    return m\n", "    k = n\n    for i in k:\n"], BELOW),
+    ],
+)
+def test_the_second_text_fits_and_the_cache_holds_it_alone(answers: list[str], below: str) -> None:
+    first, fits = answers
+    model, backend = model_of({first: 0.6, fits: 0.4})
+    assert text_of(predict(model, asked(below=below), Clock())) == fits
+    assert backend.sequences[0].tokens[-len(fits) :] == ids(fits)
+
+
+@pytest.mark.parametrize(
+    ("likeliest", "other", "fields", "plan"),
+    [
+        (LOOP, LOOP + "        n += 1\n", {}, None),  # the head above its body is whole
+        (MISFIT, LOOP, {"quality": "low"}, None),
+        (MISFIT, LOOP, {"temperature": 0.01}, None),
+        (MISFIT, LOOP, {"path": "a.js"}, None),
+        (MISFIT, LOOP, {"candidates": 2}, None),
+        (MISFIT, LOOP, {}, replace(AUTOREGRESSIVE, second_tries=0)),
+    ],
+)
+def test_there_is_not_always_a_second_try(
+    likeliest: str, other: str, fields: dict[str, object], plan: Plan | None
+) -> None:
+    model, _ = model_of({likeliest: 0.6, other: 0.4})
+    assert text_of(predict(model, asked(**fields), Clock(), plan=plan)) == likeliest
 
 
 def test_the_head_of_a_block_alone_gets_the_likeliest_body() -> None:
@@ -101,36 +129,12 @@ def test_the_head_of_a_block_alone_gets_the_likeliest_body() -> None:
     assert backend.sequences[0].tokens[-len(OTHER + body) :] == ids(OTHER + body)
 
 
-def test_the_head_of_a_block_above_its_body_is_whole() -> None:
-    model, _ = model_of({LOOP: 0.6, LOOP + "        n += 1\n": 0.4})
-    assert text_of(predict(model, asked(), Clock())) == LOOP
-
-
 def test_a_header_at_the_end_stays_but_is_nothing_to_change_to() -> None:
     below = "    return n\n"
     model, _ = model_of({OTHER: 0.6, "    n += 1\n": 0.4})
     assert text_of(predict(model, asked(below=below), Clock())) == OTHER
     deeper, header, fits = "    n += 1\n        n += 2\n", "    n += 1\n    if n:\n", "    n += 1\n"
     model, _ = model_of({deeper: 0.5, header: 0.3, fits: 0.2})
-    assert text_of(predict(model, asked(below=below), Clock())) == fits
-
-
-def test_ending_before_what_does_not_fit_is_a_way_too() -> None:
-    longer = LOOP + "    return n\n"
-    model, backend = model_of({longer: 0.6, LOOP: 0.4})
-    assert text_of(predict(model, asked(), Clock())) == LOOP
-    assert backend.sequences[0].tokens[-len(LOOP) :] == ids(LOOP), "and nothing of the longer one"
-
-
-@pytest.mark.parametrize(
-    ("first", "fits", "below"),
-    [
-        ("    n += 1\n        n += 2\n", "    n += 1\n    return n\n", "x = 1\n"),
-        ("    m = n\n    return m\n", "    k = n\n    for i in k:\n", BELOW),
-    ],
-)
-def test_only_the_misfit_or_the_line_above_it_counts(first: str, fits: str, below: str) -> None:
-    model, _ = model_of({first: 0.6, fits: 0.4})
     assert text_of(predict(model, asked(below=below), Clock())) == fits
 
 
@@ -156,21 +160,6 @@ def test_a_half_written_word_is_written_again() -> None:
     answers = {"foo(n)": 0.6, "for i in n:": 0.4}
     model, _ = model_of(answers, above[:-1])
     assert text_of(predict(model, asked(above, "\n" + BELOW), Clock())) == "or i in n:"
-
-
-@pytest.mark.parametrize(
-    ("fields", "plan"),
-    [
-        ({"quality": "low"}, None),
-        ({"temperature": 0.01}, None),
-        ({"path": "a.js"}, None),
-        ({"candidates": 2}, None),
-        ({}, replace(AUTOREGRESSIVE, second_tries=0)),
-    ],
-)
-def test_there_is_not_always_a_second_try(fields: dict[str, object], plan: Plan | None) -> None:
-    model, _ = model_of({MISFIT: 0.6, LOOP: 0.4})
-    assert text_of(predict(model, asked(**fields), Clock(), plan=plan)) == MISFIT
 
 
 def test_what_was_told_while_it_was_written_stays() -> None:
