@@ -44,6 +44,14 @@ MACHINE = (
     Metric("load per core before", "mean", "load_before", digits=2),
     Metric("load per core after", "mean", "load_after", digits=2),
 )
+#: Of the comparison with another server.
+BESIDE = (
+    _ms("ours_ms", 0.5),
+    _ms("theirs_ms", 0.5),
+    Percentile("theirs ÷ ours, p50", "mean", "times_as_fast", digits=2, better="more"),
+    Metric("exact, ours", "share", "ours_exact", better="more"),
+    Metric("exact, theirs", "share", "theirs_exact", better="more"),
+)
 
 
 def timed(
@@ -98,3 +106,6 @@ def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
     passes = {name: some for name, some in parts.items() if "pass_ms" in some[0]}
     if passes:
         yield rows_of_parts("one pass behind 1,000 tokens", PASS, passes, seed)
+    beside = {name: some for name, some in parts.items() if "ours_ms" in some[0]}
+    if beside:
+        yield rows_of_parts("beside the other server", BESIDE, beside, seed)

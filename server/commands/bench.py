@@ -39,6 +39,13 @@ def bench(
             "*-files.jsonl.zst counts as a workspace of 5,000 of its files.",
         ),
     ] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Compare only with the llama.cpp server at this address, line by line.",
+        ),
+    ] = None,
     spec: RunSpec = BENCH,
     kept: opt.Kept = opt.NOTHING_KEPT,
 ) -> None:
@@ -51,7 +58,6 @@ def bench(
         from .show_context import measure_workspace
 
         return measure_workspace(workspace, kept.json_file)
-    from redraft.evals.latency import bench as measuring
     from redraft.model.load import onnx_loader
 
     named = None if spec.model == AUTO else spec.model
@@ -60,10 +66,11 @@ def bench(
     model = model_for(settings)
     spec = replace(
         spec,
+        source=f"beside {beside}" if beside else "",
         model=model,
         variant=settings.variant or "",
         provider=settings.provider or "",
-        context_tokens=spec.context_tokens or (measuring.QUICK_CONTEXT if quick else None),
+        context_tokens=_context(spec, quick, beside),
     )
     loader = onnx_loader(model, settings.variant, settings.provider, settings.threads)
 
@@ -71,7 +78,14 @@ def bench(
         return loader(lambda *_: None)
 
     with opt.open_run_for(kept, opt.described(spec)) as run:
-        run_bench(run, loaded, kept.json_file, quick, spec.limit)
+        run_bench(run, loaded, kept.json_file, quick, spec.limit, beside)
+
+
+def _context(spec: RunSpec, quick: bool, beside: str | None) -> int | None:
+    from redraft.evals.latency.bench import QUICK_CONTEXT
+
+    default = 1_024 if beside else QUICK_CONTEXT if quick else None
+    return spec.context_tokens or default
 
 
 def run_bench(
@@ -80,14 +94,16 @@ def run_bench(
     json_file: Path | None,
     quick: bool = False,
     limit: int | None = None,
+    beside: str | None = None,
 ) -> None:
     """Measure into ``run`` and show its tables. Ctrl-C ends it with what there is by then.
 
     Raises:
-        RedraftError: the model cannot be loaded.
+        RedraftError: the model cannot be loaded, or the other server cannot be asked.
         Exit: it was stopped.
     """
     from redraft.evals.latency import bench as measuring
+    from redraft.evals.latency.beside import compare
     from redraft.evals.pipeline import TABLES
 
     from .console import bar, out
@@ -98,8 +114,22 @@ def run_bench(
         amount = replace(amount, runs=limit, keys=limit * measuring.KEYS_PER_RUN)
     stopped = False
     with bar() as show:
+
+        def say(what: str) -> None:
+            show(what, None)
+
         try:
-            measuring.measure(run, loaded, amount, lambda what: show(what, None))
+            if beside:
+                say("loading the model")
+                model = loaded()
+                try:
+                    context = run.spec.context_tokens or 0
+                    for each in compare(model, beside, context, amount.runs, say):
+                        run.add(each)
+                finally:
+                    model.backend.close()
+            else:
+                measuring.measure(run, loaded, amount, say)
         except KeyboardInterrupt:
             stopped = True
     show_tables(run, list(TABLES["bench"](run.rows(), run.spec.seed)), json_file)
