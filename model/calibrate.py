@@ -1,6 +1,7 @@
 """Calibration: how fast this machine reads prompts, multiplies, and verifies drafts.
 
-Each start measures a little, and one file keeps the results of weights on this machine. Other
+The first start with some weights measures before it answers, the next ones once they are idle, and
+one file keeps the results. Other
 programs can only make a machine look slower, so the fastest prefill counts. A single start may be
 disturbed, and the pace of a machine changes, so of the passes the median of the last starts counts,
 in proportion to one another. If the file cannot be read or written, the next start measures again.
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 
+from .config import ModelConfig
 from .errors import InvalidRequest
 from .runtime.backend import CHUNK, Backend, Rows
 from .runtime.kv_memory import SIZE_CLASSES, size_class
@@ -141,6 +143,15 @@ def product_times(now: Clock = time.time) -> Mapping[str, float]:
         if file.parent.is_dir():  # 'redraft doctor' leaves none behind
             _note(file, key, noted)
     return dict(sorted(noted.products_ms.items(), key=lambda each: each[1]))
+
+
+def noted(config: ModelConfig, key: str, file: Path, now: Clock = time.time) -> Calibration | None:
+    """Return what earlier starts measured, or None if something is missing or a week old."""
+    found = read_notes(file).get(key)
+    if found is None or not found.is_fresh(now()):
+        return None
+    lacks_prefill = found.prefill is None and config.attention != "bidirectional"
+    return None if lacks_prefill or (config.verifier == "ar" and not found.starts) else found
 
 
 def calibrate(

@@ -13,6 +13,7 @@ import dataclasses
 import logging
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from typing import Literal
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 QUEUE_LENGTH = 16
 #: Seconds between two looks of a waiting request at whether it has waited too long.
 LOOK_S = 0.25
+#: Seconds without a request after which the costs of this machine are measured, once per load.
+IDLE_S = 5.0
 #: Seconds from a failed load to the earliest retry, doubled with each failure, and at most. A
 #: request starts the retry: the network or disk space may be back.
 RETRY_AFTER_S, RETRY_AT_MOST_S = 2.0, 30.0
@@ -81,7 +84,8 @@ class Engine:
         self._changed = threading.Condition()  # guards everything below
         self._status = ModelStatus("loading", model)
         self._queue: Queue[_Job] = Queue(queue_length)
-        self._computing: tuple[_Job, Backend] | None = None
+        self._computing: tuple[_Job | None, Backend] | None = None  # no job: measures costs
+        self._measure: Callable[[], object] | None = None  # of the loaded model, until it ran
         self._closing = False
         self._retry = False
         self._failed_s = 0.0  # when the last load failed
@@ -143,6 +147,8 @@ class Engine:
                 raise ModelNotReady(_not_ready(self._status))
             if not self._queue.add(job, self._clock()):
                 raise self._overloaded(f"{len(self._queue)} requests wait already, the limit.")
+            if self._computing is not None and self._computing[0] is None:
+                self._interrupt()  # measuring gives way
             self._changed.notify_all()
 
     def _overloaded(self, problem: str) -> Overloaded:
@@ -235,7 +241,8 @@ class Engine:
 
     def _serve(self, model: Model) -> None:
         """Answer until the engine is closed, the files have changed or another model is to run."""
-        while (job := self._next()) is not None:
+        self._measure = model.measure
+        while (job := self._next(model.backend)) is not None:
             problem = model.backend.changed() or model.why_outdated()
             if problem or (problem := self._compute(model, job)):
                 log.warning("%s; loading the model.", problem)
@@ -245,15 +252,38 @@ class Engine:
                 self._resolve_waiting(error)
                 return
 
-    def _next(self) -> _Job | None:
+    def _next(self, backend: Backend) -> _Job | None:
         """Wait for the next request and return it; None: the engine is closing."""
-        with self._changed:
-            while not self._closing:
+        while True:
+            with self._changed:
+                if self._closing:
+                    return None
                 self._refuse_stale()
                 if self._queue:
                     return self._queue.take(self._clock(), self._mean_s)
-                self._changed.wait()
-            return None
+                is_idle = not self._changed.wait(IDLE_S if self._measure else None)
+            if is_idle:
+                self._measure_costs(backend)
+
+    def _measure_costs(self, backend: Backend) -> None:
+        """Measure the costs of this machine; a request interrupts it, and it is tried again."""
+        assert self._measure is not None
+        with self._changed:
+            if self._closing or self._queue:
+                return
+            self._computing = (None, backend)
+        try:
+            self._measure()
+            self._measure = None
+        except Cancelled:
+            pass
+        except RedraftError as error:  # no memory for it: the noted costs hold
+            log.info("The costs of passes were not measured: %s", error)
+            self._measure = None
+        finally:
+            with self._changed:
+                self._computing = None
+                backend.interrupt(False)
 
     def _compute(self, model: Model, job: _Job) -> str:
         """Answer one request; return why the model has to be loaded again, or ""."""

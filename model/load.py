@@ -9,10 +9,19 @@ import logging
 import threading
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .calibrate import CHOICES, calibrate, calibration_file, calibration_key, product_times
+from .calibrate import (
+    CHOICES,
+    Calibration,
+    calibrate,
+    calibration_file,
+    calibration_key,
+    noted,
+    product_times,
+)
 from .choice import ModelChoice, Placement, check_here, choose_model, fit, usual_model, watch_choice
 from .config import AUTO
 from .decode.pass_costs import PassPrices
@@ -150,7 +159,10 @@ def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model
     backend = OnnxBackend(folder, device.provider, threads, KV_BYTES)
     try:
         warm_up(backend)
-        budget, prices = _calibrated(backend, info(name), threads)
+        key = calibration_key(info(name), backend.variant, backend.provider, threads)
+        file = calibration_file()
+        known = noted(backend.config, key, file)
+        budget, prices = _budget_and_prices(backend, known or calibrate(backend, key, file))
         kept = kept_bytes(backend, budget)
         backend.keep(kept)
         backend.prepare(budget + 1)
@@ -167,6 +179,7 @@ def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model
             notice=device.notice,
             version=info(name).version,
             prices=prices,
+            measure=partial(calibrate, backend, key, file) if known else None,
             template=template_in(folder, tokenizer) if not info(name).chat else None,
         )
     except BaseException:
@@ -186,12 +199,8 @@ def template_in(folder: Path, tokenizer: Tokenizer) -> ChatTemplate | None:
         return None
 
 
-def _calibrated(
-    backend: OnnxBackend, model: ModelInfo, threads: int | None
-) -> tuple[int, PassPrices | None]:
+def _budget_and_prices(backend: OnnxBackend, found: Calibration) -> tuple[int, PassPrices | None]:
     """Return the context budget in tokens, and the prices of passes if drafts are verified."""
-    key = calibration_key(model, backend.variant, backend.provider, threads)
-    found = calibrate(backend, key, calibration_file())
     if found.prefill is None:  # each step reads the whole prompt
         budget = CHOICES[2] if backend.provider == "CUDA" else CHOICES[0]
     else:

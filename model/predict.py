@@ -59,6 +59,7 @@ class Model:
     odds: Odds = field(default_factory=Odds)  # of drafts; learnt over all answers
     recent: RecentAnswers = field(default_factory=RecentAnswers)  # drafts for the next answers
     template: ChatTemplate | None = None  # of conversations; None: these weights have none
+    measure: Callable[[], object] | None = None  # costs for the next start; None: just measured
     why_outdated: Callable[[], str] = lambda: ""  # why another model is to run; "" this one
 
     @property

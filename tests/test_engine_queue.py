@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from redraft.model import engine as engine_module
 from redraft.model.engine import RETRY_AFTER_S, Engine
 from redraft.model.errors import (
     EngineGone,
@@ -434,3 +435,39 @@ def test_weights_that_were_written_to_are_loaded_again_before_they_are_used(when
 
     run(work())
     assert len(loads) == 2
+
+
+def test_costs_are_measured_when_idle_and_give_way_to_requests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_module, "IDLE_S", 0.01)
+    begun, interrupted, done = threading.Event(), threading.Event(), threading.Event()
+    loaded = make_model(Script(ids(ANSWER)))
+    interrupt = loaded.backend.interrupt
+
+    def interrupting(now: bool) -> None:
+        interrupt(now)
+        if now:
+            interrupted.set()
+
+    monkeypatch.setattr(loaded.backend, "interrupt", interrupting)
+
+    def measure() -> None:
+        if not begun.is_set():
+            begun.set()
+            assert interrupted.wait(10)
+            raise Cancelled
+        done.set()
+
+    async def work() -> Prediction:
+        engine = Engine(lambda report: dataclasses.replace(loaded, measure=measure), "fake")
+        try:
+            await ready(engine)
+            assert await asyncio.to_thread(begun.wait, 10)
+            answer = await engine.predict(REQUEST)
+            assert await asyncio.to_thread(done.wait, 10), "and it is tried again"
+            return answer
+        finally:
+            await engine.close()
+
+    assert run(work()).candidates

@@ -12,15 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from redraft.model import load
-from redraft.model.config import ModelConfig
 from redraft.model.engine import Engine
 from redraft.model.errors import SettingsError, UnknownModel
 from redraft.model.predict import LoadProgress, Model, predict
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.model.runtime.kv_memory import size_class
-from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.prefix_cache import PrefixCache
-from redraft.model.weights.catalog import info
 from support.command import python
 
 TEXT = "def area(w, h):\n    size = \n    return size\n\n\nprint(area(2, 3))\n" * 4
@@ -129,26 +126,28 @@ def test_four_prompts_of_the_budget_are_kept(model: Model) -> None:
     assert sum(buffer.capacity for buffer in model.backend._pool.free) == 0
 
 
-def test_passes_are_priced(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
-    described = info("redraft-0.5b")
-    filler = FixedConfig(model.backend, replace(model.backend.config, verifier="none"))
-    assert load._calibrated(filler, replace(described, version="0"), None)[1] is None
-    budget, prices = load._calibrated(model.backend, replace(described, version="1"), None)
-    assert budget >= 1_024
-    assert prices is not None and prices.positions[0] == 1
-    assert all(ms > 0 for ms in prices.ms) and list(prices.ms) == sorted(prices.ms)
-    noted = json.loads((tmp_path / "calibration.json").read_text())
-    key = f"redraft-0.5b 1 {model.backend.variant} CPU 0 "
-    assert sum(each.startswith(key) for each in noted) == 1
+def test_costs_are_measured_by_the_first_load_and_later_once_idle(
+    model: Model, wired: Path
+) -> None:
+    def starts() -> int:
+        notes = json.loads((wired / "calibration.json").read_text())
+        key = f"redraft-0.5b {model.version} fp32 CPU 1 "
+        return sum(len(note["starts"]) for name, note in notes.items() if name.startswith(key))
 
+    assert model.context_tokens >= 1_024 and model.measure is None
+    assert model.prices is not None and model.prices.positions[0] == 1
+    assert all(ms > 0 for ms in model.prices.ms)
+    assert list(model.prices.ms) == sorted(model.prices.ms)
+    assert starts() == 1
 
-class FixedConfig(OnnxBackend):
-    """A backend that is already open, with another description."""
-
-    def __init__(self, backend: OnnxBackend, config: ModelConfig) -> None:
-        self.__dict__.update(backend.__dict__)
-        self.config = config
+    again = load.onnx_loader("redraft-0.5b", "fp32", "CPU", 1)(ignore)
+    try:
+        assert (again.prices, starts()) == (model.prices, 1)
+        assert again.measure is not None
+        again.measure()
+        assert starts() == 2
+    finally:
+        again.backend.close()
 
 
 def test_unknown_models_and_providers_are_refused() -> None:
