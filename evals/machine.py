@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from redraft.lsp.context import git
-from redraft.lsp.context.files import Unreadable, read_file
+from redraft.lsp.context.files import UnreadableFile, read_file
 from redraft.model.errors import InstallError
 from redraft.model.runtime.machine import processor
 
@@ -73,7 +73,7 @@ def _blobs(root: Path, path: str) -> set[str]:
     """
     try:
         data = read_file(root, path, _LARGEST_FILE)
-    except Unreadable:
+    except UnreadableFile:
         return set()
     return {
         hashlib.sha1(b"blob %d\0%s" % (len(each), each), usedforsecurity=False).hexdigest()

@@ -1,8 +1,8 @@
-"""What a suggestion was worth, given the text before it and the text that came of it.
+"""Metrics that compare a suggestion with what the user wrote.
 
-Pure functions over texts. *base* is the document when the suggestion was made, *candidate* the
-document with the suggestion accepted, *final* what the user made of it. Knows nothing of
-recordings, models, or of which spans a user typed: callers give it texts that hold no others.
+Pure functions over texts: *base* is the document when the suggestion was made, *candidate* the
+document with the suggestion accepted, *final* the document as the user left it. Callers remove
+changes that the user did not type.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ _LARGEST = 16_000_000  # cells of a table of common subsequences; what differs m
 
 
 def delta_chrf(base: str, expected: Iterable[str], actual: str) -> float:
-    """How near the change from ``base`` to ``actual`` is to one that was expected: 0 … 100.
+    """Return how similar the change from ``base`` to ``actual`` is to an expected one, 0 … 100.
 
-    White space is dropped. For n = 1 … 6 the character n-grams that came and those that went are
-    counted apart; what both changes have in common is right. Precision and recall, 1 where there
-    is nothing to do, are averaged over n; F with beta = 2. Of several expected texts the best.
+    White space is dropped. For n = 1 … 6, added and removed character n-grams are counted
+    separately; those that both changes share are right. Precision and recall (1 if there is nothing
+    to do) are averaged over n; F with beta = 2. The best of several expected texts counts.
     """
     was, now = dense(base), dense(actual)
     return max(_delta_chrf(was, dense(wanted), now) for wanted in expected)
 
 
 def dense(text: str) -> str:
-    """Without white space."""
+    """Return ``text`` without white space."""
     return "".join(text.split())
 
 
@@ -100,7 +100,7 @@ def _ngrams(text: str, n: int) -> Counter[str]:
 
 
 def _came_and_went(was: Counter[str], text: str, n: int) -> Counter[tuple[bool, str]]:
-    """N-grams that came (True) and that went (False), each as often as it did."""
+    """Return the n-grams that ``text`` adds (True) and removes (False), with their counts."""
     now = _ngrams(text, n)
     came = {(True, gram): times for gram, times in (now - was).items()}
     went = {(False, gram): times for gram, times in (was - now).items()}
@@ -111,11 +111,8 @@ def _came_and_went(was: Counter[str], text: str, n: int) -> Counter[tuple[bool, 
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Characters of a suggestion that stayed, and how many there were to be had.
-
-    Characters written and characters deleted count alike.
-    """
+class KeptCharacters:
+    """Number of characters of a suggestion that the user kept; written and deleted ones count."""
 
     right: int  # written by the suggestion and still there, or rightly deleted by it
     suggested: int  # written and deleted by the suggestion
@@ -123,12 +120,12 @@ class Kept:
 
     @property
     def kept_rate(self) -> float | None:
-        """None: it changed nothing."""
+        """Share of the suggestion that was kept; None if it changed nothing."""
         return self.right / self.suggested if self.suggested else None
 
 
-def kept(base: str, candidate: str, final: str) -> Kept | None:
-    """Return what of a suggestion is in the final text, by words; None if too much differs."""
+def kept(base: str, candidate: str, final: str) -> KeptCharacters | None:
+    """Return how much of a suggestion is in the final text, by words; None if too much differs."""
     base, candidate, final = _trimmed_lines(base, candidate, final)
     was, offered, became = (_TOKEN.findall(text) for text in (base, candidate, final))
     largest = max(len(was) * len(offered), len(was) * len(became), len(offered) * len(became))
@@ -147,7 +144,7 @@ def kept(base: str, candidate: str, final: str) -> Kept | None:
         for token, stay, last in zip(was, stays, lasts, strict=True)
         if not stay and not last
     )
-    return Kept(
+    return KeptCharacters(
         right=written + deleted,
         suggested=sum(map(len, new_offered)) + sum(gone),
         done=sum(map(len, new_became)) + sum(went),
@@ -157,7 +154,7 @@ def kept(base: str, candidate: str, final: str) -> Kept | None:
 def common_tokens(
     one: Sequence[str], other: Sequence[str]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which of ``one`` [n] and of ``other`` [m] belong to their longest common subsequence."""
+    """Return the tokens of ``one`` [n] and ``other`` [m] in their longest common subsequence."""
     in_one, in_other = np.zeros(len(one), np.bool_), np.zeros(len(other), np.bool_)
     numbers = {token: number for number, token in enumerate({*one, *other})}
     a = np.asarray([numbers[token] for token in one], np.int64)
@@ -179,7 +176,7 @@ def common_tokens(
 
 
 def _trimmed_lines(*texts: str) -> tuple[str, ...]:
-    """Without the whole lines that all have in common at both ends."""
+    """Drop the whole lines that all texts share at both ends."""
     first = texts[0]
     head = first.rfind("\n", 0, common_head(*texts)) + 1
     tail = common_tail(*texts, most=min(map(len, texts)) - head)
@@ -192,7 +189,7 @@ def _trimmed_lines(*texts: str) -> tuple[str, ...]:
 
 
 def reversal_ratio(before: str, base: str, candidate: str) -> float | None:
-    """Of the characters a suggestion changes, the share that undoes the user's last edit.
+    """Return the share of a suggestion's changed characters that undoes the user's last edit.
 
     Args:
         before: the document before that edit, which made ``base`` of it.
@@ -217,13 +214,13 @@ def reversal_ratio(before: str, base: str, candidate: str) -> float | None:
 
 
 def errors_added(base: str, candidate: str, language: str) -> int | None:
-    """Syntax errors that a suggestion adds, negative where it mends some; None: no grammar."""
+    """Return the number of syntax errors that a suggestion adds; None without a grammar."""
     before, after = parse(base, language), parse(candidate, language)
     return None if before is None or after is None else count_errors(after) - count_errors(before)
 
 
 def keystrokes(text: str) -> int:
-    """Keys it takes to type ``text``: a line break brings its indentation along."""
+    """Return the keys it takes to type ``text``: editors indent a new line themselves."""
     return len(re.sub(r"\n[ \t]*", "\n", text))
 
 
@@ -236,7 +233,7 @@ def keystrokes_saved(deleted: str, written: str, jumps: bool) -> int:
 
 
 def utility(accepted: bool) -> float:
-    """Worth of having shown a suggestion."""
+    """Return the worth of having shown a suggestion."""
     return ACCEPTED if accepted else NOT_ACCEPTED
 
 
@@ -245,7 +242,7 @@ def harmonic_mean(one: float, other: float) -> float:
 
 
 def show_quiet_score(delta: float, show_rate: float, quiet_rate: float) -> float:
-    """Return one number, 0 … 1: the worth of what is shown, and how rightly it is shown at all.
+    """Return one number, 0 … 1, for what is shown and for whether it should be shown.
 
     Args:
         delta: delta chrF of what is shown.

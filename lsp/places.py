@@ -15,7 +15,7 @@ from redraft.model.records import Diagnostic, EditRequest, RecentEdit
 from redraft.model.rules.touched_names import REPORTED, Touched, caused, names_of, written
 
 from .context.history_edits import if_accepted
-from .context.mentions import Mention, OpenText, find_places
+from .context.mentions import Mention, OpenText, Traces, find_places
 from .history import SHOWN_EDITS
 from .settings import LspSettings
 from .suggestion import PlacedRequest, Query, Suggestion, request
@@ -147,18 +147,15 @@ def _mentions(session: Session, scene: EditScene, near: tuple[int, int]) -> list
     if not (names or done or scene.diagnostics):
         return []
     here = OpenText(query.uri, query.path, query.language, query.revision, lambda: query.text)
-    return find_places(
+    traces = Traces(
         names,
         done,
-        here,
-        near,
-        query.line,
-        _documents(session, scene) if query.other_documents else (),
-        session.context.definers,
         session.context.importable(query, scene.edits),
         scene.edits,
-        caused(scene.edits, scene.diagnostics, query.text.split("\n")),
+        [*caused(scene.edits, scene.diagnostics, query.text.split("\n"))],
     )
+    others = _documents(session, scene) if query.other_documents else ()
+    return find_places(traces, here, near, query.line, others, session.context.definers)
 
 
 def _documents(session: Session, scene: EditScene) -> Iterator[OpenText]:

@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING
 
 from redraft.model.edits.edit import Edit
 from redraft.model.edits.origins import Rename, one_origin_each, swapped
-from redraft.model.gate.decide import Show as Shown
-from redraft.model.gate.decide import decide, least_score, refuse, too_unsure, verdict
+from redraft.model.gate.decide import (
+    ShownCandidate,
+    decide,
+    least_score,
+    refuse,
+    too_unsure,
+    verdict,
+)
 from redraft.model.gate.filters import Situation, reaches_too_far
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Prediction
@@ -232,7 +238,7 @@ def decide_edit(
     if isinstance(found, Abstain):
         return found
 
-    def again(part: Candidate) -> Shown | Abstain:
+    def again(part: Candidate) -> ShownCandidate | Abstain:
         return verdict(part, limits, gate)
 
     found = _first_in_order(scene, query, found, parts, again)
@@ -307,10 +313,10 @@ def _parts(scene: EditScene, query: Query, prediction: Prediction) -> Iterator[C
 def _first_in_order(
     scene: EditScene,
     query: Query,
-    best: Shown,
+    best: ShownCandidate,
     parts: Sequence[Candidate],
-    again: Callable[[Candidate], Shown | Abstain],
-) -> Shown:
+    again: Callable[[Candidate], ShownCandidate | Abstain],
+) -> ShownCandidate:
     """Return the first in order of the edits that do the same as the best one elsewhere.
 
     Code comes before comments, and what is below the user before what is above.
@@ -329,12 +335,12 @@ def _first_in_order(
         if place >= key(best.edit):
             break
         found = again(part)
-        if isinstance(found, Shown):
+        if isinstance(found, ShownCandidate):
             return found
     return best
 
 
-def _suggestion(scene: EditScene, query: Query, shown: Shown, model: str) -> Suggestion:
+def _suggestion(scene: EditScene, query: Query, shown: ShownCandidate, model: str) -> Suggestion:
     made, user = Suggestion.of(query, "next_edit", shown.edit, shown.score, model), scene.query
     if query.uri == user.uri:
         return replace(made, cursor=user.cursor)

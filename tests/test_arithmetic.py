@@ -21,7 +21,7 @@ from redraft.model.training.batches import Batches  # noqa: E402
 from redraft.model.training.checkpoints import FRESH, Start, TrainConfig  # noqa: E402
 from redraft.model.training.loop import build, causal_loss  # noqa: E402
 from redraft.model.training.network import Network  # noqa: E402
-from redraft.model.training.shards import Rows  # noqa: E402
+from redraft.model.training.shards import PackedRows  # noqa: E402
 from support.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)
@@ -51,10 +51,10 @@ def trained_a_little(config: ModelConfig, rank: int) -> dict[str, np.ndarray]:
     }
 
 
-def rows() -> Rows:
+def rows() -> PackedRows:
     rng = np.random.default_rng(2)
     texts = [rng.integers(20, MODEL.vocab, length) for length in LENGTHS]
-    return Rows(
+    return PackedRows(
         np.concatenate(texts).astype(np.uint16),
         np.concatenate([[0], np.cumsum(LENGTHS)]),
         (np.array(LENGTHS) - 20).astype(np.int32),

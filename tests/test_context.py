@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from redraft.lsp.context.excerpts import Diagnostic, Piece
+from redraft.lsp.context.excerpts import Diagnostic, ScoredExcerpt
 from redraft.lsp.context.gather import Gathered
 from redraft.lsp.suggestion import Query
 from redraft.model.prompts.tokenizer import REGION
@@ -28,7 +28,7 @@ from support.tiny import rendered, tiny_config, tiny_tokenizer
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=20)
 
 
-def names(pieces: tuple[Piece, ...]) -> list[str]:
+def names(pieces: tuple[ScoredExcerpt, ...]) -> list[str]:
     return [piece.name or piece.kind for piece in pieces]
 
 

@@ -17,7 +17,7 @@ from struct import pack
 
 import pytest
 from redraft.lsp.context import files, workspace
-from redraft.lsp.context.files import Unreadable, read_file
+from redraft.lsp.context.files import UnreadableFile, read_file
 from redraft.lsp.context.gather import Gatherer
 from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import Indexer, fill
@@ -134,7 +134,7 @@ def indexed(folder: Path) -> list[str]:
 @hostile
 def test_it_is_refused_with_its_reason(make: Callable[[Path], None], project: Path) -> None:
     make(project / "b.py")
-    with pytest.raises(Unreadable, match=HOSTILE[make]):
+    with pytest.raises(UnreadableFile, match=HOSTILE[make]):
         read_file(project, "b.py", MOST_BYTES)
     assert read_code(project, "b.py") is None
 
@@ -200,14 +200,14 @@ def test_an_index_that_names_files_elsewhere_is_not_believed(name: str, project:
     listed = subprocess.run(["git", "ls-files", "-c"], cwd=project, capture_output=True).stdout
     assert b".py" in listed, "git does not believe it either"
     assert [found.path for found in find_files(project, lambda path: "")] == ["a.py"]
-    with pytest.raises(Unreadable, match="does not lie in the folder"):
+    with pytest.raises(UnreadableFile, match="does not lie in the folder"):
         read_file(project, name, MOST_BYTES)
 
 
 def test_a_file_that_lies_about_its_size_is_read_no_further_than_allowed() -> None:
     if not Path("/proc/self/maps").exists():
         pytest.skip("there is no /proc")
-    with pytest.raises(Unreadable, match="more than 100 bytes"):
+    with pytest.raises(UnreadableFile, match="more than 100 bytes"):
         read_file("/proc/self", "maps", 100)
 
 

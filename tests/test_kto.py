@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from redraft.model.training.gate.kto import (
     Floats,
+    LabelledOutcomes,
     Objective,
-    Outcomes,
     Prior,
     divergence,
     fit_chance,
@@ -23,12 +23,16 @@ from redraft.model.training.gate.kto import (
 WIDE = 100.0
 
 
-def outcomes(rows: Floats, kept: list[float], weight: list[float] | None = None) -> Outcomes:
+def outcomes(
+    rows: Floats, kept: list[float], weight: list[float] | None = None
+) -> LabelledOutcomes:
     count = len(kept)
-    return Outcomes(rows, np.array(kept), np.ones(count) if weight is None else np.array(weight))
+    return LabelledOutcomes(
+        rows, np.array(kept), np.ones(count) if weight is None else np.array(weight)
+    )
 
 
-def groups(chances: dict[float, float], each: int = 200) -> Outcomes:
+def groups(chances: dict[float, float], each: int = 200) -> LabelledOutcomes:
     """Return ``each`` candidates for each value of one feature, of which that share is kept."""
     rows, kept = [], []
     for value, chance in chances.items():
@@ -37,11 +41,11 @@ def groups(chances: dict[float, float], each: int = 200) -> Outcomes:
     return outcomes(np.array(rows), kept)
 
 
-def drawn(seed: int, count: int = 60) -> Outcomes:
+def drawn(seed: int, count: int = 60) -> LabelledOutcomes:
     rng = np.random.default_rng(seed)
     rows = np.column_stack([np.ones(count), rng.normal(size=(count, 3))])
     kept = (rng.random(count) < 0.4).astype(float)
-    return Outcomes(rows, kept, rng.uniform(0.1, 1.0, count))
+    return LabelledOutcomes(rows, kept, rng.uniform(0.1, 1.0, count))
 
 
 def test_without_a_prior_to_speak_of_the_chance_is_the_share_by_weight() -> None:

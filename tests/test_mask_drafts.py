@@ -28,7 +28,7 @@ from redraft.model.training.masks import (  # noqa: E402
 )
 from redraft.model.training.moments import EditClass  # noqa: E402
 from redraft.model.training.network import Network  # noqa: E402
-from redraft.model.training.shards import CLASSES, Rows, read_shards  # noqa: E402
+from redraft.model.training.shards import CLASSES, PackedRows, read_shards  # noqa: E402
 from redraft.model.weights.adapter import load_adapter, save_in_8_bits  # noqa: E402
 from support.tiny import tiny_config  # noqa: E402
 
@@ -61,13 +61,13 @@ def network(rank: int = 4) -> Network:
     return made
 
 
-def rows(count: int = 8) -> Rows:
+def rows(count: int = 8) -> PackedRows:
     """Return texts that repeat one phrase, so that the token after the next can be predicted."""
     rng = np.random.default_rng(0)
     phrase = rng.integers(20, MODEL.vocab, 6)
     texts = [np.roll(np.tile(phrase, 7), i)[: 36 + i % 3] for i in range(count)]
     lengths = np.array([len(text) for text in texts])
-    return Rows(
+    return PackedRows(
         np.concatenate(texts).astype(np.uint16),
         np.concatenate([[0], np.cumsum(lengths)]),
         (lengths - 10).astype(np.int32),
@@ -194,7 +194,7 @@ def test_acceptance_counts_a_draft_only_where_those_before_it_were_right() -> No
     assert found["tokens_per_pass"] == pytest.approx(product, abs=0.01)
 
 
-def save(data: Rows, folder: Path) -> None:
+def save(data: PackedRows, folder: Path) -> None:
     """As ``redraft train pack`` writes shards."""
     raw = io.BytesIO()
     arrays = {name: getattr(data, name) for name in ("tokens", "prompt", "plain", "kind")}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from redraft.evals.metrics import (
-    Kept,
+    KeptCharacters,
     delta_chrf,
     errors_added,
     harmonic_mean,
@@ -80,17 +80,17 @@ def _plainly(base: str, wanted: str, found: str) -> float:
 @pytest.mark.parametrize(
     ("before", "suggested", "after", "expected"),
     [
-        ("f(a)\n", "f(a, b)\n", "f(a, b)\n", Kept(right=3, suggested=3, done=3)),
+        ("f(a)\n", "f(a, b)\n", "f(a, b)\n", KeptCharacters(right=3, suggested=3, done=3)),
         # Written: "foo", "(", "bar", ")" = 8. The user kept foo( ) = 5 and wrote "x" = 1.
-        ("", "foo(bar)", "foo(x)", Kept(right=5, suggested=8, done=6)),
+        ("", "foo(bar)", "foo(x)", KeptCharacters(right=5, suggested=8, done=6)),
         # Both delete "old" (3); the suggestion writes "new" (3), the user "other" (5).
-        ("old\n", "new\n", "other\n", Kept(right=3, suggested=6, done=8)),
+        ("old\n", "new\n", "other\n", KeptCharacters(right=3, suggested=6, done=8)),
         # "x" is written once more than before. The user has the first one alone in the end.
-        ("x\n", "x\nx\n", "x\n", Kept(right=0, suggested=2, done=0)),
-        ("a", "a", "a", Kept(right=0, suggested=0, done=0)),
+        ("x\n", "x\nx\n", "x\n", KeptCharacters(right=0, suggested=2, done=0)),
+        ("a", "a", "a", KeptCharacters(right=0, suggested=0, done=0)),
     ],
 )
-def test_kept_by_hand(before: str, suggested: str, after: str, expected: Kept) -> None:
+def test_kept_by_hand(before: str, suggested: str, after: str, expected: KeptCharacters) -> None:
     found = kept(before, suggested, after)
     assert found == expected
     rate = expected.right / expected.suggested if expected.suggested else None

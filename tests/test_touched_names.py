@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.context.mentions import OpenText, find_places
+from redraft.lsp.context.mentions import OpenText, Traces, find_places
 from redraft.model.records import RecentEdit
 from redraft.model.rules.touched_names import Touched, touched, written
 from redraft.model.text.lines import defines
@@ -100,7 +100,7 @@ def found(
 ) -> list[tuple[str, int]]:
     one = Touched("total", 1.0, "renamed", **name)  # type: ignore[arg-type]
     places = find_places(
-        [one], (), a_file("a.py", here), near, line, others, lambda name, language: {"own.py"}
+        Traces([one]), a_file("a.py", here), near, line, others, lambda *_: {"own.py"}
     )
     return [(place.document.path, place.line) for place in places]
 
@@ -124,7 +124,7 @@ def test_only_whole_words_count_and_emoji_are_one_character() -> None:
     assert found("x\nsubtotal totals\n'😀' total\n") == [("a.py", 2)]
     one = Touched("total", 1.0, "renamed")
     text = "x\n'😀' total\n"
-    [place] = find_places([one], (), a_file("a.py", text), (0, 1), 0, (), lambda *_: ())
+    [place] = find_places(Traces([one]), a_file("a.py", text), (0, 1), 0, (), lambda *_: ())
     assert text[place.at - 5 : place.at] == "total"
 
 

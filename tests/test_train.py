@@ -27,7 +27,7 @@ from redraft.model.training.evaluate import evaluate  # noqa: E402
 from redraft.model.training.loop import build, causal_loss, run  # noqa: E402
 from redraft.model.training.moments import EditClass  # noqa: E402
 from redraft.model.training.network import Network, canvas_mask  # noqa: E402
-from redraft.model.training.shards import Rows  # noqa: E402
+from redraft.model.training.shards import PackedRows  # noqa: E402
 from redraft.model.weights.adapter import Adapter  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
@@ -57,11 +57,11 @@ def random_weights(seed: int = 0) -> dict[str, np.ndarray]:
     return found
 
 
-def toy_rows(count: int = 12) -> Rows:
+def toy_rows(count: int = 12) -> PackedRows:
     rng = np.random.default_rng(0)
     rows = [rng.integers(20, MODEL.vocab, 30 + i % 5) for i in range(count)]
     lengths = np.array([len(r) for r in rows])
-    return Rows(
+    return PackedRows(
         np.concatenate(rows).astype(np.uint16),
         np.concatenate([[0], np.cumsum(lengths)]),
         (lengths - 5).astype(np.int32),

@@ -18,7 +18,7 @@ from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import Query
 from redraft.model.edits.edit import Edit, LineChange
 from redraft.model.errors import EngineGone, Overloaded, RedraftError
-from redraft.model.gate.decide import Show, decide, percentages, situation_of, too_unsure
+from redraft.model.gate.decide import ShownCandidate, decide, percentages, situation_of, too_unsure
 from redraft.model.gate.filters import Situation
 from redraft.model.gate.reasons import Abstain, AbstentionKind
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, RecentEdit
@@ -64,7 +64,7 @@ def test_a_name_that_was_taken_back_does_not_come_back_however_sure_the_model_is
     at = CODE.index("area")
     made = candidate(at, at + len("area"), "size")
     here = Situation("next_edit", "a.py", "python", CODE, 0, threshold=0.0, last_edit=0)
-    assert isinstance(decide([made], here, PLAIN), Show)
+    assert isinstance(decide([made], here, PLAIN), ShownCandidate)
     assert decide([replace(made, features={"undone": 1.0})], here, PLAIN) == Abstain(
         "reversal", "the edit would bring back a name that you just removed"
     )
@@ -404,7 +404,7 @@ def test_ghost_text_says_the_same_in_its_own_words() -> None:
 def test_what_passes_is_shown_without_blank_space_that_nobody_sees() -> None:
     here = Situation("infill", "a.py", "python", "x = \n", 4, threshold=0.85)
     found = decide([candidate(4, 4, "1  ", 0.85)], here, PLAIN)
-    assert isinstance(found, Show)
+    assert isinstance(found, ShownCandidate)
     assert (found.edit, found.score) == (Edit("x = \n", 4, 4, "1"), pytest.approx(0.85))
 
 
@@ -417,7 +417,7 @@ def test_a_rule_is_told_before_the_threshold_and_the_best_candidates_reason_befo
     )
     right = candidate(at, end, "    return 2 * r", 0.9)
     found = decide([wrong, unsure, right], here, PLAIN)
-    assert isinstance(found, Show) and found.candidate is right
+    assert isinstance(found, ShownCandidate) and found.candidate is right
     objection = decide([wrong, unsure], here, PLAIN)
     assert isinstance(objection, Abstain) and objection.kind == "whitespace_only"
     assert decide([unsure], here, PLAIN) == Abstain(

@@ -1,4 +1,4 @@
-"""Typing into a real file: what each stage takes, with and without a model.
+"""Benchmark of typing into a real file, by stage, with and without a model.
 
 Keys go through the language server's own documents, history, session and context, and with a model
 into the engine with its queue, for ghost text and for the next edit; a suggestion's syntax is
@@ -162,17 +162,17 @@ class Typist:
 
 
 class _SilentModel:
-    """A predictor without answers."""
+    """Predictor that suggests nothing."""
 
     async def predict(self, *_: object) -> Prediction:
         await asyncio.sleep(_ANSWER_S)
         return Prediction("", "silent", (), "nothing to say", Stats())
 
     async def status(self) -> ModelStatus:
-        raise AssertionError("nobody asks for it here")
+        raise AssertionError("the typist does not ask for it")
 
     async def close(self) -> None:
-        """Do nothing."""
+        """There is nothing to close."""
 
 
 Way = Literal["ghost text", "next edit"]
@@ -191,7 +191,7 @@ def type_and_ask(
     contexts: Sequence[int],
     keys: int,
     run: Run,
-    say: Callable[[str], None] = lambda what: None,
+    say: Callable[[str], None] = lambda _: None,
     part_s: float = float("inf"),
 ) -> None:
     """Type ``keys`` keys in each way and at each prompt budget, or for ``part_s`` seconds in each.
@@ -209,7 +209,7 @@ async def _type_and_ask(
     say: Callable[[str], None],
     part_s: float,
 ) -> None:
-    engine = Engine(lambda report: model, model.label)
+    engine = Engine(lambda _: model, model.label)
     try:
         while (await engine.status()).state != "ready":
             await asyncio.sleep(0.01)
@@ -248,7 +248,7 @@ def _task(way: Way) -> Task:
 
 
 def _at_work(context: int) -> Typist:
-    """Somebody who made two edits in a file and begins a third between them and the top."""
+    """Return a typist who made two edits in a file and begins a third above them."""
     typist = Typist(code_lines(), _LINE, context)
     for line in _EARLIER:
         typist.go(line)

@@ -20,7 +20,7 @@ ROOT = "file:///redraft-replay"
 
 
 class ReplayEditor:
-    """One person's editor, with the documents of a recording after the events so far."""
+    """Editor of one user, with the documents of a recording after the events so far."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -37,7 +37,7 @@ class ReplayEditor:
         return f"{ROOT}/{quote(self._texts.path(document))}"
 
     def document(self, uri: str) -> int | None:
-        """Return the open document of a URI; of two with one name the last one opened."""
+        """Return the open document of a URI; if two have the same name, the one opened last."""
         return next((id_ for id_ in reversed([*self._open]) if self.uri(id_) == uri), None)
 
     def tell(self, event: Event) -> None:

@@ -1,8 +1,8 @@
 """Plays a recording through a session and asks at every moment for what it would show.
 
 The session is the one of the language server, with its documents, history, context, debounce,
-filters and memory; only its clock is simulated, and its index works when asked to. What happens
-later in the recording is known to the scores alone.
+filters and memory; only its clock is simulated, and the index is updated on request. Later events
+of the recording are known to the scores only.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Offer:
 
 @dataclass(slots=True)
 class Question:
-    """One of the two questions that an editor asks at a moment, and its answer."""
+    """Question that an editor asks at a moment (ghost text or next edit), with its answer."""
 
     task: Task
     trace: Trace
@@ -72,7 +72,7 @@ class Question:
 
 @dataclass(slots=True)
 class MomentResult:
-    """What the session did at a moment."""
+    """Questions and answers of a moment."""
 
     moment: ReplayMoment
     asked_s: float  # simulated

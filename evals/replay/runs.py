@@ -1,7 +1,7 @@
 """Recordings replayed into one run: one after the other, in parallel, or on many machines.
 
 Recordings are independent of each other and each is played in order, so the lines of a run are the
-same however it was spread. A run that is resumed asks only at the moments that it lacks.
+same in every mode. A run that is resumed asks only at the moments that it lacks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .scores import Scorer
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One recording to play."""
+    """Recording to play, with its chosen moments."""
 
     script: Script
     chosen: frozenset[str]  # ids of the moments to ask at
@@ -117,7 +117,7 @@ def _on_ray(jobs: int, address: str) -> Iterator[Callable[..., Any]]:
             include_dashboard=False,
             log_to_driver=False,
         )
-    except Exception as error:  # of no class of its own
+    except Exception as error:  # Ray raises plain Exception
         raise SettingsError(
             f"Ray at {address!r} cannot be used ({error}). Name the address of a running cluster, "
             "'local' to start one on this machine, or leave out --ray."

@@ -90,7 +90,7 @@ class Scorer:
     def _worth(self, moment: ReplayMoment, offer: Offer, at_s: float) -> Row:
         """Return how a suggestion compares with what was typed."""
         steps, edit = self._script.following(offer.document, offer.done), offer.edit
-        matched = match(edit, steps, told=self._script.ends_s - at_s >= UNSEEN_S)
+        matched = match(edit, steps, is_known=self._script.ends_s - at_s >= UNSEEN_S)
         compared = compare(edit, until_rest(steps, at_s))
         by_anyone = [replace(step, source="user") for step in steps[:WITHIN]]
         language = language_of(self._script.paths[offer.document]) or ""

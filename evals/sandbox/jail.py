@@ -3,9 +3,8 @@
 Started by ``sandbox.py`` as ``python -I -S -B jail.py`` in an empty folder, with the order as JSON
 on standard input; standard library only. The program runs under resource limits and an audit hook
 that refuses sockets, other processes, native code and files outside the folder. The hook gives the
-reason of a refusal. It does not stop a program that attacks the interpreter; bubblewrap does, where
-``sandbox.py`` can use it. No sandbox keeps a program from judging itself well if it runs in one
-interpreter with its tests.
+reason of a refusal. It does not stop a program that attacks the interpreter; bubblewrap does, if
+``sandbox.py`` can use it. A program can always cheat tests that run in its interpreter.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ CHANGING = frozenset({
 })  # fmt: skip
 READING = frozenset({"os.listdir", "os.scandir"})
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-MOST_CHANGES = 100  # of files: each may be a megabyte, and somebody has to clear up
+MOST_CHANGES = 100  # of files: each may be a megabyte, and the folder is deleted afterwards
 
 
 class Guard:
@@ -83,7 +82,7 @@ class Guard:
             raise PermissionError(f"the sandbox refuses more than {MOST_CHANGES} changes of files")
 
     def refuse_folders(self, path: object) -> None:
-        """An open folder would let a relative name mean another place than this hook sees."""
+        """Refuse to open a folder: relative names could then avoid this hook."""
         if isinstance(path, (str, bytes, os.PathLike)) and os.path.isdir(path):  # noqa: PTH112
             self.check(path, (self.folder,))
 
@@ -99,7 +98,7 @@ class Guard:
 
 
 def limit(cpu_s: int, memory_mb: int, file_mb: int) -> None:
-    """What the system enforces; Windows has none of it, macOS does not limit memory."""
+    """Set resource limits. Windows has none, macOS does not limit memory."""
     try:
         import resource
     except ModuleNotFoundError:
@@ -117,7 +116,7 @@ def limit(cpu_s: int, memory_mb: int, file_mb: int) -> None:
 
 
 def hide_silent() -> None:
-    """Functions that the hook would not hear of."""
+    """Delete functions that raise no audit event."""
     import signal
 
     for module in (os, sys.modules.get("posix"), signal, sys.modules.get("_signal")):
@@ -127,7 +126,7 @@ def hide_silent() -> None:
 
 
 def silence() -> None:
-    """Standard input is empty from here on, and output goes nowhere."""
+    """Make standard input empty and discard all output."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
@@ -135,7 +134,7 @@ def silence() -> None:
 
 
 def run(program: str) -> tuple[str, str]:
-    """(verdict, detail) of a program that ended."""
+    """Run a program; return (verdict, detail)."""
     module = types.ModuleType("solution")
     sys.modules["solution"] = module
     try:

@@ -1,7 +1,7 @@
-"""Runs programs that a model wrote, each in a process, folder and limits of its own.
+"""Runs programs that a model wrote, each in a separate process and folder, with limits.
 
-The outer half: starts ``jail.py``, waits, kills, reads the verdict. A program has passed only if
-the jail says so with the secret of this very run: leaving early, however politely, is not passing.
+This outer half starts ``jail.py``, waits, kills, and reads the verdict. A program has passed only
+if the jail says so with the secret of this run; a program that exits early has failed.
 Where bubblewrap works (https://github.com/containers/bubblewrap), the jail runs inside it: without
 a network, without other processes, and without files other than its folder and Python.
 """
@@ -30,7 +30,7 @@ Ending = Literal["passed", "failed", "timeout", "died"]
 
 MOST_BYTES = 100_000  # of what the jail may say; a verdict has a few hundred
 TRIAL_S = 20.0  # for bubblewrap to run an empty program
-#: Where the libraries of Python and its modules may be, besides its own prefix.
+#: Where the libraries of Python and its modules may be, besides its prefix.
 LIBRARIES = ("/usr", "/lib", "/lib64", "/nix/store", "/etc/ld.so.cache")
 
 
@@ -44,7 +44,7 @@ KILLED = (
 
 @dataclass(frozen=True, slots=True)
 class ProgramLimits:
-    """Of one program."""
+    """Limits of one program."""
 
     cpu_s: int = 3  # processor time: a busy machine makes no program fail
     wall_s: float = 20.0  # for a program that sleeps; on Windows the only limit of time
@@ -54,7 +54,7 @@ class ProgramLimits:
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """How a program ended."""
+    """Outcome of a program."""
 
     outcome: Ending
     detail: str = ""  # the error, for people
@@ -124,7 +124,7 @@ def run_program(program: str, limits: ProgramLimits | None = None) -> ProgramRes
 
 
 def _ask(program: str, limits: ProgramLimits) -> tuple[bytes, int, str, bool]:
-    """What the jail said, its exit code, the secret of the run, whether time ran out."""
+    """Return the output of the jail, its exit code, the secret of the run, and if it timed out."""
     secret = secrets.token_hex(16)
     order = json.dumps({
         "program": program, "secret": secret, "cpu_s": limits.cpu_s,
@@ -139,7 +139,7 @@ def _ask(program: str, limits: ProgramLimits) -> tuple[bytes, int, str, bool]:
             stderr=subprocess.DEVNULL,
             cwd=folder,
             env=_environment(),
-            start_new_session=True,  # a group of its own, to be killed as one; Windows ignores it
+            start_new_session=True,  # a separate group, to be killed as one; Windows ignores it
         )
         try:
             said, late = _converse(process, order.encode(), limits.wall_s)
@@ -150,7 +150,7 @@ def _ask(program: str, limits: ProgramLimits) -> tuple[bytes, int, str, bool]:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[str]:
-    """An empty folder, gone afterwards whatever a program made of it."""
+    """Yield an empty folder, and delete it with all that a program wrote."""
     folder = tempfile.mkdtemp(prefix="redraft-")
     try:
         yield folder
@@ -160,8 +160,10 @@ def _folder() -> Iterator[str]:
 
 
 def _converse(process: subprocess.Popen[bytes], order: bytes, wall_s: float) -> tuple[bytes, bool]:
-    """Give the order and hear the verdict: no more of it than a verdict may have, so that a program
-    that finds the pipe cannot fill this process's memory."""
+    """Send the order; return the verdict and whether time ran out.
+
+    At most :data:`MOST_BYTES` are read: a program that finds the pipe cannot fill the memory.
+    """
     said = b""
 
     def talk() -> None:
@@ -185,7 +187,7 @@ def _converse(process: subprocess.Popen[bytes], order: bytes, wall_s: float) -> 
 
 
 def _answer(said: bytes, secret: str) -> dict[str, Any] | None:
-    """The jail's answer; None: it is not the jail's."""
+    """Return the jail's answer, or None if its secret is wrong."""
     with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
         answer: dict[str, Any] = json.loads(said)
         if answer["secret"] == secret:
@@ -206,7 +208,7 @@ def _read(said: bytes, secret: str, code: int) -> ProgramResult:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """The process and whatever it may have started."""
+    """Kill the process and its children."""
     if process.poll() is None:
         with contextlib.suppress(OSError):
             if sys.platform == "win32":

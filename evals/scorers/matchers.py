@@ -92,20 +92,20 @@ class Match:
 
 
 def match(
-    edit: Edit, steps: Sequence[DocumentChange], told: bool = True, within: int = WITHIN
+    edit: Edit, steps: Sequence[DocumentChange], is_known: bool = True, within: int = WITHIN
 ) -> Match:
     """Compare a suggestion with what the ``steps`` made of its text.
 
     Args:
         steps: the changes of this document that followed, in order.
-        told: False if the recording ends too soon afterwards.
+        is_known: whether the recording is long enough to tell.
     """
     followed, result = Followed(edit), edit.result
     spaces = prefix = diverged = False
     for step in steps[:within]:
         followed.apply(step)
         if followed.mixed:
-            told = diverged
+            is_known = diverged
             break
         wanted, now = followed.watched_with(edit.start, edit.end, edit.new), followed.watched_text
         if now == wanted or (step.is_typed and followed.now == result):
@@ -116,8 +116,8 @@ def match(
         was = followed.watched_with(edit.start, edit.end, edit.old)
         diverged = diverged or not _on_the_way(now, was, wanted)
     else:
-        told = told or diverged or len(steps) >= within
-    otherwise = False if told else None
+        is_known = is_known or diverged or len(steps) >= within
+    otherwise = False if is_known else None
     return Match(otherwise, spaces or otherwise, prefix or spaces or otherwise)
 
 

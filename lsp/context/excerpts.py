@@ -32,7 +32,7 @@ _LONGER = 8  # times as many lines
 _MARKS = 3.0  # tokens around an excerpt besides its path
 _NEAR = 6.0  # lines at which a name counts half
 _OF_EDITS = (0.6, 0.4, 0.3)  # what a name counts in the newest edits, the newest first
-_MOST_PLACES = 4  # a name defined in more of them says little, unless an import tells which
+_MOST_PLACES = 4  # a name defined in more of them says little, unless an import names one
 _LEAST = 0.12  # score below which an excerpt is not worth its tokens
 #: How likely the only place of its name is meant if no import says so: in the same folder; a method
 #: elsewhere; anything else where a language needs no import for it, and where it does.
@@ -59,7 +59,7 @@ class Viewed:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ScoredExcerpt:
     """An excerpt that may go into the prompt."""
 
     kind: PieceKind
@@ -82,7 +82,7 @@ class Piece:
         """The excerpt as a request takes it."""
         return RelatedFile(self.path, self.text, self.why)
 
-    def cut(self, tokens: float) -> Piece | None:
+    def cut(self, tokens: float) -> ScoredExcerpt | None:
         """Return as many of its lines as fit; None if those are too few to help."""
         lines = self.text.split("\n")
         left = tokens - _MARKS - tokens_of(self.path)
@@ -142,7 +142,7 @@ def near_names(
     return found
 
 
-def still_true(pieces: Iterable[Piece], scene: Scene) -> list[Piece]:
+def still_true(pieces: Iterable[ScoredExcerpt], scene: Scene) -> list[ScoredExcerpt]:
     """Return the excerpts in use whose file still holds them."""
     found = []
     for piece in pieces:
@@ -159,7 +159,7 @@ def still_true(pieces: Iterable[Piece], scene: Scene) -> list[Piece]:
 # --- definitions and imports --------------------------------------------------------------------
 
 
-def of_definitions(scene: Scene) -> list[Piece]:
+def of_definitions(scene: Scene) -> list[ScoredExcerpt]:
     """Return an excerpt of each definition that a name near the cursor means, and of imports."""
     meant = scene.snapshot.meant(scene.modules, scene.language)
     found = []
@@ -207,7 +207,9 @@ def _main(places: Sequence[DefinitionPlace]) -> DefinitionPlace:
     return max(places, key=lambda place: (rank[place.kind], place.last - place.first))
 
 
-def _definition(scene: Scene, name: str, place: DefinitionPlace, score: float) -> Piece | None:
+def _definition(
+    scene: Scene, name: str, place: DefinitionPlace, score: float
+) -> ScoredExcerpt | None:
     """Return the beginning of a definition; None if the text is not at hand or does not hold it."""
     text = scene.text_of(place.path)
     last = min(place.last, place.first + scene.longest)
@@ -217,10 +219,12 @@ def _definition(scene: Scene, name: str, place: DefinitionPlace, score: float) -
     last = place.first + body.count("\n") + 1
     found: PieceKind = "definition"
     why = f"definition of {name}"
-    return Piece(found, place.path, place.first, last, body, why, score, name, place.entry.stamp)
+    return ScoredExcerpt(
+        found, place.path, place.first, last, body, why, score, name, place.entry.stamp
+    )
 
 
-def _outlines(scene: Scene, meant: dict[str, Entry], covered: set[str]) -> Iterator[Piece]:
+def _outlines(scene: Scene, meant: dict[str, Entry], covered: set[str]) -> Iterator[ScoredExcerpt]:
     """Yield outlines of imported files that are named near the cursor but not covered."""
     for path, entry in meant.items():
         stem = path.rsplit("/", 1)[-1].split(".", 1)[0]
@@ -235,7 +239,7 @@ def _outlines(scene: Scene, meant: dict[str, Entry], covered: set[str]) -> Itera
         if body.strip():
             why = f"outline of {stem}, imported here"
             last = order[-1] + 1
-            yield Piece("import", path, order[0], last, body, why, worth, stamp=entry.stamp)
+            yield ScoredExcerpt("import", path, order[0], last, body, why, worth, stamp=entry.stamp)
 
 
 def _headline(lines: Sequence[str], first: int, last: int) -> int:
@@ -246,7 +250,7 @@ def _headline(lines: Sequence[str], first: int, last: int) -> int:
     return at
 
 
-def _files(scene: Scene, meant: dict[str, Entry]) -> Iterator[Piece]:
+def _files(scene: Scene, meant: dict[str, Entry]) -> Iterator[ScoredExcerpt]:
     """Yield imported files and those of the same folder, in parts, until they fill the room."""
     folder, family = dirname(scene.path), family_of(scene.language)
     beside = (
@@ -266,7 +270,7 @@ def _files(scene: Scene, meant: dict[str, Entry]) -> Iterator[Piece]:
             last = len(lines) if first + scene.longest >= len(lines) else (ends or [0])[-1]
             last = max(last, min(first + scene.longest, len(lines))) if last <= first else last
             body, score = _body(lines[first:last]), 0.999 * score
-            piece = Piece(
+            piece = ScoredExcerpt(
                 "import", path, first, last, body, why, score, f"line {first}", entry.stamp
             )
             if body.strip():
@@ -292,7 +296,7 @@ _LINES: Memo[str, tuple[str, ...]] = Memo(
 # --- places looked at, diagnostics ---------------------------------------------------------------
 
 
-def of_views(scene: Scene, views: Sequence[Viewed], now_s: float) -> Iterator[Piece]:
+def of_views(scene: Scene, views: Sequence[Viewed], now_s: float) -> Iterator[ScoredExcerpt]:
     """Yield the surroundings of places where the user was; the newest come first.
 
     They score by how much of what is named here they name.
@@ -312,10 +316,10 @@ def of_views(scene: Scene, views: Sequence[Viewed], now_s: float) -> Iterator[Pi
         score = _VIEWED * fresh * (0.2 + 0.8 * min(1.0, 2 * shared / total))
         if body.strip() and score >= _LEAST:
             last = first + body.count("\n") + 1
-            yield Piece("viewed", view.path, first, last, body, "looked at before", score)
+            yield ScoredExcerpt("viewed", view.path, first, last, body, "looked at before", score)
 
 
-def of_diagnostics(scene: Scene, diagnostics: Iterable[Diagnostic]) -> list[Piece]:
+def of_diagnostics(scene: Scene, diagnostics: Iterable[Diagnostic]) -> list[ScoredExcerpt]:
     """Return one excerpt with the errors and warnings in the region, each with its line.
 
     Those of the line being typed change with every character and are left out.
@@ -333,7 +337,7 @@ def of_diagnostics(scene: Scene, diagnostics: Iterable[Diagnostic]) -> list[Piec
     rows = [f"{_one_line(each.message)}: {_one_line(scene.lines[each.line])}" for each in found]
     first, last = found[0].line, found[-1].line + 1
     why = f"{len(found)} of the diagnostics here"
-    return [Piece("diagnostic", scene.path, first, last, "\n".join(rows), why, 0.7)]
+    return [ScoredExcerpt("diagnostic", scene.path, first, last, "\n".join(rows), why, 0.7)]
 
 
 def _one_line(message: str) -> str:

@@ -23,7 +23,7 @@ _FOLDER = _FLAGS | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
 _STEPWISE = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """Reason not to read a file, as a sentence without its subject: "is a link"."""
 
 
@@ -37,7 +37,7 @@ def read_file(folder: str | Path, name: str, most_bytes: int, *, end: bool = Fal
         end: of a longer file, the last ``most_bytes`` instead.
 
     Raises:
-        Unreadable: it is no regular file, too large, not below ``folder``, or cannot be read.
+        UnreadableFile: it is no regular file, too large, not below ``folder``, or cannot be read.
     """
     try:
         descriptor = _open(str(folder), _steps(name))
@@ -46,9 +46,9 @@ def read_file(folder: str | Path, name: str, most_bytes: int, *, end: bool = Fal
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise Unreadable(_reason(error)) from None
+        raise UnreadableFile(_reason(error)) from None
     except ValueError as error:  # a name that is none, such as one with a NUL
-        raise Unreadable(f"has no possible name: {error}") from None
+        raise UnreadableFile(f"has no possible name: {error}") from None
 
 
 def kind_of(mode: int) -> str:
@@ -74,7 +74,7 @@ def lies_below(name: str) -> bool:
 
 def _steps(name: str) -> tuple[str, ...]:
     if not lies_below(name):
-        raise Unreadable("does not lie in the folder")
+        raise UnreadableFile("does not lie in the folder")
     return PurePath(name).parts
 
 
@@ -102,7 +102,7 @@ def _open_by_path(folder: str, steps: tuple[str, ...]) -> int:
         if number == len(steps):
             _check(mode)
         elif not stat.S_ISDIR(mode) or _is_junction(place):
-            raise Unreadable("lies behind a link")
+            raise UnreadableFile("lies behind a link")
     return os.open(place, _FLAGS)
 
 
@@ -116,7 +116,7 @@ def _check(mode: int) -> None:
     """Refuse what is no regular file before opening it: that alone rewinds a tape."""
     kind = kind_of(mode)
     if kind:
-        raise Unreadable(f"is {kind}")
+        raise UnreadableFile(f"is {kind}")
 
 
 def _read(descriptor: int, most_bytes: int, end: bool) -> bytes:
@@ -125,13 +125,13 @@ def _read(descriptor: int, most_bytes: int, end: bool) -> bytes:
     if end:
         os.lseek(descriptor, max(0, status.st_size - most_bytes), os.SEEK_SET)
     elif status.st_size > most_bytes:
-        raise Unreadable(f"is too large: {status.st_size:,} bytes > {most_bytes:,}")
+        raise UnreadableFile(f"is too large: {status.st_size:,} bytes > {most_bytes:,}")
     parts, left = [], most_bytes + (not end)
     while left > 0 and (part := os.read(descriptor, min(left, 1 << 20))):
         parts.append(part)
         left -= len(part)
     if not left and not end:  # its size was a lie, as for much of /proc
-        raise Unreadable(f"is too large: more than {most_bytes:,} bytes")
+        raise UnreadableFile(f"is too large: more than {most_bytes:,} bytes")
     return b"".join(parts)
 
 

@@ -27,9 +27,9 @@ from ..suggestion import Query
 from . import region as regions
 from .excerpts import (
     KINDS,
-    Piece,
     PieceKind,
     Scene,
+    ScoredExcerpt,
     Viewed,
     near_names,
     of_definitions,
@@ -65,7 +65,7 @@ class Gathered:
 
     region: Region
     cost: float  # tokens of the region with its line numbers, estimated
-    pieces: tuple[Piece, ...]  # in the order of the prompt: those in use longest first
+    pieces: tuple[ScoredExcerpt, ...]  # in the order of the prompt: those in use longest first
     left_out: tuple[LeftOut, ...]  # best first; only of the last time that any were chosen
     room: int  # tokens available for excerpts, estimated
     names: int  # names near the cursor that were looked up
@@ -84,7 +84,7 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """A query with what else the choice depends on."""
+    """Query and everything else that the choice depends on."""
 
     query: Query
     edits: tuple[RecentEdit, ...]  # oldest first
@@ -99,12 +99,12 @@ class _Moment:
 
 @dataclass(slots=True)
 class _Choice:
-    """What was last gathered for a document."""
+    """Latest result for a document."""
 
     moment: _Moment
     gathered: Gathered
     region: Region | None  # moved along with the document since; None: its edge was changed
-    is_complete: bool  # every text that was asked for was at hand
+    is_complete: bool  # no text was missing in the index
 
 
 class Gatherer:
@@ -114,7 +114,7 @@ class Gatherer:
         opened: the open documents, the folders of the workspace, and what must not be read.
         clock: reads seconds and never goes back.
         edits: the user's newest, oldest first.
-        budget: tokens of a prompt; None while the model has not told.
+        budget: tokens of a prompt; None until the model has answered.
         background: index in a thread; else only where :meth:`catch_up` is called.
         kinds: of excerpts; evaluations leave some out.
     """
@@ -275,7 +275,7 @@ class Gatherer:
         return regions.keep(kept, query.lines, query.line, moment.tokens, fresh)
 
     def _choose(
-        self, moment: _Moment, region: Region, used: Sequence[Piece], *, add: bool
+        self, moment: _Moment, region: Region, used: Sequence[ScoredExcerpt], *, add: bool
     ) -> Gathered:
         """Return a region with excerpts.
 

@@ -36,7 +36,7 @@ _STYLED = ("css", "typescriptreact", "javascriptreact", "html")  # may name what
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file."""
+    """File in the index."""
 
     path: str  # as shown to the model
     language: str
@@ -288,7 +288,7 @@ class Index:
 
     @property
     def misses(self) -> bool:
-        """Whether a dropped text was asked for."""
+        """True if a text was asked for that the index has dropped."""
         return bool(self._missed)
 
     def missed(self) -> set[str]:

@@ -146,14 +146,14 @@ class Indexer:
         self._wake.set()
 
     def catch_up(self) -> None:
-        """Do all that waits, here and now, for replays whose clock stands still meanwhile."""
+        """Index all that waits, in this thread; for replays, whose clock is simulated."""
         assert not self._background  # two threads would fill one index
         self._wake.clear()
         self._work()
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left to do."""
+        """True if nothing is left to do."""
         return self._idle.is_set() and not self._wake.is_set()
 
     # --- the thread --------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class Indexer:
         _forget(self.index, self._files.keys() | self.open_paths())
 
     def _do_urgent(self) -> None:
-        """Do what a query waits for: jobs, open documents, texts that were dropped."""
+        """Work on what a query waits for: jobs, open documents, texts that were dropped."""
         while (job := self._next_job()) is not None and not self._stopping.is_set():
             try:
                 job(self._rest)

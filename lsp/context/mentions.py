@@ -1,7 +1,7 @@
-"""Where else the names of an edit stand: in the same file, and in others that are open.
+"""Places that use the names of an edit, in the same file and in other open files.
 
-The most promising places first. Whoever asks the model about them decides how many. Pure; knows
-nothing of regions, of sessions, or of how documents are kept.
+The likeliest places come first. Pure functions; the caller decides about how many places it asks
+the model.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ from redraft.model.text.lines import defines, defines_function
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
-#: What a place counts in another file, next to one in the same; and where that file has a
-#: definition of the name for itself and most likely means that one.
+#: Factor of a place in another file; and in a file that defines the same name itself.
 _ELSEWHERE, _NAMESAKE = 0.9, 0.4
-#: The same of a renamed name that still stands in the file that the user is in.
+#: Factor of a place in another file while the user's file still has the renamed name.
 _THIS_FILE_FIRST = 0.5
 _IN_COMMENT = 0.3
 _DEFINITION = 1.2  # where a call changed, its definition comes first
 _LEAST = 0.25  # below which a place is not worth a question
-_MOST_HITS = 100  # of one name in one file; a name that stands everywhere points nowhere
+_MOST_HITS = 100  # of one name in one file; a more frequent name says nothing
 _MOST_FILES = 30
 _MOST_CHARACTERS = 5_000_000  # searched in all files together
 #: The score of a place where an import is missing, and how far from it an edit may be.
@@ -40,13 +39,13 @@ _MOST_IMPORTS = 20
 _NAME = re.compile(r"[^\W\d]\w*")
 _NEAR = 2  # lines from a mention that an edit may be away and still follow from it
 _NOT_IMPORTED = "it is not imported"
-#: Why a line that the edits wrote may be a place all the same.
+#: Reasons for which a line that the edits wrote may still be a place.
 _IN_ANY_LINE = frozenset((_NOT_IMPORTED, REPORTED))
 
 
 @dataclass(frozen=True, slots=True)
 class OpenText:
-    """A document that is open in the editor."""
+    """Document that is open in the editor."""
 
     uri: str
     path: str  # as shown to the model
@@ -57,7 +56,7 @@ class OpenText:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A line that the last edit may bear on."""
+    """Line that may have to change because of the last edits."""
 
     document: OpenText
     line: int  # 0-based
@@ -66,41 +65,51 @@ class Mention:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """What the last edits of the user's document may make necessary elsewhere.
+
+    Args:
+        names: names that the edits changed.
+        done: lines that the edits wrote, without indentation.
+        importable: names that the workspace defines, for those that no import brings in.
+        edits: the edits, oldest first; their renames end where a name is bound again.
+        reported: lines of the document, 0-based, where the editor reports what the edits caused.
+    """
+
+    names: Sequence[Touched]
+    done: Collection[str] = ()
+    importable: Sequence[Importable] = ()
+    edits: Sequence[RecentEdit] = ()
+    reported: Sequence[tuple[int, Touched]] = ()
+
+
 def find_places(
-    names: Sequence[Touched],
-    done: Collection[str],
+    traces: Traces,
     here: OpenText,
     near: tuple[int, int],
     line: int,
     others: Iterable[OpenText],
     definers: Callable[[str, str], Collection[str]],
-    importable: Sequence[Importable] = (),
-    edits: Sequence[RecentEdit] = (),
-    reported: Iterable[tuple[int, Touched]] = (),
 ) -> list[Mention]:
-    """Places outside of what was asked about already, the most promising first.
+    """Return the places outside of what was asked about already, the likeliest first.
 
     Args:
-        names: what the last edits bear on.
-        done: lines, without indentation, that they wrote themselves.
         here: the document that the user is in, at ``line``; its lines [first, last) ``near`` were
             asked about.
-        definers: of a name and a language, paths of the files that define it.
-        importable: names that the workspace defines, for those that no import brings in.
-        edits: the same, oldest first, for where their renames stop.
-        reported: lines of the document, 0-based, where the editor reports what the edits caused.
+        definers: returns the paths of the files that define a name in a language.
     """
     found: list[tuple[float, int, tuple[int, ...], Mention]] = []
-    left = set[str]()  # names that still stand in the code of this document
+    left = set[str]()  # renamed names that the code of this document still uses
     for order, document in enumerate(_searched(here, others)):
         best: dict[int, tuple[Mention, str]] = {}
-        named = _in_text(names, document, order > 0, definers, edits)
-        told = _at_line_ends(reported, document) if order == 0 else ()
-        missing = _unimported(done, importable, document) if order == 0 else ()
-        for place, text in chain(told, named, _at_line_ends(missing, document)):
+        named = _in_text(traces.names, document, order > 0, definers, traces.edits)
+        errors = _at_line_ends(traces.reported, document) if order == 0 else ()
+        missing = _unimported(traces.done, traces.importable, document) if order == 0 else ()
+        for place, text in chain(errors, named, _at_line_ends(missing, document)):
             known = best.get(place.line)
             near_here = order == 0 and near[0] <= place.line < near[1]
-            if near_here or (text.strip() in done and place.touched.why not in _IN_ANY_LINE):
+            if near_here or (text.strip() in traces.done and place.touched.why not in _IN_ANY_LINE):
                 continue
             if known is None or place.score > known[0].score:
                 best[place.line] = place, text
@@ -117,9 +126,11 @@ def find_places(
 
 
 def is_astray(edit: Edit, grown: Grown) -> bool:
-    """Return whether an edit carries changed parameters where they do not belong: into another
-    definition's parameters, or the new words into its body, where that definition names no function
-    whose parameters changed."""
+    """Return whether an edit adds changed parameters to the wrong function.
+
+    That is: to the parameters or the body of a definition that names no function whose parameters
+    changed.
+    """
     if not grown.functions:
         return False
     first, last = edit.lines
@@ -141,7 +152,7 @@ def _names_any(lines: Iterable[str], names: Collection[str]) -> bool:
 
 
 def _outwards(lines: Sequence[str], row: int) -> Iterator[int]:
-    """Return the line itself and those around it that stand less and less deep."""
+    """Yield the line and the lines above it with ever less indentation."""
     depth = len(lines[row]) + 1
     for at in range(row, -1, -1):
         indent = len(lines[at]) - len(lines[at].lstrip())
@@ -151,7 +162,7 @@ def _outwards(lines: Sequence[str], row: int) -> Iterator[int]:
 
 
 def _block(lines: Sequence[str], at: int) -> Iterator[str]:
-    """Return a definition's line and its body."""
+    """Yield the line of a definition and those of its body."""
     yield lines[at]
     depth = len(lines[at]) - len(lines[at].lstrip())
     for line in lines[at + 1 :]:
@@ -161,10 +172,10 @@ def _block(lines: Sequence[str], at: int) -> Iterator[str]:
 
 
 def follows(edit: Edit, names: Iterable[Touched]) -> bool:
-    """Return whether an edit is where one of the names stands.
+    """Return whether an edit changes a line that has one of the names.
 
-    Names that were not renamed may stand next to it. A name that is not imported may be some lines
-    away, or in the new text.
+    Names that were not renamed may be in the next lines. A name that is not imported may be some
+    lines away, or in the new text.
     """
     first, last = edit.lines
     lines = edit.text.split("\n")
@@ -181,7 +192,7 @@ def follows(edit: Edit, names: Iterable[Touched]) -> bool:
 
 
 def _searched(here: OpenText, others: Iterable[OpenText]) -> Iterator[OpenText]:
-    """This document, then those in languages that can name the same things, within bounds."""
+    """Yield this document, then those of the same family of languages, within limits."""
     yield here
     left = _MOST_CHARACTERS
     family, count = _family(here), 0
@@ -209,14 +220,14 @@ def _in_text(
     definers: Callable[[str, str], Collection[str]],
     edits: Sequence[RecentEdit],
 ) -> Iterator[tuple[Mention, str]]:
-    """Places in one document, each with its line as it stands."""
+    """Yield the places in one document, each with its line."""
     text, language = document.text(), _language(document)
     scopes = RenameScopes(edits, text, document.path, language)
-    prose: set[int] | None = None  # its rows, told when they are needed
+    prose: set[int] | None = None  # its rows, found when they are needed
     for one in names:
         hits = [*islice(places_of(one.name, text), _MOST_HITS + 1)]
         if not 0 < len(hits) <= _MOST_HITS:
-            continue  # it stands nowhere, or almost everywhere
+            continue  # it is used nowhere, or almost everywhere
         share = 1.0
         if elsewhere:
             namesake = one.defined and document.path in definers(one.name, document.language)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from .excerpts import Piece
+from .excerpts import ScoredExcerpt
 
 QUANTUM = 64  # tokens to which the room for excerpts is rounded, so that typing rarely moves it
 #: This share of the room stays free in a new region, for what comes up in it; tokens at most.
@@ -22,13 +22,13 @@ _STAYS = 1.3  # what an excerpt in use counts more than one that is not
 class LeftOut:
     """Candidate that was not chosen, with the reason."""
 
-    piece: Piece
+    piece: ScoredExcerpt
     reason: str
 
 
 def add_to(
-    used: Sequence[Piece], candidates: Sequence[Piece], room: int, most: int
-) -> tuple[tuple[Piece, ...], tuple[LeftOut, ...]]:
+    used: Sequence[ScoredExcerpt], candidates: Sequence[ScoredExcerpt], room: int, most: int
+) -> tuple[tuple[ScoredExcerpt, ...], tuple[LeftOut, ...]]:
     """Return the excerpts in use with new ones behind them, as far as there is room."""
     left = room - sum(piece.tokens for piece in used)
     fresh = [piece for piece in _ranked(candidates) if not _covered(piece, used)]
@@ -37,8 +37,8 @@ def add_to(
 
 
 def select(
-    used: Sequence[Piece], candidates: Sequence[Piece], room: int, most: int
-) -> tuple[tuple[Piece, ...], tuple[LeftOut, ...]]:
+    used: Sequence[ScoredExcerpt], candidates: Sequence[ScoredExcerpt], room: int, most: int
+) -> tuple[tuple[ScoredExcerpt, ...], tuple[LeftOut, ...]]:
     """Return the best excerpts: those in use in their order, then new ones, the best last."""
     by_place = {_key(piece): piece for piece in used}
     ranked = _ranked(
@@ -54,10 +54,10 @@ def select(
 
 
 def _fill(
-    ranked: Sequence[Piece], left: float, room: int, most: int
-) -> tuple[list[Piece], tuple[LeftOut, ...]]:
+    ranked: Sequence[ScoredExcerpt], left: float, room: int, most: int
+) -> tuple[list[ScoredExcerpt], tuple[LeftOut, ...]]:
     """Return the first of ``ranked`` that fit into ``left`` tokens; long ones are cut."""
-    chosen: list[Piece] = []
+    chosen: list[ScoredExcerpt] = []
     left_out: list[LeftOut] = []
     for piece in ranked:
         if _covered(piece, chosen):
@@ -73,16 +73,16 @@ def _fill(
     return chosen, tuple(left_out)
 
 
-def _ranked(pieces: Iterable[Piece]) -> list[Piece]:
+def _ranked(pieces: Iterable[ScoredExcerpt]) -> list[ScoredExcerpt]:
     return sorted(pieces, key=lambda piece: (-piece.score, piece.path, piece.first))
 
 
-def _key(piece: Piece) -> tuple[str, str, str, int]:
+def _key(piece: ScoredExcerpt) -> tuple[str, str, str, int]:
     """Return the identity of an excerpt."""
     return piece.kind, piece.path, piece.name, piece.first
 
 
-def _covered(piece: Piece, others: Iterable[Piece]) -> bool:
+def _covered(piece: ScoredExcerpt, others: Iterable[ScoredExcerpt]) -> bool:
     """Return whether most of an excerpt is in others already."""
     return any(
         other.path == piece.path

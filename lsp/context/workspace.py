@@ -25,7 +25,7 @@ from ..paths import code_language
 from ..positions import has_lone_surrogates
 from ..secret_files import secret_in
 from . import git
-from .files import Unreadable, kind_of, lies_below, read_file
+from .files import UnreadableFile, kind_of, lies_below, read_file
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -53,7 +53,7 @@ SKIPPED_FOLDERS = frozenset(
         *("vendor", "third_party", "Pods", "DerivedData", "target", "bin", "obj", "dist", "build"),
     )
 )
-#: Names of them that people also give to their own code: skipped only without git.
+#: Such names that users also give to source folders: skipped only without git.
 _OWN_WITH_GIT = frozenset(("bin", "build", "dist", "obj", "target", "third_party"))
 #: Folders of code that is not the user's.
 OTHERS_CODE = SKIPPED_FOLDERS - _OWN_WITH_GIT
@@ -167,7 +167,7 @@ def read_code(folder: str | Path, path: str) -> str | None:
     """
     try:
         data = read_file(folder, path, MOST_BYTES)
-    except Unreadable as error:
+    except UnreadableFile as error:
         logger.debug("%s is not read: it %s", path, error)
         return None
     if b"\0" in data:
@@ -251,7 +251,7 @@ def _ignore_file(folder: Path, name: str) -> GitIgnoreSpec | None:
 
     try:
         lines = read_file(folder, name, _IGNORE_BYTES).decode("utf-8", "replace").splitlines()
-    except Unreadable as error:
+    except UnreadableFile as error:
         logger.info("%s is not heeded: it %s", name, error)
         return None
     heeded = [line for line in lines if len(_STARS.findall(line)) <= _IGNORE_STARS]

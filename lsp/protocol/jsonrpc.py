@@ -69,6 +69,7 @@ class RedraftProtocol(LanguageServerProtocol):
 
     def get_result_type(self, method: str) -> type[Any] | None:  # type: ignore[override]
         """Return None: answers of the client stay plain JSON."""
+        del method
         return None
 
     def _send_handler_result(self, future: Future[Any], *, msg_id: Any) -> None:

@@ -120,7 +120,7 @@ def _as_is(value: Any) -> Any:
 
 
 class _Form(NamedTuple):
-    """How a field is written."""
+    """Key and conversions of a field."""
 
     key: str
     read: Callable[[Any], Any] = _as_is

@@ -51,7 +51,7 @@ PREFETCHED = Abstain("prefetched", "computed ahead of time")
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """What a recorder asks its session for."""
+    """Callables by which a recorder reads its session."""
 
     documents: Callable[[], Iterable[Document]]
     path: Callable[[Document], str]  # relative to the workspace, "/" separated

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from redraft.model.text.common import common_ends
 
-from ..context.files import Unreadable, kind_of, read_file
+from ..context.files import UnreadableFile, kind_of, read_file
 from ..documents import Splice
 from ..history import BULK_CHARACTERS, BULK_LINES, Happening
 from .events import ChangeSource
@@ -116,7 +116,7 @@ def has_moved(file: Path, now_s: float) -> bool:
         if logged_s is None:
             return True
         last = read_file(folder, "logs/HEAD", _LONGEST, end=True)
-    except (OSError, ValueError, Unreadable):  # ValueError: a pointer that is no path
+    except (OSError, ValueError, UnreadableFile):  # ValueError: a pointer that is no path
         return False
     return _puts_files(last.rstrip(b"\n").rpartition(b"\n")[2])
 

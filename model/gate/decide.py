@@ -20,8 +20,8 @@ CANDIDATES: dict[Quality, int] = {"low": 1, "medium": 3, "high": 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
-    """Show an edit."""
+class ShownCandidate:
+    """Decision to show an edit."""
 
     edit: Edit  # as it is shown
     candidate: Candidate  # that it was made of
@@ -54,7 +54,7 @@ def situation_of(request: EditRequest, least: float) -> Situation:
 
 def decide(
     candidates: Iterable[Candidate], situation: Situation, gate: Gate | None = None
-) -> Show | Abstain:
+) -> ShownCandidate | Abstain:
     """Return the first candidate that may be shown, or why the best one may not.
 
     Args:
@@ -64,13 +64,15 @@ def decide(
     objection: Abstain | None = None
     for candidate in candidates:
         found = verdict(candidate, situation, gate)
-        if isinstance(found, Show):
+        if isinstance(found, ShownCandidate):
             return found
         objection = objection or found
     return objection or Abstain("nothing_to_do", situation.nothing)
 
 
-def verdict(candidate: Candidate, situation: Situation, gate: Gate | None = None) -> Show | Abstain:
+def verdict(
+    candidate: Candidate, situation: Situation, gate: Gate | None = None
+) -> ShownCandidate | Abstain:
     """Apply the filters and the gate to one candidate."""
     task = situation.task
     if task == "next_edit" and candidate.features.get("undone"):
@@ -86,17 +88,17 @@ def verdict(candidate: Candidate, situation: Situation, gate: Gate | None = None
         if isinstance(fitted, Abstain):
             return fitted
         edit = fitted
-    return refused or _refuse_last(edit, situation) or Show(edit, candidate, score)
+    return refused or _refuse_last(edit, situation) or ShownCandidate(edit, candidate, score)
 
 
-def inserted(candidate: Candidate, request: EditRequest) -> Show | Abstain:
+def inserted(candidate: Candidate, request: EditRequest) -> ShownCandidate | Abstain:
     """Decide on an infill for a client that can only insert, such as those of HTTP.
 
     Every score is shown, and an answer that fulfils a grammar stays as it is.
     """
     if request.grammar is not None:
         edit = Edit(request.text, candidate.start, candidate.end, candidate.text)
-        return Show(edit, candidate, 1.0)
+        return ShownCandidate(edit, candidate, 1.0)
     return verdict(candidate, replace(situation_of(request, 0.0), inserts_only=True))
 
 

@@ -152,7 +152,7 @@ class _Builder:
         def adapted(own: list[str]) -> list[NodeProto]:
             with self.nodes.branch(f"{out}.masked") as nodes:
                 index = self.indices[which]
-                changed = self.linear.adapt_masks(both, x, y, c.hidden, wide, which, index)
+                changed = self.linear.adapt_masks(both, x, y, (c.hidden, wide), which, index)
                 self._activated(changed, own[0])
             return nodes
 

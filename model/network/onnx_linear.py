@@ -67,7 +67,7 @@ class LinearMaps:
         )  # fmt: skip
 
     def adapt_masks(
-        self, sources: list[str], x: str, y: str, inputs: int, outputs: int, which: str, index: str
+        self, sources: list[str], x: str, y: str, shape: tuple[int, int], which: str, index: str
     ) -> str:
         """Add B (A x) to y in the rows of masks; the other rows keep their bits.
 
@@ -75,10 +75,11 @@ class LinearMaps:
 
         Args:
             y: x times the weights that the masks' adapter changes.
+            shape: inputs and outputs of those weights.
             which: rows are masks, [g].
             index: see :meth:`index_of`.
         """
-        rank = self._mask_rank * len(sources)
+        (inputs, outputs), rank = shape, self._mask_rank * len(sources)
         rows = self._nodes.op("Gather", x, which, axis=1)  # [1, g, inputs]
         low = self._low_rank("lora_a", sources, rows, inputs, rank)
         change = self._low_rank("lora_b", sources, low, rank, outputs)  # [1, g, outputs]

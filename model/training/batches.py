@@ -17,7 +17,7 @@ from ..errors import SettingsError
 from .checkpoints import TrainConfig
 from .masks import draw_groups
 from .moments import CODE
-from .shards import Rows
+from .shards import PackedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Batch:
 class Batches:
     """Batch number n, for every n; epoch after epoch."""
 
-    def __init__(self, rows: Rows, config: TrainConfig, end_token: int) -> None:
+    def __init__(self, rows: PackedRows, config: TrainConfig, end_token: int) -> None:
         self._rows, self._config, self._end_token = rows, config, end_token
         self._plans: list[list[NDArray[np.int64]]] = []
 
@@ -57,7 +57,7 @@ class Batches:
             epoch += 1
 
 
-def plan_batches(rows: Rows, config: TrainConfig, epoch: int) -> list[NDArray[np.int64]]:
+def plan_batches(rows: PackedRows, config: TrainConfig, epoch: int) -> list[NDArray[np.int64]]:
     """Return the row numbers of each batch of an epoch, in random order.
 
     Raises:
@@ -79,7 +79,7 @@ def plan_batches(rows: Rows, config: TrainConfig, epoch: int) -> list[NDArray[np
 
 
 def lay_batch(
-    rows: Rows, members: NDArray[np.int64], config: TrainConfig, end_token: int, number: int
+    rows: PackedRows, members: NDArray[np.int64], config: TrainConfig, end_token: int, number: int
 ) -> Batch:
     """Return the batch of rows ``members``, with its random part drawn from ``number``."""
     rng = np.random.default_rng((config.seed, 1, number))

@@ -16,14 +16,14 @@ from .checkpoints import TrainConfig
 from .masks import acceptance
 from .moments import EditClass, group_of
 from .network import Network
-from .shards import Rows
+from .shards import PackedRows
 
 #: Classes of next edits that have figures beside those of the groups.
 _FLAGS = (EditClass.CHAIN, EditClass.ELSEWHERE, EditClass.ONLY_DELETES)
 
 
 @torch.no_grad()
-def evaluate(network: Network, rows: Rows, config: TrainConfig) -> dict[str, Any]:
+def evaluate(network: Network, rows: PackedRows, config: TrainConfig) -> dict[str, Any]:
     """Return figures by name, computed on the network's device.
 
     ``GROUP_rows``: how many; ``GROUP_nats``: of a whole answer; ``GROUP_loss``: nats per token;
@@ -58,7 +58,7 @@ def evaluate(network: Network, rows: Rows, config: TrainConfig) -> dict[str, Any
     return figures
 
 
-def _balanced(rows: Rows, most: int) -> list[int]:
+def _balanced(rows: PackedRows, most: int) -> list[int]:
     """Return the first rows of each group, about as many of each."""
     groups: dict[str, list[int]] = {}
     for member, kind in enumerate(rows.kind.tolist()):

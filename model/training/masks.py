@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ..config import CANDIDATES
 from .network import KeyValues, Network
-from .shards import Rows
+from .shards import PackedRows
 
 DEPTH_WEIGHTS = (1.0, 0.8, 0.64, 0.5)  # of the first, second, … mask; the last for all further ones
 PROMPT_WEIGHT = 0.5  # of a group that stands in the prompt, beside one in the answer
@@ -154,7 +154,7 @@ def guess(
 
 @torch.no_grad()
 def acceptance(
-    network: Network, rows: Rows, members: NDArray[np.int64], masks: int
+    network: Network, rows: PackedRows, members: NDArray[np.int64], masks: int
 ) -> dict[str, Any]:
     """Measure how often drafts agree with the causal pass over the answers of ``members``.
 

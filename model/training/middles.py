@@ -73,7 +73,7 @@ class SourceText:
 
 
 @dataclass(frozen=True, slots=True)
-class Middle:
+class RemovedSpan:
     """``text[start:end]`` is removed."""
 
     kind: MiddleKind
@@ -88,7 +88,7 @@ def draw_kind(rng: random.Random) -> MiddleKind:
 
 def choose_middle(
     source: SourceText, kind: MiddleKind, rng: random.Random, lines: range | None = None
-) -> Middle | None:
+) -> RemovedSpan | None:
     """Return a middle that begins in one of ``lines`` (default: any) and is not blank.
 
     Returns:
@@ -104,7 +104,7 @@ def choose_middle(
             continue
         text = source.text[span[0] : span[1]].strip()
         if any(map(str.isalnum, text)) or (text and rng.random() < 0.3):  # mostly not a lone "}"
-            return Middle(kind, *span)
+            return RemovedSpan(kind, *span)
     return None
 
 

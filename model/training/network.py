@@ -255,15 +255,15 @@ class Network(nn.Module):
 
 
 def slices(lengths: Sequence[int]) -> list[slice]:
-    """Return where rows of these lengths are that lie behind one another."""
+    """Return the slices of consecutive rows of these lengths."""
     return [slice(*ends) for ends in pairwise(accumulate(lengths, initial=0))]
 
 
 def canvas_mask(starts: Tensor, past: int, width: int, causal: bool = False) -> Tensor:
-    """Return who sees whom: bool [C*B, past + C*B]; True may look.
+    """Return the attention mask of windows: bool [C*B, past + C*B], True where attended to.
 
-    A window sees cached positions before its own start [C], and itself, or of itself what is
-    before.
+    A window attends to cached positions before its start [C] and to itself; with ``causal`` only to
+    earlier positions of itself.
     """
     cache = torch.arange(past, device=starts.device)
     to_cache = (cache < starts[:, None]).repeat_interleave(width, dim=0)  # [C*B, past]

@@ -26,7 +26,7 @@ from .chains import Chain, chain_of, moment_of
 from .commits import FileChange, changes_of
 from .cuts import NAME
 from .excerpts import Neighbours, changed_with, cost, crop, newest
-from .middles import MIX, Middle, SourceText, choose_middle, draw_kind
+from .middles import MIX, RemovedSpan, SourceText, choose_middle, draw_kind
 from .moments import EditClass, TrainingMoment, draw_moment, group_of, nothing_left
 
 _TRIES = 3
@@ -356,7 +356,7 @@ def _last_edits(before: Sequence[FileChange], rng: random.Random) -> tuple[Recen
 
 
 def _crop_text(
-    source: SourceText, middle: Middle, tokens: float, rng: random.Random
+    source: SourceText, middle: RemovedSpan, tokens: float, rng: random.Random
 ) -> tuple[int, int]:
     """Return whole lines of the text around the middle, as indices."""
     first = bisect_right(source.starts, middle.start) - 1

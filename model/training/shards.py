@@ -2,7 +2,7 @@
 
 A shard is a zstd-compressed ``.npz`` (no pickles) of flat tokens and row lengths;
 ``manifest.json`` beside the shards holds prompt format, tokenizer size, classes, counts and SHA-256
-sums. Rows of one seed are the same on every machine and for any number of processes.
+sums. PackedRows of one seed are the same on every machine and for any number of processes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CLASSES = [*MIX, *(str(flag.name) for flag in EditClass)]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class PackedRows:
     """Rows in memory. Row i: tokens[offset[i] : offset[i+1]], its first prompt[i] the prompt."""
 
     tokens: Tokens
@@ -71,7 +71,7 @@ class Rows:
 # --- reading ----------------------------------------------------------------------------------
 
 
-def read_shards(folder: Path, config: ModelConfig) -> Rows:
+def read_shards(folder: Path, config: ModelConfig) -> PackedRows:
     """Return all rows under ``folder``.
 
     Raises:
@@ -95,7 +95,7 @@ def read_shards(folder: Path, config: ModelConfig) -> Rows:
     parts = [_read_shard(folder / s["file"], s["sha256"]) for s in facts["shards"]]
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     offset = np.cumsum(joined.pop("length"), dtype=np.int64)
-    return Rows(offset=np.concatenate([[0], offset]), **joined)
+    return PackedRows(offset=np.concatenate([[0], offset]), **joined)
 
 
 def _read_shard(path: Path, digest: str) -> dict[str, NDArray[Any]]:

@@ -1,8 +1,8 @@
 """Adapters: low-rank changes of the base weights, kept as safetensors, and how to merge them.
 
 A matrix is stored as float32, float16, bfloat16, or in 8 bits: int8 values [rows, columns] under
-its own name and, under its name and ``.scales``, a float16 for every 32 columns of a row; value ·
-scale is the number. That halves a file of bfloat16. LoRA: https://arxiv.org/abs/2106.09685
+its name, and under ``NAME.scales`` a float16 for every 32 columns of a row; value · scale is the
+number. That halves a file of bfloat16. LoRA: https://arxiv.org/abs/2106.09685
 """
 
 from __future__ import annotations

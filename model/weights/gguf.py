@@ -133,7 +133,7 @@ class GGUFFile:
 
         Args:
             kind: int: not negative; float: positive, and a float32 comes back as the shortest
-                decimal that stands for it, 1e-5 and not 9.99999975e-6; str; list: of strings.
+                decimal with the same float32, 1e-5 and not 9.99999975e-6; str; list: of strings.
 
         Raises:
             WeightsError: it is absent without a default, or of another kind.
@@ -210,7 +210,7 @@ def read_checkpoint(file: GGUFFile, tied: bool = False) -> tuple[dict[str, Any],
 
     Args:
         tied: embedding and head are one matrix, even where the file stores it twice; the copy of
-            more bits is taken for both. Without it a head that is stored is a matrix of its own.
+            more bits is taken for both. Otherwise a stored head is a separate matrix.
 
     Raises:
         WeightsError: it is of an architecture the network cannot run, or has tensors missing, left
@@ -274,7 +274,7 @@ def _architecture(file: GGUFFile, tied: bool) -> dict[str, Any]:
     kv_heads = file.get(f"{arch}.attention.head_count_kv", int, heads)
     layers = file.get(f"{arch}.block_count", int)
     head_dim = file.get(f"{arch}.attention.key_length", int, hidden // max(heads, 1))
-    # Every layer has tensors of its own, so more layers than tensors is a lie.
+    # Every layer has tensors, so more layers than tensors is wrong.
     if not 1 <= layers <= len(file.shapes) or min(hidden, heads, kv_heads, head_dim) < 1:
         file.fail(f"it claims {layers} layers, {heads} heads and hidden size {hidden}")
     rotary = file.get(f"{arch}.rope.dimension_count", int, head_dim)

@@ -23,7 +23,7 @@ from .files import BytesCallback, explaining
 PUBLIC_HUB = "https://huggingface.co"
 
 #: Seconds a hub gets to open the connection, and to answer at all: looking up its name has no
-#: limit of its own.
+#: limit.
 _CONNECT_S, _ANSWER_S = 3.0, 6.0
 
 
@@ -139,7 +139,7 @@ def _answer(source: HubFile, ask: Callable[[], Any]) -> Any:
 
 
 def _failure(source: HubFile, error: Exception) -> Exception:
-    """Return what to raise for an error of the library; those that are not its own stay."""
+    """Return what to raise for an error of the library; other errors stay."""
     if isinstance(error, _library("errors").HfHubHTTPError):
         return FetchFailed(_refusal(source, getattr(error.response, "status_code", 0)))
     if type(error) is OSError:
@@ -184,6 +184,6 @@ class _Counting:
 
 
 def _library(module: str = "") -> ModuleType:
-    """Return ``huggingface_hub`` or a module of it, without reports and bars of its own."""
+    """Return ``huggingface_hub`` or a module of it, without reports and progress bars."""
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     return import_silenced(f"huggingface_hub.{module}".rstrip("."))

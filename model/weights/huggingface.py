@@ -75,7 +75,7 @@ def read_folder(folder: Path, name: str | None = None) -> Checkpoint:
 
 
 def announced(folder: Path, name: str) -> ModelConfig:
-    """Return the shape of the network as far as config.json tells without the tensors.
+    """Return the shape of the network as far as config.json says without the tensors.
 
     Raises:
         WeightsError: it is not one that can be imported.
@@ -185,7 +185,7 @@ def _sharded(folder: Path, index: Mapping[str, Any]) -> dict[str, StoredTensor]:
 
 def _by_our_names(folder: Path, family: Family, layers: int) -> dict[str, StoredTensor]:
     theirs = _tensors(folder)
-    if layers > len(theirs):  # each layer has tensors of its own
+    if layers > len(theirs):  # each layer has tensors
         raise WeightsError(
             f"config.json in {folder} says {layers:,} layers, its weights are {len(theirs):,} "
             "tensors. The files belong to different models: download them again."

@@ -107,7 +107,7 @@ def bytes_to_pull(model: ModelInfo, variant: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredFolder:
     """A ready folder as it lies on disk."""
 
     size: int  # bytes of its files
@@ -115,7 +115,7 @@ class Stored:
     modified: datetime
 
 
-def stored(name: str, variant: str) -> Stored | None:
+def stored(name: str, variant: str) -> StoredFolder | None:
     """Return what of a model lies ready on this machine; None where nothing does."""
     try:
         model = info(name)
@@ -125,7 +125,7 @@ def stored(name: str, variant: str) -> Stored | None:
     except (UnknownModel, WeightsError, OSError):
         return None
     size = sum(int(each["size"]) for each in files.values())
-    return Stored(size, sha256_of(manifest), changed)
+    return StoredFolder(size, sha256_of(manifest), changed)
 
 
 def recipe_of(model: ModelInfo, variant: str) -> str:

@@ -47,7 +47,7 @@ def bench(
         ),
     ] = None,
     spec: RunSpec = BENCH,
-    kept: opt.Kept = opt.NOTHING_KEPT,
+    kept: opt.SavedRun = opt.NOTHING_KEPT,
 ) -> None:
     """Measure this machine: latency, tokens per pass, the cost of a keystroke, and memory.
 

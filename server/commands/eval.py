@@ -60,7 +60,7 @@ def infill(
         ),
     ] = None,
     spec: RunSpec = INFILL,
-    kept: opt.Kept = opt.NOTHING_KEPT,
+    kept: opt.SavedRun = opt.NOTHING_KEPT,
 ) -> None:
     """Fill gaps: HumanEval-Infilling by its tests, or held-out commits and files by exact match.
 
@@ -132,7 +132,7 @@ def edits(
         typer.Option("--ablate", help="Leave out each kind of context in turn, in one table."),
     ] = False,
     spec: RunSpec = EDITS,
-    kept: opt.Kept = opt.NOTHING_KEPT,
+    kept: opt.SavedRun = opt.NOTHING_KEPT,
 ) -> None:
     """Predict the next hunk of held-out commits, given the ones before it.
 
@@ -174,7 +174,7 @@ def _check_likelihood(predictor: ReadyPredictor, likelihood: bool) -> None:
 
 
 def _ablate(
-    spec: RunSpec, asked: Sequence[Example], predictor: ReadyPredictor, kept: opt.Kept
+    spec: RunSpec, asked: Sequence[Example], predictor: ReadyPredictor, kept: opt.SavedRun
 ) -> None:
     """Measure once with all context and once without each kind; each way has its run file."""
     from redraft.evals.pipeline import ABLATIONS, evaluate_in_turn
@@ -195,7 +195,7 @@ def _ablate(
     show_less(parts, ("exact", "chrf", "nats"), spec.seed)
 
 
-def _without(spec: RunSpec, kept: opt.Kept, name: str, kinds: tuple[ContextKind, ...]) -> Run:
+def _without(spec: RunSpec, kept: opt.SavedRun, name: str, kinds: tuple[ContextKind, ...]) -> Run:
     """Open the run without some context: ``a.jsonl`` becomes ``a-without-history.jsonl``."""
     out = kept.out
     if out is not None and kinds:
@@ -207,7 +207,7 @@ def _without(spec: RunSpec, kept: opt.Kept, name: str, kinds: tuple[ContextKind,
 @with_options
 def chat(
     spec: RunSpec = CHAT,
-    kept: opt.Kept = opt.NOTHING_KEPT,
+    kept: opt.SavedRun = opt.NOTHING_KEPT,
 ) -> None:
     """Put fifty small requests to a model that converses, and check its answers."""
     from redraft.evals.scorers.chat import examples
@@ -227,7 +227,7 @@ def _evaluate(
     spec: RunSpec,
     asked: Sequence[Example],
     predictor: ReadyPredictor,
-    kept: opt.Kept,
+    kept: opt.SavedRun,
     what: str,
 ) -> None:
     """Ask, keep the run, and show its tables."""
@@ -255,7 +255,7 @@ def perplexity(
         str, typer.Option(help="Scale positions in these ways.")
     ] = "none,linear,ntk,yarn",
     spec: RunSpec = PERPLEXITY,
-    kept: opt.Kept = opt.NOTHING_KEPT,
+    kept: opt.SavedRun = opt.NOTHING_KEPT,
 ) -> None:
     """Perplexity of the last 1,024 tokens of long contexts, under each scaling of positions."""
     from redraft.evals import perplexity as long

@@ -46,7 +46,7 @@ Commits = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Group):
+class SavedRun(Group):
     """The options that say what is written of a run."""
 
     out: Out = None
@@ -54,7 +54,7 @@ class Kept(Group):
     json_file: Json = None
 
 
-NOTHING_KEPT = Kept()
+NOTHING_KEPT = SavedRun()
 
 
 def settled(spec: RunSpec) -> RunSpec:
@@ -102,7 +102,7 @@ def opened(spec: RunSpec) -> Iterator[tuple[RunSpec, ReadyPredictor]]:
         predictor.close()
 
 
-def open_run_for(kept: Kept, spec: RunSpec) -> Run:
+def open_run_for(kept: SavedRun, spec: RunSpec) -> Run:
     """Return the run that ``--out`` and ``--resume`` mean, with this machine and command."""
     from redraft.evals.machine import machine
     from redraft.evals.run import open_run

@@ -32,7 +32,7 @@ def replay(
             metavar="ADDRESS", help="Play them on this Ray cluster; 'local' starts one here."
         ),
     ] = None,
-    kept: opt.Kept = opt.NOTHING_KEPT,
+    kept: opt.SavedRun = opt.NOTHING_KEPT,
 ) -> None:
     """Play recordings through the language server and compare what it shows with what was typed."""
     from redraft.evals.replay.runs import replay_all

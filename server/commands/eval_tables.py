@@ -1,7 +1,6 @@
-"""How evaluations look: tables of figures with their intervals for people, JSON for programs.
+"""Tables of evaluations with intervals for people, JSON for programs.
 
-A table that is wider than the terminal is told row by row: no word and no figure is broken. Knows
-rich and the records of ``redraft.evals``; measures nothing.
+A table that is wider than the terminal is printed row by row, so that no word is broken.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from rich.text import Text
 from .console import out
 from .options import write_json
 
-WIDE = 200  # columns, where nobody's terminal says otherwise: figures with intervals take room
+WIDE = 200  # columns, if the output is no terminal
 
 
 def show_tables(run: Run, tables: list[Table], json_file: Path | None) -> None:
@@ -103,7 +102,7 @@ def show_sheet(sheet: Sheet) -> None:
 
 
 def _room(table: Drawn) -> int:
-    """The columns that it takes to break nothing."""
+    """Return the columns that the table needs."""
     unlimited = out.options.update(max_width=10_000)
     return Measurement.get(out, unlimited, table).maximum
 

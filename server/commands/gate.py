@@ -1,7 +1,4 @@
-"""``redraft gate``: the decision to show, learned from outcomes: make them, fit, look, forget.
-
-Translates options into calls of ``redraft.evals`` and ``redraft.lsp``; decides nothing itself.
-"""
+"""``redraft gate``: fit, show and delete the gate that decides what is shown."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ app = typer.Typer(
 )
 
 
-# --- one's own ----------------------------------------------------------------------------------
+# --- the user's gate ------------------------------------------------------------------------------
 
 
 @app.command()
@@ -55,7 +52,7 @@ def fit(
     recordings = Recordings()
     own = own_samples([kept.path for kept in recordings.kept()])
     made, verdict = fit_own(shipped(), own.samples, Objective(RATIOS[eagerness]), own.strange > 0)
-    told = [verdict.told, *_left_out(own)]
+    lines = [verdict.told, *_left_out(own)]
     if own.count:
         card = {
             "taken": verdict.taken, "told": verdict.told, "weights": own.weights,
@@ -65,19 +62,19 @@ def fit(
         write_gate(recordings.learned, made, card)
     else:
         recordings.forget()  # what it was fitted on is gone
-        told = ["Nothing to learn from yet: the shipped gate is in use.", *told[1:]]
-    for line in [] if quiet else told:
+        lines = ["Nothing to learn from yet: the shipped gate is in use.", *lines[1:]]
+    for line in [] if quiet else lines:
         console.print(harmless(line), markup=False)
 
 
 def _left_out(own: OwnSamples) -> list[str]:
-    """What was not learned from, and why."""
-    told = []
+    """Return lines that say what was not learned from, and why."""
+    lines = []
     if own.strange:
-        told.append(f"{own.strange} answers of other weights are left out.")
+        lines.append(f"{own.strange} answers of other weights are left out.")
     if own.untold:
-        told.append(f"{own.untold} candidates say nothing: nobody can tell what became of them.")
-    return told + [f"Left out, as it cannot be read: {each}" for each in own.unread]
+        lines.append(f"{own.untold} candidates are left out: their outcome is unknown.")
+    return lines + [f"Left out, as it cannot be read: {each}" for each in own.unread]
 
 
 @app.command()
@@ -169,7 +166,7 @@ def outcomes(
     source = suite or " ".join(path.name for path in sources)
     with (
         opt.opened(replace(spec, source=source)) as (full, predictor),
-        opt.open_run_for(opt.Kept(out, resume), full) as run,
+        opt.open_run_for(opt.SavedRun(out, resume), full) as run,
         opt.progress_of("asking") as progress,
     ):
         if suite:

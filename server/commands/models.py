@@ -120,7 +120,7 @@ def _list_known(as_json: bool) -> None:
 
 
 @app.command("pull")
-def model_pull(  # noqa: PLR0913 - one parameter for each option
+def model_pull(
     source: Annotated[
         str | None,
         typer.Argument(

@@ -1,7 +1,4 @@
-"""``redraft record``: turn recording on and off, see and delete recordings.
-
-Translates options into calls of ``redraft.lsp`` and ``redraft.evals``; records nothing itself.
-"""
+"""``redraft record``: turn recording on and off, see and delete recordings."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ app = typer.Typer(
 )
 
 _MB = 1_000_000
-_NAMED = 5  # other files of the folder that are told by name
+_NAMED = 5  # other files of the folder that are listed
 
 
 def _recordings() -> Recordings:
@@ -86,7 +83,7 @@ def status(
     recordings = _recordings()
     kept, limits, others = recordings.kept(), recordings.limits(), recordings.others()
     size, problem = sum(each.size for each in kept), recordings.problem()
-    told = {
+    found = {
         "on": recordings.is_on(),
         "problem": problem,
         "folder": str(recordings.folder),
@@ -97,9 +94,9 @@ def status(
         "other_names": others[:_NAMED],
     }
     if as_json:
-        out.print_json(data=told, ensure_ascii=True)
+        out.print_json(data=found, ensure_ascii=True)
         return
-    lines = [f"Recording is {'on' if told['on'] else 'off'}."]
+    lines = [f"Recording is {'on' if found['on'] else 'off'}."]
     if problem:
         lines.append(f"It was on: {problem}. When that is mended, turn it on again.")
     lines.append(
@@ -138,7 +135,7 @@ def list_recordings(
         table.add_column(heading, overflow="fold")
     for row in rows:
         size, changes = _size(row["bytes"]), f"{row['changes']:,}"
-        workspace = Text(harmless(row["workspace"]))  # a text of its own: no markup in it
+        workspace = Text(harmless(row["workspace"]))  # Text, so that markup in it is shown as it is
         table.add_row(row["name"], row["last_written"], size, changes, workspace)
     out.print(table, soft_wrap=False)
 
@@ -215,9 +212,10 @@ def outcomes(
 def _chosen(
     recordings: Recordings, names: list[str], everything: bool, older_than: int | None
 ) -> list[Kept]:
-    """
+    """Return the recordings to delete.
+
     Raises:
-        SettingsError: nothing was chosen, or a name that there is not.
+        SettingsError: nothing was chosen, or a name is unknown.
     """
     kept = recordings.kept()
     if everything:

@@ -9,7 +9,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from redraft.model.edits.edit import Edit
-from redraft.model.gate.decide import CANDIDATES, Show, inserted, situation_of, verdict
+from redraft.model.gate.decide import CANDIDATES, ShownCandidate, inserted, situation_of, verdict
 from redraft.model.gate.fitting import fit
 from redraft.model.gate.reasons import Abstain
 from redraft.model.prompts.excerpt import Excerpt, rewrite, to_request, unix
@@ -64,10 +64,12 @@ class Unanswered:
 
     def answers(self, prediction: Prediction | None) -> list[Answer]:
         """Return one empty answer with the reason."""
+        del prediction
         return [Answer("", "stop", self.reason, "unreadable")]
 
     def preview(self, state: CanvasState) -> str | None:
         """Return nothing: there are no intermediate states."""
+        del state
         return None
 
 
@@ -86,7 +88,7 @@ class Infilling:
         texts = [
             Answer(self._outside(made.edit.new), FINISH_REASONS[made.candidate.finish])
             for made in verdicts
-            if isinstance(made, Show)
+            if isinstance(made, ShownCandidate)
         ]
         objections = [made for made in verdicts if isinstance(made, Abstain)]
         return texts or [Answer("", "stop", _sentence(objections[0]), "refused")]
@@ -140,6 +142,7 @@ class Rewriting:
 
     def preview(self, state: CanvasState) -> str | None:
         """Return nothing: a region is given once it is whole."""
+        del state
         return None
 
     def _refused(self, abstain: Abstain) -> Answer:

@@ -200,7 +200,7 @@ def loaded(status: ModelStatus) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class AnswerHead:
     """The first fields of every answer and of every chunk of a stream."""
 
     id: str
@@ -208,7 +208,7 @@ class Head:
     model: str
 
     @classmethod
-    def new(cls, model: str, prefix: str = "cmpl-") -> Head:
+    def new(cls, model: str, prefix: str = "cmpl-") -> AnswerHead:
         """Return a head with a new id."""
         return cls(f"{prefix}{uuid.uuid4().hex}", int(time.time()), model)
 

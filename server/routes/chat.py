@@ -32,7 +32,7 @@ from redraft.model.weights.store import names_with_template
 from ..http.bodies import SERVICE, read_body
 from ..settings import Settings
 from .answers import FINISH_REASONS
-from .base import CompletionBody, Head, check_model, loaded, usage
+from .base import AnswerHead, CompletionBody, check_model, loaded, usage
 from .constraints import grammar_of
 from .respond import Answer, Dialect, respond
 from .tools import Tools, call_to_json, calls_to_deltas, grammar_of_call, read_calls, read_tools
@@ -222,7 +222,7 @@ async def chat(http: web.Request) -> web.StreamResponse:
     """Answer a conversation."""
     service = http.app[SERVICE]
     asked = await read_body(http, lambda data: read_chat(data, service.settings))
-    head = Head.new(await chat_model(http, asked.body.model), "chatcmpl-")
+    head = AnswerHead.new(await chat_model(http, asked.body.model), "chatcmpl-")
     return await respond(http, asked, OpenAIChat(head, asked), asked.body.stream)
 
 
@@ -271,7 +271,7 @@ class FinalText:
 class OpenAIChat(Dialect):
     """OpenAI's chat completions."""
 
-    def __init__(self, head: Head, asked: Chat) -> None:
+    def __init__(self, head: AnswerHead, asked: Chat) -> None:
         self.answer_id = head.id
         self._head = head
         self._asked = asked

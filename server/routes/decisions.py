@@ -40,7 +40,7 @@ class DecisionQuestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class DecisionsBody:
     """The body of this route."""
 
     state: object
@@ -80,7 +80,7 @@ def read_decisions(data: Json) -> tuple[str, dict[str, ScoredQuestion]]:
     Raises:
         InvalidRequest: names the field and what it must be.
     """
-    body = read(Body, data)
+    body = read(DecisionsBody, data)
     if not body.questions:
         raise InvalidRequest("'questions' is empty. Ask at least one.")
     if len(body.questions) > MAX_QUESTIONS:

@@ -38,8 +38,8 @@ async def infill(http: web.Request) -> web.StreamResponse:
     """Fill a gap."""
     service = http.app[SERVICE]
 
-    def ask(data: Json) -> tuple[Body, Infilling]:
-        body = read(Body, data)
+    def ask(data: Json) -> tuple[InfillBody, Infilling]:
+        body = read(InfillBody, data)
         asked = constrained(_question(body, service.settings.max_tokens), data)
         assert isinstance(asked, Infilling), "its prompt is a middle"
         return body, asked
@@ -71,7 +71,7 @@ class Extra:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body(Sampling):
+class InfillBody(Sampling):
     """The body of this route."""
 
     input_prefix: Text = ""
@@ -86,7 +86,7 @@ class Body(Sampling):
     stream: Flag = False
 
 
-def _question(body: Body, most_tokens: int) -> Question:
+def _question(body: InfillBody, most_tokens: int) -> Question:
     wanted = most_tokens if body.n_predict < 0 else max(body.n_predict, 1)
     newest = body.input_extra[-MAX_RELATED:]
     related = tuple(related_file(one.filename, one.text) for one in newest)
@@ -126,7 +126,7 @@ def settled(state: CanvasState) -> str:
     return "".join(piece or "" for piece in takewhile(lambda one: one is not None, state.pieces))
 
 
-def _answer_of(body: Body, question: Infilling, end: Prediction | CanvasState) -> Json:
+def _answer_of(body: InfillBody, question: Infilling, end: Prediction | CanvasState) -> Json:
     if isinstance(end, CanvasState):
         lines = settled(end).rpartition("\n")[0]
         return _answer(keep_indented(question.settled(lines), body.n_indent), "limit", Stats())

@@ -20,7 +20,7 @@ from redraft.model.validation import Json, Text, read
 
 from ..http.bodies import SERVICE, read_question
 from .answers import Question
-from .base import CompletionBody, Head, after_gap, served_model, usage, why
+from .base import AnswerHead, CompletionBody, after_gap, served_model, usage, why
 from .constraints import constrained
 from .respond import Answer, Dialect, respond
 
@@ -69,7 +69,7 @@ async def complete(http: web.Request) -> web.StreamResponse:
         return body, constrained(body.question(prompt, settings), data)
 
     body, question = await read_question(http, ask)
-    head = Head.new(await served_model(http, body.model))
+    head = AnswerHead.new(await served_model(http, body.model))
     return await respond(http, question, MercuryInfill(head, body, question), body.stream)
 
 
@@ -83,7 +83,7 @@ async def edit(http: web.Request) -> web.StreamResponse:
         return body, constrained(body.question(_region(body.messages), settings), data)
 
     body, question = await read_question(http, ask)
-    head = Head.new(await served_model(http, body.model))
+    head = AnswerHead.new(await served_model(http, body.model))
     return await respond(http, question, MercuryEdit(head, body, question), body.stream)
 
 
@@ -117,7 +117,7 @@ class MercuryEdit(Dialect):
 
     kind, chunk_kind = "edit.completion", "chat.completion.chunk"
 
-    def __init__(self, head: Head, body: CompletionBody, question: Question) -> None:
+    def __init__(self, head: AnswerHead, body: CompletionBody, question: Question) -> None:
         self.answer_id = head.id
         self._head = head
         self._is_diffusing = body.diffusing

@@ -22,7 +22,7 @@ ENDPOINTS: Mapping[Ability, tuple[str, ...]] = MappingProxyType(
         "decide": ("decisions",),
     }
 )
-#: Endpoints that have their own list of models, by the path of the list.
+#: Endpoints with a separate list of models, by the path of the list.
 LISTS = {
     "/v1/chat/completions/models": "chat.completions",
     "/v1/edit/completions/models": "edit.completions",

@@ -152,7 +152,7 @@ class Options(Sampling):
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class GenerateBody:
     """The body of ``/api/generate``."""
 
     prompt: Text = ""
@@ -165,7 +165,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ModelNameBody:
     """A body that names a model."""
 
     model: Text = ""
@@ -176,8 +176,8 @@ async def generate(http: web.Request) -> web.StreamResponse:
     """Fill a gap or rewrite a region. Without a prompt, only say that the model is loaded."""
     settings = http.app[SERVICE].settings
 
-    def ask(data: Json) -> tuple[Body, Question | None]:
-        body = read(Body, data)
+    def ask(data: Json) -> tuple[GenerateBody, Question | None]:
+        body = read(GenerateBody, data)
         return body, _question(body, settings)
 
     body, asked = await read_question(http, ask)
@@ -191,7 +191,7 @@ async def generate(http: web.Request) -> web.StreamResponse:
     return await stream.end()
 
 
-def _question(body: Body, settings: Settings) -> Question | None:
+def _question(body: GenerateBody, settings: Settings) -> Question | None:
     if not body.prompt and not body.suffix:
         return None
     prompt = Middle(body.prompt, body.suffix) if body.suffix else recognise(body.prompt)
@@ -235,7 +235,7 @@ def _durations(prediction: Prediction | None) -> Json:
 
 
 @routes.get("/api/version")
-async def version(http: web.Request) -> web.Response:
+async def version(_: web.Request) -> web.Response:
     """Return our release. Clients show it, or check that the server answers."""
     return json_response({"version": RELEASE})
 
@@ -260,7 +260,7 @@ async def running(http: web.Request) -> web.Response:
 @routes.post("/api/show")
 async def show(http: web.Request) -> web.Response:
     """Describe the model. Clients read it before they offer completion."""
-    name = await read_body(http, lambda data: read(Named, data).model)
+    name = await read_body(http, lambda data: read(ModelNameBody, data).model)
     status = await http.app[SERVICE].status()
     check_model(name, status)
     info = {"general.architecture": "redraft", "redraft.context_length": status.context_tokens}

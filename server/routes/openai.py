@@ -22,7 +22,7 @@ from redraft.model.validation import Flag, Json, Text, brief, json_type, objecti
 
 from ..http.bodies import SERVICE, read_question
 from .answers import Question
-from .base import CompletionBody, Head, after_gap, served_model, usage, why
+from .base import AnswerHead, CompletionBody, after_gap, served_model, usage, why
 from .constraints import constrained
 from .respond import Answer, Dialect, respond
 
@@ -34,8 +34,8 @@ async def complete(http: web.Request) -> web.StreamResponse:
     """Fill a gap or rewrite a region."""
     settings = http.app[SERVICE].settings
 
-    def ask(data: Json) -> tuple[Body, Question]:
-        body = read(Body, data)
+    def ask(data: Json) -> tuple[TextBody, Question]:
+        body = read(TextBody, data)
         if body.suffix is None:
             prompt = recognise(body.prompt)
         else:
@@ -43,7 +43,7 @@ async def complete(http: web.Request) -> web.StreamResponse:
         return body, constrained(body.question(prompt, settings), data)
 
     body, question = await read_question(http, ask)
-    head = Head.new(await served_model(http, body.model))
+    head = AnswerHead.new(await served_model(http, body.model))
     return await respond(http, question, OpenAIText(head, body, question), body.stream)
 
 
@@ -73,7 +73,7 @@ def _no_logprobs(logprobs: object) -> object:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body(CompletionBody):
+class TextBody(CompletionBody):
     """The body of this route."""
 
     prompt: Annotated[Text, BeforeValidator(_one)]
@@ -85,7 +85,7 @@ class Body(CompletionBody):
 class OpenAIText(Dialect):
     """OpenAI's text completions."""
 
-    def __init__(self, head: Head, body: Body, question: Question) -> None:
+    def __init__(self, head: AnswerHead, body: TextBody, question: Question) -> None:
         self.answer_id = head.id
         self._head = head
         self._body = body

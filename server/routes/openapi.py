@@ -16,7 +16,7 @@ from redraft.model.validation import Json
 from ..http.bodies import json_response
 from .chat import ChatBody
 from .constraints import Constraints
-from .decisions import Body as DecisionsBody
+from .decisions import DecisionsBody
 from .tools import Tool
 
 routes = web.RouteTableDef()

@@ -45,7 +45,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class FunctionName:
     """``tool_choice.function``."""
 
     name: Text
@@ -55,7 +55,7 @@ class Named:
 class Choice:
     """``tool_choice`` that names a function."""
 
-    function: Named
+    function: FunctionName
     type: Literal["function"] = "function"
 
 

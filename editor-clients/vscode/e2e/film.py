@@ -52,7 +52,7 @@ class Film:
     since: list[float] = field(default_factory=list)  # seconds, by the clock
 
     def take(self) -> None:
-        """The window as it is; no frame where nothing has changed."""
+        """Take a picture of the window, unless nothing has changed."""
         from PIL import Image, ImageChops
 
         file = self.folder / "frame.png"
@@ -104,7 +104,7 @@ def play(film: Film, wait_s: float) -> None:
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("out", nargs="?", type=Path, default=MEDIA / "film.gif")
     parser.add_argument("--wait", type=float, default=20.0, help="seconds for each suggestion")

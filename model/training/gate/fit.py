@@ -16,7 +16,7 @@ from ...gate.eagerness import threshold_of
 from ...gate.features import FEATURES, POSITIVE
 from ...gate.gate import Gate, Head
 from ...records import Task
-from .kto import Bools, Floats, Objective, Outcomes, Prior, fit_chance, fit_kto, logit
+from .kto import Bools, Floats, LabelledOutcomes, Objective, Prior, fit_chance, fit_kto, logit
 
 FOLDS = 5
 #: Mean and spread of features that outcomes of commits do not have.
@@ -46,10 +46,10 @@ class Sample:
     group: str = ""  # samples of one group are all fitted on, or none
 
 
-def rows_of(head: Head, samples: Sequence[Sample]) -> Outcomes:
+def rows_of(head: Head, samples: Sequence[Sample]) -> LabelledOutcomes:
     """Return the samples as rows of the features of ``head``."""
     rows = [head.row(each.features) for each in samples]
-    return Outcomes(
+    return LabelledOutcomes(
         np.array(rows, dtype=np.float64).reshape(len(samples), len(head.features) + 1),
         np.array([float(each.kept) for each in samples]),
         np.array([each.weight for each in samples], dtype=np.float64),
@@ -100,7 +100,7 @@ def _standards(names: tuple[str, ...], samples: Sequence[Sample]) -> Head:
 
 
 def _calibration(
-    seen: Outcomes, groups: Sequence[str], prior: Prior, positive: Bools
+    seen: LabelledOutcomes, groups: Sequence[str], prior: Prior, positive: Bools
 ) -> tuple[float, float]:
     """Return the factor and the shift of log-odds that make them true of groups not fitted on."""
     folds = fold_of(groups)
@@ -110,7 +110,7 @@ def _calibration(
         predicted[folds == fold] = seen.rows[folds == fold] @ fit_chance(rest, prior, positive).mean
     rows = np.column_stack([np.ones(len(seen)), predicted])
     line = Prior(np.array([0.0, 1.0]), np.array([1.0, 0.25]))
-    shift, slope = fit_chance(Outcomes(rows, seen.kept, seen.weight), line).mean
+    shift, slope = fit_chance(LabelledOutcomes(rows, seen.kept, seen.weight), line).mean
     return float(max(slope, 0.1)), float(shift)
 
 
@@ -135,9 +135,9 @@ def _rounded(weights: Floats) -> tuple[float, ...]:
 
 # --- the user's -------------------------------------------------------------------------------
 
-#: Outcomes of a task, and of those kept, under which only the intercept moves.
+#: LabelledOutcomes of a task, and of those kept, under which only the intercept moves.
 _FEW, _FEW_KEPT = 100, 15
-#: Outcomes under which nothing is fitted at all.
+#: LabelledOutcomes under which nothing is fitted at all.
 LEAST = 20
 #: After so many other outcomes, one counts half.
 HALF_LIFE = 500.0
@@ -230,7 +230,9 @@ def _variance(head: Head, samples: Sequence[Sample]) -> Floats:
     return clipped
 
 
-def _within_shown(seen: Outcomes, policy: Floats, before: Floats, want: Objective) -> Floats:
+def _within_shown(
+    seen: LabelledOutcomes, policy: Floats, before: Floats, want: Objective
+) -> Floats:
     """Return the policy with an intercept that shows neither far more nor far less than before."""
     level = logit(want.threshold)
     shown = float((seen.rows @ before >= level).mean())

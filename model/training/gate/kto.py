@@ -36,7 +36,7 @@ _TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes:
+class LabelledOutcomes:
     """Features of candidates, and whether they were kept."""
 
     rows: Floats  # [n, d]; the first column is 1
@@ -46,9 +46,9 @@ class Outcomes:
     def __len__(self) -> int:
         return len(self.kept)
 
-    def where(self, chosen: Bools) -> Outcomes:
+    def where(self, chosen: Bools) -> LabelledOutcomes:
         """Return the chosen ones."""
-        return Outcomes(self.rows[chosen], self.kept[chosen], self.weight[chosen])
+        return LabelledOutcomes(self.rows[chosen], self.kept[chosen], self.weight[chosen])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def logit(probability: float) -> float:
     return float(np.log(probability / (1 - probability)))
 
 
-def fit_chance(outcomes: Outcomes, prior: Prior, positive: Bools | None = None) -> Prior:
+def fit_chance(outcomes: LabelledOutcomes, prior: Prior, positive: Bools | None = None) -> Prior:
     """Return the most probable weights and their variance.
 
     Args:
@@ -87,7 +87,7 @@ def fit_chance(outcomes: Outcomes, prior: Prior, positive: Bools | None = None) 
         prior = Prior(np.where(wrong, 0.0, prior.mean), prior.variance)
 
 
-def _newton(outcomes: Outcomes, prior: Prior, free: Bools) -> Prior:
+def _newton(outcomes: LabelledOutcomes, prior: Prior, free: Bools) -> Prior:
     """Return the mode with only some weights free; the others stay at the mean of their prior."""
     weights = prior.mean.copy()
     precision = np.diag(1 / prior.variance[free])
@@ -128,7 +128,7 @@ class Objective:
         """λ_U: also the chance from which on a candidate is to be shown."""
         return 1 / (1 + self.ratio)
 
-    def lambdas(self, outcomes: Outcomes) -> Floats:
+    def lambdas(self, outcomes: LabelledOutcomes) -> Floats:
         """Return λ of each outcome. [n]."""
         return np.where(outcomes.kept > 0.5, self.desirable, self.threshold)
 
@@ -155,14 +155,14 @@ def divergence(policy: Floats, reference: Floats) -> Floats:
     return result
 
 
-def usual(outcomes: Outcomes, weights: Floats, reference: Floats, want: Objective) -> float:
+def usual(outcomes: LabelledOutcomes, weights: Floats, reference: Floats, want: Objective) -> float:
     """Return ``z``: the mean divergence over all moments, in nats."""
     now, before = (shows(outcomes.rows, w, want.threshold) for w in (weights, reference))
     return float(divergence(now, before).mean())
 
 
 def loss_of(
-    outcomes: Outcomes, weights: Floats, reference: Floats, z: float, want: Objective
+    outcomes: LabelledOutcomes, weights: Floats, reference: Floats, z: float, want: Objective
 ) -> float:
     """Return the mean loss, each outcome by its weight."""
     worth = _worth(outcomes, weights, reference, z, want)
@@ -171,7 +171,7 @@ def loss_of(
 
 
 def slope_of(
-    outcomes: Outcomes, weights: Floats, reference: Floats, z: float, want: Objective
+    outcomes: LabelledOutcomes, weights: Floats, reference: Floats, z: float, want: Objective
 ) -> Floats:
     """Return the gradient of :func:`loss_of` by the weights, ``z`` held. [d]."""
     worth = _worth(outcomes, weights, reference, z, want)
@@ -183,7 +183,7 @@ def slope_of(
 
 
 def _worth(
-    outcomes: Outcomes, weights: Floats, reference: Floats, z: float, want: Objective
+    outcomes: LabelledOutcomes, weights: Floats, reference: Floats, z: float, want: Objective
 ) -> Floats:
     """Return σ(β(r - z)) of what is kept, σ(β(z - r)) of what is not. [n]."""
     now, before = (
@@ -194,7 +194,7 @@ def _worth(
 
 
 def fit_kto(
-    outcomes: Outcomes, reference: Prior, want: Objective, positive: Bools | None = None
+    outcomes: LabelledOutcomes, reference: Prior, want: Objective, positive: Bools | None = None
 ) -> Tuned:
     """Return the policy of the least loss that does not go further than allowed.
 
@@ -247,7 +247,7 @@ def _step(
 
 
 def _within(
-    outcomes: Outcomes, weights: Floats, moved: Floats, reference: Floats, want: Objective
+    outcomes: LabelledOutcomes, weights: Floats, moved: Floats, reference: Floats, want: Objective
 ) -> tuple[Floats, bool]:
     """Return as much of a step as keeps within the divergence allowed, and whether it was cut."""
 
