@@ -8,6 +8,7 @@ import multiprocessing.process
 import platform
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,15 @@ from hypothesis import HealthCheck, settings
 from redraft.model.gate import gate
 from redraft.model.training.rows import Recipe
 from redraft.model.training.shards import pack
-from support.gates import write_plain
-from support.lsp_process import LspProcess, lsp_processes
-from support.models_on_disk import World, in_use
-from support.neovim import NVIM, NeovimDesk
-from support.tiny import tiny_config, tiny_tokenizer
-from support.training_sources import write_sources
+from redraft.model.weights import convert
+from support.editors.lsp_process import LspProcess, lsp_processes
+from support.editors.neovim import NVIM, NeovimDesk
+from support.editors.vscode_desk import CODE, Open, Window, window
+from support.editors.vscode_studio import Studio, studio
+from support.models.gates import write_plain
+from support.models.tiny import tiny_config, tiny_tokenizer
+from support.weights.models_on_disk import World, in_use, keep_tensors
+from support.weights.training_sources import write_sources
 
 # A busy machine is no failure: an example may take as long as it takes.
 settings.register_profile("redraft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -171,7 +175,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[N
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a random model that onnxruntime can run."""
-    from support.onnx_models import store
+    from support.models.onnx_models import store
 
     folder = store(tiny_config(head_dim=16), "fp32", tmp_path_factory.mktemp("models") / "fp32")
     tiny_tokenizer().save(folder / "tokenizer.json")
@@ -195,7 +199,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Ready folders of every variant, by name."""
-    from support.runtimes import stored
+    from support.models.runtimes import stored
 
     return stored(tmp_path_factory)
 
@@ -205,3 +209,46 @@ def backend(request: pytest.FixtureRequest, folders: dict[str, Path]) -> Any:
     from redraft.model.runtime.onnx_backend import OnnxBackend
 
     return OnnxBackend(folders[request.param], threads=1)
+
+
+@pytest.fixture(scope="session")
+def vscode(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[Studio]:
+    with studio(tmp_path_factory.mktemp("vscode"), pictures) as opened:
+        yield opened
+
+
+@pytest.fixture
+def project(vscode: Studio, tmp_path: Path, request: pytest.FixtureRequest) -> Open:
+    """Open a project whose model says ``ghost`` at the cursor and makes the first of ``edits``."""
+
+    @contextmanager
+    def opened(
+        ghost: str = "",
+        edits: list[list[str]] | None = None,
+        files: dict[str, str] | None = None,
+        settings: dict[str, Any] | None = None,
+        ready: bool = True,
+        **script: Any,
+    ) -> Iterator[Window]:
+        answers = [{"ghost": ghost, "edits": edits or []}]
+        name = request.node.name.removeprefix("test_")
+        told = {"answers": answers, **script}
+        with window(vscode, tmp_path, name, files or {"a.py": CODE}, told, settings) as w:
+            if ready:
+                w.await_ready()
+            yield w
+
+    return opened
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that collects the combined variants, in order."""
+    calls: list[str] = []
+
+    def counting(*args: Any) -> None:
+        calls.append(args[3])
+        keep_tensors(*args)
+
+    monkeypatch.setattr(convert, "write_graphs", counting)
+    return calls

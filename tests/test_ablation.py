@@ -21,9 +21,9 @@ from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
 from redraft.model.records import Candidate, Confidence, Prediction
 from redraft.model.runtime.prefix_cache import PrefixCache
-from support.fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
-from support.tiny import rendered
-from support.training_sources import write_lines
+from support.models.fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
+from support.models.tiny import rendered
+from support.weights.training_sources import write_lines
 
 BUDGET = 8_000
 HELPER = "def measured(value, unit):\n    scaled = value * unit\n    return scaled\n"

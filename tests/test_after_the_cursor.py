@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from redraft.lsp.suggestion import Show
-from support.lsp import lsp_client
-from support.neovim import NeovimDesk, ghost, needs_neovim
-from support.predictor import ScriptedPredictor
+from support.editors.lsp import lsp_client
+from support.editors.neovim import NeovimDesk, ghost, needs_neovim
+from support.editors.predictor import ScriptedPredictor
+from support.editors.workbench import Workbench, shown
 from support.served import post
-from support.workbench import Workbench, shown
 
 CODE = "def total(cart):\n    return sum(it)\n"
 HERE = CODE.index(")\n", 20)

@@ -22,7 +22,7 @@ from redraft.model.training.checkpoints import FRESH, Start, TrainConfig  # noqa
 from redraft.model.training.loop import build, causal_loss  # noqa: E402
 from redraft.model.training.network import Network  # noqa: E402
 from redraft.model.training.shards import PackedRows  # noqa: E402
-from support.tiny import tiny_config  # noqa: E402
+from support.models.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)
 MODEL = tiny_config(adapter="all", layers=4, hidden=64, intermediate=160)

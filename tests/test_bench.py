@@ -25,7 +25,13 @@ from redraft.model.records import Prediction, Stats
 from redraft.model.runtime.backend import IntArray, Scores
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.server.commands.bench import STOPPED, run_bench
-from support.fake_backend import FakeBackend, FakeSequence, Noise, fake_tokenizer, small_config
+from support.models.fake_backend import (
+    FakeBackend,
+    FakeSequence,
+    Noise,
+    fake_tokenizer,
+    small_config,
+)
 
 SPEC = RunSpec("bench", context_tokens=600)
 SMALL = Amount(runs=1, keys=2, typed=6, keystrokes=5, passes=False)

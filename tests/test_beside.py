@@ -15,7 +15,7 @@ from redraft.evals.latency.beside import compare, other_lines, typed_lines
 from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
 from redraft.model.runtime.prefix_cache import PrefixCache
-from support.fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
+from support.models.fake_backend import FakeBackend, Noise, fake_tokenizer, small_config
 
 
 def model() -> Model:

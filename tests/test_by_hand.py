@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from redraft.lsp.suggestion import Show
 from redraft.model.gate.reasons import Abstain
-from support.lsp import lsp_client
-from support.neovim import NeovimDesk, ghost, needs_neovim
-from support.predictor import infill, predicted
-from support.workbench import Ask, Decision, Workbench, reason, shown
+from support.editors.lsp import lsp_client
+from support.editors.neovim import NeovimDesk, ghost, needs_neovim
+from support.editors.predictor import infill, predicted
+from support.editors.workbench import Ask, Decision, Workbench, reason, shown
 
 CODE = "def area(width, height):\n    return width * height\n\n\nprint(area(3))\n"
 

@@ -26,7 +26,7 @@ from redraft.model.runtime.prefix_cache import (
     excess,
     victims,
 )
-from support.onnx_models import BASE, some_tokens, some_window, store
+from support.models.onnx_models import BASE, some_tokens, some_window, store
 
 LARGE = Held(900, 1_000, 16_896, stretch=2.0)
 

@@ -29,7 +29,7 @@ from redraft.model.records import EditRequest, Quality
 from redraft.model.runtime.backend import IntArray
 from redraft.model.runtime.kv_memory import SIZE_CLASSES, size_class
 from redraft.model.runtime.rope import stretch
-from support.fake_backend import FakeBackend, FakeSequence, Noise, small_config
+from support.models.fake_backend import FakeBackend, FakeSequence, Noise, small_config
 
 platform.processor()  # starts a process the first time, which no fast test may
 

@@ -13,7 +13,7 @@ from redraft.model.text.names import whole_name
 from redraft.model.text.syntax import count_errors, language_of, parse
 from redraft.model.training.chains import Chain, chain_of, moment_of
 from redraft.model.training.cuts import NamedFile, spans_of, whole_lines, without
-from support.training_sources import CHAINED
+from support.weights.training_sources import CHAINED
 
 GO = """package shop
 

@@ -13,7 +13,7 @@ from redraft.server.app import create_app
 from redraft.server.routes.models import CONSTRAINTS, described
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_zed, mercury_body
-from support.predictor import CHATTY, READY, ScriptedPredictor, chatting
+from support.editors.predictor import CHATTY, READY, ScriptedPredictor, chatting
 from support.served import events, got, post
 
 CHAT = "/v1/chat/completions"

@@ -12,7 +12,7 @@ from redraft.model.errors import NoChatTemplate
 from redraft.server.commands import console
 from redraft.server.commands.chat import ChatOptions, converse
 from rich.console import Console
-from support.predictor import CHATTY, READY, ScriptedPredictor, chatting
+from support.editors.predictor import CHATTY, READY, ScriptedPredictor, chatting
 
 HOW = ChatOptions("", 50, "medium", 0.0, None, watch=False)
 

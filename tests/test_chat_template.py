@@ -8,7 +8,7 @@ import pytest
 from redraft.model.errors import ContextOverflow, InvalidRequest
 from redraft.model.prompts.chat import ChatTemplate
 from redraft.model.records import Conversation, Message, ToolCall
-from support.tiny import tiny_tokenizer
+from support.models.tiny import tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 START, STOP = 1, 2  # <|im_start|>, <|im_end|>

@@ -21,8 +21,8 @@ from redraft.model.runtime import machine
 from redraft.model.runtime.device import Device
 from redraft.model.weights.catalog import ModelInfo, info
 from redraft.server.commands.main import app
-from support.engines_of import ANSWER, REQUEST, make_model, ready, run
-from support.fake_backend import Script, ids
+from support.models.engines_of import ANSWER, REQUEST, make_model, ready, run
+from support.models.fake_backend import Script, ids
 from typer.testing import CliRunner
 
 platform.processor()  # starts a process the first time, which no fast test may

@@ -5,32 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import socket
 import sys
 from pathlib import Path
 
 import pytest
-from redraft.model.choice import ModelChoice
-from redraft.model.errors import EngineGone, InvalidRequest, SettingsError
+from redraft.model.errors import EngineGone, InvalidRequest
 from redraft.model.records import ModelStatus, Predictor
-from redraft.model.runtime import machine
-from redraft.model.weights.catalog import info
 from redraft.server.commands.complete import FilePlace, ask_once, cursor_at, read_text, shown_path
 from redraft.server.commands.console import ShownFile, canvas_text
-from redraft.server.commands.doctor import (
-    cache_findings,
-    choice_findings,
-    examine,
-    memory_problem,
-    runtime_findings,
-)
 from redraft.server.commands.main import app, main
 from redraft.server.engine_process import client
 from redraft.server.engine_process import open as engines
-from redraft.server.settings import OTHER_VARIABLES, Settings, load_settings
+from redraft.server.settings import Settings, load_settings
 from support.command import RUN, call, is_one_red_line, python, redraft
-from support.predictor import ScriptedPredictor, infill
+from support.editors.predictor import ScriptedPredictor, infill
 from support.served import served
 from typer.testing import CliRunner
 
@@ -334,187 +323,3 @@ def test_the_scene_shows_the_canvas_where_the_cursor_is() -> None:
     shown = scene.with_middle(canvas_text(CanvasState(1, (None, "x\ny")))).plain
     assert "   20 │ line░x\n   21 │ y 20\n" in shown
     assert shown.startswith("   14 │ line 14\n")
-
-
-def test_doctor_finds_this_installation_and_changes_nothing(tmp_path: Path) -> None:
-    environment = {
-        "REDRAFT_CACHE_DIR": str(tmp_path / "cache"),
-        "REDRAFT_RUNTIME_DIR": str(tmp_path / "run"),
-    }
-    code, out, err = call("doctor", environment=environment)
-    assert code == 0, out + err
-    for subject in (
-        "redraft",
-        "onnxruntime",
-        "runs on",
-        "machine",
-        "model",
-        "cache",
-        "engine",
-        "choice",
-    ):
-        assert subject in out
-    assert "redraft model pull" in out
-    assert not (tmp_path / "cache").exists()
-
-
-def test_doctor_explains_broken_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REDRAFT_PORT", "-1")
-    problems = [f for f in asyncio.run(examine(warm_up=False)) if f.verdict == "problem"]
-    assert [f.subject for f in problems] == ["settings"]
-    assert problems[0].advice
-
-
-@pytest.mark.parametrize(
-    ("installed", "advice"),
-    [
-        ({}, "pip install '.[cpu]'"),
-        ({"onnxruntime": "1.31", "onnxruntime-gpu": "1.31"}, "pip uninstall"),
-        ({"onnxruntime": "1.29.3"}, "pip install -U"),
-    ],
-)
-def test_doctor_explains_a_missing_doubled_or_old_onnxruntime(
-    installed: dict[str, str], advice: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(machine, "_installed_version", installed.get)
-    [finding] = runtime_findings(Settings())
-    assert finding.verdict == "problem"
-    assert advice in finding.what
-
-
-def test_doctor_says_where_models_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("onnxruntime", reason="the cpu or gpu extra installs it")
-    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
-    found = {f.subject: f for f in runtime_findings(Settings())}
-    assert found["runs on"].verdict == "ok" and "CPU" in found["onnxruntime"].what
-
-
-@pytest.mark.parametrize(("memory", "is_small"), [(3_400_000_000, False), (2_000_000_000, True)])
-def test_doctor_names_a_machine_that_is_too_small(
-    memory: int, is_small: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(machine, "memory_of", lambda provider: memory)
-    problem = memory_problem(info("redraft-0.5b"), "int8")
-    assert ("it takes 1.0 GB of memory, more than half of the 2.0 GB" in problem) == is_small
-
-
-def test_doctor_says_which_model_runs_and_how_to_get_a_larger_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    [named] = choice_findings(Settings(model="mine"))
-    assert (named.verdict, named.what) == ("ok", "mine: named by the settings")
-    found = ModelChoice("redraft-0.5b", "it is not here", "redraft model pull redraft-1.5b")
-    monkeypatch.setattr("redraft.model.load.which_model", lambda *_: found)
-    [finding] = choice_findings(Settings())
-    assert finding.verdict == "note" and "redraft model pull redraft-1.5b" in finding.advice
-
-
-@pytest.mark.skipif(
-    sys.platform == "win32" or (hasattr(os, "getuid") and os.getuid() == 0),
-    reason="root and Windows can write to read-only folders",
-)
-def test_a_read_only_cache_is_explained(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    try:
-        for folder in (tmp_path, tmp_path / "new"):
-            [finding] = cache_findings(folder, ready=False, needed=1_000_000_000)
-            assert finding.verdict == "problem"
-            assert "REDRAFT_CACHE_DIR" in finding.advice
-    finally:
-        tmp_path.chmod(0o700)
-
-
-def test_doctor_says_what_the_cache_takes_of_the_disk(tmp_path: Path) -> None:
-    (tmp_path / "ready").mkdir()
-    (tmp_path / "ready" / "weights").write_bytes(b"x" * 20_000_000)
-    os.link(tmp_path / "ready" / "weights", tmp_path / "again")  # takes nothing more
-    [finding] = cache_findings(tmp_path, ready=True, needed=0)
-    assert "holds 0.02 GB" in finding.what
-
-
-def test_a_file_in_the_place_of_the_cache_is_explained(tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("")
-    [finding] = cache_findings(tmp_path / "cache", ready=False, needed=1_000_000_000)
-    assert finding.verdict == "problem"
-
-
-def test_environment_beats_file_beats_default(tmp_path: Path) -> None:
-    file = tmp_path / "config.toml"
-    file.write_text('port = 8000\nqueue_length = 3\nprovider = "cuda"\n')
-    settings = load_settings(file, {"REDRAFT_PORT": "9000", "REDRAFT_INDEX_URL": "https://x"})
-    assert (settings.port, settings.queue_length, settings.host) == (9000, 3, "127.0.0.1")
-    assert settings.provider == "CUDA"
-    assert settings.with_options(port=1, model=None).port == 1
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("port = ", "not valid TOML"),
-        ("colour = 1", "'colour' is not a setting"),
-        ("port = 70000", "'port' is 70000"),
-        ('idle_exit_s = "long"', "'idle_exit_s'"),
-        ("threads = 0", "'threads' is 0"),
-    ],
-)
-def test_a_bad_configuration_is_explained(tmp_path: Path, content: str, says: str) -> None:
-    file = tmp_path / "config.toml"
-    file.write_text(content)
-    with pytest.raises(SettingsError) as caught:
-        load_settings(file, {})
-    assert says in str(caught.value)
-    assert str(file) in str(caught.value)
-
-
-def test_a_misspelt_variable_is_named_and_what_was_meant(caplog: pytest.LogCaptureFixture) -> None:
-    environment = {"REDRAFT_PROT": "1", "REDRAFT_CACHE_DIR": "/tmp", "REDRAFT_PORT": "8000"}
-    assert load_settings(environment=environment).port == 8_000
-    [told] = caplog.messages
-    assert told.startswith("REDRAFT_PROT is not a variable of Redraft")
-    assert told.endswith("Did you mean REDRAFT_PORT?")
-
-
-def test_every_variable_that_the_code_reads_is_known() -> None:
-    known = {f"REDRAFT_{name.upper()}" for name in Settings.model_fields} | {*OTHER_VARIABLES}
-    read = re.compile(r"""["'](REDRAFT_[A-Z_]*[A-Z])["']""")
-    root = Path(__file__).parent.parent
-    for package in ("model", "server", "lsp", "evals"):
-        for file in (root / package).rglob("*.py"):
-            assert {*read.findall(file.read_text("utf-8"))} <= known, file
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-def test_the_language_server_says_on_a_terminal_what_it_waits_for() -> None:
-    import pty
-
-    async def run() -> bytes:
-        ours, theirs = pty.openpty()
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", RUN, "lsp", stdin=theirs,
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, "COLUMNS": "200"},
-        )  # fmt: skip
-        try:
-            assert process.stderr is not None
-            async with asyncio.timeout(60):
-                return await process.stderr.readline()
-        finally:
-            process.kill()
-            await process.wait()
-            os.close(ours)
-            os.close(theirs)
-
-    assert b"waits for an editor on standard input" in asyncio.run(run())
-
-
-def test_a_bad_key_is_refused_and_never_shown() -> None:
-    for key in ("two words", "\n", "schlüssel"):
-        with pytest.raises(SettingsError) as caught:
-            load_settings(environment={"REDRAFT_API_KEY": key}).check_exposure()
-        assert key not in str(caught.value) or key.isspace()
-    assert "sesame" not in repr(load_settings(environment={"REDRAFT_API_KEY": "sesame"}))
-
-
-def test_every_setting_says_what_it_means() -> None:
-    for name, field in Settings.model_fields.items():
-        assert field.description, name

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from support.edit_prompts import VIM
-from support.neovim import edits
-from support.predictor import ScriptedPredictor
+from support.editors.neovim import edits
+from support.editors.predictor import ScriptedPredictor
 from support.served import served
 
 PROMPT = {"model": "fake-1m", "prompt": "def add(a, b):\n    ", "suffix": "\n", "max_tokens": 64}

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from redraft.model.records import EditRequest
 from redraft.server.settings import Settings
-from support.lsp import LspClient, lsp_client
-from support.predictor import WRITTEN, Answer, ScriptedPredictor, rewrite
+from support.editors.lsp import LspClient, lsp_client
+from support.editors.predictor import WRITTEN, Answer, ScriptedPredictor, rewrite
 from support.served import served
 
 FOLDER = Path(__file__).parent / "sequences"

@@ -15,7 +15,7 @@ from redraft.model.weights.catalog import DEFAULT_MODEL, info
 from redraft.model.wire import request_from_json, request_to_json
 from redraft.server.engine_process.open import open_engine
 from redraft.server.settings import Settings
-from support.predictor import CHATTY, ScriptedPredictor, chatting
+from support.editors.predictor import CHATTY, ScriptedPredictor, chatting
 from support.served import eventually
 
 EDIT = EditRequest("infill", "a.py", "x = ", 4)

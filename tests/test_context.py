@@ -21,8 +21,8 @@ from redraft.model.text.imported_files import imported, is_meant
 from redraft.model.text.lines import estimate_text
 from redraft.model.text.syntax import LANGUAGES, parse
 from support.definitions import SAMPLES
-from support.shop import AT, CART, FILES, MAIN, Shop
-from support.tiny import rendered, tiny_config, tiny_tokenizer
+from support.editors.shop import AT, CART, FILES, MAIN, Shop
+from support.models.tiny import rendered, tiny_config, tiny_tokenizer
 
 #: Whatever else the machine is doing.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=20)

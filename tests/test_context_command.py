@@ -17,8 +17,8 @@ from redraft.server.commands.show_context import (
 )
 from redraft.server.settings import Settings
 from support.command import call, is_one_red_line
-from support.shop import FILES, MAIN, Shop
-from support.tiny import rendered, tiny_config, tiny_tokenizer
+from support.editors.shop import FILES, MAIN, Shop
+from support.models.tiny import rendered, tiny_config, tiny_tokenizer
 
 
 @pytest.fixture

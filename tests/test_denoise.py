@@ -12,8 +12,8 @@ from redraft.model.decode.completion import AUTOREGRESSIVE, Plan, plan_for
 from redraft.model.decode.endings import AnswerLimits
 from redraft.model.decode.grammar import Constraint
 from redraft.model.records import Quality
-from support.denoising import PROMPT, Begins, write
-from support.fake_backend import END, MASK, SPECIAL, VOCAB, Noise, Script, always, ids, word
+from support.models.denoising import PROMPT, Begins, write
+from support.models.fake_backend import END, MASK, SPECIAL, VOCAB, Noise, Script, always, ids, word
 
 REPEATED = ("-" * 60, "[0, 0, 0, 0, 0]", "a1b2c3d4e5f6g7h8i9j0" * 2)
 

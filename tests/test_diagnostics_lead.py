@@ -7,8 +7,8 @@ from redraft.lsp.suggestion import Show
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.decide import refuse, situation_of
 from redraft.model.records import Diagnostic, EditRequest
-from support.predictor import predicted, rewrite
-from support.workbench import Ask, Workbench, reason
+from support.editors.predictor import predicted, rewrite
+from support.editors.workbench import Ask, Workbench, reason
 
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
 AREA = f"""\

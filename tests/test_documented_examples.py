@@ -20,7 +20,7 @@ from redraft.server.commands.console import until_ready
 from redraft.server.engine_process.open import open_engine
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
-from support.predictor import chatting, editing
+from support.editors.predictor import chatting, editing
 from support.served import post
 
 ROOT = Path(__file__).parent.parent

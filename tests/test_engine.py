@@ -19,8 +19,8 @@ from redraft.model.records import MAX_ANSWER_TOKENS, EditRequest, Grammar, Predi
 from redraft.model.runtime.backend import Cancelled, FloatArray, IntArray, Scores
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.wire import check_request, request_from_json, request_to_json
-from support.engines_of import ANSWER, CURSOR, REQUEST, TEXT, Clock, make_model, with_engine
-from support.fake_backend import (
+from support.models.engines_of import ANSWER, CURSOR, REQUEST, TEXT, Clock, make_model, with_engine
+from support.models.fake_backend import (
     MASK,
     VOCAB,
     FakeBackend,

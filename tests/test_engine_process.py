@@ -31,7 +31,7 @@ from support.served import eventually
 
 pytestmark = pytest.mark.usefixtures("spawn")
 
-ENGINE = "support.engines:process_engine"
+ENGINE = "support.models.engines:process_engine"
 #: Seconds that these wait for a start, however much else this machine has to do.
 PATIENCE_S = 60.0
 
@@ -206,7 +206,7 @@ async def test_an_engine_that_ends_is_noticed_before_the_next_request(settings: 
 
 async def test_an_engine_that_cannot_start_says_why_and_is_left(settings: Settings) -> None:
     slow = settings.with_options(backoff_s=30)
-    async with client(slow, engine="support.engines:broken_engine") as joined:
+    async with client(slow, engine="support.models.engines:broken_engine") as joined:
         with pytest.raises(EngineGone, match="the fake engine cannot start"):
             await joined.status()
         with pytest.raises(EngineGone, match="next try"):
@@ -215,15 +215,15 @@ async def test_an_engine_that_cannot_start_says_why_and_is_left(settings: Settin
 
 async def test_an_engine_that_hangs_at_its_start_is_ended(settings: Settings) -> None:
     hasty = settings.with_options(start_timeout_s=4)
-    async with client(hasty, engine="support.engines:hanging_engine") as joined:
+    async with client(hasty, engine="support.models.engines:hanging_engine") as joined:
         with pytest.raises(EngineGone, match="within 4 s"):
             await joined.status()
         await eventually(lambda: not Rendezvous.of(hasty).is_taken())
 
 
 async def test_a_missing_engine_is_named(settings: Settings) -> None:
-    async with client(settings, engine="support.engines:nothing") as joined:
-        with pytest.raises(EngineGone, match=r"support\.engines:nothing"):
+    async with client(settings, engine="support.models.engines:nothing") as joined:
+        with pytest.raises(EngineGone, match=r"support\.models\.engines:nothing"):
             await joined.status()
 
 
@@ -309,7 +309,7 @@ async def test_an_engine_that_hangs_is_no_obstacle_to_the_next_editor(settings: 
 
 async def test_lost_requests_repeat(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_ENGINE_LOADS_S", "0.7")
-    async with client(settings, engine="support.engines:loading_engine") as joined:
+    async with client(settings, engine="support.models.engines:loading_engine") as joined:
         with pytest.raises(ModelNotReady):  # nothing ever answered: the status says it loads
             await pid_of(joined)
         await asyncio.sleep(0.8)
@@ -344,7 +344,9 @@ async def test_a_request_during_a_start_is_told_and_the_start_goes_on(settings: 
 
 
 async def test_a_request_during_an_endless_start_is_told_so(settings: Settings) -> None:
-    async with client(settings, engine="support.engines:hanging_engine", patience_s=0.1) as one:
+    async with client(
+        settings, engine="support.models.engines:hanging_engine", patience_s=0.1
+    ) as one:
         for _ in range(3):
             with pytest.raises(ModelNotReady, match="being started"):
                 await pid_of(one)

@@ -8,38 +8,36 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from redraft.model import engine as engine_module
 from redraft.model.engine import RETRY_AFTER_S, Engine
 from redraft.model.errors import (
     EngineGone,
     ModelNotReady,
     Overloaded,
-    PredictionTimeout,
     WeightsError,
 )
 from redraft.model.predict import LoadProgress, Model
-from redraft.model.queue import PATIENCE_S
 from redraft.model.records import CanvasState, ModelStatus, Prediction
 from redraft.model.runtime.backend import Cancelled, FloatArray
 from redraft.model.runtime.prefix_cache import PrefixCache
-from support.engines_of import ANSWER, REQUEST, Clock, make_model, ready, run, until, with_engine
-from support.fake_backend import FakeBackend, Script, always, fake_tokenizer, ids, small_config
-
-
-class Held(Script):
-    """A script that waits at each pass until it is let go."""
-
-    def __init__(self, target: list[int]) -> None:
-        super().__init__(target, always(0.5))
-        self.gate = threading.Event()
-        self.entered = threading.Event()
-
-    def __call__(self, context: list[int], window: list[int]) -> FloatArray:
-        self.entered.set()
-        return super().__call__(context, window)
-
-    async def reached(self) -> None:
-        assert await asyncio.to_thread(self.entered.wait, 10)
+from support.models.engines_of import (
+    ANSWER,
+    REQUEST,
+    Clock,
+    Held,
+    make_model,
+    ready,
+    run,
+    until,
+    with_engine,
+)
+from support.models.fake_backend import (
+    FakeBackend,
+    Script,
+    always,
+    fake_tokenizer,
+    ids,
+    small_config,
+)
 
 
 def test_loading_reports_its_progress_and_then_the_model() -> None:
@@ -341,133 +339,3 @@ def test_a_caller_whose_loop_is_gone_does_not_stop_the_engine() -> None:
     held.gate.set()
     assert run(engine.predict(REQUEST)).candidates
     run(engine.close())
-
-
-def test_under_overload_the_newest_is_answered_and_the_oldest_told_to_come_back() -> None:
-    held, clock = Held(ids(ANSWER)), Clock()
-
-    async def work() -> None:
-        engine = Engine(lambda report: make_model(held), "fake", 8, clock)
-        await ready(engine)
-        asked = [asyncio.create_task(engine.predict(REQUEST))]
-        await held.reached()
-        for until_the_next_s in (1.5, 1.5, 0.0):
-            asked.append(asyncio.create_task(engine.predict(REQUEST)))
-            await asyncio.sleep(0)
-            clock.now += until_the_next_s
-        held.gate.set()
-        told = await asyncio.gather(*asked, return_exceptions=True)
-        await engine.close()
-        assert [type(one) for one in told] == [Prediction, Overloaded, Overloaded, Prediction]
-        assert isinstance(told[1], Overloaded) and told[1].retry_after_s > 0
-
-    run(work())
-
-
-def test_a_waiting_request_learns_that_it_is_too_late_while_another_is_computed() -> None:
-    held, clock = Held(ids(ANSWER)), Clock()
-
-    async def work() -> None:
-        engine = Engine(lambda report: make_model(held), "fake", 8, clock)
-        await ready(engine)
-        running = asyncio.create_task(engine.predict(REQUEST))
-        await held.reached()
-        waiting = asyncio.create_task(engine.predict(REQUEST))
-        await asyncio.sleep(0)
-        clock.now += PATIENCE_S + 1
-        with pytest.raises(Overloaded, match="too late"):
-            await asyncio.wait_for(waiting, 10)
-        assert not running.done()
-        held.gate.set()
-        assert (await running).candidates
-        await engine.close()
-
-    run(work())
-
-
-def test_a_prediction_that_takes_too_long_is_given_up_and_the_next_is_answered() -> None:
-    held, clock = Held(ids(ANSWER)), Clock()
-
-    async def work() -> None:
-        engine = Engine(lambda report: make_model(held), "fake", 8, clock, limit_s=5.0)
-        await ready(engine)
-        task = asyncio.create_task(engine.predict(REQUEST))
-        await held.reached()
-        clock.now += 6
-        held.gate.set()
-        with pytest.raises(PredictionTimeout, match="6 s, the limit being 5 s"):
-            await task
-        assert (await engine.predict(REQUEST)).candidates
-        await engine.close()
-
-    run(work())
-
-
-@pytest.mark.parametrize("when", ["before a request", "while it is computed"])
-def test_weights_that_were_written_to_are_loaded_again_before_they_are_used(when: str) -> None:
-    held, problems = Held(ids(ANSWER)), [""]
-    loads = []
-
-    def load(report: LoadProgress) -> Model:
-        loads.append(report)
-        problems[0] = ""
-        model = make_model(held)
-        model.backend.changed = lambda: problems[0]  # type: ignore[method-assign]
-        return model
-
-    async def work() -> None:
-        engine = Engine(load, "fake")
-        await ready(engine)
-        if when == "before a request":
-            held.gate.set()
-            problems[0] = "weights.bin was written to"
-            task = asyncio.create_task(engine.predict(REQUEST))
-        else:
-            task = asyncio.create_task(engine.predict(REQUEST))
-            await held.reached()
-            problems[0] = "weights.bin was written to"
-            held.gate.set()
-        with pytest.raises(ModelNotReady, match=r"weights\.bin was written to.*loaded again"):
-            await task
-        await ready(engine)
-        assert (await engine.predict(REQUEST)).candidates
-        await engine.close()
-
-    run(work())
-    assert len(loads) == 2
-
-
-def test_costs_are_measured_when_idle_and_give_way_to_requests(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(engine_module, "IDLE_S", 0.01)
-    begun, interrupted, done = threading.Event(), threading.Event(), threading.Event()
-    loaded = make_model(Script(ids(ANSWER)))
-    interrupt = loaded.backend.interrupt
-
-    def interrupting(now: bool) -> None:
-        interrupt(now)
-        if now:
-            interrupted.set()
-
-    monkeypatch.setattr(loaded.backend, "interrupt", interrupting)
-
-    def measure() -> None:
-        if not begun.is_set():
-            begun.set()
-            assert interrupted.wait(10)
-            raise Cancelled
-        done.set()
-
-    async def work() -> Prediction:
-        engine = Engine(lambda report: dataclasses.replace(loaded, measure=measure), "fake")
-        try:
-            await ready(engine)
-            assert await asyncio.to_thread(begun.wait, 10)
-            answer = await engine.predict(REQUEST)
-            assert await asyncio.to_thread(done.wait, 10), "and it is tried again"
-            return answer
-        finally:
-            await engine.close()
-
-    assert run(work()).candidates

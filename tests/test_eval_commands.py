@@ -24,12 +24,12 @@ from redraft.model.decode.completion import Plan, plan_for
 from redraft.model.errors import RedraftError, SettingsError, WeightsError
 from redraft.model.records import EditRequest
 from redraft.model.weights import catalog
-from redraft.server.commands import eval_options as opt
+from redraft.server.commands.evaluation import options as opt
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
-from support.predictor import infill as offering
-from support.tiny import tiny_config
-from support.training_sources import NEW, OLD, commit, write_lines
+from support.editors.predictor import infill as offering
+from support.models.tiny import tiny_config
+from support.weights.training_sources import NEW, OLD, commit, write_lines
 from typer.testing import CliRunner
 
 PROBLEMS = [
@@ -296,7 +296,7 @@ def test_a_ready_folder_is_judged_as_it_is(tiny: Path, tmp_path: Path) -> None:
 @pytest.fixture
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """SHA-256 of the base of a model called "tiny", which lies in the cache already."""
-    tiny_gguf = pytest.importorskip("support.tiny_gguf")
+    tiny_gguf = pytest.importorskip("support.weights.tiny_gguf")
     for name in list(os.environ):
         if name.startswith("REDRAFT_"):
             monkeypatch.delenv(name)

@@ -22,7 +22,7 @@ from redraft.model.errors import SettingsError
 from redraft.model.prompts.redraft3 import window
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, RecentEdit
 from redraft.model.wire import check_request
-from support.training_sources import write_lines
+from support.weights.training_sources import write_lines
 
 OLD = [f"value_{i} = compute({i})" for i in range(90)]
 PLACES = (3, 9, 30, 31, 80)  # two hunks in sight, one of two lines, one far off

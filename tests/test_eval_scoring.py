@@ -31,10 +31,10 @@ from redraft.evals.scorers import infill
 from redraft.evals.spec import RunSpec
 from redraft.evals.tables import Metric, overall, parted
 from redraft.model.errors import SettingsError
-from support.fake_backend import FakeBackend, Noise, small_config
-from support.onnx_models import store
-from support.tiny import tiny_config, tiny_tokenizer
-from support.training_sources import write_lines
+from support.models.fake_backend import FakeBackend, Noise, small_config
+from support.models.onnx_models import store
+from support.models.tiny import tiny_config, tiny_tokenizer
+from support.weights.training_sources import write_lines
 
 
 @pytest.mark.parametrize(

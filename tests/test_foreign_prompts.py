@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from redraft.model.config import ModelConfig
-from redraft.model.errors import InvalidAnswer, SettingsError
+from redraft.model.errors import SettingsError
 from redraft.model.prompts.diffs import as_it_was
-from redraft.model.prompts.format import Declined, ParsedEdit, Prompt
+from redraft.model.prompts.format import Declined, Prompt
 from redraft.model.prompts.registry import (
     IN_PLACE,
     OTHERS,
@@ -21,58 +20,22 @@ from redraft.model.prompts.registry import (
     takes_grammars,
 )
 from redraft.model.prompts.sweep import read_sweep
-from redraft.model.prompts.tokenizer import END
-from redraft.model.prompts.zeta import marker_offsets, read_zeta2
+from redraft.model.prompts.zeta import read_zeta2
 from redraft.model.records import EditRequest, RecentEdit, RelatedFile, Task
-from support import tiny
-from support.tiny import byte_tokenizer
-
-GOLDEN = Path(__file__).parent / "golden_prompts"
-QWEN = (
-    "<|endoftext|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|file_sep|>",
-    "<|repo_name|>",
-)  # fmt: skip
-SEED = ("<[end▁of▁sentence]>", "<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", "<filename>")
-MELLUM = ("<|endoftext|>", "<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<filename>")
-DEEPSEEK = ("<｜end▁of▁sentence｜>", "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>")
-DREAM = ("<|endoftext|>", "<|beginoftext|>", "<|mask|>", "<|expand|>")
-BARE = ("</s>",)
-VOCABULARIES = {
-    "fim-qwen": QWEN, "fim-seed": SEED, "fim-mellum": MELLUM, "fim-deepseek": DEEPSEEK,
-    "prefix": BARE, "in-place": DREAM, "sweep": QWEN, "sweep-v2": QWEN, "zeta-2": SEED,
-    "zeta-2.1": SEED,
-}  # fmt: skip
-
-
-TOKENIZERS = {name: byte_tokenizer(names) for name, names in VOCABULARIES.items()}
-LINES = [
-    "import os", "", "", "def area(width, height):", "    size = width * height", "    return size",
-    "", "", "class Box:", '    """Holds things."""', "", "    def __init__(self, width, height):",
-    "        self.width = width", "        self.height = height", "",
-    "    def area(self):", "        return area(self.width, self.height)", "",
-    "    def show(self):", "        print(self.width)", "        print(self.height)", "", "",
-    "def main():", "    box = Box(1, 2)", "    box.show()", "    print(box.area())", "", "",
-    'if __name__ == "__main__":', "    main()", "",
-]  # fmt: skip
-TEXT = "\n".join(LINES)
-CURSOR = TEXT.index("        self.height = height")
-EDIT = RecentEdit(
-    "box.py", 11, "-    def __init__(self, width):\n+    def __init__(self, width, height):\n"
-    "         self.width = width\n",
-)  # fmt: skip
-REQUEST = EditRequest(
-    task="next_edit",
-    path="box.py",
-    text=TEXT,
-    cursor=CURSOR,
-    related=(RelatedFile("shapes.py", "PI = 3.14\n"), RelatedFile("lib/b.py", "def b(): ...")),
-    edits=(RecentEdit("other.py", 0, "-a\n+b\n", accepted=True), EDIT),
+from support.foreign_prompts import (
+    CURSOR,
+    LINES,
+    QWEN,
+    REQUEST,
+    TEXT,
+    TOKENIZERS,
+    VOCABULARIES,
+    made,
+    read,
+    rendered,
 )
 
-
-def rendered(name: str, request: EditRequest, budget: int = 20_000) -> Prompt:
-    config = ModelConfig(prompt_format=name, end_token=TOKENIZERS[name].mark(END))
-    return tiny.rendered(request, TOKENIZERS[name], config, budget)
+GOLDEN = Path(__file__).parent / "golden_prompts"
 
 
 def spelled(name: str, prompt: Prompt) -> str:
@@ -342,110 +305,3 @@ def test_a_window_moves_with_an_insertion(region: tuple[int, int], expected: lis
         "next_edit", "a", "a\nb\nc\nnew\nd\ne", 0, edits=(RecentEdit("a", 2, " c\n+new\n"),)
     )
     assert as_it_was(request, *region) == expected
-
-
-def read(name: str, request: EditRequest, answer: str, ended: bool = True) -> ParsedEdit | None:
-    """``answer`` read back; what of it the prompt already holds is not written again."""
-    prompt = rendered(name, request)
-    return format_of(name).parse(prompt, request, answer.removeprefix(prompt.begun), ended)
-
-
-def made(request: EditRequest, found: ParsedEdit | None) -> str:
-    assert found is not None
-    return request.text[: found.start] + found.text + request.text[found.end :]
-
-
-def region_text(name: str, request: EditRequest = REQUEST) -> str:
-    return "\n".join(request.text.split("\n")[slice(*rendered(name, request).region)])
-
-
-@pytest.mark.parametrize("name", ["sweep", "sweep-v2", "zeta-2"])
-@pytest.mark.parametrize("end", ["", "\n"])
-def test_a_rewritten_region_is_read_as_the_lines_that_differ(name: str, end: str) -> None:
-    old, changed = "self.height = height", "self.height = height, 1"
-    new = region_text(name).replace(old, changed)
-    found = read(name, REQUEST, new + end)
-    assert made(REQUEST, found) == TEXT.replace(old, changed)
-    assert found is not None and found.text == f"        {changed}\n"
-    written = new.removeprefix(rendered(name, REQUEST).begun)
-    assert found.written is not None and written[slice(*found.written)] == found.text
-
-
-@pytest.mark.parametrize("name", ["sweep", "sweep-v2", "zeta-2"])
-def test_the_same_region_or_an_empty_answer_is_no_edit(name: str) -> None:
-    for answer in (region_text(name), region_text(name) + "\n", "", "\n"):
-        assert read(name, REQUEST, answer) is None
-
-
-def test_zeta_says_that_there_is_nothing_to_do_and_its_cursor_is_left_out() -> None:
-    assert read("zeta-2", REQUEST, "NO_EDITS\n") is None
-    assert read("zeta-2.1", REQUEST, "<|marker_2|><|marker_2|>") is None
-    new = region_text("zeta-2").replace("= height", "= height  # m<|user_cursor|>")
-    assert made(REQUEST, read("zeta-2", REQUEST, new)) == TEXT.replace("= height", "= height  # m")
-
-
-@pytest.mark.parametrize("name", ["sweep", "zeta-2", "zeta-2.1"])
-def test_an_answer_that_broke_off_changes_nothing(name: str) -> None:
-    with pytest.raises(InvalidAnswer, match="broke off"):
-        read(name, REQUEST, "<|marker_1|>" + region_text(name)[:50], ended=False)
-
-
-@pytest.mark.parametrize("lines", ["one\ntwo\nthree\nfour", "one\ntwo", "two\nthree"])
-def test_lines_are_put_in_and_taken_out_at_the_end_of_a_region(lines: str) -> None:
-    request = EditRequest("next_edit", "a", "one\ntwo\nthree", 0)
-    assert made(request, read("sweep", request, f"{lines}\n")) == lines
-
-
-def blocks_of() -> list[str]:
-    text = region_text("zeta-2.1")
-    return [text[a:b] for a, b in pairwise(marker_offsets(text))]
-
-
-def test_numbered_markers_say_which_blocks_are_written_anew() -> None:
-    blocks = blocks_of()
-    assert len(blocks) > 1
-    new = blocks[1] + "    # end\n"
-    answer = f"<|marker_2|>{new}<|marker_3|>"
-    found = read("zeta-2.1", REQUEST, answer)
-    expected = region_text("zeta-2.1").replace(blocks[1], new)
-    assert made(REQUEST, found) == TEXT.replace(region_text("zeta-2.1"), expected)
-    assert found is not None and found.written is not None
-    assert answer[slice(*found.written)] == "    # end\n"
-    between = f"<|marker_1|>{blocks[0]}<|marker_2|>x = 1\n{blocks[1]}<|marker_3|>"
-    assert made(REQUEST, read("zeta-2.1", REQUEST, between)).count("x = 1\n") == 1
-
-
-@pytest.mark.parametrize(
-    "answer", ["<|marker_1|>x", "<|marker_9|>x<|marker_12|>", "<|marker_2|>x<|marker_1|>", "x = 1"]
-)
-def test_markers_that_make_no_sense_are_refused(answer: str) -> None:
-    with pytest.raises(InvalidAnswer, match="marker"):
-        read("zeta-2.1", REQUEST, answer)
-
-
-def test_blocks_begin_behind_an_empty_line_and_have_six_to_sixteen_lines() -> None:
-    text = "\n".join([*(f"a{i}" for i in range(7)), "", "}", "b", *(f"c{i}" for i in range(40))])
-    offsets = marker_offsets(text)
-    begins = [text[i:].split("\n")[0] for i in offsets[:-1]]
-    assert begins == ["a0", "b", "c15", "c31"]  # not with the closing brace
-    assert offsets[-1] == len(text)
-    assert marker_offsets("") == [0, 0]
-    assert marker_offsets("x\n") == [0, 2]
-
-
-def filled(max_lines: int | None, text: str, cursor: int, answer: str) -> str | None:
-    request = EditRequest("infill", "a.py", text, cursor, max_lines=max_lines)
-    found = read("sweep", request, answer)
-    assert found is None or (found.start, found.end) == (cursor, cursor)
-    return None if found is None else found.text
-
-
-def test_a_rewriting_model_fills_in_at_the_cursor_alone() -> None:
-    text = "def area(w, h):\n    return \n\n\nprint(area(1, 2))\n"
-    at = text.index("return ") + 7
-    assert filled(None, text, at, text.replace("return ", "return w * h")) == "w * h"
-    assert filled(None, text, at, text.replace("(w, h)", "(a)")) is None
-    assert filled(None, text, at, text) is None
-    longer = "a = [\n    1,\n    2,\n]\n"
-    assert filled(1, "a = [\n]\n", 5, longer) == ""  # keeps to the lines that it may have
-    assert filled(2, "a = [\n]\n", 5, longer) == "\n    1,"

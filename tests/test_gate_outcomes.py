@@ -38,8 +38,8 @@ from redraft.model.gate.gate import Gate, Head, read_gate, write_gate
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from redraft.model.training.gate.fit import Sample
 from redraft.server.commands.main import app
-from support.gates import PLAIN, SHIPPED, write_plain
-from support.training_sources import commit, write_lines
+from support.models.gates import PLAIN, SHIPPED, write_plain
+from support.weights.training_sources import commit, write_lines
 from typer.testing import CliRunner
 
 PLAIN_SAYS = scores_of("plain", lambda _: PLAIN)

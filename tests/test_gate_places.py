@@ -14,7 +14,7 @@ from redraft.model.edits.edit import Edit
 from redraft.model.gate.blocks import lines_around
 from redraft.model.gate.features import features_of
 from redraft.model.records import Candidate, Confidence, EditRequest
-from support.gates import PLAIN
+from support.models.gates import PLAIN
 
 SURE = Confidence(0.9, 0.8, 0.95, total=-0.5)
 

@@ -20,7 +20,7 @@ from redraft.model.weights.gguf import (
     read_checkpoint,
 )
 from redraft.model.weights.vocabularies import build_bpe, gguf_tokenizer
-from support.tiny_gguf import (
+from support.weights.tiny_gguf import (
     HEADS,
     HIDDEN,
     KV_HEADS,

@@ -6,8 +6,8 @@ import pytest
 from redraft.lsp.refusals import is_empty_body, is_empty_body_line
 from redraft.lsp.suggestion import Show
 from redraft.model.gate.reasons import Abstain
-from support.predictor import infill, predicted, rewrite
-from support.workbench import Ask, Workbench, reason, showing
+from support.editors.predictor import infill, predicted, rewrite
+from support.editors.workbench import Ask, Workbench, reason, showing
 
 READ = 'def read_items(path):\n    """Read them."""\n    \n'
 IMPORT = ("def read_items", "import csv\n\n\ndef read_items")

@@ -14,8 +14,8 @@ from redraft.model.decode.grammar import GrammarConstraint
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Grammar
 from redraft.server.routes.constraints import INFILLS
-from support.denoising import Written, write_over
-from support.fake_backend import (
+from support.models.denoising import Written, write_over
+from support.models.fake_backend import (
     END,
     VOCAB,
     FakeBackend,

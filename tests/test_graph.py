@@ -22,7 +22,7 @@ from redraft.model.network.quantize import (
     quantize_rows,
     variant_named,
 )
-from support.onnx_models import (
+from support.models.onnx_models import (
     BASE,
     SHAPES,
     predictable,
@@ -34,7 +34,7 @@ from support.onnx_models import (
     store,
     weights_for,
 )
-from support.reference import log_softmax
+from support.models.reference import log_softmax
 
 runtime = pytest.importorskip("redraft.model.runtime.onnx_backend", reason="needs onnxruntime")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
@@ -194,7 +194,7 @@ def test_unknown_variants_and_impossible_heads_are_refused() -> None:
 def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install '.[train]')")
     from redraft.model.training.network import Network
-    from support.torch_sequence import TorchSequence
+    from support.models.torch_sequence import TorchSequence
 
     config = shaped(shape)
     context, canvas = weights_for(config)

@@ -14,7 +14,7 @@ from redraft.model.decode.endings import AnswerLimits
 from redraft.model.decode.passes import Passes
 from redraft.model.records import CanvasState
 from redraft.model.runtime.backend import Cancelled, IntArray, Scores
-from support.tiny import tiny_config, tiny_tokenizer
+from support.models.tiny import tiny_config, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 CONFIG = replace(tiny_config(expand_token=10, verifier="none"), canvas_width=8)

@@ -12,8 +12,8 @@ from redraft.lsp.positions import Position, Range
 from redraft.model.edits.edit import LineChange as CommitHunk
 from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
 from redraft.model.training.commits import FileChange
+from support.editors.workbench import URI, Workbench
 from support.histories import CODE, hunks, in_progress, lines, places, rebuilt, snapshot
-from support.workbench import URI, Workbench
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from redraft.model.errors import SettingsError
 from redraft.model.records import ModelStatus
 from redraft.server.app import create_app
 from redraft.server.settings import Settings
-from support.predictor import ScriptedPredictor
+from support.editors.predictor import ScriptedPredictor
 from support.served import send, served
 
 

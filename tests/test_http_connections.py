@@ -13,7 +13,7 @@ from redraft.server.app import create_app
 from redraft.server.http.connections import ConnectionLimits, Connections
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
-from support.predictor import ScriptedPredictor
+from support.editors.predictor import ScriptedPredictor
 from support.served import eventually, served
 
 BODY = {"prompt": "a", "suffix": "b"}

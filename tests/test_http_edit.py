@@ -8,7 +8,7 @@ import pytest
 from redraft.model.gate.decide import CANDIDATES
 from redraft.model.records import Diagnostic, EditRequest, Prediction, RecentEdit
 from support.edit_prompts import mercury_applied, mercury_as_cursortab, mercury_as_zed, mercury_body
-from support.predictor import ScriptedPredictor, change, editing, rewrite_lines
+from support.editors.predictor import ScriptedPredictor, change, editing, rewrite_lines
 from support.served import events, post, served
 
 PATH = "/v1/edit/completions"

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from redraft.server.routes.feedback import Ledger
 from support.edit_prompts import mercury_as_cursortab, mercury_body
-from support.predictor import ScriptedPredictor
+from support.editors.predictor import ScriptedPredictor
 from support.served import post, served
 
 EDIT = ("/v1/edit/completions", mercury_body(mercury_as_cursortab([], ["a<|cursor|>"], [])))

@@ -10,7 +10,7 @@ from redraft.model.gate.eagerness import EAGERNESS, Eagerness, threshold
 from redraft.model.records import EditRequest, Prediction
 from redraft.server.settings import Settings, load_settings
 from support.edit_prompts import mercury_applied, mercury_as_cursortab, mercury_body
-from support.predictor import ScriptedPredictor, editing, predicted, rewrite_lines
+from support.editors.predictor import ScriptedPredictor, editing, predicted, rewrite_lines
 from support.served import events, post, served
 
 EDIT = "/v1/edit/completions"

@@ -15,7 +15,7 @@ from redraft.model.wire import request_to_json
 from redraft.server.app import create_app
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_zed, mercury_body
-from support.predictor import ScriptedPredictor, chatting, editing
+from support.editors.predictor import ScriptedPredictor, chatting, editing
 from support.served import never_a_500, post, send, served
 
 INFILL = {"prompt": "a", "suffix": "b"}

@@ -13,7 +13,7 @@ from redraft.model.records import EditRequest, ModelStatus
 from redraft.server.app import create_app
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
-from support.predictor import READY, ScriptedPredictor, infill
+from support.editors.predictor import READY, ScriptedPredictor, infill
 from support.served import events, eventually, post, served
 
 

@@ -19,7 +19,7 @@ from redraft.server.http.listen import listening
 from redraft.server.routes import openai
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_cursortab, mercury_body, zeta2_as_zed
-from support.predictor import CHATTY, ScriptedPredictor
+from support.editors.predictor import CHATTY, ScriptedPredictor
 from support.served import eventually, send, served
 
 INFILL = {"prompt": "a", "suffix": "b"}

@@ -12,7 +12,7 @@ from redraft.server.http.service import Service
 from redraft.server.routes.llamacpp import keep_indented, within
 from redraft.server.settings import Settings
 from support.edit_prompts import VIM
-from support.predictor import ScriptedPredictor, State
+from support.editors.predictor import ScriptedPredictor, State
 from support.served import post, served
 
 

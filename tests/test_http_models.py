@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.edit_prompts import mercury_as_zed, mercury_body
-from support.predictor import CHATTY, ScriptedPredictor
+from support.editors.predictor import CHATTY, ScriptedPredictor
 from support.served import post, served
 
 INFILL = {"prompt": "x = ", "suffix": "\n"}

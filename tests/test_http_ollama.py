@@ -11,7 +11,7 @@ from redraft.model.errors import ModelNotReady, Overloaded
 from redraft.model.records import ModelStatus
 from redraft.model.weights.catalog import info
 from redraft.model.weights.store import ready_variants
-from support.predictor import CHATTY, ScriptedPredictor
+from support.editors.predictor import CHATTY, ScriptedPredictor
 from support.served import got, post, served
 
 #: The ends of every model Zed knows, sent for any of them.

@@ -35,7 +35,7 @@ from support.edit_prompts import (
     zeta21_applied,
     zeta21_as_zed,
 )
-from support.predictor import LineEdit
+from support.editors.predictor import LineEdit
 from support.served import post
 
 TEMPLATE = EditRequest("infill", "untitled", "", 0)

@@ -22,7 +22,7 @@ from support.edit_prompts import (
     zeta21_applied,
     zeta21_as_zed,
 )
-from support.predictor import LineEdit, ScriptedPredictor, editing, rewrite_lines
+from support.editors.predictor import LineEdit, ScriptedPredictor, editing, rewrite_lines
 from support.served import post, served
 
 #: What the user changed is in the second line.

@@ -14,7 +14,7 @@ from redraft.model.records import EditRequest, Prediction
 from redraft.server.http.prometheus import Metrics
 from redraft.server.http.service import Service
 from redraft.server.settings import Settings
-from support.predictor import WRITTEN, Answer, ScriptedPredictor
+from support.editors.predictor import WRITTEN, Answer, ScriptedPredictor
 from support.served import eventually, served
 
 BODY = {"prompt": "a", "suffix": "\n"}

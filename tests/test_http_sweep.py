@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from redraft.model.records import RecentEdit
 from support.edit_prompts import sweep_as_cursortab, sweep_as_zed
-from support.predictor import ScriptedPredictor, editing
+from support.editors.predictor import ScriptedPredictor, editing
 from support.served import post
 
 SECTIONS = """<|file_sep|>src/context.rs

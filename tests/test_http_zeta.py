@@ -15,7 +15,7 @@ from support.edit_prompts import (
     zeta21_applied,
     zeta21_as_zed,
 )
-from support.predictor import LineEdit, ScriptedPredictor, editing
+from support.editors.predictor import LineEdit, ScriptedPredictor, editing
 from support.served import events, post
 
 CONTEXT = """<filename>src/related.rs

@@ -27,8 +27,8 @@ from redraft.model.weights.huggingface import checkpoint_sha256, read_folder
 from redraft.model.weights.imports import import_weights
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
-from support.reference import Reference
-from support.tiny_hf import LAYOUTS, TEXT, Layout, reference_logits, torch, write_hf
+from support.models.reference import Reference
+from support.weights.tiny_hf import LAYOUTS, TEXT, Layout, reference_logits, torch, write_hf
 from typer.testing import CliRunner
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")

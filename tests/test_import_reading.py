@@ -18,7 +18,7 @@ from redraft.model.weights.families import architecture, family_of
 from redraft.model.weights.huggingface import read_folder
 from redraft.model.weights.vocabularies import read_tokenizer
 from safetensors.numpy import load_file, save_file
-from support.tiny_hf import (
+from support.weights.tiny_hf import (
     LAYOUTS,
     QWEN2_PRE_TOKENIZER,
     TEXT,

@@ -10,7 +10,7 @@ from redraft.lsp.context.indexer import fill
 from redraft.model.records import Importable
 from redraft.model.rules.modules import find_modules
 from redraft.model.text.syntax import language_of
-from support.lsp import lsp_client
+from support.editors.lsp import lsp_client
 
 PYTHON = {
     "src/shop/__init__.py": "",

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.lsp import URI, insert_texts
-from support.lsp_process import LspProcess
-from support.recordings import replayed
+from support.editors.lsp import URI, insert_texts
+from support.editors.lsp_process import LspProcess
+from support.editors.recordings import replayed
 
 #: A language server with recording, in front of an engine process that answers with its process id.
 SERVER = """
@@ -27,7 +27,7 @@ from redraft.lsp.settings import LspSettings
 from redraft.server.engine_process.client import EngineClient
 from redraft.server.settings import load_settings
 
-engine = EngineClient(load_settings(), engine="support.engines:process_engine")
+engine = EngineClient(load_settings(), engine="support.models.engines:process_engine")
 run_stdio(engine, LspSettings())
 """
 START = "def total(prices):\n    return \n"

@@ -30,7 +30,7 @@ from redraft.lsp.protocol.tcp import (
 from redraft.lsp.recording.folder import Recordings
 from redraft.model.errors import SettingsError
 from redraft.server.commands.lsp_token import given_token
-from support.predictor import ScriptedPredictor
+from support.editors.predictor import ScriptedPredictor
 
 TOKEN = "a-token-of-these-tests"
 OPTIONS = {"initializationOptions": {"token": TOKEN}}

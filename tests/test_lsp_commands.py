@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.lsp import URI, insert_texts, lsp_client
-from support.lsp_process import LspProcess
-from support.workbench import Workbench, reason, shown
+from support.editors.lsp import URI, insert_texts, lsp_client
+from support.editors.lsp_process import LspProcess
+from support.editors.workbench import Workbench, reason, shown
 
 
 def test_a_pause_silences_what_comes_by_itself_and_not_what_is_asked_for() -> None:

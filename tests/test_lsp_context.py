@@ -14,9 +14,9 @@ from redraft.lsp.context.gather import BUDGET
 from redraft.lsp.server import create_server
 from redraft.server.commands import show_context as command
 from redraft.server.commands.complete import FilePlace
-from support.lsp import LspClient, lsp_client
-from support.predictor import READY, ScriptedPredictor
-from support.shop import CART, MAIN
+from support.editors.lsp import LspClient, lsp_client
+from support.editors.predictor import READY, ScriptedPredictor
+from support.editors.shop import CART, MAIN
 
 pytestmark = pytest.mark.usefixtures("spawn")
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from support.lsp import CODE, URI, LspClient, insert_texts, lsp_client, opened
+from support.editors.lsp import CODE, URI, LspClient, insert_texts, lsp_client, opened
 
 
 def survives(client: LspClient, *, is_quiet: bool = True) -> None:

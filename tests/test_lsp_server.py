@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from redraft.evals.latency.bench_editing import keystroke_overhead
 from redraft.lsp.paths import shown_path
-from support.lsp import CODE, URI, insert_texts, lsp_client, opened
+from support.editors.lsp import CODE, URI, insert_texts, lsp_client, opened
 
 
 def test_a_suggestion_comes_for_the_text_as_typed() -> None:

@@ -22,7 +22,7 @@ from redraft.model.remote import SESSION_HEADER, RemotePredictor
 from redraft.server.app import create_app
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
-from support.predictor import ScriptedPredictor
+from support.editors.predictor import ScriptedPredictor
 from support.served import eventually, served
 
 pytestmark = pytest.mark.usefixtures("spawn")

@@ -30,7 +30,7 @@ from redraft.model.training.moments import EditClass  # noqa: E402
 from redraft.model.training.network import Network  # noqa: E402
 from redraft.model.training.shards import CLASSES, PackedRows, read_shards  # noqa: E402
 from redraft.model.weights.adapter import load_adapter, save_in_8_bits  # noqa: E402
-from support.tiny import tiny_config  # noqa: E402
+from support.models.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)
 MODEL = tiny_config(adapter="masks")

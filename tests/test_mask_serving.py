@@ -12,7 +12,7 @@ from redraft.model.decode.speculative import lay_out
 from redraft.model.runtime.backend import MaskGuesses, Rows
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.onnx_sequence import OnnxSequence
-from support.onnx_models import shaped, store, weights_for
+from support.models.onnx_models import shaped, store, weights_for
 
 CONFIG = shaped("masks")
 CACHED = 37
@@ -116,7 +116,7 @@ def test_eight_bits_change_little(tmp_path: Path) -> None:
 def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install '.[train]')")
     from redraft.model.training.network import Network
-    from support.torch_sequence import TorchSequence
+    from support.models.torch_sequence import TorchSequence
 
     config = shaped(shape)
     sequence = opened(store(config, "fp32", tmp_path))

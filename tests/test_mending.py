@@ -6,8 +6,8 @@ import pytest
 from redraft.model.edits.edit import Edit
 from redraft.model.records import Candidate, Confidence, Diagnostic
 from redraft.model.rules.diagnostics import SIMILAR, mending_first, mends, undefined_name
-from support.rewriting import TEXT as REGION
-from support.rewriting import asked
+from support.models.rewriting import TEXT as REGION
+from support.models.rewriting import asked
 
 TEXT = "import os\n\nx = acount + 1\ny = os.sep\n"
 

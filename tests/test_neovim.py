@@ -8,8 +8,16 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.lsp_process import SERVER
-from support.neovim import LOOKS, Neovim, NeovimDesk, edits, needs_neovim, neovim, server_command
+from support.editors.lsp_process import SERVER
+from support.editors.neovim import (
+    LOOKS,
+    Neovim,
+    NeovimDesk,
+    edits,
+    needs_neovim,
+    neovim,
+    server_command,
+)
 
 pytestmark = needs_neovim
 

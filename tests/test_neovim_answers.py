@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.neovim import Neovim, NeovimDesk, edits, ghost, needs_neovim, neovim
+from support.editors.neovim import Neovim, NeovimDesk, edits, ghost, needs_neovim, neovim
 
 pytestmark = needs_neovim
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.neovim import NeovimDesk, edits, ghost, needs_neovim, with_ghost_text
+from support.editors.neovim import NeovimDesk, edits, ghost, needs_neovim, with_ghost_text
 
 pytestmark = needs_neovim
 

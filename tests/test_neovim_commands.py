@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.neovim import CLIENT, Neovim, NeovimDesk, edits, ghost, needs_neovim
+from support.editors.neovim import CLIENT, Neovim, NeovimDesk, edits, ghost, needs_neovim
 
 pytestmark = needs_neovim
 

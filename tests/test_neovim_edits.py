@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.neovim import Neovim, NeovimDesk, edits, needs_neovim
+from support.editors.neovim import Neovim, NeovimDesk, edits, needs_neovim
 
 pytestmark = needs_neovim
 

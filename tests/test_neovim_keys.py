@@ -7,7 +7,7 @@ buffers or for one, with a way back to it.
 from __future__ import annotations
 
 import pytest
-from support.neovim import Neovim, NeovimDesk, edits, ghost, needs_neovim
+from support.editors.neovim import Neovim, NeovimDesk, edits, ghost, needs_neovim
 
 pytestmark = needs_neovim
 

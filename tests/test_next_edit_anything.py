@@ -12,7 +12,7 @@ from redraft.lsp.suggestion import Query, Show
 from redraft.model.gate.reasons import Abstain
 from redraft.model.prompts.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
-from support.workbench import URI, Ask, Decision, Workbench
+from support.editors.workbench import URI, Ask, Decision, Workbench
 
 OTHER = "file:///w/b.py"
 FILLER = "".join(f"value_{i} = '😀'\n" for i in range(40))

@@ -11,8 +11,8 @@ from redraft.lsp.refusals import AFTER_EDIT_S
 from redraft.lsp.suggestion import Show
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Diagnostic, EditRequest, Prediction
-from support.predictor import rewrite
-from support.workbench import URI, Ask, Decision, Workbench, asking, reason, showing
+from support.editors.predictor import rewrite
+from support.editors.workbench import URI, Ask, Decision, Workbench, asking, reason, showing
 
 FILLER = "".join(f"value_{i} = compute({i})\n" for i in range(60))
 FAR = f"def area(r):\n    return r\n\n{FILLER}print(area(2))\n"

@@ -10,10 +10,10 @@ from redraft.lsp.memory import COOL_DOWN_S
 from redraft.lsp.positions import Position, Range
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import Query, Show
-from support.next_edits import edited, shown_edit
-from support.paused_session import PausedSession
-from support.predictor import rewrite
-from support.workbench import URI, Ask, Clock, Workbench, asking, reason, showing
+from support.editors.next_edits import edited, shown_edit
+from support.editors.paused_session import PausedSession
+from support.editors.predictor import rewrite
+from support.editors.workbench import URI, Ask, Clock, Workbench, asking, reason, showing
 
 
 def prefetch(desk: Workbench, show: Show, old: str, new: str) -> Ask | None:

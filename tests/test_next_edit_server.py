@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.lsp import URI, LspClient, insert_texts, lsp_client
+from support.editors.lsp import URI, LspClient, insert_texts, lsp_client
 
 CODE = "def area(r):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"
 EDIT = {"edit": ["area(2)", "area(2, 3.14)"]}

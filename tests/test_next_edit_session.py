@@ -9,9 +9,9 @@ from redraft.lsp.suggestion import Show
 from redraft.model.gate.reasons import Abstain
 from redraft.model.prompts.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
-from support.next_edits import CODE, edited, shown_edit
-from support.predictor import infill, predicted, rewrite
-from support.workbench import Ask, Decision, Workbench, reason, showing, shown
+from support.editors.next_edits import CODE, edited, shown_edit
+from support.editors.predictor import infill, predicted, rewrite
+from support.editors.workbench import Ask, Decision, Workbench, reason, showing, shown
 
 
 def test_the_edit_just_made_goes_with_the_question() -> None:

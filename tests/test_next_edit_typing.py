@@ -14,8 +14,8 @@ from redraft.lsp.session import REST_S, Session
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import Query, Show
 from redraft.model.records import EditRequest, Prediction
-from support.predictor import READY, rewrite
-from support.workbench import FOLDER, URI, Workbench
+from support.editors.predictor import READY, rewrite
+from support.editors.workbench import FOLDER, URI, Workbench
 
 KEY_S = 0.2
 CODE = "def area(r):\n    return 3 * r\n\n\ndef show(r):\n    print(area(r))\n"

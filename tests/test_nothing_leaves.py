@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from redraft.model.silence import REPORTERS, SILENCED
 from support.command import RUN, python
-from support.lsp_process import LspProcess
-from support.onnx_models import register
+from support.editors.lsp_process import LspProcess
+from support.models.onnx_models import register
+from support.models.tiny import tiny_config, tiny_tokenizer
 from support.outgoing import END_S, Guard, Kind, best_guard, guarded, outside, strace_works, tried
-from support.tiny import tiny_config, tiny_tokenizer
-from support.training_sources import commit, write_lines
+from support.weights.training_sources import commit, write_lines
 
 pytestmark = pytest.mark.usefixtures("spawn")
 

@@ -29,9 +29,9 @@ from redraft.model.weights.huggingface import read_folder
 from redraft.model.weights.imports import fitting, import_weights
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
-from support.onnx_models import BASE, store
-from support.tiny_gguf import write_llama
-from support.tiny_hf import LAYOUTS, Layout, reference_logits, torch, write_hf
+from support.models.onnx_models import BASE, store
+from support.weights.tiny_gguf import write_llama
+from support.weights.tiny_hf import LAYOUTS, Layout, reference_logits, torch, write_hf
 from typer.testing import CliRunner
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")

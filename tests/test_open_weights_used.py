@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from redraft.server.commands.main import app
-from support.tiny_gguf import write_llama
-from support.tiny_hf import LAYOUTS, Layout, write_hf
+from support.weights.tiny_gguf import write_llama
+from support.weights.tiny_hf import LAYOUTS, Layout, write_hf
 from typer.testing import CliRunner
 
 pytestmark = pytest.mark.usefixtures("spawn", "cache")

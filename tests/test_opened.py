@@ -13,7 +13,7 @@ from redraft.lsp.documents import Document
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import Query
 from redraft.model.edits.hunks import apply_history, hunks_of
-from support.shop import CART, MAIN
+from support.editors.shop import CART, MAIN
 
 
 class Desk:

@@ -29,7 +29,7 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, Task
 from redraft.server.commands import console
 from redraft.server.commands.main import app
-from support.gates import PLAIN
+from support.models.gates import PLAIN
 from typer.testing import CliRunner
 
 TEXT = "def area(r):\n    return\n"

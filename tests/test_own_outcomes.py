@@ -17,8 +17,8 @@ from redraft.lsp.suggestion import PlacedRequest, Query, Show, Suggestion
 from redraft.model.gate.gate import Gate, Head, shipped, write_gate
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
-from support.gates import PLAIN
-from support.workbench import URI, Workbench, change
+from support.editors.workbench import URI, Workbench, change
+from support.models.gates import PLAIN
 from typer.testing import CliRunner
 
 TEXT = "def area(r):\n    return \n"

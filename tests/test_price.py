@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.onnx_models import BASE, shaped, store
+from support.models.onnx_models import BASE, shaped, store
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 from redraft.model.calibrate import measure_masks, measure_passes

@@ -27,7 +27,7 @@ from redraft.model.prompts.tokenizer import (
 )
 from redraft.model.records import EditRequest, RecentEdit, RelatedFile
 from redraft.model.text.common import common_head
-from support.tiny import byte_tokenizer, rendered, tiny_config, tiny_tokenizer
+from support.models.tiny import byte_tokenizer, rendered, tiny_config, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 CONFIG = tiny_config()

@@ -14,9 +14,9 @@ from redraft.model.weights import catalog, open_weights, store
 from redraft.model.weights.catalog import ModelInfo
 from redraft.model.weights.open_weights import KNOWN, Known, known, pull_open
 from redraft.server.commands.main import app
-from support.fake_hub import Hub, serving
-from support.tiny_gguf import write_llama
-from support.tiny_hf import LAYOUTS, write_hf
+from support.weights.fake_hub import Hub, serving
+from support.weights.tiny_gguf import write_llama
+from support.weights.tiny_hf import LAYOUTS, write_hf
 from typer.testing import CliRunner
 
 COMMIT = "c" * 40

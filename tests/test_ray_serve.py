@@ -17,8 +17,8 @@ import pytest
 from redraft.model.remote import SESSION_HEADER
 from redraft.server.scaling.cluster import REPLICA_HEADER
 from redraft.server.settings import Settings
-from support.onnx_models import register
-from support.tiny import tiny_config, tiny_tokenizer
+from support.models.onnx_models import register
+from support.models.tiny import tiny_config, tiny_tokenizer
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 pytest.importorskip("ray.serve", reason="needs Ray Serve (pip install '.[ray]')")
@@ -146,7 +146,7 @@ def slow(cluster: tuple[str, Settings]) -> tuple[str, Settings]:
     """Replace the two replicas with a slow one that takes one request at a time."""
     url, settings = cluster
     narrow = settings.with_options(queue_length=1)
-    deploy(narrow, Fleet("local", replicas=1, engine="support.engines:slow_engine"))
+    deploy(narrow, Fleet("local", replicas=1, engine="support.models.engines:slow_engine"))
     return url, narrow
 
 
@@ -184,7 +184,7 @@ async def test_a_client_that_goes_away_stops_its_computation(slow: tuple[str, Se
 async def test_more_replicas_come_while_there_is_more_to_do(slow: tuple[str, Settings]) -> None:
     url, settings = slow
     wide = settings.with_options(queue_length=16)
-    deploy(wide, Fleet("local", replicas=1, most=2, engine="support.engines:slow_engine"))
+    deploy(wide, Fleet("local", replicas=1, most=2, engine="support.models.engines:slow_engine"))
     seen: set[str] = set()
     until = time.monotonic() + AGAIN_S
     async with aiohttp.ClientSession() as http:

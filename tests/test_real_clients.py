@@ -1,7 +1,7 @@
 """Editor plugins of other projects in a real Neovim: each shows and accepts scripted answers.
 
-Skipped where they are not there (``support/real_clients.py``); with the default model they run in
-``test_real_clients_weights.py``.
+Skipped where they are not installed (``support/editors/real_clients.py``); with the default model
+they run in ``test_real_clients_weights.py``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.neovim import Neovim, edits, ghost, needs_neovim, server_command
-from support.predictor import ScriptedPredictor
-from support.real_clients import (
+from support.editors.neovim import Neovim, edits, ghost, needs_neovim, server_command
+from support.editors.predictor import ScriptedPredictor
+from support.editors.real_clients import (
     copilot_lsp,
     cursortab,
     http_server,

@@ -1,7 +1,7 @@
 """Editor plugins of others in a real Neovim, with the default model at the default eagerness.
 
 A name is changed, and the plugin's keys change its calls; a line is begun and completed. Skipped
-where a plugin (``support/real_clients.py``) or the weights are missing.
+where a plugin (``support/editors/real_clients.py``) or the weights are missing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import pytest
 from redraft.model.weights.catalog import info
 from redraft.model.weights.store import ready_variants
 from support.command import RUN
-from support.neovim import Neovim, needs_neovim
-from support.real_clients import copilot_lsp, cursortab, llama_vim, minuet, sidekick, typed
+from support.editors.neovim import Neovim, needs_neovim
+from support.editors.real_clients import copilot_lsp, cursortab, llama_vim, minuet, sidekick, typed
 
 pytestmark = [needs_neovim, pytest.mark.timeout(600)]
 

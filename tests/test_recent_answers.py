@@ -14,8 +14,8 @@ from redraft.model.predict import Model, predict
 from redraft.model.prompts.format import Prompt
 from redraft.model.records import EditRequest
 from redraft.model.runtime.prefix_cache import PrefixCache
-from support.engines_of import Clock
-from support.fake_backend import END, FakeBackend, Noise, fake_tokenizer, ids, small_config
+from support.models.engines_of import Clock
+from support.models.fake_backend import END, FakeBackend, Noise, fake_tokenizer, ids, small_config
 
 TOKENIZER = fake_tokenizer()
 ABOVE = "def area(width, height):\n    "

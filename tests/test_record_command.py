@@ -12,7 +12,7 @@ import pytest
 from redraft.lsp.recording.folder import Recordings, recordings_folder
 from redraft.server.commands import console
 from redraft.server.commands.main import app
-from support.workbench import Workbench
+from support.editors.workbench import Workbench
 from typer.testing import CliRunner, Result
 
 

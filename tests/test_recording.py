@@ -16,8 +16,8 @@ from redraft.lsp.recording.folder import FolderLimits, RecordingFile, Recordings
 from redraft.lsp.recording.format import encode
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import SettingsError
-from support.recordings import changes_in, replayed
-from support.workbench import URI, Workbench, change
+from support.editors.recordings import changes_in, replayed
+from support.editors.workbench import URI, Workbench, change
 
 
 def test_nothing_is_recorded_until_it_is_turned_on(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from redraft.lsp.recording.events import (
     OutcomeEvent,
 )
 from redraft.lsp.recording.folder import Recordings
-from support.lsp import LspClient, insert_texts, lsp_client
-from support.recordings import changes_in, replayed
+from support.editors.lsp import LspClient, insert_texts, lsp_client
+from support.editors.recordings import changes_in, replayed
 
 
 @pytest.fixture(autouse=True)

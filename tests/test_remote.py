@@ -34,7 +34,7 @@ from redraft.model.wire import (
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
 from support.command import python
-from support.predictor import READY, ScriptedPredictor
+from support.editors.predictor import READY, ScriptedPredictor
 from support.served import eventually, served
 
 REQUEST = EditRequest("infill", "a.py", "x = \n", 4)

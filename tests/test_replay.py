@@ -19,8 +19,8 @@ from redraft.evals.spec import RunSpec
 from redraft.lsp.settings import LspSettings
 from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest, Prediction
-from support.predictor import READY, infill, rewrite
-from support.typist import Typist
+from support.editors.predictor import READY, infill, rewrite
+from support.editors.typist import Typist
 
 Ask = Callable[[EditRequest], Prediction]
 

@@ -25,7 +25,7 @@ from redraft.evals.sources.recorded_moments import DocumentChange, PlacedEdit, s
 from redraft.lsp.recording.events import ChangeSource
 from redraft.model.edits.edit import Edit
 from redraft.model.records import EditRequest, RecentEdit
-from support.typist import Typist
+from support.editors.typist import Typist
 
 YES, NO, UNKNOWN = Match(True, True, True), Match(False, False, False), Match(None, None, None)
 
@@ -114,9 +114,9 @@ def test_a_suggestion_is_matched_with_what_was_typed(
 
 
 def test_the_end_of_a_recording_cannot_tell() -> None:
-    assert match(Edit("\n", 0, 0, "a"), [], told=False) == UNKNOWN
-    assert match(Edit("\n", 0, 0, "a"), [], told=True) == NO
-    assert match(Edit("f()\n", 2, 2, "a, b"), [put(2, "x")], told=False) == NO
+    assert match(Edit("\n", 0, 0, "a"), [], is_known=False) == UNKNOWN
+    assert match(Edit("\n", 0, 0, "a"), [], is_known=True) == NO
+    assert match(Edit("f()\n", 2, 2, "a, b"), [put(2, "x")], is_known=False) == NO
 
 
 def test_a_document_rests_after_ten_quiet_seconds_or_five_minutes() -> None:

@@ -21,11 +21,11 @@ from redraft.model.errors import InstallError
 from redraft.model.gate import gate
 from redraft.model.records import EditRequest, ModelStatus, Prediction
 from redraft.server.commands.main import app
-from support.gates import SHIPPED
-from support.onnx_models import store
-from support.predictor import READY, ScriptedPredictor, infill
-from support.tiny import tiny_config, tiny_tokenizer
-from support.typist import Typist
+from support.editors.predictor import READY, ScriptedPredictor, infill
+from support.editors.typist import Typist
+from support.models.gates import SHIPPED
+from support.models.onnx_models import store
+from support.models.tiny import tiny_config, tiny_tokenizer
 from typer.testing import CliRunner
 
 COPY = RunSpec("replay", baseline="copy-last-edit", latency_ms=50.0)

@@ -21,9 +21,9 @@ from redraft.model.predict import predict
 from redraft.model.records import EditRequest, RecentEdit
 from redraft.model.runtime.backend import FloatArray
 from redraft.model.runtime.onnx_backend import OnnxBackend
-from support.denoising import Written
-from support.engines_of import Clock
-from support.fake_backend import (
+from support.models.denoising import Written
+from support.models.engines_of import Clock
+from support.models.fake_backend import (
     END,
     SPECIAL,
     VOCAB,
@@ -34,8 +34,8 @@ from support.fake_backend import (
     ids,
     small_config,
 )
-from support.onnx_models import BASE, store
-from support.rewriting import REQUEST, TEXT, Answers, asked, model_of
+from support.models.onnx_models import BASE, store
+from support.models.rewriting import REQUEST, TEXT, Answers, asked, model_of
 
 PROMPT = [5, *ids("def f(x):\n"), 6]
 REGION = "a = 1\nb = 2\nc = 3\nd = 4\ne = 5\nf = 6\n"

@@ -25,8 +25,8 @@ from redraft.model.training.moments import (
     nothing_left,
 )
 from redraft.model.training.rows import Recipe, Row, RowMaker, show_row
-from support.tiny import tiny_tokenizer
-from support.training_sources import CHAINED
+from support.models.tiny import tiny_tokenizer
+from support.weights.training_sources import CHAINED
 
 TOKENIZER = tiny_tokenizer()
 RECIPE = Recipe(max_answer=200, max_region=2_000)  # the tiny tokenizer writes long answers

@@ -17,8 +17,8 @@ from redraft.model.runtime.kv_memory import SIZE_CLASSES
 from redraft.model.runtime.onnx_sequence import SCORED_CHUNK
 from redraft.model.runtime.onnx_session import Graphs
 from redraft.model.runtime.rope import rope_tables, stretch
-from support.onnx_models import BASE, predictable, some_tokens, some_window, store
-from support.runtimes import NOTHING, TOKENS, WINDOW, fresh
+from support.models.onnx_models import BASE, predictable, some_tokens, some_window, store
+from support.models.runtimes import NOTHING, TOKENS, WINDOW, fresh
 
 runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
 

@@ -17,8 +17,8 @@ from redraft.model.runtime.device import choose
 from redraft.model.runtime.kv_memory import RESERVE, DeviceMemory, Pool, size_class
 from redraft.model.runtime.machine import check_onnxruntime
 from redraft.model.runtime.onnx_session import open_session
-from support.onnx_models import BASE, predictable, store, weights_for
-from support.runtimes import NOTHING, TOKENS, WINDOW, fresh
+from support.models.onnx_models import BASE, predictable, store, weights_for
+from support.models.runtimes import NOTHING, TOKENS, WINDOW, fresh
 
 runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")

@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_zed, mercury_body
-from support.predictor import ScriptedPredictor, chatting, editing
+from support.editors.predictor import ScriptedPredictor, chatting, editing
 from support.sdk import ADD, ASK, CALL, ERRORS, KEY, Person, caller
 from support.served import served
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.predictor import READY, ScriptedPredictor, chatting
+from support.editors.predictor import READY, ScriptedPredictor, chatting
 from support.sdk import ADD, ASK, CALL, caller
 
 ollama = pytest.importorskip("ollama", reason="the dev extra installs the ollama client")

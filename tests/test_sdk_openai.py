@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.predictor import READY, ScriptedPredictor, chatting
+from support.editors.predictor import READY, ScriptedPredictor, chatting
 from support.sdk import ADD, ASK, CALL, ERRORS, Person, caller
 
 sdk = pytest.importorskip("openai", reason="the dev extra installs the openai client")

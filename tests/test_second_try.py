@@ -14,9 +14,9 @@ from redraft.model.prompts.tokenizer import PREFIX
 from redraft.model.records import CanvasState, EditRequest, Prediction
 from redraft.model.runtime.backend import Cancelled
 from redraft.model.runtime.prefix_cache import PrefixCache
-from support.engines_of import Clock
-from support.fake_answers import Mixture
-from support.fake_backend import FakeBackend, fake_tokenizer, ids, small_config
+from support.models.engines_of import Clock
+from support.models.fake_answers import Mixture
+from support.models.fake_backend import FakeBackend, fake_tokenizer, ids, small_config
 
 ABOVE, BELOW = "def f(n):\n", "        yield i\n"
 MISFIT, LOOP, OTHER = "    return n\n", "    for i in n:\n", "    if n:\n"

@@ -15,7 +15,7 @@ from redraft.lsp.refusals import refuse_file
 from redraft.lsp.secret_files import secret_in
 from redraft.lsp.settings import LspSettings, updated
 from redraft.model.gate.reasons import Abstain
-from support.workbench import URI, Ask, Workbench
+from support.editors.workbench import URI, Ask, Workbench
 
 
 def names(listed: str) -> list[str]:

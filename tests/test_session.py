@@ -8,8 +8,8 @@ import pytest
 from redraft.lsp.outcomes import Debounce, Outcome
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import LEAST_LOG
-from support.predictor import infill
-from support.workbench import Ask, Workbench, asking, reason, shown
+from support.editors.predictor import infill
+from support.editors.workbench import Ask, Workbench, asking, reason, shown
 
 
 def test_the_request_holds_the_document_and_the_settings() -> None:

@@ -9,9 +9,9 @@ from redraft.lsp.memory import COOL_DOWN_S
 from redraft.lsp.settings import LspSettings, updated
 from redraft.lsp.suggestion import Show
 from redraft.model.gate.reasons import Abstain
-from support.next_edits import edited, shown_edit
-from support.predictor import infill, rewrite_lines
-from support.workbench import URI, Ask, Decision, Workbench, asking, reason, showing, shown
+from support.editors.next_edits import edited, shown_edit
+from support.editors.predictor import infill, rewrite_lines
+from support.editors.workbench import URI, Ask, Decision, Workbench, asking, reason, showing, shown
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from redraft.model.training import shards
 from redraft.model.training.moments import EditClass
 from redraft.model.training.rows import Recipe
 from redraft.model.training.shards import pack, read_shards
-from support.tiny import tiny_config, tiny_tokenizer
-from support.training_sources import CHAINED, write_lines
+from support.models.tiny import tiny_config, tiny_tokenizer
+from support.weights.training_sources import CHAINED, write_lines
 
 CONFIG = tiny_config()
 RECIPE = Recipe(max_answer=200, max_region=2_000)  # the tiny tokenizer writes long answers

@@ -1,4 +1,4 @@
-"""Rules of style that ruff does not check, and lists of files not yet clean that only shrink."""
+"""Rules of style that ruff does not check."""
 
 from __future__ import annotations
 
@@ -7,37 +7,13 @@ from pathlib import Path
 import pytest
 from support import style
 from support.link_packages import link_packages, packages
-from support.not_yet_clean import grown, listed, ruff_listed
 
 FOUND = style.violations()
 
 
 @pytest.mark.parametrize("check", FOUND)
-def test_a_file_that_is_not_listed_is_clean(check: str) -> None:
-    new = {name: FOUND[check][name] for name in set(FOUND[check]) - set(listed()[check])}
-    assert not new
-
-
-@pytest.mark.parametrize("check", FOUND)
-def test_a_listed_file_is_not_clean_yet(check: str) -> None:
-    clean = sorted(set(listed()[check]) - set(FOUND[check]))
-    assert not clean, "run: python tests/support/not_yet_clean.py"
-
-
-def test_ruff_ignores_only_files_that_exist() -> None:
-    gone = [name for name in ruff_listed() if not (style.ROOT / name).exists()]
-    assert not gone, "run: python tests/support/not_yet_clean.py"
-
-
-def test_the_lists_are_sorted() -> None:
-    for names in (*listed().values(), list(ruff_listed())):
-        assert names == sorted(names)
-
-
-def test_a_list_does_not_grow_but_an_entry_moves_with_its_file() -> None:
-    assert grown(["lsp/gone.py"], ["lsp/session/gone.py"]) == []
-    assert grown(["lsp/gone.py"], ["lsp/session/gone.py", "model/gone.py"]) == ["model/gone.py"]
-    assert grown(["tests/test_style.py"], ["lsp/test_style.py"]) == ["lsp/test_style.py"]
+def test_every_file_keeps_the_rules_of_style(check: str) -> None:
+    assert not FOUND[check]
 
 
 @pytest.mark.parametrize(

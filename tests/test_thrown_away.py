@@ -12,9 +12,9 @@ from redraft.lsp.settings import LspSettings
 from redraft.model.edits.hunks import joined
 from redraft.model.prompts.diffs import unified_diffs
 from redraft.model.records import RecentEdit
+from support.editors.predictor import ScriptedPredictor
+from support.editors.workbench import URI, Workbench
 from support.histories import CODE, snapshot
-from support.predictor import ScriptedPredictor
-from support.workbench import URI, Workbench
 
 
 def put(bench: Workbench, line: int, start: int, end: int, text: str) -> None:

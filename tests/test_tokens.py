@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from redraft.model.errors import WeightsError
 from redraft.model.prompts.tokenizer import END, MARKS, MASK, Tokenizer, unfinished_word
 from redraft.model.weights.vocabularies import build_bpe
-from support.tiny import tiny_tokenizer
+from support.models.tiny import tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 

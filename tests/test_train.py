@@ -31,7 +31,7 @@ from redraft.model.training.shards import PackedRows  # noqa: E402
 from redraft.model.weights.adapter import Adapter  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
-from support.tiny import tiny_config  # noqa: E402
+from support.models.tiny import tiny_config  # noqa: E402
 
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for each other
 MODEL = tiny_config(adapter="all")

@@ -28,9 +28,9 @@ from redraft.model.weights.huggingface import checkpoint_sha256, read_folder
 from redraft.model.weights.imports import import_weights
 from redraft.server.commands.main import app
 from support.command import RUN
-from support.tiny_hf import LAYOUTS, write_hf
-from support.torch_sequence import TorchSequence
-from support.training_sources import CHAINED, commit, write_lines
+from support.models.torch_sequence import TorchSequence
+from support.weights.tiny_hf import LAYOUTS, write_hf
+from support.weights.training_sources import CHAINED, commit, write_lines
 from typer.testing import CliRunner
 
 CAUSAL = """

@@ -18,9 +18,9 @@ from redraft.lsp.suggestion import Show
 from redraft.model.errors import StaleDocument
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest, Prediction
-from support.lsp import unconnected
-from support.predictor import READY, predicted, rewrite
-from support.workbench import URI, Ask, Workbench, reason
+from support.editors.lsp import unconnected
+from support.editors.predictor import READY, predicted, rewrite
+from support.editors.workbench import URI, Ask, Workbench, reason
 
 KEY_S = 0.1
 CODE = """def area(width, height):

@@ -8,23 +8,21 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from redraft.evals.replay.clock import run
 from redraft.lsp.recording.recorder import PREFETCHED
 from redraft.lsp.search import UNRELATED
 from redraft.lsp.session import Session
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import Query
-from redraft.model.edits.edit import Edit, LineChange
+from redraft.model.edits.edit import LineChange
 from redraft.model.errors import EngineGone, Overloaded, RedraftError
-from redraft.model.gate.decide import ShownCandidate, decide, percentages, situation_of, too_unsure
+from redraft.model.gate.decide import ShownCandidate, decide, situation_of
 from redraft.model.gate.filters import Situation
 from redraft.model.gate.reasons import Abstain, AbstentionKind
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, RecentEdit
-from support.gates import PLAIN
-from support.predictor import ScriptedPredictor, infill, rewrite
-from support.workbench import FOLDER, URI, Ask, Decision, Workbench
+from support.editors.predictor import ScriptedPredictor, infill, rewrite
+from support.editors.workbench import FOLDER, URI, Ask, Decision, Workbench
+from support.models.gates import PLAIN
 
 CODE = "def area(r):\n    return r\n"
 LONG = "import os\n" + "x = 1\n" * 100 + "y = f(2)\n"
@@ -399,52 +397,3 @@ def test_ghost_text_says_the_same_in_its_own_words() -> None:
     assert ghost("x", sure=0.5) == Abstain(
         "below_threshold", "50 % likely to be kept (shown from 85 %)"
     )
-
-
-def test_what_passes_is_shown_without_blank_space_that_nobody_sees() -> None:
-    here = Situation("infill", "a.py", "python", "x = \n", 4, threshold=0.85)
-    found = decide([candidate(4, 4, "1  ", 0.85)], here, PLAIN)
-    assert isinstance(found, ShownCandidate)
-    assert (found.edit, found.score) == (Edit("x = \n", 4, 4, "1"), pytest.approx(0.85))
-
-
-def test_a_rule_is_told_before_the_threshold_and_the_best_candidates_reason_before_others() -> None:
-    here = situation_of(EditRequest("next_edit", "a.py", CODE, 0, "python"), 0.88)
-    at, end = CODE.index("    return"), len(CODE) - 1
-    wrong, unsure = (
-        candidate(at, end, "    return r ", 0.1),
-        candidate(at, end, "    return (r", 0.1),
-    )
-    right = candidate(at, end, "    return 2 * r", 0.9)
-    found = decide([wrong, unsure, right], here, PLAIN)
-    assert isinstance(found, ShownCandidate) and found.candidate is right
-    objection = decide([wrong, unsure], here, PLAIN)
-    assert isinstance(objection, Abstain) and objection.kind == "whitespace_only"
-    assert decide([unsure], here, PLAIN) == Abstain(
-        "below_threshold", "10 % likely to be kept (shown from 88 %)"
-    )
-    assert decide([], replace(here, nothing="none"), PLAIN) == Abstain("nothing_to_do", "none")
-
-
-@pytest.mark.parametrize(
-    ("sure", "threshold", "said"),
-    [
-        (0.08, 0.25, "8 % likely to be kept (medium shows from 25 %)"),
-        (0.246, 0.25, "24.6 % likely to be kept (medium shows from 25 %)"),
-        (0.24996, 0.25, "24.996 % likely to be kept (medium shows from 25 %)"),
-        (0.004, 0.1, "less than 1 % likely to be kept (high shows from 10 %)"),
-        (0.0, 0.5, "0 % likely to be kept (low shows from 50 %)"),
-        (0.876, 0.88, "87.6 % likely to be kept (shown from 88 %)"),
-    ],
-)
-def test_what_is_hidden_is_told_in_percent(sure: float, threshold: float, said: str) -> None:
-    assert too_unsure(sure, threshold) == Abstain("below_threshold", said)
-
-
-@given(st.floats(0, 1), st.floats(0, 1))
-def test_the_first_percentage_reads_as_smaller_than_the_second(one: float, other: float) -> None:
-    low, high = sorted((one, other))
-    if high - low > 1e-15:
-        texts = (text.replace("less than 1", "0.5") for text in percentages(low, high))
-        left, right = (float(text.removesuffix(" %")) for text in texts)
-        assert left < right

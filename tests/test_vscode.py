@@ -9,34 +9,22 @@ names at its end.
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
-from support.lsp_process import SERVER
-from support.vscode_desk import (
+from support.editors.vscode_desk import (
     BODY,
     CALL,
     CODE,
     ITEM,
     POSITION,
-    STATUS,
-    Window,
+    Open,
     change_signature,
-    window,
 )
-from support.vscode_studio import Studio, missing, studio
+from support.editors.vscode_studio import missing
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(1_200)]
 
-
-Open = Callable[..., AbstractContextManager[Window]]
 
 #: The code of the line that a hint stands behind.
 HINT_LINE = (
@@ -57,36 +45,6 @@ GHOST_COLUMN = (
     ".find(e => e.textContent.trim()); const line = ghost.closest('.view-line');"
     " return line.textContent.search(/[^\\s\\u00a0]/); })()"
 )
-
-
-@pytest.fixture(scope="module")
-def vscode(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Iterator[Studio]:
-    with studio(tmp_path_factory.mktemp("vscode"), pictures) as opened:
-        yield opened
-
-
-@pytest.fixture
-def project(vscode: Studio, tmp_path: Path, request: pytest.FixtureRequest) -> Open:
-    """Open a project whose model says ``ghost`` at the cursor and makes the first of ``edits``."""
-
-    @contextmanager
-    def opened(
-        ghost: str = "",
-        edits: list[list[str]] | None = None,
-        files: dict[str, str] | None = None,
-        settings: dict[str, Any] | None = None,
-        ready: bool = True,
-        **script: Any,
-    ) -> Iterator[Window]:
-        answers = [{"ghost": ghost, "edits": edits or []}]
-        name = request.node.name.removeprefix("test_")
-        told = {"answers": answers, **script}
-        with window(vscode, tmp_path, name, files or {"a.py": CODE}, told, settings) as w:
-            if ready:
-                w.await_ready()
-            yield w
-
-    return opened
 
 
 def test_ghost_text_is_typed_through_and_taken_with_tab(project: Open) -> None:
@@ -323,128 +281,3 @@ def test_snoozing_brings_nothing_until_woken(project: Open) -> None:
         assert (w.ghost(), w.asked()) == ("", [])
         w.command("Redraft: Wake Up")
         w.type_until_ghost("1 + ", "math.pi")  # the keys may be there before the command is
-
-
-def test_a_killed_server_comes_back(project: Open) -> None:
-    with project("math.pi") as w:
-        server = _server_of(w)
-        server.kill()
-        server.wait(timeout=30)
-        assert _server_of(w).pid != server.pid
-        w.go_to(9, 5)
-        w.type_until_ghost("z + ", "math.pi")  # typing brings suggestions again
-        assert w.toasts() == []
-
-
-def _server_of(w: Window) -> psutil.Process:
-    """Return the language server of this window, known by the name of its model's log."""
-    wanted = json.dumps(str(w.log))
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        for process in psutil.process_iter(["cmdline"]):
-            if any(wanted in part for part in process.info["cmdline"] or ()):
-                return process
-        time.sleep(0.2)
-    raise AssertionError("no server")
-
-
-def test_a_slow_model_holds_no_key_up(project: Open) -> None:
-    with project("math.pi", delay_s=4.0) as w:
-        w.go_to(9, 1)
-        text = "    total = 0  # typed while the model thinks\n"
-        w.type(text.rstrip("\n"), 40)
-        w.await_status("thinking")
-        assert "total = 0  # typed while the model thinks" in w.saved("a.py")
-        w.await_ghost("math.pi")
-
-
-def test_a_server_that_is_not_there_is_said_once(project: Open) -> None:
-    nowhere = {"redraft.server.path": "/nowhere/redraft"}
-    with project("x", settings=nowhere, ready=False) as w:
-        w.await_status("the server is not installed")
-        w.await_toast("/nowhere/redraft, named by redraft.server.path")
-        assert len(w.toasts()) == 1
-
-
-def test_a_server_that_keeps_ending_is_left_alone_without_a_popup(project: Open) -> None:
-    broken = {"redraft.server.arguments": ["-c", "raise SystemExit('broken')"]}
-    with project("x", settings=broken, ready=False) as w:
-        w.await_status("the server ended several times in a row")
-        assert w.toasts() == []
-
-
-def test_a_build_that_brings_no_server_installs_no_strangers(project: Open) -> None:
-    with project("x", settings={"redraft.server.path": ""}, ready=False) as w:
-        w.await_toast("Redraft needs its language server")
-        w.answer("Install")
-        w.await_toast("this build of the extension comes without the server")
-
-
-def test_the_server_is_installed_with_a_tool(project: Open, request: pytest.FixtureRequest) -> None:
-    settings = {"redraft.server.path": "", "redraft.server.package": "/somewhere/my redraft"}
-    with project("math.pi", settings=settings, ready=False) as w:
-        installed = w.studio.tools.parent / "home" / ".local" / "bin" / "redraft"
-        request.addfinalizer(lambda: installed.unlink(missing_ok=True))
-        told = {"answers": [{"ghost": "math.pi", "edits": []}], "log": str(w.log)}
-        server = [sys.executable, str(SERVER), json.dumps(told)]
-        uv = w.studio.tools / "uv"
-        _script(uv, "echo no network >&2; exit 1")
-        w.await_status("the server is not installed")
-        w.await_toast("Redraft needs its language server")
-        w.answer("Install")
-        w.choose("uv tool")
-        w.await_toast("could not be installed: uv ended with code 1. no network")
-        _script(w.studio.tools / "redraft-to-be", f"exec {shlex.join(server)}")
-        into = '"$HOME/.local/bin"'
-        install = f'mkdir -p {into}; cp "${{0%uv}}redraft-to-be" {into}/redraft'
-        _script(uv, f'printf "%s\\n" "$@" > "$0.told"; {install}')
-        w.command("Redraft: Install Server…")
-        w.choose("uv tool")
-        w.await_ready()
-        w.go_to(9, 5)
-        w.type_until_ghost("z + ", "math.pi")
-        *_, wanted = (w.studio.tools / "uv.told").read_text().splitlines()
-        assert wanted == "redraft[cpu] @ file:///somewhere/my%20redraft"
-
-
-def _script(path: Path, text: str) -> None:
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-
-
-def test_the_menu_says_why_and_switches_a_language_off(project: Open) -> None:
-    # A setting is changed where it is set already: here, not for the other tests.
-    with project("math.pi", settings={"redraft.disabledLanguages": []}) as w:
-        w.press("Escape")
-        w.command("Redraft: Menu")
-        w.until("document.querySelectorAll('.quick-input-list .monaco-list-row').length > 8")
-        w.choose("Switch off for python")
-        w.await_status("switched off for python")
-        w.go_to(9, 5)
-        w.type("z = ")
-        w.command("Redraft: Why Is Nothing Shown?")
-        w.until(
-            "document.querySelector('.quick-input-list')?.textContent"
-            ".includes('switched off for python')"
-        )
-        w.press("Escape")
-        assert w.asked() == []
-        settings = json.loads((w.folder / ".vscode" / "settings.json").read_text())
-        assert settings["redraft.disabledLanguages"] == ["python"]
-        before = _server_of(w).pid
-        w.command("Redraft: Restart Server")
-        w.until(f"!{STATUS}.includes('switched off')")
-        w.await_ready()
-        assert _server_of(w).pid != before
-
-
-def test_in_ten_thousand_lines_keys_arrive_and_ghost_text_is_shown(project: Open) -> None:
-    lines = "".join(f"value_{i} = compute({i}, 'text of line {i}')\n" for i in range(10_000))
-    settings = {"redraft.trace.server": "off"}
-    with project("math.pi", files={"a.py": f"import math\n\n{lines}"}, settings=settings) as w:
-        w.go_to(5_000, 1)
-        w.press("End", "Enter")
-        text = "total = " + "".join(f"value_{i} + " for i in range(17, 27))
-        w.type(text, 60)
-        w.await_ghost("math.pi")
-        assert f"\n{text}" in w.saved("a.py")

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 from redraft.lsp.settings import LspSettings
-from support.vscode_studio import PROPOSALS
+from support.editors.vscode_studio import PROPOSALS
 
 CLIENT = Path(__file__).parents[1] / "editor-clients" / "vscode"
 MANIFEST: dict[str, Any] = json.loads((CLIENT / "package.json").read_text(encoding="utf-8"))

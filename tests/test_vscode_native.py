@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.vscode_desk import BODY, CALL, CODE, POSITION, change_signature, window
-from support.vscode_studio import Studio, missing, studio
+from support.editors.vscode_desk import BODY, CALL, CODE, POSITION, change_signature, window
+from support.editors.vscode_studio import Studio, missing, studio
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(1_200)]
 

@@ -13,7 +13,7 @@ from redraft.model.runtime.backend import Rows
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.onnx_pass import Pass
 from redraft.model.runtime.onnx_sequence import FEW, OnnxSequence
-from support.onnx_models import shaped, store
+from support.models.onnx_models import shaped, store
 
 CONFIG = shaped("masks")
 HELD = 40

@@ -14,8 +14,8 @@ from redraft.model.weights.adapter import Adapter, load_adapter, merge, save_in_
 from redraft.model.weights.gguf import GGUFFile, read_checkpoint
 from redraft.server.commands import train
 from safetensors.numpy import save_file
-from support.models_on_disk import LINEAR, MASK_TOKEN, RANK, World, merged
-from support.tiny_gguf import HIDDEN, random
+from support.weights.models_on_disk import LINEAR, MASK_TOKEN, RANK, World, merged
+from support.weights.tiny_gguf import HIDDEN, random
 from typer.testing import CliRunner
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from redraft.lsp.recording.folder import Recordings
 from support.command import RUN
-from support.lsp import insert_texts
-from support.lsp_process import LspProcess
+from support.editors.lsp import insert_texts
+from support.editors.lsp_process import LspProcess
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 

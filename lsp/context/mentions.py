@@ -67,7 +67,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What the last edits of the user's document may make necessary elsewhere.
+    """Changes by the last edits that may make other edits necessary.
 
     Args:
         names: names that the edits changed.

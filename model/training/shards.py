@@ -138,7 +138,7 @@ class _Chunk(NamedTuple):
     lines: list[bytes]
 
 
-def pack(
+def pack(  # noqa: PLR0913 - the options of a command
     sources: Sequence[Path],
     out: Path,
     tokenizer_file: Path,

@@ -13,7 +13,7 @@ import typer
 from redraft.evals.spec import RunSpec
 from redraft.model.config import AUTO
 
-from . import eval_options as opt
+from .evaluation import options as opt
 from .options import load, model_for, with_options
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def run_bench(
     from redraft.evals.pipeline import TABLES
 
     from .console import bar, out
-    from .eval_tables import show_tables
+    from .evaluation.tables import show_tables
 
     amount = measuring.QUICK if quick else measuring.Amount()
     if limit:

@@ -12,7 +12,7 @@ from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
 from redraft.model.gate.eagerness import Eagerness
 
-from . import eval_options as opt
+from .evaluation import options as opt
 from .options import with_options
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from redraft.model.records import MAX_CONTEXT_TOKENS, MAX_TEMPERATURE, MIN_CONTE
 from .bench import bench
 from .chat import chat
 from .complete import ask_once, remote
-from .eval import app as eval_app
+from .evaluation.tasks import app as eval_app
 from .gate import app as gate_app
 from .models import app as models
 from .models import cell

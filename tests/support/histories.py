@@ -7,7 +7,7 @@ from redraft.lsp.context.history_edits import hunks_of_span
 from redraft.lsp.history import History
 from unidiff.patch import Hunk
 
-from support.workbench import URI, Workbench
+from support.editors.workbench import URI, Workbench
 
 CODE = "".join(f"value_{i} = compute({i})\n" for i in range(60))
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr
 from redraft.model.errors import Overloaded
 from redraft.server.settings import Settings
 
-from support.predictor import CHATTY, ScriptedPredictor, chatting
+from support.editors.predictor import CHATTY, ScriptedPredictor, chatting
 from support.served import served
 
 KEY = "a-long-random-text"

@@ -31,7 +31,7 @@ from rich.progress import track
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tests"))
 
-from support.neovim import Neovim, server_command
+from support.editors.neovim import Neovim, server_command
 
 #: From the moment Neovim reads a key to the end of drawing what it did, by Neovim's own clock.
 WATCH = """

@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 from pictures import INIT, find_redraft
-from support.filmed_file import FILE, TEXT
-from support.neovim import Neovim, pieces
-from support.neovim_screen import Screen
+from support.editors.filmed_file import FILE, TEXT
+from support.editors.neovim import Neovim, pieces
+from support.editors.neovim_screen import Screen
 
 #: The keys. None waits for a suggestion, and a number is a pause in seconds.
 KEYS: tuple[str | float | None, ...] = (

@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from support.neovim import Neovim  # noqa: E402
+from support.editors.neovim import Neovim  # noqa: E402
 
 #: The configuration of a user, in addition to the plugin.
 INIT = """

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pictures import MEDIA, SETTINGS
-from support.filmed_file import FILE, TEXT
-from support.neovim import pieces
-from support.vscode_desk import GHOST, HINTS, Window, window
-from support.vscode_studio import missing, studio
+from support.editors.filmed_file import FILE, TEXT
+from support.editors.neovim import pieces
+from support.editors.vscode_desk import GHOST, HINTS, Window, window
+from support.editors.vscode_studio import missing, studio
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from redraft.model.weights.catalog import cache_dir  # noqa: E402
-from support.vscode_desk import Window, window  # noqa: E402
-from support.vscode_studio import Studio, missing, studio  # noqa: E402
+from support.editors.vscode_desk import Window, window  # noqa: E402
+from support.editors.vscode_studio import Studio, missing, studio  # noqa: E402
 
 MEDIA = ROOT / "editor-clients" / "vscode" / "media"
 

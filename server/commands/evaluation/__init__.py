@@ -1,0 +1,1 @@
+"""``redraft eval`` and the options and tables that its commands share."""

@@ -1,0 +1,149 @@
+"""Options and helpers of the commands that measure: the predictor, the run on disk, the progress.
+
+The options of a run are the fields of :class:`redraft.evals.spec.RunSpec`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from redraft.evals.spec import RunSpec
+
+from ..options import Group, check_writable
+
+if TYPE_CHECKING:
+    from redraft.evals.example import Example
+    from redraft.evals.predictors import ReadyPredictor
+    from redraft.evals.run import Run
+
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="RUN.jsonl", help="Write every example to this file, as it is measured."),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in the file of --out.")]
+Json = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Also write the figures to this file, as JSON.",
+        callback=check_writable,
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the intervals.")]
+Commits = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.jsonl.zst", help="Measure on held-out commits of this file."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRun(Group):
+    """The options that say what is written of a run."""
+
+    out: Out = None
+    resume: Resume = False
+    json_file: Json = None
+
+
+NOTHING_KEPT = SavedRun()
+
+
+def settled(spec: RunSpec) -> RunSpec:
+    """Return the description with the user's settings for options that are not given.
+
+    A ready folder runs as it demands.
+    """
+    from ...settings import load_settings
+
+    if spec.weights is not None:
+        return spec
+    settings = load_settings()
+    variant, provider = spec.variant or settings.variant, spec.provider or settings.provider
+    return replace(spec, variant=variant or "", provider=provider or "")
+
+
+def described(spec: RunSpec) -> RunSpec:
+    """Return the description with the name and hash of the model, fetched if it is missing."""
+    from redraft.evals import predictors
+
+    from ..console import bar
+
+    with bar() as show:
+        return predictors.described(spec, lambda p: show(p.stage, p.fraction))
+
+
+def with_source(spec: RunSpec, source: str, examples: Sequence[Example]) -> RunSpec:
+    """Return the description with the name and the fingerprint of its examples."""
+    from redraft.evals.sources.commits import fingerprint
+
+    return replace(spec, source=source, sample=fingerprint(examples))
+
+
+@contextmanager
+def opened(spec: RunSpec) -> Iterator[tuple[RunSpec, ReadyPredictor]]:
+    """Yield the full description and the predictor, which is closed afterwards."""
+    from redraft.evals.predictors import open_predictor
+
+    spec = settled(spec)
+    full = described(spec)
+    predictor = open_predictor(spec)
+    try:
+        yield full, predictor
+    finally:
+        predictor.close()
+
+
+def open_run_for(kept: SavedRun, spec: RunSpec) -> Run:
+    """Return the run that ``--out`` and ``--resume`` mean, with this machine and command."""
+    from redraft.evals.machine import machine
+    from redraft.evals.run import open_run
+
+    return open_run(kept.out, spec, machine() | {"command": _command()}, kept.resume)
+
+
+def _command() -> str:
+    """Return what was typed, without the folders of this machine."""
+    typed = [Path(each).name if os.sep in each else each for each in sys.argv[1:]]
+    return shlex.join(["redraft", *typed])
+
+
+@contextmanager
+def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function that moves a bar with the time that is left, on standard error."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from ..console import err
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as shown:
+        task = shown.add_task(what, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
+def warn(message: str) -> None:
+    """Print a note on standard error."""
+    from ..console import err
+
+    err.print(f"note: {message}", style="yellow", markup=False)

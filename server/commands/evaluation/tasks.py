@@ -1,0 +1,302 @@
+"""``redraft eval``: how good a model is, with intervals, and whether one is better than another.
+
+Translates options into calls of ``redraft.evals`` and shows what comes back as tables and JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from redraft.evals.spec import RunSpec
+from redraft.model.errors import SettingsError
+from redraft.model.gate.eagerness import threshold
+
+from ..options import with_options
+from . import options as opt
+from .gate import gate
+from .replay import replay
+from .runs import compare, report, score, show
+
+if TYPE_CHECKING:
+    from redraft.evals.example import Example
+    from redraft.evals.gather import ContextKind
+    from redraft.evals.perplexity import Scaling
+    from redraft.evals.predictors import ReadyPredictor
+    from redraft.evals.run import Run
+    from redraft.model.runtime.backend import Backend
+
+app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
+for command in (gate, replay, compare, score, show, report):
+    app.command()(command)
+
+SERVED = 1_024  # tokens of a prompt that "auto" picks on two CPU cores
+#: Tokens that hold every problem of HumanEval-Infilling whole (577 at most, 261 of them suffix).
+WHOLE = 2_048
+
+INFILL, PERPLEXITY = RunSpec("infill", max_tokens=64), RunSpec("perplexity")
+EDITS = RunSpec("edits", context_tokens=SERVED, max_tokens=128, threshold=threshold("medium"))
+CHAT = RunSpec("chat", model="qwen2.5-coder-0.5b", context_tokens=2_048, max_tokens=160)
+
+
+@app.command()
+@with_options
+def infill(
+    human_eval: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl.gz", help="Fill the gaps of HumanEval-Infilling and run its tests."
+        ),
+    ] = None,
+    commits: opt.Commits = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH", help="Fill gaps in these folders, files or a *-files.jsonl.zst."
+        ),
+    ] = None,
+    spec: RunSpec = INFILL,
+    kept: opt.SavedRun = opt.NOTHING_KEPT,
+) -> None:
+    """Fill gaps: HumanEval-Infilling by its tests, or held-out commits and files by exact match.
+
+    Without --context-tokens a prompt has 2048 tokens with --human-eval, else 1024.
+    """
+    from redraft.evals.sandbox.sandbox import protection
+
+    from ..console import out
+
+    examples, source = _gaps(human_eval, commits, files)
+    if human_eval is not None:
+        out.print(protection(), markup=False, style="dim")
+    tokens = spec.context_tokens or (WHOLE if human_eval else SERVED)
+    spec = opt.with_source(replace(spec, context_tokens=tokens), source, examples)
+    with opt.opened(spec) as (full, predictor):
+        asked = _sampled(examples, spec)
+        _warn_of_long(asked, predictor, spec.max_tokens or 0)
+        _evaluate(full, asked, predictor, kept, "filling gaps")
+
+
+def _warn_of_long(asked: Sequence[Example], predictor: ReadyPredictor, most: int) -> None:
+    if predictor.model is None:
+        return
+    encode = predictor.model.tokenizer.encode
+    long = sum(len(encode(each.middle)) > most for each in asked)
+    if long:
+        opt.warn(
+            f"{long} of {len(asked)} true answers have more than {most} tokens and cannot be "
+            "written whole: see --max-tokens."
+        )
+
+
+def _gaps(
+    human_eval: Path | None, commits: Path | None, files: list[Path] | None
+) -> tuple[list[Example], str]:
+    """Return the gaps to fill, and the name of where they come from."""
+    from redraft.evals.perplexity import sources
+    from redraft.evals.sources.commits import read_changes
+    from redraft.evals.sources.gaps import gaps_of, whole_files
+    from redraft.evals.sources.gaps import human_eval as read
+
+    if [human_eval, commits, files or None].count(None) != 2:
+        raise SettingsError(
+            "Name what to fill: --human-eval FILE, --commits FILE or --files PATH, one of them."
+        )
+    if human_eval is not None:
+        return read(human_eval), human_eval.name
+    if commits is not None:
+        changes, name = read_changes(commits), commits.name
+    else:
+        changes = (each for source in sources(files or ()) for each in whole_files(*source))
+        name = " ".join(path.name for path in files or ())
+    examples = [gap for change in changes for gap in gaps_of(change)]
+    if not examples:
+        raise SettingsError(f"{name} holds no gap to fill. Name a folder or file of code.")
+    return examples, name
+
+
+@app.command()
+@with_options
+def edits(
+    commits: opt.Commits = None,
+    suite: Annotated[
+        Literal["carry-on"] | None,
+        typer.Option(help="Measure on scenarios that come with Redraft instead."),
+    ] = None,
+    ablate: Annotated[
+        bool,
+        typer.Option("--ablate", help="Leave out each kind of context in turn, in one table."),
+    ] = False,
+    spec: RunSpec = EDITS,
+    kept: opt.SavedRun = opt.NOTHING_KEPT,
+) -> None:
+    """Predict the next hunk of held-out commits, given the ones before it.
+
+    --suite carry-on continues what was begun in 120 small scenarios.
+    """
+    if suite is not None and (ablate or spec.likelihood):
+        raise SettingsError("--ablate and --likelihood are for --commits, not for --suite.")
+    examples, source = _moments(commits, suite)
+    spec = opt.with_source(replace(spec, task=suite or "edits"), source, examples)
+    with opt.opened(spec) as (full, predictor):
+        _check_likelihood(predictor, spec.likelihood)
+        asked = _sampled(examples, spec)
+        if ablate:
+            return _ablate(full, asked, predictor, kept)
+        _evaluate(full, asked, predictor, kept, "predicting edits")
+
+
+def _moments(commits: Path | None, suite: str | None) -> tuple[list[Example], str]:
+    """Return the moments to ask at, and the name of where they come from."""
+    from redraft.evals.sources.carry_on import scenarios
+    from redraft.evals.sources.commits import read_changes
+    from redraft.evals.sources.next_edits import steps_in
+
+    if commits is not None and suite is None:
+        return list(steps_in(read_changes(commits))), commits.name
+    if suite is not None and commits is None:
+        return scenarios(), suite
+    raise SettingsError("Give either --commits FILE.jsonl.zst or --suite carry-on.")
+
+
+def _check_likelihood(predictor: ReadyPredictor, likelihood: bool) -> None:
+    from redraft.evals.scorers.likelihood import has_likelihood
+
+    if likelihood and (predictor.model is None or not has_likelihood(predictor.model)):
+        raise SettingsError(
+            "These weights were not trained to write causally, so they have no likelihood. Leave "
+            "out --likelihood."
+        )
+
+
+def _ablate(
+    spec: RunSpec, asked: Sequence[Example], predictor: ReadyPredictor, kept: opt.SavedRun
+) -> None:
+    """Measure once with all context and once without each kind; each way has its run file."""
+    from redraft.evals.pipeline import ABLATIONS, evaluate_in_turn
+    from redraft.evals.scorers.next_edit import BY_CONTEXT
+    from redraft.evals.tables import rows_of_parts
+
+    from .tables import show_less, show_tables
+
+    with ExitStack() as files, opt.progress_of("predicting edits in all ways") as progress:
+        runs = {
+            name: files.enter_context(_without(spec, kept, name, left_out))
+            for name, left_out in ABLATIONS.items()
+        }
+        evaluate_in_turn(asked, runs.values(), predictor, progress)
+    parts = {f"without {name}": run.rows() for name, run in runs.items()}
+    table = rows_of_parts("next edit, with kinds of context left out", BY_CONTEXT, parts, spec.seed)
+    show_tables(runs["nothing"], [table], kept.json_file)
+    show_less(parts, ("exact", "chrf", "nats"), spec.seed)
+
+
+def _without(spec: RunSpec, kept: opt.SavedRun, name: str, kinds: tuple[ContextKind, ...]) -> Run:
+    """Open the run without some context: ``a.jsonl`` becomes ``a-without-history.jsonl``."""
+    out = kept.out
+    if out is not None and kinds:
+        out = out.with_name(f"{out.stem}-without-{name}{out.suffix}")
+    return opt.open_run_for(replace(kept, out=out), replace(spec, without=kinds))
+
+
+@app.command()
+@with_options
+def chat(
+    spec: RunSpec = CHAT,
+    kept: opt.SavedRun = opt.NOTHING_KEPT,
+) -> None:
+    """Put fifty small requests to a model that converses, and check its answers."""
+    from redraft.evals.scorers.chat import examples
+
+    questions = examples()
+    with opt.opened(opt.with_source(spec, "", questions)) as (full, predictor):
+        _evaluate(full, _sampled(questions, spec), predictor, kept, "conversing")
+
+
+def _sampled(examples: Sequence[Example], spec: RunSpec) -> list[Example]:
+    from redraft.evals.sources.commits import in_turn
+
+    return in_turn(examples, spec.limit, spec.seed)
+
+
+def _evaluate(
+    spec: RunSpec,
+    asked: Sequence[Example],
+    predictor: ReadyPredictor,
+    kept: opt.SavedRun,
+    what: str,
+) -> None:
+    """Ask, keep the run, and show its tables."""
+    from redraft.evals.pipeline import TABLES, evaluate
+
+    from .tables import show_tables
+
+    with opt.open_run_for(kept, spec) as run:
+        with opt.progress_of(what) as progress:
+            rows = evaluate(asked, run, predictor, progress)
+        show_tables(run, list(TABLES[spec.task](rows, spec.seed)), kept.json_file)
+
+
+@app.command()
+@with_options
+def perplexity(
+    code: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH...", help="Folders or files of code, or a *.jsonl.zst."),
+    ],
+    lengths: Annotated[
+        str, typer.Option(help="Read contexts of these many tokens.")
+    ] = "4096,8192,16384,32768",
+    scaling: Annotated[
+        str, typer.Option(help="Scale positions in these ways.")
+    ] = "none,linear,ntk,yarn",
+    spec: RunSpec = PERPLEXITY,
+    kept: opt.SavedRun = opt.NOTHING_KEPT,
+) -> None:
+    """Perplexity of the last 1,024 tokens of long contexts, under each scaling of positions."""
+    from redraft.evals import perplexity as long
+    from redraft.evals.models import find_model
+
+    from .tables import show_tables
+
+    sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
+    spec = opt.settled(spec)
+    full = opt.described(spec)
+    model = find_model(spec)
+
+    def load(name: Scaling) -> Backend:
+        return long.Rescaled(model.folder, model.provider, spec.threads, name)
+
+    found = long.prepare(model.folder, code, sizes, scalings)
+    source = " ".join(path.name for path in code)
+    full = replace(full, source=source, sample=long.fingerprint(found))
+    with opt.open_run_for(kept, full) as run:
+        with opt.progress_of("reading") as progress:
+            long.measure(found, load, run, progress)
+        rows = [run.examples[each.id].row() for each in found]
+        show_tables(run, list(long.tables(rows, spec.seed)), kept.json_file)
+
+
+def _lengths(text: str, least: int) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and least < int(part) <= 32_768 for part in parts):
+        raise typer.BadParameter(
+            f"{text!r}: give lengths from {least + 1} to 32768 with commas between them.",
+            param_hint="--lengths",
+        )
+    return sorted({int(part) for part in parts})
+
+
+def _scalings(text: str) -> list[Scaling]:
+    from redraft.evals.perplexity import SCALINGS
+
+    wanted = {part.strip() for part in text.split(",")}
+    if unknown := sorted(wanted - set(SCALINGS)):
+        raise typer.BadParameter(
+            f"{', '.join(unknown)}: choose among {', '.join(SCALINGS)}.", param_hint="--scaling"
+        )
+    return [name for name in SCALINGS if name in wanted]

@@ -1,0 +1,1 @@
+"""Editors for tests: scripted sessions, language servers, real Neovim and VS Code."""

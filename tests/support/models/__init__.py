@@ -1,0 +1,1 @@
+"""Builders of scripted and tiny models, engines and reference implementations."""

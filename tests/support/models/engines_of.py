@@ -1,0 +1,101 @@
+"""Engines over scripted models, as their tests use them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from redraft.model.engine import Engine
+from redraft.model.predict import Model
+from redraft.model.records import EditRequest, ModelStatus
+from redraft.model.runtime.backend import FloatArray
+from redraft.model.runtime.prefix_cache import PrefixCache
+
+from support.models.fake_backend import (
+    FakeBackend,
+    Predict,
+    Script,
+    always,
+    fake_tokenizer,
+    small_config,
+)
+
+T = TypeVar("T")
+
+
+TEXT = "def area(w, h):\n    size = \n\nprint(area(2, 3))\n"
+
+
+CURSOR = TEXT.index("= ") + 2
+
+
+REQUEST = EditRequest(task="infill", path="area.py", text=TEXT, cursor=CURSOR)
+
+
+ANSWER = " wide * high"  # the space before the cursor is held back and written again
+
+
+def make_model(predict: Predict, context_tokens: int = 512, verifier: str = "none") -> Model:
+    backend = FakeBackend(predict, small_config(verifier=verifier))
+    return Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 24), context_tokens)
+
+
+class Clock:
+    """A clock that a test advances."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    async def bounded() -> T:
+        return await asyncio.wait_for(work, 20)
+
+    return asyncio.run(bounded())
+
+
+async def ready(engine: Engine) -> ModelStatus:
+    return await until(engine, lambda status: status.state in ("ready", "failed"))
+
+
+async def until(engine: Engine, wanted: Callable[[ModelStatus], bool]) -> ModelStatus:
+    while not wanted(status := await engine.status()):
+        await asyncio.sleep(0.001)
+    return status
+
+
+def with_engine(
+    predict: Predict, work: Callable[[Engine], Awaitable[T]], queue_length: int = 4
+) -> T:
+    """Run ``work`` with an engine that is ready, and close it."""
+
+    async def all_of_it() -> T:
+        engine = Engine(lambda report: make_model(predict), "fake", queue_length)
+        try:
+            await ready(engine)
+            return await work(engine)
+        finally:
+            await engine.close()
+
+    return run(all_of_it())
+
+
+class Held(Script):
+    """A script that waits at each pass until it is let go."""
+
+    def __init__(self, target: list[int]) -> None:
+        super().__init__(target, always(0.5))
+        self.gate = threading.Event()
+        self.entered = threading.Event()
+
+    def __call__(self, context: list[int], window: list[int]) -> FloatArray:
+        self.entered.set()
+        return super().__call__(context, window)
+
+    async def reached(self) -> None:
+        assert await asyncio.to_thread(self.entered.wait, 10)

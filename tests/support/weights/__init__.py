@@ -1,0 +1,1 @@
+"""Builders of weights on disk, and servers that offer them."""
