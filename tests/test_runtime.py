@@ -18,7 +18,7 @@ from redraft.model.runtime.onnx_sequence import SCORED_CHUNK
 from redraft.model.runtime.onnx_session import Graphs
 from redraft.model.runtime.rope import rope_tables, stretch
 from support.models.onnx_models import BASE, predictable, some_tokens, some_window, store
-from support.models.runtimes import NOTHING, TOKENS, WINDOW, fresh
+from support.models.runtimes import NOTHING, TOKENS, WINDOW, fresh, is_same
 
 runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
 
@@ -167,7 +167,7 @@ def test_keys_and_values_are_the_same_in_any_chunks(backend: Any, chunks: list[i
     parts.settle()
     assert parts.tokens == whole.tokens
     left = whole.buffer.block[..., : len(TOKENS), :]
-    assert np.array_equal(left, parts.buffer.block[..., : len(TOKENS), :])
+    assert is_same(left, parts.buffer.block[..., : len(TOKENS), :])
 
 
 def test_a_single_token_fills_the_last_place_of_a_sequence(backend: Any) -> None:

@@ -14,6 +14,7 @@ from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.onnx_pass import Pass
 from redraft.model.runtime.onnx_sequence import FEW, OnnxSequence
 from support.models.onnx_models import shaped, store
+from support.models.runtimes import is_same
 
 CONFIG = shaped("masks")
 HELD = 40
@@ -79,9 +80,9 @@ def test_what_follows_tokens_that_wait_is_the_same_in_one_pass_less(
     eager = opened(folder, waiting, read=True)
     expected = ask(eager)
     assert patient.tokens == eager.tokens
-    assert np.array_equal(found.logits, expected.logits)
+    assert is_same(found.logits, expected.logits)
     after = [each.score(some(3, 7), logits=True).logits for each in (patient, eager)]
-    assert np.array_equal(*after)
+    assert is_same(*after)
 
 
 @pytest.mark.parametrize("variant", ["fp32", "int8"])
@@ -91,7 +92,7 @@ def test_a_chain_read_as_branches_has_the_bits_of_a_prompt(variant: str, tmp_pat
     sees = np.tril(np.ones((5, 5), np.bool_))
     rows = Rows(tokens, len(chain.tokens) + np.arange(5), sees, tokens)
     found = chain.read(rows, logits=True)
-    assert np.array_equal(found.logits, prompt.score(tokens, logits=True).logits)
+    assert is_same(found.logits, prompt.score(tokens, logits=True).logits)
 
 
 def test_cutting_takes_waiting_tokens_first(tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_cutting_takes_waiting_tokens_first(tmp_path: Path) -> None:
         for each in (patient, eager):
             each.truncate(length)
         assert patient.tokens == eager.tokens
-        assert np.array_equal(verified(patient).logits, verified(eager).logits)
+        assert is_same(verified(patient).logits, verified(eager).logits)
 
 
 def test_a_copy_has_what_waited(tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_a_copy_has_what_waited(tmp_path: Path) -> None:
     source.extend(some(HELD, 1))
     source.extend(some(6, 2))
     fork = backend.fork(source, HELD + 6, 256)
-    assert np.array_equal(verified(fork).logits, verified(opened(folder, 6, read=True)).logits)
+    assert is_same(verified(fork).logits, verified(opened(folder, 6, read=True)).logits)
 
 
 def test_more_than_a_few_are_read_at_once(tmp_path: Path, passes: list[int]) -> None:
