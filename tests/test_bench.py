@@ -18,6 +18,7 @@ from redraft.evals.latency import bench
 from redraft.evals.latency.bench import COMPARED_EVERY, TYPED, Amount, infills, measure, typing
 from redraft.evals.machine import commit_of
 from redraft.evals.run import Run, open_run, read_run
+from redraft.evals.scorers.aims import results
 from redraft.evals.scorers.latency import tables, timed
 from redraft.evals.spec import RunSpec
 from redraft.model.predict import Model
@@ -61,7 +62,7 @@ def test_all_parts_are_measured_and_a_broken_run_goes_on(tmp_path: Path) -> None
         measure(run, fake, SMALL)
     kinds = Counter(each["kind"] for each in run.rows())
     expected = {"server": 5, "cold": 1, "warm": 1, "no drafts": 1, "typing": 6}
-    expected |= {"ghost text": 2, "next edit": 2, "machine": 1}
+    expected |= {"ghost text": 2, "next edit": 2, "next edit by gesture": 2, "machine": 1}
     assert {kind: kinds[kind] for kind in expected} == expected
     whole = path.read_text()
     path.write_text("".join(whole.splitlines(keepends=True)[:9]) + '{"id": "torn')
@@ -192,3 +193,24 @@ def test_figures_name_commit_and_changes(tmp_path: Path) -> None:
     assert commit_of(tmp_path) == f"{commit}-changed"
     code.unlink()
     assert commit_of(tmp_path) == f"{commit}-changed"
+
+
+def test_aims_count_the_usual_budget_and_the_model_that_ran() -> None:
+    rows: list[dict[str, Any]] = [
+        {"kind": "warm", "context": "1024", "total_ms": 90.0, "tokens": 10, "steps": 5},
+        {"kind": "warm", "context": "4096", "total_ms": 900.0, "tokens": 1, "steps": 5},
+        {"kind": "ghost text", "context": "512", "total_ms": 95.0},
+        {"kind": "machine", "end_mb": 1_000.0},
+        {"kind": "next edit", "total_ms": 10.0, "recomputed": 100, "tokens": 6, "steps": 1},
+        {"kind": "next edit by gesture", "total_ms": 10.0, "recomputed": 150},
+    ]
+    found = {one.name: (one.value, one.is_met) for one in results(rows, "redraft-0.5b 0.3.0")}
+    assert found["one line, prompt cached: ms"] == (90.0, True)
+    assert found["ghost text at a key: ms"] == (95.0, False)
+    assert found["tokens per pass of infills"] == (2.0, False)
+    assert found["tokens per pass of next edits"] == (6.0, True)
+    assert found["memory after typing: MB"] == (1_000.0, False)
+    assert found["prompt computed again by a gesture ÷ by a key"] == (1.5, False)
+    assert "a region scored ÷ read" not in found
+    larger = {one.name: one.is_met for one in results(rows, "redraft-1.5b 0.3.0")}
+    assert larger["memory after typing: MB"]

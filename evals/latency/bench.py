@@ -8,7 +8,9 @@ Real code (modules of Python's own library) is cut at real places. Kinds of exam
 - ``typing``: one of fifty characters typed into a real file. Every fifth answer is computed with an
   empty cache as well, to see whether the cache ever changes an answer.
 - ``ghost text``, ``next edit``: one key, through session, queue and engine.
-- ``pass 8``: verifying 8 positions at once. ``machine``: memory and load.
+- ``pass 8``: verifying 8 positions at once.
+- ``region``: scoring the tokens of a region beside reading them into the cache.
+- ``machine``: memory and load.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import psutil
-from redraft.model.calibrate import measure_passes
+from redraft.model.calibrate import CACHED, measure_passes
 from redraft.model.decode.completion import AUTOREGRESSIVE, Plan
 from redraft.model.decode.recent import RecentAnswers
 from redraft.model.load import KV_BYTES
@@ -47,6 +50,7 @@ COMPARED_EVERY = 5  # characters: these answers are computed with an empty cache
 KEYS_PER_RUN = 2  # keys of ghost text and of next edits, for each infill of a kind
 WAYS: dict[str, Plan | None] = {"cold": None, "warm": None, "no drafts": AUTOREGRESSIVE}
 _PASS_ROUNDS = 15  # of each width
+_REGION_TOKENS, _REGION_ROUNDS = 160, 9  # about 16 lines; pairs of passes
 
 Say = Callable[[str], None]
 
@@ -105,6 +109,8 @@ def _with_model(run: Run, model: Model, amount: Amount, say: Say) -> None:
     if amount.passes:
         say("the cost of a pass")
         _passes(run, model)
+    say("scoring a region")
+    _regions(run, model)
     budgets = [asked] if asked else sorted({1_024, model.context_tokens})
     for context in budgets:
         say(f"typing {amount.typed} characters at {context} tokens of context")
@@ -219,6 +225,35 @@ def _passes(run: Run, model: Model) -> None:
         name = f"pass {width}"
         if name not in run.examples:
             run.add(measured(name, name, {"pass_ms": took_ms}))
+
+
+def _regions(run: Run, model: Model) -> None:
+    """Measure pairs: a region's tokens read into the cache, and scored with their likelihoods."""
+    backend = model.backend
+    names = [f"region:{number}" for number in range(_REGION_ROUNDS)]
+    if not isinstance(backend, OnnxBackend) or backend.config.verifier == "none":
+        return
+    if not run.missing(names):
+        return
+    first = backend.config.text_ids.start
+    tokens = first + np.arange(_REGION_TOKENS, dtype=np.int64) % 64
+    sequence = backend.open(CACHED + 2 * _REGION_TOKENS)
+    try:
+        sequence.pretend([first] * CACHED)
+        for number in range(-1, _REGION_ROUNDS):  # the first round has the memory ready
+            took_ms = []
+            for run_pass in (sequence.extend, sequence.score):
+                began = time.perf_counter()
+                run_pass(tokens)
+                sequence.settle()
+                took_ms.append(1e3 * (time.perf_counter() - began))
+                sequence.truncate(CACHED)
+            name, (read_ms, score_ms) = f"region:{number}", took_ms
+            if number >= 0 and name not in run.examples:
+                score = {"read_ms": read_ms, "score_ms": score_ms, "ratio": score_ms / read_ms}
+                run.add(measured(name, "region", score))
+    finally:
+        backend.release(sequence)
 
 
 def places(context: int, quality: Quality, count: int) -> list[EditRequest]:

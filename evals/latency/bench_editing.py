@@ -175,8 +175,8 @@ class _SilentModel:
         """There is nothing to close."""
 
 
-Way = Literal["ghost text", "next edit"]
-WAYS: tuple[Way, ...] = ("ghost text", "next edit")
+Way = Literal["ghost text", "next edit", "next edit by gesture"]
+WAYS: tuple[Way, ...] = ("ghost text", "next edit", "next edit by gesture")
 
 _LINE = 600  # of the file, where typing begins
 _EARLIER = (640, 620)  # lines of two edits made before
@@ -267,6 +267,8 @@ async def _press(
     task = _task(way)
     typist.now_s += _ASKED_S
     query = typist.press(typist.message(key))
+    if way == "next edit by gesture":  # the line is no longer being typed, so the region is whole
+        typist.now_s += _PAUSE_S
     wall, processor = time.perf_counter(), time.process_time()
     request = typist.question(query, task).request
     context_ms = 1000 * (time.perf_counter() - wall)

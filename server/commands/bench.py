@@ -105,6 +105,7 @@ def run_bench(
     from redraft.evals.latency import bench as measuring
     from redraft.evals.latency.beside import compare
     from redraft.evals.pipeline import TABLES
+    from redraft.evals.scorers.aims import results
 
     from .console import bar, out
     from .evaluation.tables import show_tables
@@ -132,7 +133,9 @@ def run_bench(
                 measuring.measure(run, loaded, amount, say)
         except KeyboardInterrupt:
             stopped = True
-    show_tables(run, list(TABLES["bench"](run.rows(), run.spec.seed)), json_file)
+    rows = run.rows()
+    aims = [*results(rows, run.spec.model)]
+    show_tables(run, list(TABLES["bench"](rows, run.spec.seed)), json_file, aims)
     if stopped:
         out.print("Stopped: what is above was measured before, the rest is missing.")
         raise typer.Exit(STOPPED)

@@ -14,6 +14,7 @@ from redraft.evals.compare import Difference, compare_rows
 from redraft.evals.example import Row
 from redraft.evals.figures import LEAST
 from redraft.evals.run import Run
+from redraft.evals.scorers.aims import AimResult
 from redraft.evals.tables import LEGEND, Table
 from rich.measure import Measurement
 from rich.table import Table as Drawn
@@ -25,12 +26,31 @@ from ..options import write_json
 WIDE = 200  # columns, if the output is no terminal
 
 
-def show_tables(run: Run, tables: list[Table], json_file: Path | None) -> None:
+def show_tables(
+    run: Run, tables: list[Table], json_file: Path | None, aims: Sequence[AimResult] = ()
+) -> None:
     _say_settings(run)
     for table in tables:
         show_sheet(_drawn(table))
     out.print(Text(LEGEND, "dim"))
-    write_json(json_file, _summary(run) | {"tables": [table.as_json() for table in tables]})
+    if aims:
+        show_aims(aims)
+    content = _summary(run) | {"tables": [table.as_json() for table in tables]}
+    write_json(json_file, content | ({"aims": [asdict(one) for one in aims]} if aims else {}))
+
+
+def show_aims(found: Sequence[AimResult]) -> None:
+    """Show the aims of performance beside what was measured."""
+    sheet = Sheet("aims", ("", "measured", "aim", ""))
+    for one in found:
+        sign = "≤" if one.is_most else "≥"
+        sheet.add_row(
+            one.name,
+            f"{one.value:,.3g}",
+            f"{sign} {one.limit:g}",
+            "met" if one.is_met else "missed",
+        )
+    show_sheet(sheet)
 
 
 def show_less(parts: Mapping[str, Sequence[Row]], fields: Sequence[str], seed: int) -> None:
