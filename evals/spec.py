@@ -78,7 +78,10 @@ class RunSpec:
     threads: int | None = field(
         default=None,
         metadata=_option(
-            "Use this many CPU threads. Default: one per core.", _ANY, saved=False, min=1
+            "Use this many CPU threads. Default: one per core, less one from four on.",
+            _ANY,
+            saved=False,
+            min=1,
         ),
     )
     baseline: str = field(

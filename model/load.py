@@ -64,7 +64,7 @@ def onnx_loader(
             machine, and may show that another model suits it, which is then loaded instead.
         variant: precision of the weights; None: the best one for the provider.
         provider: cpu or cuda, in any case; None: CUDA if it loads, else CPU.
-        threads: for the CPU; None: one per physical core.
+        threads: for the CPU; None: see :func:`.runtime.machine.default_threads`.
 
     Raises (from the loader):
         UnknownModel, SettingsError, WeightsError, InstallError: each says what to do.

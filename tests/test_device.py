@@ -95,15 +95,16 @@ def test_products_are_measured_once_a_week(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("files", "threads"),
     [
-        ((), 16),
-        (("max 100000\n",), 16),
+        ((), 15),
+        (("max 100000\n",), 15),
         (("250000 100000\n",), 2),
         (("50000 100000\n",), 1),
-        (("-1\n", "100000\n"), 16),
-        (("400000\n", "100000\n"), 4),
+        (("-1\n", "100000\n"), 15),
+        (("400000\n", "100000\n"), 3),
+        (("300000\n", "100000\n"), 3),
     ],
 )
-def test_threads_keep_to_the_quota_of_a_container(
+def test_threads_keep_to_the_quota_of_a_container_and_leave_one_of_many_cores(
     files: tuple[str, ...], threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = tuple(tmp_path / str(number) for number in range(max(1, len(files))))

@@ -77,11 +77,19 @@ def import_onnxruntime() -> ModuleType:
         ) from error
 
 
+#: Physical cores from which on one is left to the editor and its other servers.
+MANY_CORES = 4
+
+
 def default_threads() -> int:
-    """Return the number of physical cores this process may use, within its container's quota."""
+    """Return the number of physical cores this process may use, within its container's quota.
+
+    With :data:`MANY_CORES` or more, one is left free.
+    """
     physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
-    return max(1, min(physical, allowed, *map(_cores_allowed, CORE_QUOTAS)))
+    usable = max(1, min(physical, allowed, *map(_cores_allowed, CORE_QUOTAS)))
+    return usable - 1 if usable >= MANY_CORES else usable
 
 
 #: Files with the time that a container may compute in each period, and with that period, of the

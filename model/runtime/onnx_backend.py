@@ -29,7 +29,7 @@ class OnnxBackend(Graphs):
         folder: as ``materialise`` wrote it; where there is a manifest, files are compared with it.
         provider: in any case, not checked here (see :func:`device.choose`); None: CUDA for half
             precision, the CPU for the rest.
-        threads: None: all physical cores this process may use.
+        threads: None: see :func:`.machine.default_threads`.
         kv_bytes: released KV buffers are kept for reuse while all buffers fit in this.
 
     Raises:

@@ -60,7 +60,11 @@ Provider = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    typer.Option(min=1, max=1024, help="Use this many CPU threads. Default: one per core."),
+    typer.Option(
+        min=1,
+        max=1024,
+        help="Use this many CPU threads. Default: one per core, less one from four cores on.",
+    ),
 ]
 
 
