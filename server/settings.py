@@ -150,7 +150,9 @@ class Settings(BaseModel):
         None,
         ge=1,
         le=1_024,
-        description="CPU threads of the engine; none: one per physical core, less one from four cores on",
+        description=(
+            "CPU threads of the engine; none: one per physical core, less one from four cores on"
+        ),
     )
 
     # --- the engine process that editors share ---
