@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from redraft.model.errors import InvalidRequest
-from redraft.model.text.common import common_ends
+from redraft.model.text.common import changed_part
 from redraft.model.validation import AnyText
 
 from .positions import (
@@ -274,12 +274,10 @@ class Document:
 
 def _difference(first: int, old: list[str], new: list[str]) -> Splice:
     """Return the difference between two runs of lines from line ``first`` on."""
-    start, end = common_ends(old, new)
-    removed, added = old[start : len(old) - end], new[start : len(new) - end]
+    start, removed, added = changed_part(old, new)
     before = "".join(f"{line}\n" for line in removed)
     after = "".join(f"{line}\n" for line in added)
-    head, tail = common_ends(before, after)
-    before, after = before[head : len(before) - tail], after[head : len(after) - tail]
+    _, before, after = changed_part(before, after)
     extent = Extent(len(before) + len(after), max(before.count("\n"), after.count("\n")))
     return Splice(first + start, tuple(removed), tuple(added), extent)
 

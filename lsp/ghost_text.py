@@ -105,7 +105,7 @@ def situation(session: Session, task: Task, query: Query) -> Situation:
         changes=history.just_done(query.uri),
         last_edit=last[1] if last is not None else None,
         pace=session.pace.features(session.clock()),
-        rejected=lambda edit: session.rejections.know(query.uri, edit),
+        rejected=lambda edit: session.rejections.has_rejected(query.uri, edit),
     )
 
 
@@ -187,7 +187,7 @@ def _typed_through(session: Session, query: Query) -> Show | None:
         if not suggestion.unsure and suggestion.confidence < session.settings.threshold:
             continue
         left = _left(suggestion, query)
-        if left is None or session.rejections.know(suggestion.uri, suggestion.edit):
+        if left is None or session.rejections.has_rejected(suggestion.uri, suggestion.edit):
             continue
         edit = Edit(query.text, query.cursor, query.cursor, left[1])
         if first_reason(CHEAP["infill"], edit, situation(session, "infill", query)) is None:

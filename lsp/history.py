@@ -1,13 +1,7 @@
-"""Recent edits of the user, as the hunks that a model is shown.
+"""Recent edits of the user, as the hunks that a model is shown; ``lsp/README.md`` has the rules.
 
-The history follows the editor's own changes, so a keystroke costs the lines it touches, not the
-file. Changes in quick succession and near each other are one edit. The edit in progress is kept
-apart, so that typing does not rewrite what is in the model's prompt already. Changes that cancel
-each other leave no trace. Pastes, checkouts, formatters and agents stay out: after one, the
-document's history starts again from a new snapshot.
-
-The hunks since the newest snapshot of a document, applied in order, lead to its present text.
-Edits look as they do in training (``model/edits/hunks.py``).
+The edit in progress is kept apart, so that typing does not rewrite the model's prompt. The hunks
+since the newest snapshot of a document, applied in order, lead to its present text.
 """
 
 from __future__ import annotations

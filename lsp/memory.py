@@ -12,7 +12,7 @@ from typing import NamedTuple
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest, Prediction, Task
-from redraft.model.text.common import common_ends
+from redraft.model.text.common import changed_part
 
 from .documents import Splice
 from .history import Happening
@@ -84,7 +84,7 @@ class Answers:
         return next((each.prediction for each in near), None)
 
 
-class _Known(NamedTuple):
+class _PastEdit(NamedTuple):
     """An edit that the user rejected or hid, its white space evened out."""
 
     uri: str
@@ -93,12 +93,12 @@ class _Known(NamedTuple):
     new: str
 
     @classmethod
-    def of(cls, uri: str, edit: Edit) -> _Known:
+    def of(cls, uri: str, edit: Edit) -> _PastEdit:
         start, end, new = edit.whole_lines()
         line, old = edit.text.count("\n", 0, start), edit.text[start:end]
         return cls(uri, line, " ".join(old.split()), " ".join(new.split()))
 
-    def is_again(self, other: _Known) -> bool:
+    def is_again(self, other: _PastEdit) -> bool:
         """Return whether both are the same edit; between equal lines it may stand at several."""
         is_near = abs(self.line - other.line) <= _SLACK_LINES
         return is_near and self._replace(line=other.line) == other
@@ -108,8 +108,8 @@ class Rejections:
     """Edits that the user rejected or hid, moved along with their documents."""
 
     def __init__(self) -> None:
-        self._rejected: deque[_Known] = deque(maxlen=_REJECTIONS)
-        self._hidden: deque[_Known] = deque(maxlen=_REJECTIONS)  # once
+        self._rejected: deque[_PastEdit] = deque(maxlen=_REJECTIONS)
+        self._hidden: deque[_PastEdit] = deque(maxlen=_REJECTIONS)  # once
         self._cooling: dict[str, tuple[float, frozenset[int]]] = {}  # URI: since s, lines
         self._place = ("", 0, 0)  # document, its revision and the 0-based line of the user
         self._quiet: tuple[Task, tuple[str, int, int]] | None = None  # where one was hidden
@@ -117,11 +117,11 @@ class Rejections:
     def hide(self, suggestion: Suggestion) -> None:
         """Offer nothing of its kind in the user's line until they leave it or edit."""
         self._quiet = suggestion.task, self._place
-        self._hidden.append(_Known.of(suggestion.uri, suggestion.edit))
+        self._hidden.append(_PastEdit.of(suggestion.uri, suggestion.edit))
 
     def was_hidden(self, suggestion: Suggestion) -> bool:
         """Return whether the user hid this very edit before."""
-        known = _Known.of(suggestion.uri, suggestion.edit)
+        known = _PastEdit.of(suggestion.uri, suggestion.edit)
         return any(known.is_again(each) for each in self._hidden)
 
     def hidden(self, task: Task, query: Query) -> Abstain | None:
@@ -137,7 +137,7 @@ class Rejections:
 
     def note(self, suggestion: Suggestion, now_s: float) -> None:
         """Remember a rejected suggestion, and begin the cool-down where the user was."""
-        known = _Known.of(suggestion.uri, suggestion.edit)
+        known = _PastEdit.of(suggestion.uri, suggestion.edit)
         if known not in self._rejected:
             self._rejected.append(known)
         cursor = suggestion.text.count("\n", 0, suggestion.cursor)
@@ -155,9 +155,9 @@ class Rejections:
                 if known.uri == uri:
                     remembered[at] = known._replace(line=_moved(known.line, splices))
 
-    def know(self, uri: str, edit: Edit) -> bool:
+    def has_rejected(self, uri: str, edit: Edit) -> bool:
         """Return whether this very edit of a document was rejected before."""
-        known = _Known.of(uri, edit)
+        known = _PastEdit.of(uri, edit)
         return any(known.is_again(each) for each in self._rejected)
 
     def cooling(self, query: Query, now_s: float) -> Abstain | None:
@@ -241,11 +241,7 @@ def _is_free(taken: _Change, change: _Change) -> bool:
 
 
 def _changes(edit: Edit, *, is_made: bool = False) -> Iterator[_Change]:
-    """Yield what an edit does to each line.
-
-    Args:
-        is_made: lines are those of the text after the edit, inserted ones included.
-    """
+    """Yield what an edit does to each line; ``is_made``: lines are those after the edit."""
     start, end, made = edit.shape()
     old, new = edit.text[start:end].split("\n"), made.split("\n")
     top = edit.text.count("\n", 0, start)
@@ -263,8 +259,7 @@ def _changes(edit: Edit, *, is_made: bool = False) -> Iterator[_Change]:
 
 
 def _of_line(line: int, old: str, new: str) -> _Change:
-    head, tail = common_ends(old, new)
-    return _Change(line, head, old[head : len(old) - tail], new[head : len(new) - tail])
+    return _Change(line, *changed_part(old, new))
 
 
 # --- one document --------------------------------------------------------------------------------

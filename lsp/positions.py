@@ -1,10 +1,7 @@
 """UTF-16 positions of the Language Server Protocol against ``str`` indices.
 
-The only place where UTF-16 exists. Works on single lines and short texts.
-
-A client's text is a sequence of UTF-16 code units, and half of a surrogate pair may come or go by
-itself. A ``str`` here is *whole* when no lone high surrogate is followed by a lone low one, so that
-each text has one form and each position one index. :func:`cut` and :func:`join` keep it so.
+A client may send half of a surrogate pair by itself. A ``str`` is *whole* when no lone high
+surrogate precedes a lone low one: each text then has one form, and each position one index.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from redraft.model.edits.syntax_errors import count_errors_of
 from redraft.model.gate.filters import is_import
 from redraft.model.gate.reasons import Abstain
 from redraft.model.memo import Memo
-from redraft.model.text.common import common_ends
+from redraft.model.text.common import changed_part
 from redraft.model.text.cursor import line_after, line_before
 
 from .documents import Documents
@@ -117,11 +117,10 @@ def half_typed(query: Query, changes: Sequence[LineChange]) -> Abstain | None:
     if query.invoked or not changes or len(changes[0].old) != 1 or len(changes[0].new) != 1:
         return None
     (old,), (new,) = changes[0].old, changes[0].new
-    head, tail = common_ends(new, old)
-    gone = old[head : len(old) - tail]
+    head, written, gone = changed_part(new, old)
     column = query.cursor - query.text.rfind("\n", 0, query.cursor) - 1
     is_here = (query.line, column) == (changes[0].first, head)
-    if head + tail < len(new) or not _WORD.fullmatch(gone) or not is_here:
+    if written or not _WORD.fullmatch(gone) or not is_here:
         return None
     put_back = Edit(query.text, query.cursor, query.cursor, gone)
     errors = count_errors_of(put_back, query.path, query.language)

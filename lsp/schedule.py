@@ -13,7 +13,7 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Prediction, Predictor, Task
 
 from .memory import Answers
-from .recording.own_gate import Learning
+from .recording.own_gate import OwnGate
 from .recording.recorder import Recorder
 from .settings import LspSettings
 from .suggestion import PlacedRequest, Show
@@ -135,7 +135,7 @@ class Requests:
         clock: Callable[[], float],
         settings: Callable[[], LspSettings],
         recorder: Recorder,
-        own_gate: Learning,
+        own_gate: OwnGate,
     ) -> None:
         self.latest, self.answers = Latest(), Answers()
         self._predictor, self._clock, self._settings = predictor, clock, settings
@@ -187,8 +187,8 @@ class Requests:
                 uri, kind, key, lambda: self._predictor.predict(request), limit_s
             )
         except TimeoutError:
-            said = "this machine is busy or slow ('redraft bench' measures it)"
-            return Abstain("timeout", f"the model took longer than {limit_s:g} s: {said}")
+            advice = "this machine is busy or slow ('redraft bench' measures it)"
+            return Abstain("timeout", f"the model took longer than {limit_s:g} s: {advice}")
         except (ModelNotReady, EngineGone) as error:
             return Abstain("not_ready", str(error))
         except Overloaded as error:

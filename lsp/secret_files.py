@@ -60,10 +60,10 @@ def secret_in(text: str, path: str) -> str:
 
 def _begins_with_key(text: str) -> bool:
     for line in _lines_of(text[:_HEAD]):
-        said = line.strip()
-        if _HEADER.match(said):
+        stripped = line.strip()
+        if _HEADER.match(stripped):
             return True
-        if said and not said.startswith(_ABOVE) and not line[0].isspace():
+        if stripped and not stripped.startswith(_ABOVE) and not line[0].isspace():
             return False
     return False
 
@@ -89,5 +89,5 @@ def _is_of_tokens(text: str) -> bool:
     tokens = sum(len(found[0]) for found in _TOKEN.finditer(text))
     if not tokens:
         return False
-    said = _NAMED.sub("", _COMMENT.sub("", text))
-    return tokens > _MOSTLY * sum(len(word) for word in said.split())
+    rest = _NAMED.sub("", _COMMENT.sub("", text))
+    return tokens > _MOSTLY * sum(len(word) for word in rest.split())

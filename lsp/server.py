@@ -265,11 +265,9 @@ async def _next_edit(
 
 
 def _document(server: RedraftServer, asked: SuggestionParams) -> Document:
-    """Return the document that a request is about, as it is now.
+    """Return the document of a request.
 
-    Raises:
-        InvalidRequest: it is not open.
-        StaleDocument: the request names another version of it.
+    Raise InvalidRequest if it is not open, StaleDocument if the request names another version.
     """
     document = server.session.documents.get(asked.uri)
     if document is None:
@@ -307,8 +305,7 @@ def _report(
 ) -> Show | Abstain:
     """Say in the status line what is shown, or why nothing is; return the decision.
 
-    Raises:
-        StaleDocument: the answer is for a text that is gone.
+    Raise StaleDocument if the text has changed meanwhile.
     """
     place = (document.uri, document.revision, asked.position)
     if isinstance(decision, Show):

@@ -32,7 +32,7 @@ from .outcomes import Debounce, Outcomes, Pace, Settled
 from .paths import shown_path
 from .places import EditScene
 from .recording.folder import Recordings
-from .recording.own_gate import Learning
+from .recording.own_gate import OwnGate
 from .recording.recorder import Recorder, Workplace
 from .refusals import is_empty_body_line, refuse, refuse_file, refuse_stale
 from .schedule import Requests, Superseded
@@ -90,7 +90,7 @@ class Session:
             budget=lambda: self.context_tokens(),
             background=reads,
         )
-        self.own_gate = Learning(
+        self.own_gate = OwnGate(
             recordings,
             lambda: self.settings.learn_gate,
             clock,

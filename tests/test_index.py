@@ -276,7 +276,7 @@ def test_stopping_ends_the_thread_in_the_middle_of_its_work(tmp_path: Path) -> N
     indexer = Indexer(allow)
     indexer.watch([tmp_path])
     indexer.start()
-    indexer.typing()
+    indexer.note_typing()
     indexer.stop(20.0)
     left = set(threading.enumerate()) - others
     assert not any(thread.name == "redraft-index" for thread in left)

@@ -12,7 +12,7 @@ from redraft.lsp.documents import ContentChange
 from redraft.lsp.outcomes import Outcome, Settled
 from redraft.lsp.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
-from redraft.lsp.recording.own_gate import EVERY, OUTDATED, Learning
+from redraft.lsp.recording.own_gate import EVERY, OUTDATED, OwnGate
 from redraft.lsp.suggestion import PlacedRequest, Query, Show, Suggestion
 from redraft.model.gate.gate import Gate, Head, shipped, write_gate
 from redraft.model.gate.reasons import Abstain
@@ -261,7 +261,7 @@ class Fit:
 
 def test_it_is_fitted_after_so_many_outcomes_while_recording_is_on(tmp_path: Path) -> None:
     recordings, fit, allowed = Recordings(tmp_path), Fit(), [True]
-    learning = Learning(recordings, lambda: allowed[0], lambda: 0.0, fit)
+    learning = OwnGate(recordings, lambda: allowed[0], lambda: 0.0, fit)
     for _ in range(EVERY):
         learning.settled("accepted")
     assert fit.begun == 0  # nothing is recorded
@@ -282,16 +282,16 @@ def test_a_gate_of_other_features_is_left(tmp_path: Path, monkeypatch: pytest.Mo
     other = Head(("minimum",), (0.0,), (1.0,), (0.0, 1.0), (0.0, 1.0), (0.01, 0.01))
     own = Gate("yours, 300 outcomes", {"infill": other, "next_edit": other})
     write_gate(recordings.learned, own, {"taken": True})
-    learning = Learning(recordings, lambda: True, lambda: 0.0, fit)
+    learning = OwnGate(recordings, lambda: True, lambda: 0.0, fit)
     assert learning.gate() is shipped()
-    assert learning.told == OUTDATED
+    assert learning.summary == OUTDATED
     assert fit.begun == 1
     assert "In use: plain" in run("status") and "fitted again" in run("status")
 
 
 def test_the_own_gate_is_in_use_where_it_is_taken_fitting_and_allowed(tmp_path: Path) -> None:
     recordings, allowed, now = Recordings(tmp_path), [True], [0.0]
-    learning = Learning(recordings, lambda: allowed[0], lambda: now[0], Fit())
+    learning = OwnGate(recordings, lambda: allowed[0], lambda: now[0], Fit())
     own = Gate("yours, 300 outcomes", PLAIN.heads)
 
     def after(**card: object) -> Gate:
@@ -301,7 +301,7 @@ def test_the_own_gate_is_in_use_where_it_is_taken_fitting_and_allowed(tmp_path: 
 
     assert learning.gate() is shipped()
     assert after(taken=False, told="yours, 300 outcomes: 0.21 < 0.27") is shipped()
-    assert "0.21 < 0.27" in learning.told
+    assert "0.21 < 0.27" in learning.summary
     assert after(taken=True, weights="fake fp32 w1", n=1).name == own.name
     learning.answered(Prediction("1", "fake fp32", weights="w2"))
     assert learning.gate() is shipped()  # it was fitted on other weights
@@ -313,4 +313,4 @@ def test_the_own_gate_is_in_use_where_it_is_taken_fitting_and_allowed(tmp_path: 
     recordings.learned.write_text('{"heads": {"infill": "\\u0000"}, "card": {}, "format": 1}')
     now[0] += 10
     assert learning.gate() is shipped()
-    assert "cannot be read" in learning.told
+    assert "cannot be read" in learning.summary

@@ -75,7 +75,7 @@ def test_lines_that_come_or_go_as_a_whole_touch_no_other() -> None:
 
 
 def known(rejections: Rejections, suggestion: Suggestion) -> bool:
-    return rejections.know(suggestion.uri, suggestion.edit)
+    return rejections.has_rejected(suggestion.uri, suggestion.edit)
 
 
 def test_a_rejected_edit_is_known_in_any_spacing_and_where_it_has_moved() -> None:

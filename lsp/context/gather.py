@@ -244,7 +244,7 @@ class Gatherer:
 
     def _note(self, query: Query, *, is_typing: bool) -> None:
         """Tell the index which documents are open, and remember where the user is."""
-        self.indexer.typing()
+        self.indexer.note_typing()
         opened = {
             each.path: each
             for each in self._opened.readable()
@@ -277,12 +277,7 @@ class Gatherer:
     def _choose(
         self, moment: _Moment, region: Region, used: Sequence[ScoredExcerpt], *, add: bool
     ) -> Gathered:
-        """Return a region with excerpts.
-
-        Args:
-            used: the excerpts chosen before.
-            add: keep those, and add others behind them.
-        """
+        """Return a region with excerpts; ``add``: keep those in use, and add others behind them."""
         index, query, now_s = self.indexer.index, moment.query, self._clock()
         language = tree_language(query)
         column = query.cursor - (query.text.rfind("\n", 0, query.cursor) + 1)

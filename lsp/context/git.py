@@ -1,11 +1,8 @@
 """Calls of the ``git`` command that only read, and run no program that a repository names.
 
-A folder's ``.git`` may come from anyone, and its configuration can name programs (a file system
-monitor, hooks, transports, pagers, filters) that git runs unasked: while it fetches the missing
-objects of a partial clone, unpacks a sparse index or looks for changes. This module allows only
-commands that run none of these, in an environment without connections and writes. The
-configuration of the user and of the system stays in effect: it lists trusted repositories and
-files to ignore.
+A repository's configuration can name programs (file system monitor, hooks, transports, pagers,
+filters). Only commands that run none are allowed, without connections and writes. The user's and
+the system's configuration stays in effect: it lists trusted repositories and files to ignore.
 """
 
 from __future__ import annotations
@@ -97,8 +94,8 @@ def ask(folder: Path, *arguments: str, within_s: float | None, most_bytes: int) 
             if ending is not None:
                 ending.cancel()
         complaints.seek(0)
-        said = complaints.readline(_LONGEST_WHY)
-    return GitOutput(code, output, said.decode("utf-8", "replace").strip())
+        complaint = complaints.readline(_LONGEST_WHY)
+    return GitOutput(code, output, complaint.decode("utf-8", "replace").strip())
 
 
 _running: set[Running] = set()
@@ -159,10 +156,9 @@ def _environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _program(folder: Path, environment: Mapping[str, str]) -> str | None:
-    """Return the path of git, or None.
+    """Return the path of git, or None; never below ``folder`` or in the current directory.
 
-    Never below ``folder``, nor in the current directory: Windows looks there first, and so does a
-    ``PATH`` with ".".
+    Windows looks there first, and so does a ``PATH`` with ".".
     """
     name = "git.exe" if sys.platform == "win32" else "git"
     inside = Path(os.path.abspath(folder))  # noqa: PTH100 - resolving would ask a network drive

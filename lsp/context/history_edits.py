@@ -13,7 +13,7 @@ from itertools import pairwise
 from redraft.model.edits.edit import NO_CHANGE, LineChange
 from redraft.model.edits.hunks import CONTEXT_LINES, hunks_of, last_burst
 from redraft.model.records import RecentEdit
-from redraft.model.text.common import common_ends
+from redraft.model.text.common import changed_part
 from unidiff.patch import Hunk, Line
 
 from ..documents import Splice
@@ -79,9 +79,7 @@ def is_one_key(splices: Sequence[Splice]) -> bool:
     if len(splices) != 1:
         return False
     old, new = "\n".join(splices[0].removed), "\n".join(splices[0].added)
-    head, tail = common_ends(old, new)
-    texts = old[head : len(old) - tail], new[head : len(new) - tail]
-    return all(text.isspace() or text in _PAIRS for text in texts)
+    return all(text.isspace() or text in _PAIRS for text in changed_part(old, new)[1:])
 
 
 def is_scattered(splices: Sequence[Splice]) -> bool:

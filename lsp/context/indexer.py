@@ -128,7 +128,7 @@ class Indexer:
         with self._lock:
             return set(self._revisions)
 
-    def typing(self) -> None:
+    def note_typing(self) -> None:
         """Note that the user is at work: rest longer for a moment, and look again now and then."""
         self._typed_at = self._clock()
         if self._typed_at - self._looked_at >= LOOK_AGAIN_S:

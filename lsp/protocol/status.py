@@ -100,8 +100,7 @@ class StatusLine:
     def _report(self, task: Task, report: _Report) -> None:
         """Send a report, or that of the other task at the same place.
 
-        Editors ask for ghost text and for the next edit at each key. Of the two reports what is
-        shown comes first, then what a gesture would show, then ghost text.
+        What is shown comes first, then what a gesture would show, then ghost text.
         """
         self._reports[task] = report
         here = [each for each in self._reports.items() if each[1].place == report.place]

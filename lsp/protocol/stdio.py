@@ -102,11 +102,9 @@ def claim_stdio() -> tuple[int, int]:
 
 
 def _stream(descriptor: int) -> asyncio.StreamReader:
-    """Return a stream of what comes over a file descriptor.
-
-    A daemon thread reads, because asyncio cannot wait for pipes on every platform. It reads the
-    bare descriptor: a thread inside ``sys.stdin`` would hold its lock when the process ends.
-    """
+    """Return a stream of what comes over a file descriptor."""
+    # A daemon thread reads, because asyncio cannot wait for pipes on every platform. It reads the
+    # bare descriptor: a thread inside ``sys.stdin`` would hold its lock when the process ends.
     loop, stream = asyncio.get_running_loop(), asyncio.StreamReader()
 
     def pump() -> None:

@@ -1,14 +1,8 @@
 """Service over a loopback port, for clients that know the token.
 
-Any program of this machine can connect to a port, and any web page can make a browser do so.
-So the first message is read strictly: a first line as in HTTP, a line that is no header, or two
-lengths end the connection. It has the token, either in its header::
-
-    Content-Length: 123
-    Redraft-Token: 4b7…
-
-or as ``initializationOptions.token`` of ``initialize``. Until then no session exists. Later
-messages are read as over stdio.
+Any program of this machine can connect, and any web page can make a browser do so. So the first
+message is read strictly. It has the token in the header ``Redraft-Token``, or as
+``initializationOptions.token`` of ``initialize``. Until then no session exists.
 """
 
 from __future__ import annotations
@@ -116,11 +110,9 @@ async def first_message(reader: asyncio.StreamReader, token: str) -> bytes:
 
 
 async def _head(reader: asyncio.StreamReader) -> bytes:
-    """Return what comes before the first empty line.
+    """Return what comes before the first empty line; raise Refused if it is too long, or HTTP.
 
-    Raises:
-        Refused: it is too long, or begins a request of HTTP. That is answered, so that a person
-            who tries the port sees what it is; the script of a page cannot read it.
+    HTTP is answered, so that a person who tries the port sees what it is; a page cannot read that.
     """
     is_whole = True
     try:
@@ -137,11 +129,7 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
 
 
 def _headers(head: bytes) -> dict[bytes, bytes]:
-    """Return the headers of a message by their names in lower case.
-
-    Raises:
-        Refused: a line is no header, or a header comes twice.
-    """
+    """Return the headers by name in lower case; raise Refused for an invalid or repeated one."""
     headers: dict[bytes, bytes] = {}
     for line in head.split(b"\r\n") if head else ():
         found = _LINE.fullmatch(line)
@@ -166,11 +154,7 @@ def _length_of(headers: dict[bytes, bytes]) -> int:
 
 
 def _check(sent: bytes | None, message: dict[str, Any], token: str) -> None:
-    """Compare the token of the header, else the one in ``initialize``, with ours.
-
-    Raises:
-        Refused: neither is the token.
-    """
+    """Raise Refused unless the header, or else ``initialize``, has our token."""
     if sent is None and message.get("method") == "initialize":
         option = at(message, "params", "initializationOptions", TOKEN)
         sent = option.encode("utf-8", "surrogatepass") if isinstance(option, str) else None
@@ -253,11 +237,7 @@ async def _send_away(
 
 
 def _check_loopback(host: str) -> None:
-    """Refuse other machines: the token and every open document cross the connection in the clear.
-
-    Raises:
-        SettingsError: ``host`` is not this machine alone.
-    """
+    """Raise SettingsError unless ``host`` is this machine: the connection is not encrypted."""
     try:
         local = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

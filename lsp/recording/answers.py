@@ -24,7 +24,7 @@ from .events import (
 )
 
 #: The gate, features of the user's typing, and the threshold at a moment.
-Judging = tuple[Gate, Features, ExplorationDraw]
+GateInputs = tuple[Gate, Features, ExplorationDraw]
 
 
 def answer_event(
@@ -33,7 +33,7 @@ def answer_event(
     question: PlacedRequest,
     answer: tuple[Prediction, Show | Abstain, float],
     settings: LspSettings,
-    judging: Judging,
+    gate_inputs: GateInputs,
 ) -> AnswerEvent:
     """Return every candidate of an answer with the gate's verdict.
 
@@ -43,7 +43,7 @@ def answer_event(
         answer: prediction, decision, and ms from the question to the answer.
     """
     (time_ms, document), (prediction, decision, took_ms) = at, answer
-    gate, pace, draw = judging
+    gate, pace, draw = gate_inputs
     query, request, stats = question.query, question.request, prediction.stats
 
     def weighed(candidate: Candidate) -> RecordedCandidate:

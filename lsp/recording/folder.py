@@ -1,14 +1,7 @@
 """Folder of recordings: its files, the switch, the limits, and deleting.
 
-There is one file per running server and rotation, readable by the user alone. The switch is a file
-too, so that ``redraft record on`` and every running server agree. Only what a recorder wrote is
-counted or deleted, by its name and its first line: the folder may hold files of the user. Links are
-never followed.
-
-:class:`RecordingFile` writes whole lines with one ``write`` to a file opened for appending: what
-the system has taken survives ``kill -9``, and costs about 10 µs. Nothing is forced onto the disk
-(``fsync`` takes milliseconds), so a power failure may lose the last seconds, and a process killed
-within a ``write`` may leave half a line, which readers drop.
+The switch is a file, so that ``redraft record on`` and every running server agree. Only what a
+recorder wrote is counted or deleted, recognised by its name and first line. Links are not followed.
 """
 
 from __future__ import annotations
@@ -56,6 +49,10 @@ TOTAL_BYTES = 500_000_000
 
 class RecordingFile:
     """A new file of lines, readable by the user alone.
+
+    Whole lines are appended with one ``write``, which survives ``kill -9``. There is no ``fsync``,
+    which takes milliseconds: a power failure may lose the last seconds. A process killed within a
+    ``write`` may leave half a line, which readers drop.
 
     Args:
         first: its first events; a file that cannot take its header is removed again.
@@ -318,11 +315,9 @@ def _kept(path: Path) -> Kept | None:
 
 
 def _first_bytes(path: Path, most: int) -> tuple[bytes, os.stat_result | None]:
-    """Return the beginning of a regular file; nothing of a link, a folder, a pipe or a device.
-
-    The status is read before the file is opened, as opening a device may do something, and again
-    after, in case another file took its place.
-    """
+    """Return the beginning of a regular file; nothing of a link, a folder, a pipe or a device."""
+    # Opening a device may do something, so the status is read before; another file may take its
+    # place meanwhile, so it is read again after.
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             return b"", None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from redraft.model.text.common import common_ends
+from redraft.model.text.common import changed_part
 
 from ..documents import ContentChange, Document
 from ..positions import Position, units
@@ -70,10 +70,9 @@ class DocumentEdits:
         """Return the edit that makes a whole new text of the present one."""
         self._line = self._offset = 0
         old = self._document.source
-        head, tail = common_ends(old, text)
+        head, removed, added = changed_part(old, text)
         start = units(old[:head])
-        end = start + units(old[head : len(old) - tail])
-        return TextEdit(start, end, text[head : len(text) - tail])
+        return TextEdit(start, start + units(removed), added)
 
 
 def together(edits: Iterable[TextEdit]) -> list[tuple[TextEdit, ...]]:

@@ -44,7 +44,7 @@ def fit_in_background(eagerness: Eagerness) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=none, stdout=none, stderr=none)
 
 
-class Learning:
+class OwnGate:
     """The gate in use for a client, and when the user's own is fitted.
 
     Args:
@@ -73,7 +73,7 @@ class Learning:
         self._answers = ""  # weights that answer
         self._outcomes = 0
         self._fitting: subprocess.Popen[bytes] | None = None
-        self.told = ""  # state of the own gate, for people
+        self.summary = ""  # of the own gate, for people
 
     def gate(self) -> Gate:
         """Return the gate in use."""
@@ -112,7 +112,7 @@ class Learning:
         try:
             status = recordings.learned.stat()
         except OSError:
-            self._own, self._stamp, self.told = None, None, ""
+            self._own, self._stamp, self.summary = None, None, ""
             return
         stamp = status.st_mtime_ns, status.st_size
         if stamp == self._stamp:
@@ -122,13 +122,13 @@ class Learning:
             gate, card = read_gate(recordings.learned)
         except SettingsError as error:
             logger.warning("%s The shipped gate stays.", error)
-            self._own, self.told = None, "yours cannot be read; the shipped one is in use"
+            self._own, self.summary = None, "yours cannot be read; the shipped one is in use"
             return
         if is_outdated(gate):
             logger.warning("the gate %s is of another version and is fitted again", gate.name)
-            self._own, self.told = None, OUTDATED
+            self._own, self.summary = None, OUTDATED
             self._fit_again()
             return
         self._own = gate if card.get("taken") is True else None
-        self._weights, self.told = str(card.get("weights", "")), str(card.get("told", ""))
-        logger.info("the gate: %s", self.told)
+        self._weights, self.summary = str(card.get("weights", "")), str(card.get("told", ""))
+        logger.info("the gate: %s", self.summary)

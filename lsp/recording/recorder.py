@@ -1,13 +1,8 @@
-"""Recorder of a session: what the user does and what they are offered.
+"""Recorder of a session; ``lsp/README.md`` says what is recorded, and what never is.
 
-It is off until the user turns it on, with ``redraft record on`` or in an editor; a running server
-sees that at its next message. Recorded are the open documents, every change with its source, the
-cursor where a suggestion is wanted, every candidate and its outcome. Never recorded are files that
-the setting ``secretGlobs`` names, private keys, and files that are too large or binary.
-
-A recording that cannot be written ends, with one line in the log; the editor is never disturbed. A
-keystroke costs 25 µs more while recording, and 3 µs while not, in a file of 100 lines as in one of
-10,000 (medians on a busy x86 server).
+A running server sees at its next message that the user turned it on. A recording that cannot be
+written ends, with one line in the log. A keystroke costs 25 µs more while recording, and 3 µs while
+not, in any file (medians on a busy x86 server).
 """
 
 from __future__ import annotations
@@ -34,7 +29,7 @@ from ..secret_files import secret_in
 from ..settings import LspSettings
 from ..suggestion import PlacedRequest, Query, Show
 from . import events
-from .answers import Judging, answer_event, decision_event
+from .answers import GateInputs, answer_event, decision_event
 from .events import Changed, Encountered, Event, FetchStarted, Header, Note, SetContent
 from .folder import RecordingFile, Recordings, recording_name
 from .format import ACCEPTED_REASON, CHANGE_REASON
@@ -57,7 +52,7 @@ class Workplace:
     path: Callable[[Document], str]  # relative to the workspace, "/" separated
     root: Callable[[], str]  # URI of the workspace, "" for none
     settings: Callable[[], LspSettings]
-    judging: Callable[[Query], Judging]  # at a moment
+    gate_inputs: Callable[[Query], GateInputs]  # at a moment
 
 
 @dataclass(slots=True)
@@ -310,8 +305,8 @@ class Recorder:
         if (tracked := self._recorded(question.query.uri)) is None:
             return
         place, answer = self._workplace, (prediction, decision, took_ms)
-        judging, at = place.judging(question.query), (self._clock_ms(), tracked.id)
-        self._write(answer_event(at, number, question, answer, place.settings(), judging))
+        gate_inputs, at = place.gate_inputs(question.query), (self._clock_ms(), tracked.id)
+        self._write(answer_event(at, number, question, answer, place.settings(), gate_inputs))
 
     def prefetched(self, question: PlacedRequest, prediction: Prediction) -> None:
         """Record an answer for the text that accepting a suggestion leads to."""

@@ -1,12 +1,8 @@
 """Sources of changes, as a recording names them, and whether git has just replaced files.
 
-:class:`~redraft.lsp.history.History` separates typing, undoing, accepting and bulk changes;
-:func:`source_of` names them, and separates a paste, a formatter and other changes.
-
-A checkout, a merge, a rebase, a reset and a stash are in the log of ``HEAD``. So are a commit and a
-branch that begins where the last one stands, which leave the files alone. Not seen: ``stash pop``
-and ``checkout -- file``, which the log does not mention. The index says less, because any git
-command may rewrite it. Runs no git.
+Git itself is not run: the log of ``HEAD`` has checkouts, merges, rebases, resets and stashes. It
+does not mention ``stash pop`` and ``checkout -- file``. The index says less, because any git
+command may rewrite it.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from redraft.model.text.common import common_ends
+from redraft.model.text.common import changed_part
 
 from ..context.files import UnreadableFile, kind_of, read_file
 from ..documents import Splice
@@ -85,9 +81,7 @@ def _put_in(splices: Sequence[Splice]) -> int:
 
 def _inserted(splice: Splice) -> tuple[str, str]:
     """Return the removed and the inserted text, without the ends that both share."""
-    old, new = "\n".join(splice.removed), "\n".join(splice.added)
-    head, tail = common_ends(old, new)
-    return old[head : len(old) - tail], new[head : len(new) - tail]
+    return changed_part("\n".join(splice.removed), "\n".join(splice.added))[1:]
 
 
 #: Seconds after it in which a change from outside is git's doing: editors look at their files
@@ -149,18 +143,17 @@ def _pointed_at(parent: Path) -> Path | None:
 
     Looking for a folder on another machine would reveal the user to it.
     """
-    said = read_file(parent, ".git", _LONGEST).decode("utf-8", "replace")
-    name = said.removeprefix(_POINTER).strip()
+    pointer = read_file(parent, ".git", _LONGEST).decode("utf-8", "replace")
+    name = pointer.removeprefix(_POINTER).strip()
     if name.replace("\\", "/").startswith("//"):
         return None
     return parent / name
 
 
 def _puts_files(line: bytes) -> bool:
-    """Return whether a line of the log is from a command that replaces files.
+    """Return whether a line of the log is from a command that replaces files, unlike a commit.
 
-    Such a line is "OLD NEW WHO WHEN\\tcheckout: moving from main to other". A stash is a reset to
-    the same commit.
+    Such a line is "OLD NEW WHO WHEN\\tcheckout: moving from main to other".
     """
     head, _, reason = line.partition(b"\t")
     old, _, rest = head.partition(b" ")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..text.common import common_ends
+from ..text.common import changed_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Edit:
 
     def least(self) -> Edit:
         """Return the edit without the characters that stay the same at either end."""
-        head, tail = common_ends(self.old, self.new)
-        start, end = self.start + head, self.end - tail
-        return replace(self, start=start, end=end, new=self.new[head : len(self.new) - tail])
+        head, old, new = changed_part(self.old, self.new)
+        start = self.start + head
+        return replace(self, start=start, end=start + len(old), new=new)
 
     def whole_lines(self) -> tuple[int, int, str]:
         """Return the edit widened to whole lines: start, end (before the line end) and new text."""
@@ -91,8 +91,7 @@ class LineChange:
 
     def trimmed(self) -> LineChange:
         """Return the change without the lines that stay the same at either end."""
-        head, tail = common_ends(self.old, self.new)
-        old, new = self.old[head : len(self.old) - tail], self.new[head : len(self.new) - tail]
+        head, old, new = changed_part(self.old, self.new)
         return LineChange(self.first + head, old, new)
 
     def distance(self, other: LineChange) -> int:

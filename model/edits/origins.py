@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from ..text.common import common_ends
+from ..text.common import changed_part
 from ..text.names import changed_words
 from .edit import Edit
 
@@ -102,9 +102,8 @@ def root_of(rename: Rename) -> Rename:
 
     They are the same for ``entries`` and ``MAX_ENTRY_AGE`` where both became records.
     """
-    old, new = rename
-    head, tail = common_ends(old, new)
-    return old[head : len(old) - tail].lower()[:_ROOT], new[head : len(new) - tail].lower()[:_ROOT]
+    _, old, new = changed_part(*rename)
+    return old.lower()[:_ROOT], new.lower()[:_ROOT]
 
 
 def _cut(text: str, start: int, old: Sequence[str], group: Sequence[_Part]) -> Edit:

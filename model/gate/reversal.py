@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from ..edits.edit import Edit, LineChange
 from ..edits.hunks import hunks_of
-from ..text.common import common_ends
+from ..text.common import changed_part
 from ..text.names import changed_words
 
 _SHORTEST_BACK = 4  # characters put back that are no accident, such as a bracket would be
@@ -65,8 +65,8 @@ def _characters(change: LineChange, text: str) -> tuple[int, str, str]:
             start = len(text)
             break
     old, new = _joined(change.old), _joined(change.new)
-    head, tail = common_ends(old, new)
-    return start + head, old[head : len(old) - tail], new[head : len(new) - tail]
+    head, gone, written = changed_part(old, new)
+    return start + head, gone, written
 
 
 def _joined(lines: Iterable[str]) -> str:

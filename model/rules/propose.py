@@ -14,7 +14,7 @@ from ..edits.origins import swapped
 from ..edits.syntax_errors import added_errors
 from ..records import EditRequest
 from ..text.code_queries import prose_rows
-from ..text.common import common_ends
+from ..text.common import changed_part
 from ..text.lines import defines, defines_function
 from ..text.syntax import language_of
 from .diagnostics import find_fixes
@@ -178,10 +178,10 @@ def _inserted(old: str, new: str) -> str:
     Text put into a list begins behind a bracket, a comma or a bar if it may: of ``f(int a)`` and
     ``f(int b, int a)`` it is ``int b, `` and not ``b, int ``.
     """
-    head, tail = common_ends(old, new)
-    if old[head : len(old) - tail].strip():
+    head, removed, text = changed_part(old, new)
+    if removed.strip():
         return ""
-    before, text = new[:head], new[head : len(new) - tail]
+    before = new[:head]
     for by in range(len(text)):
         end = text[len(text) - by :]
         is_shifted = before.endswith(end)

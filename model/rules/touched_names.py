@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..edits.hunks import line_changes, lines_of
 from ..records import Diagnostic, RecentEdit
-from ..text.common import common_ends
+from ..text.common import changed_part
 from ..text.lines import NO_TYPES, defines, is_comment
 from ..text.syntax import language_of
 from .diagnostics import undefined_name
@@ -183,8 +183,8 @@ def _of_run(above: str, old: str, new: str, language: str) -> Iterator[Touched]:
 
 def _of_calls(above: str, old: str, new: str) -> Iterator[Touched]:
     """Yield the functions whose arguments or parameters change, from inside outwards."""
-    head, tail = common_ends(old, new)
-    if not (old[head : len(old) - tail] + new[head : len(new) - tail]).strip():
+    head, removed, added = changed_part(old, new)
+    if not (removed + added).strip():
         return
     share = 1.0
     for name, line in _callees(f"{above}\n{new[:head]}", new[head:].split("\n")[0]):

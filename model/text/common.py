@@ -22,6 +22,12 @@ def common_ends(first: Items, *others: Items) -> tuple[int, int]:
     return head, common_tail(first, *others, most=shortest - head)
 
 
+def changed_part(old: Items, new: Items) -> tuple[int, Items, Items]:
+    """Return where two sequences begin to differ, and each without the ends that they share."""
+    head, tail = common_ends(old, new)
+    return head, old[head : len(old) - tail], new[head : len(new) - tail]
+
+
 def common_head(first: Items, *others: Items) -> int:
     """Return how many first items all share."""
     return min(_head(first, other) for other in others)
