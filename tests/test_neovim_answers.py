@@ -224,7 +224,7 @@ def test_notices_can_be_switched_off(tmp_path: Path) -> None:
     init = NOTICES + "vim.g.redraft = { notices = false }\n"
     with neovim(tmp_path, "x = 1\n", ANSWERING, init=init) as editor:
         told = {"busy": False, "kind": "Error", "message": "the model cannot be used"}
-        editor.lua("require('redraft.status').told(...)", told)
+        editor.lua("require('redraft.status').update(...)", told)
         assert editor.notices() == []
 
 
@@ -234,10 +234,10 @@ def test_what_stands_in_the_way_is_said_once_and_so_is_its_end(desk: NeovimDesk,
     editor.lua("require('redraft.notices').patience_ms = 0")
     for share in (3, 40):
         told = {"busy": False, "kind": kind, "message": f"model still downloading {share} %"}
-        editor.lua("require('redraft.status').told(...)", told)
+        editor.lua("require('redraft.status').update(...)", told)
         editor.until(lambda: editor.notices() != [])
     editor.lua(
-        "require('redraft.status').told(...)",
+        "require('redraft.status').update(...)",
         {"busy": False, "kind": "Normal", "message": "ready: fake"},
     )
     assert editor.notices() == ["Redraft: model still downloading 3 %", "Redraft: ready: fake"]

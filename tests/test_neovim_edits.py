@@ -243,7 +243,11 @@ def test_drawn_is_the_least_that_changes(desk: NeovimDesk) -> None:
     changes = "return require('redraft.diff').changes(...)"
 
     def drawn(old: str, new: str) -> list[tuple[object, ...]]:
-        kinds = {"part": ("row", "from", "to", "new"), "gone": ("row",), "come": ("row", "lines")}
+        kinds = {
+            "part": ("row", "from", "to", "new"),
+            "removed": ("row",),
+            "inserted": ("row", "lines"),
+        }
         return [
             (each["kind"], *(each[name] for name in kinds[each["kind"]]))
             for each in editor.lua(changes, old.split("\n"), new.split("\n"))
@@ -253,15 +257,15 @@ def test_drawn_is_the_least_that_changes(desk: NeovimDesk) -> None:
     assert drawn("net(x)", "net_total(x)") == [("part", 0, 3, 3, "_total")]
     assert drawn("f(a, b)", "f(b)") == [("part", 0, 2, 5, "")]
     assert drawn("é = old", "é = new") == [("part", 0, 5, 8, "new")]
-    assert drawn("a\nc", "a\nb\nc") == [("come", 1, ["b"])]
-    assert drawn("a\nb\nc", "a\nc") == [("gone", 1)]
+    assert drawn("a\nc", "a\nb\nc") == [("inserted", 1, ["b"])]
+    assert drawn("a\nb\nc", "a\nc") == [("removed", 1)]
     assert drawn("return 1", "if broken:\n    return 1") == [
-        ("come", 0, ["if broken:"]),
+        ("inserted", 0, ["if broken:"]),
         ("part", 0, 0, 0, "    "),
     ]
     assert drawn("a = 1", "something else entirely") == [
-        ("gone", 0),
-        ("come", 1, ["something else entirely"]),
+        ("removed", 0),
+        ("inserted", 1, ["something else entirely"]),
     ]
 
 

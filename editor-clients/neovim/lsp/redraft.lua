@@ -6,7 +6,7 @@ return {
   workspace_required = false,
   handlers = {
     didChangeStatus = function(_, status)
-      require("redraft.status").told(status)
+      require("redraft.status").update(status)
     end,
   },
   on_exit = function(code, signal, id)

@@ -98,8 +98,8 @@ export class Server implements vscode.Disposable {
       if (client.state !== State.Running) return; // it ended at once; `ended` has reported it
       this.log.info(`connected to ${client.initializeResult?.serverInfo?.version ?? 'the server'}`);
     } catch (error) {
-      this.log.error(`the server did not start: ${said(error)}`);
-      if (isCurrent()) this.tell(`the server did not start (${said(error)}); the log says more`, 'Error');
+      this.log.error(`the server did not start: ${messageOf(error)}`);
+      if (isCurrent()) this.tell(`the server did not start (${messageOf(error)}); the log says more`, 'Error');
     }
   }
 
@@ -110,7 +110,7 @@ export class Server implements vscode.Disposable {
     try {
       await client?.dispose(STOP_MS);
     } catch (error) {
-      this.log.warn(`the server did not end in good order: ${said(error)}`);
+      this.log.warn(`the server did not end in good order: ${messageOf(error)}`);
     }
   }
 
@@ -181,7 +181,7 @@ export class Server implements vscode.Disposable {
       return await this.client!.sendRequest<T>(method, params, token);
     } catch (error) {
       // The document changed or the request was superseded: another one is on its way.
-      if (!token?.isCancellationRequested) this.log.debug(`${method}: ${said(error)}`);
+      if (!token?.isCancellationRequested) this.log.debug(`${method}: ${messageOf(error)}`);
       return undefined;
     }
   }
@@ -190,13 +190,13 @@ export class Server implements vscode.Disposable {
   report(method: string, params: unknown): void {
     if (!this.running) return;
     this.client!.sendNotification(method, params).catch((error: unknown) => {
-      this.log.debug(`${method}: ${said(error)}`);
+      this.log.debug(`${method}: ${messageOf(error)}`);
     });
   }
 
   /** Report the outcome of a suggestion. */
   outcome(command: string, id: string): void {
-    this.command(command, id).catch((error: unknown) => this.log.debug(`${command}: ${said(error)}`));
+    this.command(command, id).catch((error: unknown) => this.log.debug(`${command}: ${messageOf(error)}`));
   }
 
   /**
@@ -210,5 +210,5 @@ export class Server implements vscode.Disposable {
   }
 }
 
-export const said = (error: unknown): string =>
+export const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);

@@ -119,14 +119,14 @@ export class Painter implements vscode.Disposable {
   }
 
   /** Remove the diff and keep the hint. */
-  diffGone(): void {
+  clearDiff(): void {
     for (const type of [this.removed, this.added, this.above]) this.wipe(type);
   }
 
   clear(): void {
     if (this.clean) return;
     this.clean = true;
-    this.diffGone();
+    this.clearDiff();
     this.wipe(this.hints);
   }
 

@@ -17,7 +17,7 @@ import { change, clientSettings, SECTION } from './settings';
 import { StatusItem } from './status';
 
 /** Time that the result of a gesture stays in the status bar, ms. */
-const SAID_MS = 8_000;
+const MESSAGE_MS = 8_000;
 
 /** Settings that need a new server process. */
 const RESTARTING = ['server.path', 'server.arguments', 'server.environment', 'server.model'];
@@ -170,7 +170,7 @@ class Redraft implements vscode.Disposable {
   }
 
   private say(what: string): void {
-    if (what) vscode.window.setStatusBarMessage(`$(sparkle) Redraft: ${what}`, SAID_MS);
+    if (what) vscode.window.setStatusBarMessage(`$(sparkle) Redraft: ${what}`, MESSAGE_MS);
   }
 
   private events(): vscode.Disposable[] {

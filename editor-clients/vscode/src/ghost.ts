@@ -116,7 +116,7 @@ export class Ghost {
       this.invoked = { shown: !!item, why: (item ? item.unsure : answer.reason) ?? '' };
     }
     if (!item) {
-      this.gone();
+      this.forget();
       return undefined;
     }
     if (clientSettings().subtle && !invoked) {
@@ -160,7 +160,7 @@ export class Ghost {
   }
 
   /** Note that VS Code hides the item, or shows one of another extension. */
-  gone(): void {
+  forget(): void {
     this.shown = undefined;
     setKey('ghost', false);
   }
@@ -228,7 +228,7 @@ export class Ghost {
 
   private async hide(how: string): Promise<void> {
     const { id } = this;
-    this.gone();
+    this.forget();
     await vscode.commands.executeCommand(HIDE);
     if (id) this.server().outcome(how, id);
   }

@@ -9,7 +9,7 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import { createInterface } from 'node:readline';
 import * as vscode from 'vscode';
-import { said } from './client';
+import { messageOf } from './client';
 import { candidates, executable, type Installer, installers, requirement } from './places';
 import { plain, progressOf } from './progress';
 import { change, clientSettings } from './settings';
@@ -17,7 +17,7 @@ import { change, clientSettings } from './settings';
 /** Return the command of the server, or undefined if there is none. */
 export async function find(context: vscode.ExtensionContext): Promise<string | undefined> {
   const set = clientSettings().path;
-  if (set) return found(set);
+  if (set) return fromSetting(set);
   const places = candidates({
     platform: process.platform,
     path: process.env['PATH'] ?? '',
@@ -30,7 +30,7 @@ export async function find(context: vscode.ExtensionContext): Promise<string | u
 }
 
 /** Return the file that the setting names, by path or as a command on the PATH. */
-async function found(set: string): Promise<string | undefined> {
+async function fromSetting(set: string): Promise<string | undefined> {
   const file = set.replace(/^~(?=[/\\])/, os.homedir());
   if (/[/\\]/.test(file)) return (await isExecutable(file)) ? file : undefined;
   return onPath(file);
@@ -156,7 +156,7 @@ function complain(text: string, answers: Record<string, () => unknown> = {}): vo
 async function usable({ commands, check }: Installer): Promise<string | undefined> {
   for (const name of commands) {
     const file = await onPath(name);
-    if (file && (!check || (await endsWell([file, ...check])))) return file;
+    if (file && (!check || (await succeeds([file, ...check])))) return file;
   }
   return undefined;
 }
@@ -170,40 +170,40 @@ async function run(installer: Installer & { file: string }, log: vscode.LogOutpu
   try {
     await vscode.window.withProgress(options, async (progress, token) => {
       for (const { line, unless } of installer.steps) {
-        if (unless && (await endsWell(unless))) continue;
+        if (unless && (await succeeds(unless))) continue;
         if (token.isCancellationRequested) throw new vscode.CancellationError();
         const [command, ...args] = line;
         const file = command || installer.file;
         log.info(`$ ${[file, ...args].join(' ')}`);
-        const heard = (line: string): void => {
+        const onLine = (line: string): void => {
           log.info(line);
           const message = progressOf(line);
           if (message) progress.report({ message });
         };
-        await finished(file, args, heard, token);
+        await execute(file, args, onLine, token);
       }
     });
     return true;
   } catch (error) {
     if (error instanceof vscode.CancellationError) return false;
-    log.error(said(error));
-    complain(`Redraft could not be installed: ${said(error)}`, { 'Open log': () => log.show() });
+    log.error(messageOf(error));
+    complain(`Redraft could not be installed: ${messageOf(error)}`, { 'Open log': () => log.show() });
     return false;
   }
 }
 
-const endsWell = ([command = '', ...args]: readonly string[]): Promise<boolean> =>
-  finished(command, args).then(() => true, () => false);
+const succeeds = ([command = '', ...args]: readonly string[]): Promise<boolean> =>
+  execute(command, args).then(() => true, () => false);
 
 /**
  * Run a command to its end.
  *
  * @throws CancellationError, or an error with the last line of its output.
  */
-function finished(
+function execute(
   command: string,
   args: readonly string[],
-  heard: (line: string) => void = () => {},
+  onLine: (line: string) => void = () => {},
   token?: vscode.CancellationToken,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -216,7 +216,7 @@ function finished(
         const text = plain(line);
         if (!text) return;
         last = text;
-        heard(text);
+        onLine(text);
       });
     }
     child.on('error', reject);

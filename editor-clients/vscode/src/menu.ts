@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import * as vscode from 'vscode';
-import { said, type Server } from './client';
+import { messageOf, type Server } from './client';
 import { change, clientSettings } from './settings';
 import { type Answer, type Recent } from './recent';
 import { type StatusItem, worded } from './status';
@@ -175,7 +175,7 @@ export async function record(server: Server): Promise<void> {
     if (now.problem) void vscode.window.showErrorMessage(`Redraft: ${now.problem}`);
     else void vscode.window.showInformationMessage(`Redraft: ${state}`);
   } catch (error) {
-    void vscode.window.showErrorMessage(`Redraft: ${said(error)}`);
+    void vscode.window.showErrorMessage(`Redraft: ${messageOf(error)}`);
   }
 }
 
@@ -250,7 +250,7 @@ export async function chooseModel(actions: Actions): Promise<void> {
     }));
     await pick(entries, 'The model that Redraft runs');
   } catch (error) {
-    void vscode.window.showErrorMessage(`Redraft: the models cannot be listed: ${said(error)}`);
+    void vscode.window.showErrorMessage(`Redraft: the models cannot be listed: ${messageOf(error)}`);
   }
 }
 
@@ -264,6 +264,6 @@ export async function command(server: Server, name: string, ...args: unknown[]):
   try {
     await server.command(name, ...args);
   } catch (error) {
-    void vscode.window.showErrorMessage(`Redraft: ${said(error)}`);
+    void vscode.window.showErrorMessage(`Redraft: ${messageOf(error)}`);
   }
 }

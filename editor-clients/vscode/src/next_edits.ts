@@ -274,7 +274,7 @@ export class NextEdits implements vscode.Disposable {
       return void this.ghost().trigger();
     }
     if (isDrawn(mode)) this.painter.edit(shown.edit, shown.document);
-    else this.painter.diffGone();
+    else this.painter.clearDiff();
     this.painter.hint(editor, ...this.hint(shown, editor, mode));
   }
 

@@ -23,7 +23,7 @@ const ICONS: Record<Status['kind'], string> = {
   Inactive: '$(circle-slash)',
 };
 
-export interface Told extends Status {
+export interface TimedStatus extends Status {
   readonly at: Date;
 }
 
@@ -31,8 +31,8 @@ const READY = 'ready: ';
 
 /** Return the whole message, with the key that shows a hidden suggestion. */
 export function worded({ message, revealable }: Status): string {
-  const said = message.startsWith(READY) ? `${message.slice(READY.length)}, ready` : message;
-  return `Redraft: ${said}${revealable ? ` ${ASK_KEY} shows it.` : ''}`;
+  const text = message.startsWith(READY) ? `${message.slice(READY.length)}, ready` : message;
+  return `Redraft: ${text}${revealable ? ` ${ASK_KEY} shows it.` : ''}`;
 }
 
 /** Return the message shortened for the status bar, or ''. */
@@ -44,7 +44,7 @@ function reasonOf({ message, revealable, kind }: Status, room: number): string {
 
 export class StatusItem implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem('redraft', vscode.StatusBarAlignment.Right, 100);
-  private readonly told: Told[] = [];
+  private readonly statuses: TimedStatus[] = [];
   private readonly paced = new Paced<Status>(
     (status) => this.draw(status),
     ({ busy }) => busy,
@@ -62,18 +62,18 @@ export class StatusItem implements vscode.Disposable {
     this.item.show();
   }
 
-  get last(): Told {
-    return this.told.at(-1)!;
+  get last(): TimedStatus {
+    return this.statuses.at(-1)!;
   }
 
   /** The last reasons, newest first, without "thinking". */
-  get reasons(): readonly Told[] {
-    return this.told.filter(({ message }) => message !== 'thinking' && message !== 'idle').reverse();
+  get reasons(): readonly TimedStatus[] {
+    return this.statuses.filter(({ message }) => message !== 'thinking' && message !== 'idle').reverse();
   }
 
   show(status: Status): void {
-    this.told.push({ ...status, at: new Date() });
-    if (this.told.length > MOST) this.told.shift();
+    this.statuses.push({ ...status, at: new Date() });
+    if (this.statuses.length > MOST) this.statuses.shift();
     this.paced.tell(status);
   }
 

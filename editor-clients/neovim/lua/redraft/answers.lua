@@ -19,7 +19,7 @@ function M.now()
 end
 
 --- Record the answer to a request of `kind` about `state`. `reason` says why nothing is shown, or "".
-function M.came(kind, state, reason, revealable)
+function M.record(kind, state, reason, revealable)
   last[kind] = { buffer = state.buffer, tick = state.tick, row = state.row, reason = reason }
   last[kind].revealable = revealable
 end
@@ -32,7 +32,7 @@ local ENDS = {
 }
 
 --- Record that a suggestion is no longer shown; `how` is a key of `ENDS`.
-function M.gone(kind, how)
+function M.ended(kind, how)
   if last[kind] then
     last[kind].reason, last[kind].revealable = ENDS[how], false
     vim.schedule(require("redraft.status").announce)

@@ -166,21 +166,21 @@ function M.nothing_found()
 end
 
 function run.why()
-  require("redraft.events").once_known(function()
+  require("redraft.events").when_answered(function()
     say(status.explanation())
   end)
 end
 
-local function sentence(told)
-  local model = told.model
+local function sentence(result)
+  local model = result.model
   local lines = {
-    ("Redraft %s, %s"):format(told.version, status.word()),
-    told.message,
+    ("Redraft %s, %s"):format(result.version, status.word()),
+    result.message,
     ("model: %s"):format(model.name ~= "" and model.name .. " on " .. model.provider or model.state),
   }
-  for _, name in ipairs(vim.fn.sort(vim.tbl_keys(told.settings))) do
+  for _, name in ipairs(vim.fn.sort(vim.tbl_keys(result.settings))) do
     if name ~= "secretGlobs" then
-      lines[#lines + 1] = ("  %s = %s"):format(name, vim.inspect(told.settings[name]))
+      lines[#lines + 1] = ("  %s = %s"):format(name, vim.inspect(result.settings[name]))
     end
   end
   return table.concat(lines, "\n")
@@ -191,8 +191,8 @@ function run.status()
     require("redraft.server").explain()
     return say(status.word() .. (status.why() ~= "" and ": " .. status.why() or ""))
   end
-  ask_server("redraft.status", {}, function(told)
-    say(sentence(told))
+  ask_server("redraft.status", {}, function(result)
+    say(sentence(result))
   end)
 end
 
@@ -209,12 +209,12 @@ end
 
 function run.record(words)
   if one_of(words[1] or "status", RECORDING, "record") then
-    ask_server("redraft.record", { words[1] or "status" }, function(told)
-      if told.problem ~= "" then
-        return complain(told.problem)
+    ask_server("redraft.record", { words[1] or "status" }, function(result)
+      if result.problem ~= "" then
+        return complain(result.problem)
       end
-      local where = told.file ~= "" and told.file or told.folder
-      say((told.on and "recording to %s" or "not recording; recordings are kept in %s"):format(where))
+      local where = result.file ~= "" and result.file or result.folder
+      say((result.on and "recording to %s" or "not recording; recordings are kept in %s"):format(where))
     end)
   end
 end

@@ -3,8 +3,8 @@
 -- A change is one of
 --   { kind = "part", row, from, to, new, start }  bytes [from, to) of old line `row` become `new`,
 --                                                 which starts at byte `start` of the new line
---   { kind = "gone", row }                        old line `row` is removed
---   { kind = "come", row, lines }                 `lines` are inserted before old line `row`
+--   { kind = "removed", row }                     old line `row` is removed
+--   { kind = "inserted", row, lines }             `lines` are inserted before old line `row`
 -- with rows from 0 in the old lines, in the order of the text. `at` is the 1-based number of the
 -- new line, or of the first of them, that a change writes.
 local M = {}
@@ -139,23 +139,23 @@ end
 local function hunk_changes(found, row, old, new, at)
   local aligned = #old <= MOST_ALIGNED and #new <= MOST_ALIGNED and pairs_of(old, new) or {}
   local written = 0
-  local function come(before, upto)
+  local function insert(before, upto)
     if upto > written then
       local lines = vim.list_slice(new, written + 1, upto)
-      found[#found + 1] = { kind = "come", row = before, lines = lines, at = at + written }
+      found[#found + 1] = { kind = "inserted", row = before, lines = lines, at = at + written }
       written = upto
     end
   end
   for i, line in ipairs(old) do
     if aligned[i] then
-      come(row + i - 1, aligned[i] - 1)
+      insert(row + i - 1, aligned[i] - 1)
       line_changes(found, row + i - 1, line, new[aligned[i]], at + aligned[i] - 1)
       written = aligned[i]
     else
-      found[#found + 1] = { kind = "gone", row = row + i - 1, at = at + written }
+      found[#found + 1] = { kind = "removed", row = row + i - 1, at = at + written }
     end
   end
-  come(row + #old, #new)
+  insert(row + #old, #new)
 end
 
 --- Return the changes from `old` to `new`, both lists of lines.

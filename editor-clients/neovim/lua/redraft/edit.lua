@@ -36,7 +36,7 @@ function M.clear(how)
     marks.clear(edit.buffer)
   end
   if how then
-    answers.gone("edit", how)
+    answers.ended("edit", how)
     client.turned_down(edit.client, edit.item, "redraft." .. how)
   end
   return true
@@ -259,12 +259,12 @@ function apply.part(buffer, change, unit)
   return new, new == change.new, change.row, change.from + #new
 end
 
-function apply.gone(buffer, change)
+function apply.removed(buffer, change)
   vim.api.nvim_buf_set_lines(buffer, change.row, change.row + 1, false, {})
   return "", true, change.row, 0
 end
 
-function apply.come(buffer, change)
+function apply.inserted(buffer, change)
   local line = change.lines[1]
   vim.api.nvim_buf_set_lines(buffer, change.row, change.row, false, { line })
   return line .. "\n", #change.lines == 1, change.row, #line
@@ -274,7 +274,7 @@ end
 --- "line" with all its changes.
 local function taken_with(unit)
   local changes, count = shown.changes, 1
-  while changes[count].kind == "gone" and changes[count + 1] do
+  while changes[count].kind == "removed" and changes[count + 1] do
     count = count + 1
     if changes[count].kind == "part" then
       return count - 1
@@ -302,7 +302,7 @@ local function accept_part(unit)
       change.from, change.to = change.from + shift.column, change.to + shift.column
     end
     local new, all, row, column = apply[change.kind](edit.buffer, change, unit)
-    if change.kind == "gone" then
+    if change.kind == "removed" then
       shift.row = shift.row + 1
     elseif change.kind == "part" then
       shift.column = shift.column + #new - (change.to - change.from)

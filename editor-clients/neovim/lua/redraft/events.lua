@@ -54,11 +54,11 @@ end
 --- Record why an answer is not drawn: the reason of the server, or one that only this side knows.
 local function record(kind, state, result, found)
   if found then
-    return answers.came(kind, state, "it cannot be shown in this buffer as it is now")
+    return answers.record(kind, state, "it cannot be shown in this buffer as it is now")
   end
   local answer = type(result) == "table" and result or {}
   local reason = answer.reason and answer.reason ~= "" and answer.reason or "nothing here"
-  answers.came(kind, state, reason, answer.revealable == true)
+  answers.record(kind, state, reason, answer.revealable == true)
 end
 
 --- Keep ghost text or next edit if both would be drawn in one place, or after a gesture, which shows
@@ -76,14 +76,14 @@ local function ask_edit(state, invoked, before)
   client.ask(edit.METHOD, invoked, function(result, from)
     edit.receive(result, from, invoked)
     if edit.visible() then
-      answers.came("edit", state, "")
+      answers.record("edit", state, "")
       show_one(invoked, before)
     else
       record("edit", state, result, result and result.edits and result.edits[1])
     end
     settled()
   end, function(problem)
-    answers.came("edit", state, problem)
+    answers.record("edit", state, problem)
     settled()
   end)
 end
@@ -92,14 +92,14 @@ local function ask_text(state, invoked, before)
   client.ask(ghost.METHOD, invoked, function(result, from)
     ghost.receive(result, from, invoked)
     if ghost.visible() then
-      answers.came("text", state, "")
+      answers.record("text", state, "")
       show_one(invoked, before)
     else
       record("text", state, result, result and (result.items or result)[1])
     end
     settled()
   end, function(problem)
-    answers.came("text", state, problem)
+    answers.record("text", state, problem)
     settled()
   end)
 end
@@ -157,7 +157,7 @@ function M.ask_now(say)
 end
 
 --- Call `tell()` once there are answers for this place, and request them if needed.
-function M.once_known(tell)
+function M.when_answered(tell)
   local state = now()
   if cannot_ask(state) or ghost.visible() or edit.visible() then
     return tell()
@@ -204,10 +204,10 @@ local function left_insert_mode()
   -- Leaving insert mode does not reject a suggestion.
   left_ghost_text = ghost.clear("ignore")
   if left_ghost_text then
-    answers.gone("text", "left")
+    answers.ended("text", "left")
   end
   if client.is_asking(ghost.METHOD) then
-    answers.came("text", asked, "you left insert mode before the answer came")
+    answers.record("text", asked, "you left insert mode before the answer came")
   end
   client.cancel(ghost.METHOD)
   settled()

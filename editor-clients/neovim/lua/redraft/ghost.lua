@@ -37,7 +37,7 @@ function M.clear(how)
     vim.api.nvim_buf_clear_namespace(ghost.buffer, space, 0, -1)
   end
   if how then
-    answers.gone("text", how)
+    answers.ended("text", how)
     client.turned_down(ghost.client, ghost.item, "redraft." .. how)
   end
   return true

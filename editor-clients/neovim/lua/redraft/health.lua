@@ -32,11 +32,11 @@ end
 --- Return the status of the server, or nil and the reason.
 local function answer(running)
   local params = { command = "redraft.status", arguments = {} }
-  local told = running:request_sync("workspace/executeCommand", params, 3000, 0)
-  if not told then
+  local response = running:request_sync("workspace/executeCommand", params, 3000, 0)
+  if not response then
     return nil, "it does not answer within 3 s"
   end
-  return told.result, told.err and ("it answers with an error: %s"):format(told.err.message)
+  return response.result, response.err and ("it answers with an error: %s"):format(response.err.message)
 end
 
 local function server()
@@ -50,20 +50,20 @@ local function server()
   end
   local buffers = vim.tbl_count(running.attached_buffers)
   health.ok(("running for %d buffer(s), root %s"):format(buffers, running.root_dir or "none"))
-  local told, problem = answer(running)
-  if not told then
+  local report, problem = answer(running)
+  if not report then
     return health.error(problem, "See :Redraft log, then :Redraft restart")
   end
-  local model = told.model
+  local model = report.model
   if model.state == "ready" then
     health.ok(("model %s on %s"):format(model.name, model.provider))
   else
     local say = model.state == "failed" and health.error or health.warn
     say(("the model is %s"):format(model.state), model.message ~= "" and model.message or nil)
   end
-  health.info(("last said: %s"):format(told.message))
+  health.info(("last status: %s"):format(report.message))
   for _, name in ipairs({ "enabled", "eagerness", "nextEdits", "disabledLanguages" }) do
-    health.info(("%s = %s"):format(name, vim.inspect(told.settings[name])))
+    health.info(("%s = %s"):format(name, vim.inspect(report.settings[name])))
   end
 end
 

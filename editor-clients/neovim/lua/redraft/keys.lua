@@ -95,7 +95,7 @@ function M.run()
 end
 
 --- Restore the keys that are still ours, in reverse order.
-local function give_back()
+local function restore()
   for i = #mapped, 1, -1 do
     local mode, key, was, ours = unpack(mapped[i])
     if mapping_of(mode, key).callback == ours then -- descriptions are not unique
@@ -127,7 +127,7 @@ end
 
 --- Set all keys of the configuration, and remove those set before.
 function M.set()
-  give_back()
+  restore()
   set_times = set_times + 1
   local keys = config.values.keys
   local function free()

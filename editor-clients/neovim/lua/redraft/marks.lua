@@ -37,7 +37,7 @@ function draw.part(buffer, change, paint)
   end
 end
 
-function draw.gone(buffer, change)
+function draw.removed(buffer, change)
   vim.api.nvim_buf_set_extmark(buffer, space, change.row, 0, {
     end_row = change.row + 1,
     hl_group = "RedraftDelete",
@@ -46,7 +46,7 @@ function draw.gone(buffer, change)
   })
 end
 
-function draw.come(buffer, change, paint)
+function draw.inserted(buffer, change, paint)
   local below = {}
   for i, line in ipairs(change.lines) do
     local chunks = paint(change.at + i - 1, 1, #line)
@@ -118,8 +118,8 @@ end
 -- --- colours --------------------------------------------------------------------------------
 
 local COLOURS = {
-  dark = { add = { "#1f3d2b", 22 }, gone = { "#4b2327", 52 }, hint = { "#8ab4f8", 111 } },
-  light = { add = { "#d6f2dd", 194 }, gone = { "#fbdcdc", 224 }, hint = { "#1a56b0", 25 } },
+  dark = { add = { "#1f3d2b", 22 }, removed = { "#4b2327", 52 }, hint = { "#8ab4f8", 111 } },
+  light = { add = { "#d6f2dd", 194 }, removed = { "#fbdcdc", 224 }, hint = { "#1a56b0", 25 } },
 }
 
 --- Return a link to `group`, or to a similar group that is grey without true colour too. In the default
@@ -144,7 +144,7 @@ function M.colours()
   set("RedraftGhost", grey_like("Comment"))
   set("RedraftUnsure", grey_like("NonText"))
   set("RedraftAdd", { bg = colours.add[1], ctermbg = colours.add[2] })
-  set("RedraftDelete", { bg = colours.gone[1], ctermbg = colours.gone[2], strikethrough = true })
+  set("RedraftDelete", { bg = colours.removed[1], ctermbg = colours.removed[2], strikethrough = true })
   set("RedraftThinking", grey_like("NonText"))
   set("RedraftHint", { fg = colours.hint[1], ctermfg = colours.hint[2], italic = true })
 end

@@ -35,37 +35,37 @@ end
 
 local timer = vim.uv.new_timer()
 --- The last problem reported, without its numbers, so that progress is not repeated.
-local said = nil
+local last_problem = nil
 
-local function told_of(state)
+local function report_once(state)
   local key = state.message:gsub("%d+", "")
-  if key ~= said then
-    said = key
+  if key ~= last_problem then
+    last_problem = key
     say(state.message, vim.log.levels[state.kind == "Error" and "ERROR" or "WARN"])
   end
 end
 
 --- Handle a change of the status.
-function M.told(state)
+function M.update(state)
   if not config.values.notices then
     return
   end
   if state.kind == "Error" then
     timer:stop()
-    told_of(state)
+    report_once(state)
   elseif state.kind == "Warning" then
     if not timer:is_active() then
       timer:start(M.patience_ms, 0, vim.schedule_wrap(function()
         local now = require("redraft.status").state
         if now.kind == "Warning" then
-          told_of(now)
+          report_once(now)
         end
       end))
     end
   else
     timer:stop()
-    if said and state.kind == "Normal" and vim.startswith(state.message, "ready") then
-      said = nil
+    if last_problem and state.kind == "Normal" and vim.startswith(state.message, "ready") then
+      last_problem = nil
       say(state.message)
     end
   end

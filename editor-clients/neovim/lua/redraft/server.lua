@@ -18,10 +18,10 @@ function M.explain()
   if type(command) ~= "table" or vim.fn.executable(command[1]) == 1 then
     return false
   end
-  local told = ("%s is not on the PATH; see :checkhealth redraft"):format(command[1])
-  if status.state.message ~= told then
-    status.say(told)
-    vim.notify("Redraft: " .. told, vim.log.levels.WARN)
+  local message = ("%s is not on the PATH; see :checkhealth redraft"):format(command[1])
+  if status.state.message ~= message then
+    status.say(message)
+    vim.notify("Redraft: " .. message, vim.log.levels.WARN)
     return true
   end
   return false
@@ -97,8 +97,8 @@ local function revive(config, buffers, what)
   vim.api.nvim_exec_autocmds("User", { pattern = "RedraftEnded", modeline = false })
   if times >= MOST_ENDS then
     vim.notify("Redraft: the server keeps ending, see :Redraft log", vim.log.levels.ERROR)
-    local told = "%s, %d times; see :Redraft log, then :Redraft restart"
-    return status.say(told:format(what, times), "Error")
+    local message = "%s, %d times; see :Redraft log, then :Redraft restart"
+    return status.say(message:format(what, times), "Error")
   end
   status.say(what .. "; starting it again")
   vim.defer_fn(function()

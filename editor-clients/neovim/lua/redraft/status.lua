@@ -25,9 +25,9 @@ local function set(status)
 end
 
 --- Set the status from the server.
-function M.told(status)
+function M.update(status)
   set(status)
-  require("redraft.notices").told(M.state)
+  require("redraft.notices").update(M.state)
 end
 
 --- Set a status that only this side knows: no server, ended, restarting.
