@@ -94,9 +94,8 @@ class Document:
         self.language = without_surrogates(language)
         self.revision = next(_revisions)
         self.out_of_step = ""
-        self.watcher: Callable[[ContentChange], None] | None = (
-            None  # hears of a change before it is made
-        )
+        #: Called with a change before it is made.
+        self.watcher: Callable[[ContentChange], None] | None = None
         self._text: str | None = None
         self._patch: tuple[int, int, str] | None = None  # what of it was replaced since, by what
         self._line_end = ""  # "": to be counted
@@ -290,9 +289,6 @@ class Documents:
 
     def get(self, uri: str) -> Document | None:
         return self._open.get(uri)
-
-    def uris(self) -> list[str]:
-        return list(self._open)
 
     def all(self) -> list[Document]:
         return list(self._open.values())

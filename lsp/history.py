@@ -46,7 +46,7 @@ _CLOSED = 8  # documents closed lately whose last text is kept
 _JUST_S = 60.0  # age of the edits in :meth:`History.just_done`
 
 #: ``undo`` is a redo as well.
-Happening = Literal["nothing", "edit", "undo", "accepted", "bulk"]
+ChangeKind = Literal["nothing", "edit", "undo", "accepted", "bulk"]
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class _Document:
     snapshot: int  # id
     burst: Burst | None = None
     changes: deque[tuple[float, Extent]] = field(default_factory=deque)  # of the last moments
-    happened: Happening = "nothing"  # at the last change
+    last_change: ChangeKind = "nothing"  # at the last change
     place: tuple[float, int] | None = None  # of the last edit: time in s, and 0-based line
 
 
@@ -126,7 +126,7 @@ class History:
             for edit in self._entries
         ]
 
-    def changed(self, uri: str, splices: Sequence[Splice], *, accepted: bool = False) -> Happening:
+    def changed(self, uri: str, splices: Sequence[Splice], *, accepted: bool = False) -> ChangeKind:
         """Record a change, and return what it was. ``accepted``: a suggestion made it."""
         document = self._documents.get(uri)
         if document is None or not splices:
@@ -140,17 +140,17 @@ class History:
             document.changes.append((now, extent))
         is_command = extent.characters > 1 and not is_one_key(splices)
         if not accepted and is_command and self._throws_away(document, splices):
-            document.happened = "undo"
+            document.last_change = "undo"
             return "undo"
         if not accepted and (self._is_bulk(document, now) or is_scattered(splices)):
-            document.happened = "bulk"
+            document.last_change = "bulk"
             self._start_again(uri, document, splices, now)
             return "bulk"
         for splice in splices:
             self._extend(uri, document, splice, now, accepted)
         document.place = (now, splices[-1].first + max(0, len(splices[-1].added) - 1))
-        document.happened = self._name(uri, document, is_command, accepted)
-        return document.happened
+        document.last_change = self._name(uri, document, is_command, accepted)
+        return document.last_change
 
     def flush(self, uri: str | None = None) -> None:
         """Finish the edit in progress. ``uri``: only if it is in this document."""
@@ -195,7 +195,7 @@ class History:
     def typed_at_s(self, uri: str, line: int) -> float | None:
         """Return when a line was last typed in, None unless the edit in progress is that line's."""
         document, last = self._documents.get(uri), self.last_edit(uri)
-        burst = document.burst if document is not None and document.happened == "edit" else None
+        burst = document.burst if document is not None and document.last_change == "edit" else None
         if burst is None or last is None or last[1] != line:
             return None
         span = burst.span.trimmed()
@@ -211,10 +211,10 @@ class History:
         document = self._documents.get(uri)
         return document.place if document else None
 
-    def happened(self, uri: str) -> Happening:
+    def last_change(self, uri: str) -> ChangeKind:
         """Return what the last change of the document was."""
         document = self._documents.get(uri)
-        return document.happened if document else "nothing"
+        return document.last_change if document else "nothing"
 
     def is_bulk(self, uri: str) -> bool:
         """Return whether more changed just now than a person types."""

@@ -15,7 +15,7 @@ from redraft.model.records import EditRequest, Prediction, Task
 from redraft.model.text.common import changed_part
 
 from .documents import Splice
-from .history import Happening
+from .history import ChangeKind
 from .suggestion import Query, Suggestion
 
 #: Answers kept, those without a candidate included.
@@ -203,10 +203,10 @@ class TakenLines:
     def __init__(self) -> None:
         self._kept: deque[_Change] = deque(maxlen=_MOST)
 
-    def changed(self, splices: Sequence[Splice], happened: Happening) -> None:
+    def changed(self, splices: Sequence[Splice], kind: ChangeKind) -> None:
         """Follow a change of the document: a line that the user edits is free again."""
-        by_hand = happened != "accepted"
-        kept = [replace(one, is_earlier=one.is_earlier or happened == "edit") for one in self._kept]
+        by_hand = kind != "accepted"
+        kept = [replace(one, is_earlier=one.is_earlier or kind == "edit") for one in self._kept]
         for splice in splices:
             end, by = splice.first + len(splice.removed), len(splice.added) - len(splice.removed)
             kept = [
@@ -283,14 +283,14 @@ class DocumentMemory:
         if all(kept.id != ghost.id for kept in self.ghosts):
             self.ghosts.appendleft(ghost)
 
-    def changed(self, splices: Sequence[Splice], happened: Happening, text: str) -> None:
+    def changed(self, splices: Sequence[Splice], kind: ChangeKind, text: str) -> None:
         """Follow a change of the document, which is now ``text``."""
-        self.taken.changed(splices, happened)
-        if happened == "accepted" and self.accepted is not None:
+        self.taken.changed(splices, kind)
+        if kind == "accepted" and self.accepted is not None:
             self.taken.accepted(self.accepted)
-        if happened == "undo":
+        if kind == "undo":
             self.overtaken = None
-        elif happened != "accepted":
+        elif kind != "accepted":
             self.accepted = None
         if self.overtaken is not None:
             followed = self.overtaken.followed(text)

@@ -68,7 +68,7 @@ def refuse_moment(query: Query, history: History, *, is_focused: bool) -> Abstai
         return Abstain("unfocused", "the editor window is not active")
     if history.is_bulk(query.uri):
         return Abstain("bulk_change", "a large change was just made, such as a paste")
-    if history.happened(query.uri) == "undo":
+    if history.last_change(query.uri) == "undo":
         return Abstain("undoing", "you just undid or redid a change")
     return None
 

@@ -190,7 +190,7 @@ def keep_overtaken(session: Session, suggestion: Suggestion) -> None:
     session.outcomes.cancelled(suggestion)
     document = session.documents.get(suggestion.uri)
     followed = suggestion.followed(document.text) if document is not None else None
-    undone = session.history.happened(suggestion.uri) == "undo"
+    undone = session.history.last_change(suggestion.uri) == "undo"
     session.memory(suggestion.uri).overtaken = followed[0] if followed and not undone else None
 
 

@@ -220,7 +220,7 @@ async def _copilot_inline_edit(server: RedraftServer, params: Any) -> dict[str, 
     return {"edits": [results.inline_edit(document, asked, each) for each in _shown(decision)]}
 
 
-async def _own_next_edit(server: RedraftServer, params: Any) -> dict[str, Any]:
+async def _redraft_next_edit(server: RedraftServer, params: Any) -> dict[str, Any]:
     """Answer ``redraft/nextEdit``, the same for our own clients."""
     asked = SuggestionParams.of(params)
     document, decision = await _next_edit(server, asked)
@@ -346,7 +346,7 @@ HANDLERS: dict[str, Callable[[RedraftServer, Any], Any]] = {
     types.TEXT_DOCUMENT_CODE_ACTION: _code_action,
     types.TEXT_DOCUMENT_COMPLETION: _completion,
     "textDocument/copilotInlineEdit": _copilot_inline_edit,
-    "redraft/nextEdit": _own_next_edit,
+    "redraft/nextEdit": _redraft_next_edit,
     "getCompletions": _get_completions,
     "getCompletionsCycling": _get_completions,
     **reports.HANDLERS,

@@ -26,7 +26,7 @@ from .context.gather import Gatherer
 from .context.opened import OpenDocuments
 from .context.workspace import saved_text
 from .documents import ContentChange, Document, Documents, Splice
-from .history import Happening, History
+from .history import ChangeKind, History
 from .memory import DocumentMemory, Rejections
 from .outcomes import Debounce, Outcomes, Pace, Settled
 from .paths import shown_path
@@ -153,31 +153,31 @@ class Session:
         document = self.documents.get(uri)
         assert document is not None, "else it would have been refused"
         if trusted:
-            happened = self._follow(document, splices)
-            self.recorder.changed(document, splices, happened)
+            kind = self._follow(document, splices)
+            self.recorder.changed(document, splices, kind)
         elif not document.out_of_step:
             self._begin(document)
 
-    def _follow(self, document: Document, splices: Sequence[Splice]) -> Happening:
+    def _follow(self, document: Document, splices: Sequence[Splice]) -> ChangeKind:
         """Keep outcomes, history and suggestions in step with a change."""
         uri, now, text = document.uri, self.clock(), document.text
         confirmed = self.outcomes.changed(uri, text, now)
         self.rejections.changed(uri, splices)
         # A single key that ends a suggestion typed by hand belongs to the user's own edit.
         accepted = confirmed and sum(splice.extent.characters for splice in splices) > 1
-        happened = self.history.changed(uri, splices, accepted=accepted)
+        kind = self.history.changed(uri, splices, accepted=accepted)
         self.is_focused = True  # the user types here
-        if happened == "edit":
+        if kind == "edit":
             self.pace.changed(now)
         memory = self.memory(uri)
-        if happened == "undo":
+        if kind == "undo":
             self._undone(uri, memory, text)
-        memory.changed(splices, happened, text)
+        memory.changed(splices, kind, text)
         if memory.away is not None:  # typing here dismisses it
             away, memory.away = memory.away, None
             if self.outcomes.live(away.id) is not None:
                 self.outcomes.dismiss(away.uri)
-        return happened
+        return kind
 
     def _undone(self, uri: str, memory: DocumentMemory, text: str) -> None:
         """Drop the edit that builds on what was undone; undoing an accepted one rejects it."""
@@ -224,8 +224,8 @@ class Session:
     async def leave(self) -> None:
         """End everything: the connection is over."""
         self.context.stop()
-        for uri in self.documents.uris():
-            self.close(uri)
+        for document in self.documents.all():
+            self.close(document.uri)
         self.recorder.close()
         await asyncio.to_thread(self.context.stop, _STOP_S)
 

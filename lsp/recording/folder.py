@@ -103,7 +103,7 @@ def recording_name(began_s: float, session: str, part: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredRecording:
     """A recording on disk."""
 
     path: Path
@@ -127,9 +127,8 @@ class Recordings:
         self.folder = folder or recordings_folder()
         self.learned = self.folder / _LEARNED  # the gate that was fitted on them
         self._switch = self.folder / _SWITCH
-        self._cached: tuple[tuple[int, ...], bool] | None = (
-            None  # the switch's stamp, and its state
-        )
+        #: The switch's stamp, and its state.
+        self._cached: tuple[tuple[int, ...], bool] | None = None
 
     # --- the switch ----------------------------------------------------------------------------
 
@@ -229,7 +228,7 @@ class Recordings:
 
     # --- the files -----------------------------------------------------------------------------
 
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[StoredRecording]:
         """Return every recording, oldest first."""
         found = [kept for name in self._names() if (kept := _kept(self.folder / name)) is not None]
         return sorted(found, key=lambda kept: (kept.changed_s, kept.path.name))
@@ -237,9 +236,8 @@ class Recordings:
     def others(self) -> list[str]:
         """Return the names of other files in the folder, which are never counted or deleted."""
         ours = {kept.path.name for kept in self.kept()}
-        ours |= ({_SWITCH} if self._state() else set()) | (
-            {_LEARNED} if self.has_learned() else set()
-        )
+        ours |= {_SWITCH} if self._state() else set()
+        ours |= {_LEARNED} if self.has_learned() else set()
         return sorted(name for name in self._names() if name not in ours)
 
     def delete(self, paths: list[Path]) -> list[Path]:
@@ -295,7 +293,7 @@ def _unlink(path: Path, problem: str) -> None:
         raise SettingsError(f"{problem}: delete {path} by hand ({error})") from error
 
 
-def _kept(path: Path) -> Kept | None:
+def _kept(path: Path) -> StoredRecording | None:
     """Return the recording at a path; None if there is nothing, or something else."""
     name = _NAME.fullmatch(path.name)
     if name is None:
@@ -311,7 +309,9 @@ def _kept(path: Path) -> Kept | None:
     )
     if not is_ours or status is None:
         return None
-    return Kept(path, status.st_size, status.st_mtime, str(header.get("repoRootUri", "")))
+    return StoredRecording(
+        path, status.st_size, status.st_mtime, str(header.get("repoRootUri", ""))
+    )
 
 
 def _first_bytes(path: Path, most: int) -> tuple[bytes, os.stat_result | None]:

@@ -21,7 +21,7 @@ from redraft.model.records import Prediction
 
 from ..context.workspace import folder_of
 from ..documents import Document, Splice
-from ..history import Happening
+from ..history import ChangeKind
 from ..outcomes import Settled
 from ..positions import Range
 from ..refusals import refuse_file
@@ -203,11 +203,11 @@ class Recorder:
         """Look at the switch before a document changes, while its old text can be recorded."""
         self.look()
 
-    def changed(self, document: Document, splices: Iterable[Splice], happening: Happening) -> None:
+    def changed(self, document: Document, splices: Iterable[Splice], kind: ChangeKind) -> None:
         """Record a change of a document.
 
         Args:
-            happening: the history's class of the change.
+            kind: the history's class of the change.
         """
         tracked = self._tracked.get(document.uri)
         if tracked is None:
@@ -220,7 +220,7 @@ class Recorder:
             return
         now_ms = self._clock_ms()
         is_git = partial(_is_checked_out, document.uri, now_ms)
-        source = source_of(happening, tuple(splices), not self._is_away, is_git)
+        source = source_of(kind, tuple(splices), not self._is_away, is_git)
         self._focus(document.uri)
         changes = [Changed(now_ms, tracked.id, document.version, edits, source) for edits in groups]
         accepted = [self._accepted(tracked)] if source == "suggestion" else []

@@ -16,7 +16,7 @@ from redraft.model.text.common import changed_part
 
 from ..context.files import UnreadableFile, kind_of, read_file
 from ..documents import Splice
-from ..history import BULK_CHARACTERS, BULK_LINES, Happening
+from ..history import BULK_CHARACTERS, BULK_LINES, ChangeKind
 from .events import ChangeSource
 
 #: So many visible characters put in at once were not typed: a paste, an entry of a completion menu.
@@ -25,28 +25,28 @@ PASTED_CHARACTERS = 30
 
 
 def source_of(
-    happening: Happening,
+    kind: ChangeKind,
     splices: Sequence[Splice],
     focused: bool = True,
     checked_out: Callable[[], bool] = lambda: False,
 ) -> ChangeSource:
-    """Return the source of a change that the history classified as ``happening``.
+    """Return the source of a change.
 
     Args:
-        happening: class of the change.
+        kind: class of the change in the history.
         splices: lines that it changed.
         focused: the editor has the focus.
         checked_out: returns whether git has just replaced files; called only if that matters.
     """
-    if happening == "accepted":
+    if kind == "accepted":
         return "suggestion"
-    if happening == "undo":
+    if kind == "undo":
         return "undo"
     if not splices:
         return "format"  # of line ends
-    if (happening == "bulk" or not focused) and checked_out():
+    if (kind == "bulk" or not focused) and checked_out():
         return "git"
-    if happening == "edit":
+    if kind == "edit":
         return "paste" if _put_in(splices) >= PASTED_CHARACTERS else "user"
     if _only_blanks_differ(splices):
         return "format"

@@ -11,7 +11,7 @@ from redraft.model.errors import SettingsError
 
 if TYPE_CHECKING:
     from redraft.evals.gate.outcomes import OutcomeTally
-    from redraft.lsp.recording.folder import Kept, Recordings
+    from redraft.lsp.recording.folder import Recordings, StoredRecording
     from rich.table import Table
 
 app = typer.Typer(
@@ -211,7 +211,7 @@ def outcomes(
 
 def _chosen(
     recordings: Recordings, names: list[str], everything: bool, older_than: int | None
-) -> list[Kept]:
+) -> list[StoredRecording]:
     """Return the recordings to delete.
 
     Raises:
@@ -248,7 +248,7 @@ def _outcome_table(found: list[OutcomeTally]) -> Table:
     return table
 
 
-def _described(kept: Kept) -> dict[str, Any]:
+def _described(kept: StoredRecording) -> dict[str, Any]:
     changes = 0
     try:
         with kept.path.open("rb") as file:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from redraft.lsp.context.history_edits import PAUSE_S
 from redraft.lsp.documents import ContentChange, Document
-from redraft.lsp.history import Happening
+from redraft.lsp.history import ChangeKind
 from redraft.lsp.outcomes import Settled
 from redraft.lsp.positions import Position, Range
 from redraft.lsp.recording.folder import Recordings
@@ -103,7 +103,7 @@ class Workbench:
             self.recorder.opened(document)
         return document
 
-    def change(self, *changes: ContentChange, uri: str = URI, accepted: bool = False) -> Happening:
+    def change(self, *changes: ContentChange, uri: str = URI, accepted: bool = False) -> ChangeKind:
         """Change a document behind the session's back and return the history's verdict."""
         document = self.documents[uri]
         if recorded := hasattr(self, "recorder"):
@@ -115,7 +115,7 @@ class Workbench:
             self.recorder.changed(document, splices, happening)
         return happening
 
-    def put(self, line: int, start: int, end: int, text: str, uri: str = URI) -> Happening:
+    def put(self, line: int, start: int, end: int, text: str, uri: str = URI) -> ChangeKind:
         """Replace the characters [start, end) of a line in one change."""
         return self.change(change(text, line, start, end), uri=uri)
 
