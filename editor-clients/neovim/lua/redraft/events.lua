@@ -52,11 +52,11 @@ local function settled()
 end
 
 --- Record why an answer is not drawn: the reason of the server, or one that only this side knows.
-local function record(kind, state, result, found)
-  if found then
+local function record(kind, state, result)
+  local answer = type(result) == "table" and result or {}
+  if (answer.edits or answer.items or answer)[1] then
     return answers.record(kind, state, "it cannot be shown in this buffer as it is now")
   end
-  local answer = type(result) == "table" and result or {}
   local reason = answer.reason and answer.reason ~= "" and answer.reason or "nothing here"
   answers.record(kind, state, reason, answer.revealable == true)
 end
@@ -72,34 +72,19 @@ local function show_one(invoked, before)
   loser.clear("ignore")
 end
 
-local function ask_edit(state, invoked, before)
-  client.ask(edit.METHOD, invoked, function(result, from)
-    edit.receive(result, from, invoked)
-    if edit.visible() then
-      answers.record("edit", state, "")
+--- Ask for one kind of suggestion, "edit" or "text", which `source` draws.
+local function ask_kind(kind, source, state, invoked, before)
+  client.ask(source.METHOD, invoked, function(result, from)
+    source.receive(result, from, invoked)
+    if source.visible() then
+      answers.record(kind, state, "")
       show_one(invoked, before)
     else
-      record("edit", state, result, result and result.edits and result.edits[1])
+      record(kind, state, result)
     end
     settled()
   end, function(problem)
-    answers.record("edit", state, problem)
-    settled()
-  end)
-end
-
-local function ask_text(state, invoked, before)
-  client.ask(ghost.METHOD, invoked, function(result, from)
-    ghost.receive(result, from, invoked)
-    if ghost.visible() then
-      answers.record("text", state, "")
-      show_one(invoked, before)
-    else
-      record("text", state, result, result and (result.items or result)[1])
-    end
-    settled()
-  end, function(problem)
-    answers.record("text", state, problem)
+    answers.record(kind, state, problem)
     settled()
   end)
 end
@@ -108,9 +93,9 @@ end
 local function ask(state, text, invoked)
   asked = state
   local before = edit.visible()
-  ask_edit(state, invoked, before)
+  ask_kind("edit", edit, state, invoked, before)
   if text then
-    ask_text(state, invoked, before)
+    ask_kind("text", ghost, state, invoked, before)
   end
   mark_if_long()
 end

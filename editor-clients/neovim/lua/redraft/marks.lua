@@ -6,7 +6,6 @@ local text = require("redraft.text")
 local M = {}
 
 local space = vim.api.nvim_create_namespace("redraft.edit")
-local hints = vim.api.nvim_create_namespace("redraft.hint")
 
 --- Return chunks with tabs expanded from display column `at`.
 local function untabbed(chunks, at, tabstop)
@@ -80,39 +79,33 @@ function M.clear(buffer)
   end
 end
 
-local hinted = nil -- the buffer with a hint
-
---- Draw a hint behind the line of the cursor; nil removes it.
-function M.hint(message)
-  if hinted and vim.api.nvim_buf_is_valid(hinted) then
-    vim.api.nvim_buf_clear_namespace(hinted, hints, 0, -1)
-  end
-  hinted = nil
-  if message then
-    hinted = vim.api.nvim_get_current_buf()
-    vim.api.nvim_buf_set_extmark(hinted, hints, (text.cursor()), 0, {
-      virt_text = { { "  " }, { " " .. message .. " ", "RedraftHint" } },
-      virt_text_pos = "eol",
-    })
+--- Return a function that draws chunks of text behind the line of the cursor; nil removes them.
+local function line_end_mark(namespace)
+  local drawn_in = nil -- the buffer with the mark
+  return function(chunks)
+    if drawn_in and vim.api.nvim_buf_is_valid(drawn_in) then
+      vim.api.nvim_buf_clear_namespace(drawn_in, namespace, 0, -1)
+    end
+    drawn_in = nil
+    if chunks then
+      drawn_in = vim.api.nvim_get_current_buf()
+      local mark = { virt_text = chunks, virt_text_pos = "eol" }
+      vim.api.nvim_buf_set_extmark(drawn_in, namespace, (text.cursor()), 0, mark)
+    end
   end
 end
 
-local busy = vim.api.nvim_create_namespace("redraft.thinking")
-local busy_in = nil -- the buffer with the mark of a slow answer
+local draw_hint = line_end_mark(vim.api.nvim_create_namespace("redraft.hint"))
+local draw_thinking = line_end_mark(vim.api.nvim_create_namespace("redraft.thinking"))
+
+--- Draw a hint behind the line of the cursor; nil removes it.
+function M.hint(message)
+  draw_hint(message and { { "  " }, { " " .. message .. " ", "RedraftHint" } })
+end
 
 --- Draw the mark of a slow answer behind the line of the cursor; nil removes it.
 function M.thinking(mark)
-  if busy_in and vim.api.nvim_buf_is_valid(busy_in) then
-    vim.api.nvim_buf_clear_namespace(busy_in, busy, 0, -1)
-  end
-  busy_in = nil
-  if mark then
-    busy_in = vim.api.nvim_get_current_buf()
-    vim.api.nvim_buf_set_extmark(busy_in, busy, (text.cursor()), 0, {
-      virt_text = { { mark, "RedraftThinking" } },
-      virt_text_pos = "eol",
-    })
-  end
+  draw_thinking(mark and { { mark, "RedraftThinking" } })
 end
 
 -- --- colours --------------------------------------------------------------------------------
