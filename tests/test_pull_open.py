@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,25 @@ def test_weights_that_change_under_the_same_name_are_refused(hub: FakeHub, tmp_p
     hub.repos["some/weights"] = folder(tmp_path, seed=1)
     with pytest.raises(WeightsError, match=r"model\.safetensors of some/weights has changed"):
         pull("hf:some/weights")
+
+
+def test_other_files_of_a_repository_may_change(hub: FakeHub, tmp_path: Path) -> None:
+    hub.repos["some/weights"] = folder(tmp_path) | {"README.md": b"old"}
+    pull("hf:some/weights")
+    hub.repos["some/weights"] |= {
+        "README.md": b"new",
+        "config.json": hub.repos["some/weights"]["config.json"] + b"\n",
+    }
+    assert pull("hf:some/weights").name == "weights"
+
+
+def test_two_pulls_at_once_do_not_spoil_each_other(hub: FakeHub, tmp_path: Path) -> None:
+    hub.repos["some/weights"] = {"w.gguf": gguf(tmp_path)}
+    with ThreadPoolExecutor(2) as pool:
+        made = [*pool.map(pull, ["hf:some/weights/w.gguf"] * 2)]
+    assert {each.name for each in made} == {"w"}
+    assert catalog.info("w").prebuilt == ("int8",)
+    assert not list((tmp_path / "cache").rglob("*.part"))
 
 
 @pytest.mark.parametrize(
