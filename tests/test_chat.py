@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from redraft.model.records import EditRequest, ModelStatus
+from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
 from redraft.server.app import create_app
+from redraft.server.routes import decisions
 from redraft.server.routes.models import CONSTRAINTS, described
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_zed, mercury_body
@@ -291,6 +293,25 @@ def test_decisions_are_probabilities_of_labels() -> None:
     assert answers["how"]["score"] == pytest.approx(0.5)
     assert answers["how"]["legend"] == {"0": "calm", "1": {"text": "urgent"}}
     assert body["usage"]["output_tokens"] == 3
+
+
+def test_all_questions_of_a_request_have_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    predictor = chatting("x")
+    first = predictor.predict
+    asked: list[EditRequest] = []
+
+    async def predict(request: EditRequest, on_step: StepCallback | None = None) -> Prediction:
+        asked.append(request)
+        if len(asked) > 1:
+            await asyncio.Event().wait()
+        return await first(request, on_step)
+
+    monkeypatch.setattr(predictor, "predict", predict)
+    monkeypatch.setattr(decisions, "LIMIT_S", 0.05)
+    questions = {name: {"type": "noul"} for name in ("one", "two", "three")}
+    status, body = post("/v1/decisions", {**STATE, "questions": questions}, predictor)
+    assert (status, body["error"]["code"]) == (504, "prediction_timeout")
+    assert "1 of 3 questions" in body["error"]["message"]
 
 
 def test_the_document_names_exactly_the_routes_there_are() -> None:

@@ -248,6 +248,15 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"logprobs": True}, "logprobs"),
     ],
     "/v1/decisions": [
+        (
+            {
+                "questions": {
+                    str(i): {"type": "choice", "criteria": dict.fromkeys(map(str, range(255)))}
+                    for i in range(9)
+                }
+            },
+            "questions",
+        ),
         ({"questions": {}}, "questions"),
         ({"questions": {"q": {"type": "guess"}}}, "questions.q.type"),
         ({"questions": {"q": {"type": "choice"}}}, "questions.q.criteria"),

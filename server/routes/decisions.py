@@ -7,13 +7,14 @@ from 0, those of a *noul* "yes" and "no". The model's probabilities are scaled t
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from dataclasses import dataclass
 from typing import Literal
 
 from aiohttp import web
-from redraft.model.errors import InvalidRequest
+from redraft.model.errors import InvalidRequest, PredictionTimeout
 from redraft.model.records import Conversation, EditRequest, Message, Prediction
 from redraft.model.validation import Json, Text, read
 
@@ -25,6 +26,10 @@ routes = web.RouteTableDef()
 #: Limits of Mercury.
 MAX_LABELS = 255
 MAX_QUESTIONS = 64
+#: Labels of all questions together; the model scores each.
+MAX_LABELS_IN_ALL = 2_048
+#: Seconds for all questions of a request together.
+LIMIT_S = 120.0
 YES, NO = "yes", "no"
 _SYSTEM = (
     "You judge what you are shown. You are given a text, a question about it and the possible "
@@ -66,10 +71,17 @@ async def decide(http: web.Request) -> web.Response:
     model = await chat_model(http, name)
     answers: Json = {}
     used = 0
-    for question, asked in questions.items():
-        prediction = await service.predict(asked.request)
-        used += prediction.stats.prompt_tokens
-        answers[question] = _answer(asked, prediction)
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            for question, asked in questions.items():
+                prediction = await service.predict(asked.request)
+                used += prediction.stats.prompt_tokens
+                answers[question] = _answer(asked, prediction)
+    except TimeoutError:
+        raise PredictionTimeout(
+            f"{len(answers)} of {len(questions)} questions were answered within {LIMIT_S:g} s, the "
+            "limit of a request. Send fewer questions at once."
+        ) from None
     usage = {"input_tokens": used, "output_tokens": len(answers)}
     return json_response({"answers": answers, "model": model, "usage": usage})
 
@@ -96,6 +108,12 @@ def read_decisions(data: Json) -> tuple[str, dict[str, ScoredQuestion]]:
         told = _text(raw.get("instructions") or "", f"{where}.instructions")
         found[name] = ScoredQuestion(
             question.type, labels, meanings, _request(state, name, told, labels, meanings)
+        )
+    count = sum(len(question.labels) for question in found.values())
+    if count > MAX_LABELS_IN_ALL:
+        raise InvalidRequest(
+            f"'questions' have {count} labels in all, at most {MAX_LABELS_IN_ALL} are scored. "
+            "Send fewer questions at once."
         )
     return body.model, found
 
