@@ -2,9 +2,8 @@
 
 Files of one repository stand one behind the other, each under its file mark, as related files do in
 the prompt. Windows of all lengths end at the same place and are scored over the same last tokens,
-so that only what stands before them differs. Positions beyond the trained ones are stretched in one
-way or another (``model/runtime/rope.py``); the tables are inputs of the graphs, so no export is
-needed.
+so that only what stands before them differs. A run has one scaling of positions beyond the trained
+ones (``model/runtime/rope.py``); ``redraft eval compare`` compares two of them.
 """
 
 from __future__ import annotations
@@ -13,18 +12,17 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import numpy as np
-from redraft.model.config import ModelConfig
+from redraft.model.config import ModelConfig, RopeScaling
 from redraft.model.errors import SettingsError
 from redraft.model.prompts.tokenizer import FILE, Tokenizer
 from redraft.model.runtime.backend import Backend, FloatArray, IntArray
 from redraft.model.runtime.backend import Sequence as Cached
-from redraft.model.runtime.kv_memory import size_class
 from redraft.model.runtime.onnx_backend import OnnxBackend
-from redraft.model.runtime.rope import stretch
 from redraft.model.training.shards import read_records
 from redraft.model.weights.files import read_json
 
@@ -32,9 +30,6 @@ from .example import Example, Row
 from .figures import Figure, ratio, unmeasured
 from .run import OnDone, Run, quiet
 from .tables import Metric, Table, rows_of_parts
-
-Scaling = Literal["none", "linear", "ntk", "yarn"]
-SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
 
 SCORED = 1_024  # last tokens of every window
 BLOCK = 64  # tokens that are resampled together: neighbours are not independent
@@ -62,19 +57,18 @@ class Window:
 
     id: str
     group: str
-    length: int
-    scaling: Scaling  # "none" where the length needs none
     tokens: IntArray  # [length]
 
 
 class Rescaled(OnnxBackend):
-    """A model folder run with another scaling than its config names."""
+    """A model folder run with another scaling than its config names; None: with that one."""
 
     def __init__(
-        self, folder: Path, provider: str | None, threads: int | None, scaling: Scaling
+        self, folder: Path, provider: str | None, threads: int | None, scaling: RopeScaling | None
     ) -> None:
         super().__init__(folder, provider, threads, kv_bytes=0)
-        self.config = replace(self.config, rope_scaling=scaling)  # before any table is made
+        if scaling is not None:
+            self.config = replace(self.config, rope_scaling=scaling)  # before any table is made
 
 
 def sources(paths: Sequence[Path]) -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
@@ -151,11 +145,7 @@ def documents(
 
 
 def prepare(
-    folder: Path,
-    paths: Sequence[Path],
-    lengths: Sequence[int],
-    scalings: Sequence[Scaling],
-    repositories: int = 3,
+    folder: Path, paths: Sequence[Path], lengths: Sequence[int], repositories: int = 3
 ) -> list[Window]:
     """Return the windows over the code at ``paths``, for the model in ``folder``.
 
@@ -170,76 +160,51 @@ def prepare(
         )
     tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
     made = documents(sources(paths), tokenizer, max(lengths), repositories)
-    return windows(made, lengths, scalings, config)
-
-
-def windows(
-    made: Sequence[LongDocument],
-    lengths: Sequence[int],
-    scalings: Sequence[Scaling],
-    config: ModelConfig,
-) -> list[Window]:
-    """All that has to be computed; a length within the trained positions once, whatever scaling."""
-    found: dict[str, Window] = {}
-    for document in made:
-        for length in lengths:
-            for scaling in scalings:
-                used = needed(config, length, scaling)
-                name = f"{document.name}:{length}:{used}"
-                tokens = document.tokens[-length:]
-                found[name] = Window(name, document.name, length, used, tokens)
-    return list(found.values())
-
-
-def needed(config: ModelConfig, length: int, scaling: Scaling) -> Scaling:
-    """``scaling``, or "none" where a sequence of ``length`` is not stretched anyway."""
-    scaled = replace(config, rope_scaling=scaling)
-    return scaling if stretch(scaled, size_class(length)) > 1.0 else "none"
+    return [
+        Window(f"{one.name}:{length}", one.name, one.tokens[-length:])
+        for one in made
+        for length in lengths
+    ]
 
 
 def fingerprint(found: Sequence[Window]) -> str:
-    """Return a hash of the code that is read, whatever the lengths and scalings."""
+    """Return a hash of the code that is read, whatever the lengths."""
     ends = sorted({(window.group, window.tokens[-SCORED:].tobytes()) for window in found})
     return hashlib.sha256(repr(ends).encode()).hexdigest()[:16]
 
 
 def measure(
-    found: Sequence[Window],
-    load: Callable[[Scaling], Backend],
-    run: Run,
-    progress: OnDone = quiet,
+    found: Sequence[Window], load: Callable[[], Backend], run: Run, progress: OnDone = quiet
 ) -> None:
-    """Score every window that ``run`` does not hold yet, one scaling after the other."""
-    total, done = sum(window.length for window in found), 0
-    for scaling in SCALINGS:
-        mine = [window for window in found if window.scaling == scaling]
-        todo = [window for window in mine if window.id not in run.examples]
-        done += sum(window.length for window in mine) - sum(window.length for window in todo)
-        if not todo:
-            continue
-        backend = load(scaling)
-        try:
-            for window in todo:
-                run.add(measured(window, backend, _counting(progress, done, total)))
-                done += window.length
-        finally:
-            backend.close()
+    """Score every window that ``run`` does not hold yet; the backend is loaded if there is one."""
+    todo = [window for window in found if window.id not in run.examples]
+    if not todo:
+        return
+    total = sum(len(window.tokens) for window in found)
+    before = total - sum(len(window.tokens) for window in todo)
+    backend = load()
+    try:
+        for window in todo:
+            run.add(measured(window, backend, partial(_advance, progress, before, total)))
+            before += len(window.tokens)
+    finally:
+        backend.close()
 
 
-def _counting(progress: OnDone, before: int, total: int) -> Callable[[int], None]:
-    return lambda done: progress(before + done, total)
+def _advance(progress: OnDone, before: int, total: int, read: int) -> None:
+    progress(before + read, total)
 
 
 def measured(window: Window, backend: Backend, progress: Callable[[int], None]) -> Example:
     """Return the negative log-likelihood of the window's last tokens, in blocks."""
-    sequence = backend.open(window.length)
+    sequence = backend.open(len(window.tokens))
     try:
         nll = -score_tail(sequence, window.tokens, SCORED, progress)
     finally:
         backend.release(sequence)
     blocks = [nll[i : i + BLOCK] for i in range(0, len(nll), BLOCK)]
     sums = [[round(float(block.sum()), 5), len(block)] for block in blocks]
-    tags = {"length": str(window.length), "scaling": window.scaling}
+    tags = {"length": str(len(window.tokens))}
     score = {"nll": float(nll.mean()), "blocks": sums}
     return Example(window.id, window.group, "infill", tags, score=score)
 
@@ -285,10 +250,8 @@ METRIC = Perplexity("perplexity", "mean", "nll", digits=3, better="less")
 
 
 def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
-    """Return the perplexities by length, and by scaling where a length is stretched."""
-    stretched = {each["length"] for each in rows if each["scaling"] != "none"}
+    """Return the perplexities by length."""
     parts: dict[str, list[Row]] = {}
-    for each in sorted(rows, key=lambda row: (int(row["length"]), SCALINGS.index(row["scaling"]))):
-        scaling = f", scaling {each['scaling']}" if each["length"] in stretched else ""
-        parts.setdefault(f"{int(each['length']):,} tokens{scaling}", []).append(each)
+    for each in sorted(rows, key=lambda row: int(row["length"])):
+        parts.setdefault(f"{int(each['length']):,} tokens", []).append(each)
     yield rows_of_parts("perplexity of the last tokens", (METRIC,), parts, seed)

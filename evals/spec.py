@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from redraft.model.config import AUTO
+from redraft.model.config import AUTO, RopeScaling
 from redraft.model.gate.eagerness import Eagerness
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Quality
 
@@ -52,7 +52,7 @@ class RunSpec:
         default=SHIPPED,
         metadata=_option(
             "Use the shipped adapter, 'none' for the bare base, or this .safetensors file.",
-            _ANY_MODEL,
+            ("infill", "edits", "replay", "outcomes"),
             saved=False,
         ),
     )
@@ -153,6 +153,13 @@ class RunSpec:
             min=0,
         ),
     )
+    scaling: RopeScaling | None = field(
+        default=None,
+        metadata=_option(
+            "Scale positions beyond the trained ones in this way. Default: the model's.",
+            ("perplexity",),
+        ),
+    )
     share: float = field(
         default=0.05,
         metadata=_option(
@@ -168,7 +175,10 @@ class RunSpec:
             min=1,
         ),
     )
-    seed: int = field(default=0, metadata=_option("Seed of samples and intervals.", _ANY, min=0))
+    seed: int = field(
+        default=0,
+        metadata=_option("Draw another sample.", ("infill", "edits", "chat", "outcomes"), min=0),
+    )
 
     def options(self) -> dict[str, Mapping[str, Any]]:
         """Return the fields that are options of the task, with the arguments of each option."""

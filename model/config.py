@@ -11,6 +11,8 @@ from typing import Any, Literal
 from .errors import WeightsError
 from .release import HOW_TO_UPGRADE
 
+RopeScaling = Literal["none", "linear", "ntk", "yarn"]
+
 #: The name in settings that leaves the choice of the model to Redraft.
 AUTO = "auto"
 #: Names of the seven linear maps of a block, in the order they run.
@@ -63,7 +65,7 @@ class ModelConfig:
     qkv_bias: bool = False
     qk_norm: bool = False
     max_positions: int = 8_192  # trained positions; beyond them rope_scaling applies
-    rope_scaling: Literal["none", "linear", "ntk", "yarn"] = "yarn"  # only past max_positions
+    rope_scaling: RopeScaling = "yarn"  # only past max_positions
     canvas_width: int = 16  # B: inputs and predictions of one denoise step
     logit_shift: bool = True  # window = last context token + B-1 masks; input i predicts i + 1
     adapter: Literal["none", "canvas", "all", "masks"] = "none"  # where the adapter is active;

@@ -181,8 +181,10 @@ def test_baselines_are_judged(tiny: Path, human_eval: Path, commits: Path, tmp_p
 def test_perplexity_from_a_folder_to_figures(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "a.py").write_text("\n".join([*OLD, *NEW]))
-    told = redraft("perplexity", tmp_path / "p", "--weights", tiny, "--lengths", "1040")
-    assert "1,040" in told and "yarn" in told
+    told = redraft(
+        "perplexity", tmp_path / "p", "--weights", tiny, "--lengths", "1040", "--scaling", "yarn"
+    )
+    assert "1,040 tokens" in told and "scaling yarn" in told
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from redraft.evals.example import Example, Moment
 from redraft.evals.run import open_run, read_run
 from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
+from redraft.server.commands.evaluation.options import SavedRun, open_run_for
 
 MADE = RunSpec("edits")
 
@@ -37,6 +38,19 @@ def test_a_run_is_taken_up_where_a_kill_left_it(tmp_path: Path) -> None:
         assert list(run.examples) == ["a", "b"]
         run.add(Example("c"))
     assert list(read_run(path).examples) == ["a", "b", "c"]
+
+
+@pytest.mark.usefixtures("spawn")
+def test_an_interrupted_run_says_how_to_continue(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = SavedRun(tmp_path / "run.jsonl")
+    with pytest.raises(KeyboardInterrupt), open_run_for(kept, MADE) as run:
+        run.add(Example("a"))
+        raise KeyboardInterrupt
+    told = " ".join(capsys.readouterr().err.split())
+    assert "has 1 examples; repeat the command with --resume" in told
+    assert list(read_run(tmp_path / "run.jsonl").examples) == ["a"]
 
 
 @pytest.mark.parametrize("torn", ["", '{"run": {"pl'])

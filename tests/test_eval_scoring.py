@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -18,7 +19,6 @@ from redraft.evals.perplexity import (
     CHUNK,
     METRIC,
     Rescaled,
-    Scaling,
     documents,
     measure,
     prepare,
@@ -30,7 +30,8 @@ from redraft.evals.run import Run, open_run
 from redraft.evals.scorers import infill
 from redraft.evals.spec import RunSpec
 from redraft.evals.tables import Metric, overall, parted
-from redraft.model.errors import SettingsError
+from redraft.model.config import RopeScaling
+from redraft.model.errors import RedraftError, SettingsError
 from support.models.fake_backend import FakeBackend, Noise, small_config
 from support.models.onnx_models import store
 from support.models.tiny import tiny_config, tiny_tokenizer
@@ -313,31 +314,31 @@ def test_perplexity_is_that_of_the_mean_over_all_tokens() -> None:
 
 
 def test_scaling_changes_only_what_lies_beyond(folder: Path, tmp_path: Path) -> None:
-    found = prepare(folder, [project(tmp_path)], [1_100, 3_000], ["none", "linear", "yarn"], 1)
-    asked: list[Scaling] = []
+    found = prepare(folder, [project(tmp_path)], [1_100, 3_000], 1)
+    values: dict[RopeScaling, list[float | None]] = {}
+    for scaling in get_args(RopeScaling):
+        told: list[tuple[int, int]] = []
+        path = tmp_path / f"{scaling}.jsonl"
+        spec = RunSpec("perplexity", scaling=scaling)
+        with open_run(path, spec, {}, resume=False) as run:
+            measure(
+                found,
+                partial(Rescaled, folder, "CPU", 1, scaling),
+                run,
+                lambda done, total, told=told: told.append((done, total)),  # type: ignore[misc]
+            )
+            (shown,) = tables(run.rows(), 0)
+        assert told[-1] == (1_100 + 3_000,) * 2 and told == sorted(told)
+        assert [row.label for row in shown.rows] == ["1,100 tokens", "3,000 tokens"]
+        values[scaling] = [row.figures["perplexity"].value for row in shown.rows]
+        with open_run(path, spec, {}, resume=True) as run:
+            measure(found, _unasked, run)
+        with pytest.raises(RedraftError, match="scaling"):
+            open_run(path, RunSpec("perplexity"), {}, resume=True)
+    short, long = zip(*values.values(), strict=True)
+    assert len(set(short)) == 1 and len(set(long)) == 4
+    assert all(value and value > 1 for value in (*short, *long))
 
-    def load(scaling: Scaling) -> Rescaled:
-        asked.append(scaling)
-        backend = Rescaled(folder, "CPU", 1, scaling)
-        assert backend.config.rope_scaling == scaling
-        return backend
 
-    told: list[tuple[int, int]] = []
-    path = tmp_path / "run.jsonl"
-    with open_run(path, RunSpec("perplexity"), {}, resume=False) as run:
-        measure(found, load, run, lambda done, total: told.append((done, total)))
-        (shown,) = tables(run.rows(), 0)
-    assert asked == ["none", "linear", "yarn"]
-    assert told[-1] == (1_100 + 3 * 3_000,) * 2 and told == sorted(told)
-    assert [row.label for row in shown.rows] == [
-        "1,100 tokens",
-        *(f"3,000 tokens, scaling {scaling}" for scaling in ("none", "linear", "yarn")),
-    ]
-    values = [row.figures["perplexity"].value for row in shown.rows]
-    assert len(set(values)) == 4 and all(value and value > 1 for value in values)
-    with open_run(path, RunSpec("perplexity"), {}, resume=True) as run:
-        measure(found, _unasked, run)
-
-
-def _unasked(scaling: Scaling) -> Rescaled:
-    raise AssertionError(f"{scaling} was loaded again")
+def _unasked() -> Rescaled:
+    raise AssertionError("the model was loaded again")

@@ -25,7 +25,7 @@ from redraft.evals.gate.curves import (
     worths,
 )
 from redraft.evals.gate.fit import fit_gate, judges_among, left_out, samples_of
-from redraft.evals.gate.samples import Labelled, is_right, labelled, newest, only, shown_to_gate
+from redraft.evals.gate.samples import Labelled, is_right, labelled, newest, shown_to_gate
 from redraft.evals.gather import gather
 from redraft.evals.run import Run, open_run
 from redraft.evals.sources.known import in_suite, known_moments
@@ -33,7 +33,7 @@ from redraft.evals.spec import RunSpec
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import SettingsError
 from redraft.model.gate.eagerness import threshold
-from redraft.model.gate.features import FEATURES, features_of
+from redraft.model.gate.features import features_of
 from redraft.model.gate.gate import Gate, Head, read_gate, write_gate
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from redraft.model.training.gate.fit import Sample
@@ -275,13 +275,6 @@ def test_a_missing_feature_counts_as_average() -> None:
     assert row["mean"] != 0.0
 
 
-def test_of_a_run_one_task_alone_may_count(commits: Path) -> None:
-    run = outcomes(commits, {True: 0.9, False: 0.3})
-    tasks = [{each.task for each in only(task, run).examples.values()} for task in FEATURES]
-    assert tasks == [{task} for task in FEATURES]
-    assert only("infill", run).spec == run.spec
-
-
 def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
     run = outcomes(commits, {True: 0.9, False: 0.3})
     path = tmp_path / "train.jsonl"
@@ -292,10 +285,6 @@ def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["gate", "ship", str(path), "--out", str(made)])
     assert done.exit_code == 0, done.output
     assert isinstance(read_gate(made)[0], Gate)
-    ghost = CliRunner().invoke(
-        app, ["gate", "ship", "--ghost-text", str(path), str(path), "--out", str(made)]
-    )
-    assert ghost.exit_code == 0, ghost.output
     options = [str(path), "--gate", str(made)]
     told = CliRunner().invoke(app, ["eval", "gate", *options], catch_exceptions=False)
     assert told.exit_code == 0, told.output

@@ -103,14 +103,8 @@ def judges_among(runs: Iterable[Run]) -> list[str]:
     return [name for name in named if any(judge in name.lower() for judge in JUDGES)]
 
 
-def card_of(
-    samples: Mapping[Task, Sequence[Sample]], runs: Sequence[Run], judged: str
-) -> dict[str, Any]:
-    """Return the description of what a gate was fitted on.
-
-    Args:
-        judged: what outcomes that it was not fitted on say of it, for people.
-    """
+def card_of(samples: Mapping[Task, Sequence[Sample]], runs: Sequence[Run]) -> dict[str, Any]:
+    """Return the description of what a gate was fitted on."""
     return {
         "made_by": "redraft gate ship",
         "model": sorted({run.spec.model for run in runs}),
@@ -129,5 +123,4 @@ def card_of(
             for task, each in samples.items()
             if (told := on_others(task, each)) is not None
         },
-        "judged": judged,
     }

@@ -230,9 +230,3 @@ def newest(runs: Iterable[Run]) -> Run:
     """Return all moments of some runs; of one that several hold, the last."""
     found = {name: one for run in runs for name, one in run.examples.items()}
     return Run(RunSpec("outcomes"), examples=found)
-
-
-def only(task: Task, run: Run) -> Run:
-    """Return the moments of ``run`` of one task."""
-    found = {one.id: one for one in examples_of(run) if one.task == task}
-    return Run(run.spec, examples=found)

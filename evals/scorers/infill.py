@@ -28,7 +28,7 @@ METRICS = (
     Metric("ended by itself, of those", "share", "ended"),
     Metric("tokens/step", "ratio", "tokens", by="steps", digits=2, better="more"),
     Metric("steps", "mean", "steps", better="less"),
-    Metric("denoise ms", "mean", "denoise_ms", digits=0, better="less"),
+    Metric("decode ms", "mean", "denoise_ms", digits=0, better="less"),
     Metric("total ms", "mean", "total_ms", digits=0, better="less"),
 )
 #: Fields shown for each part.

@@ -45,7 +45,7 @@ METRICS = (
     Metric("ended by itself", "share", "ended"),
     Metric("tokens/step", "ratio", "tokens", by="steps", digits=2, better="more"),
     Metric("steps", "mean", "steps", better="less"),
-    Metric("denoise ms", "mean", "denoise_ms", digits=0, better="less"),
+    Metric("decode ms", "mean", "denoise_ms", digits=0, better="less"),
     Metric("total ms", "mean", "total_ms", digits=0, better="less"),
 )
 #: Candidates by where they come from, as if there were no others.

@@ -182,31 +182,20 @@ def ship(
         list[Path],
         typer.Argument(metavar="RUN.jsonl…", help="Of 'redraft gate outcomes' or 'redraft eval'."),
     ],
-    ghost_text: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="RUN.jsonl",
-            help="Of these the ghost text alone counts: next edits are found in another way since.",
-        ),
-    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="GATE.json", help="Default: the one that is shipped.")
     ] = None,
-    version: Annotated[str, typer.Option(help="Of the gate, for people.")] = "1",
-    judged: Annotated[
-        str, typer.Option(help="What 'eval gate' said of it on others, for its card.")
-    ] = "",
+    version: Annotated[str, typer.Option(help="Version of the gate, for people.")] = "1",
 ) -> None:
     """Fit the gate that comes with Redraft on outcomes of training commits. Takes seconds."""
     from redraft.evals.gate.fit import card_of, fit_gate, judges_among, samples_of
-    from redraft.evals.gate.samples import newest, only, shown_to_gate
+    from redraft.evals.gate.samples import newest, shown_to_gate
     from redraft.evals.run import read_run
     from redraft.model.gate.gate import SHIPPED, write_gate
 
     from .console import out as console
 
-    read = [only("infill", read_run(path)) for path in ghost_text or ()]
-    read += [read_run(path) for path in runs]
+    read = [read_run(path) for path in runs]
     if judges_among(read):
         raise SettingsError(
             f"{', '.join(judges_among(read))} judges gates and is never fitted on. Name runs over "
@@ -214,7 +203,7 @@ def ship(
         )
     samples = samples_of(shown_to_gate(newest(read)))
     gate = fit_gate(samples, f"shipped {version}")
-    card = card_of(samples, read, judged)
+    card = card_of(samples, read)
     write_gate(out or SHIPPED, gate, card)
     for task, count in card["candidates"].items():
         line, told = f"{task}: {count} candidates, {card['right'][task]} right", card["on_others"]

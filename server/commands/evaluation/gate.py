@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from redraft.evals.gate.curves import GateScores, Ranking, Worth
     from redraft.evals.run import Run
 
+SEED = 0  # of the intervals
+
 Runs = Annotated[
     list[Path],
     typer.Argument(
@@ -51,7 +53,6 @@ def gate(
         ),
     ] = False,
     json_file: opt.Json = None,
-    seed: opt.Seed = 0,
 ) -> None:
     """Compare what gates would have shown: thresholds by hand, logistic regression, KTO."""
     from redraft.evals.gate.curves import (
@@ -77,9 +78,9 @@ def gate(
     candidates = [each for moment in moments for each in moment.candidates]
     first, others = scores_of(used.name, lambda _: used), _fitted(fitted_on or [], read, sessions)
     named = {each.name: rows_of(each, moments) for each in policies(first, moments, others)}
-    ranked, worth = rankings([first, *others], candidates, seed), worths(used, candidates)
-    tables = [overall(name, METRICS, rows, seed) for name, rows in named.items()]
-    _show(named, ranked, worth, seed)
+    ranked, worth = rankings([first, *others], candidates, SEED), worths(used, candidates)
+    tables = [overall(name, METRICS, rows, SEED) for name, rows in named.items()]
+    _show(named, ranked, worth)
     write_json(
         json_file,
         {
@@ -116,7 +117,7 @@ def _fitted(paths: Sequence[Path], judged: Sequence[Run], sessions: bool) -> lis
 
 
 def _show(
-    named: Mapping[str, list[Row]], ranked: Sequence[Ranking], worth: Sequence[Worth], seed: int
+    named: Mapping[str, list[Row]], ranked: Sequence[Ranking], worth: Sequence[Worth]
 ) -> None:
     from redraft.evals.gate.curves import METRICS
     from redraft.evals.tables import overall
@@ -125,11 +126,11 @@ def _show(
 
     drawn = Sheet("gates on the same moments", ("", "n", *(one.heading for one in METRICS)))
     for name, rows in named.items():
-        row = overall("", METRICS, rows, seed).rows[0]
+        row = overall("", METRICS, rows, SEED).rows[0]
         drawn.add_row(name, f"{row.n:,}", *(m.show(row.figures[m.name]) for m in METRICS))
     show_sheet(drawn)
-    _show_places(named, seed)
-    show_less(named, ("shown", "accepted", "utility"), seed)
+    _show_places(named)
+    show_less(named, ("shown", "accepted", "utility"), SEED)
     _show_ranking(ranked)
     features = Sheet("what the gate goes by", ("feature", "task", "weight", "AUC lost without"))
     for one in worth:
@@ -138,7 +139,7 @@ def _show(
     show_sheet(features)
 
 
-def _show_places(named: Mapping[str, list[Row]], seed: int) -> None:
+def _show_places(named: Mapping[str, list[Row]]) -> None:
     """Show what each eagerness of the gate would have shown, by place."""
     from redraft.evals.gate.curves import BY_PLACE, PLACES
     from redraft.evals.tables import overall
@@ -152,7 +153,7 @@ def _show_places(named: Mapping[str, list[Row]], seed: int) -> None:
         for place in PLACES:
             some = [one for one in rows if one["where"] == place]
             if some:
-                row = overall("", BY_PLACE, some, seed).rows[0]
+                row = overall("", BY_PLACE, some, SEED).rows[0]
                 figures = (m.show(row.figures[m.name]) for m in BY_PLACE)
                 drawn.add_row(name, place, f"{row.n:,}", *figures)
     show_sheet(drawn)

@@ -38,7 +38,6 @@ Json = Annotated[
         callback=check_writable,
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the intervals.")]
 Commits = Annotated[
     Path | None,
     typer.Option(metavar="FILE.jsonl.zst", help="Measure on held-out commits of this file."),
@@ -102,12 +101,22 @@ def opened(spec: RunSpec) -> Iterator[tuple[RunSpec, ReadyPredictor]]:
         predictor.close()
 
 
-def open_run_for(kept: SavedRun, spec: RunSpec) -> Run:
-    """Return the run that ``--out`` and ``--resume`` mean, with this machine and command."""
+@contextmanager
+def open_run_for(kept: SavedRun, spec: RunSpec) -> Iterator[Run]:
+    """Yield the run that ``--out`` and ``--resume`` mean; Ctrl-C says how to continue it."""
     from redraft.evals.machine import machine
     from redraft.evals.run import open_run
 
-    return open_run(kept.out, spec, machine() | {"command": _command()}, kept.resume)
+    with open_run(kept.out, spec, machine() | {"command": _command()}, kept.resume) as run:
+        try:
+            yield run
+        except KeyboardInterrupt:
+            if kept.out is not None:
+                warn(
+                    f"stopped. {kept.out} has {len(run.examples):,} examples; repeat the command "
+                    "with --resume to continue."
+                )
+            raise
 
 
 def _command() -> str:

@@ -25,7 +25,6 @@ def compare(
         bool, typer.Option("--check", help="Exit with 1 if B is worse in any field.")
     ] = False,
     json_file: opt.Json = None,
-    seed: opt.Seed = 0,
 ) -> None:
     """Compare run B with run A, on the examples that both have."""
     from redraft.evals.compare import compare as compare_runs
@@ -34,7 +33,7 @@ def compare(
     from .tables import show_comparison
 
     first, second = read_run(a), read_run(b)
-    common, found = compare_runs(first, second, seed)
+    common, found = compare_runs(first, second)
     show_comparison(first, second, common, found, json_file)
     worse = [each.field for each in found if each.is_worse]
     if check and worse:
@@ -50,7 +49,6 @@ def score(
     ] = None,
     out: opt.Out = None,
     json_file: opt.Json = None,
-    seed: opt.Seed = 0,
 ) -> None:
     """Repeat filters, gate and metrics on a run's answers. No model is asked.
 
@@ -69,7 +67,7 @@ def score(
     with open_run(out, changed, before.machine, resume=False) as written:
         for example in found.examples.values():
             written.add(example)
-    show_tables(found, list(TABLES[changed.task](found.rows(), seed)), json_file)
+    show_tables(found, list(TABLES[changed.task](found.rows(), changed.seed)), json_file)
 
 
 def show(path: RunPath, example: Annotated[str, typer.Argument(metavar="ID")]) -> None:
@@ -90,7 +88,6 @@ def report(
     html: Annotated[
         Path, typer.Option("--html", help="Write the page here.", callback=check_writable)
     ],
-    seed: opt.Seed = 0,
 ) -> None:
     """Write a page with the tables, charts and examples of runs, and how they differ."""
     from redraft.evals.report import page
@@ -99,5 +96,5 @@ def report(
     from ..console import out
 
     named = {path.stem: read_run(path) for path in runs}
-    html.write_text(page(named, seed), encoding="utf-8")
+    html.write_text(page(named), encoding="utf-8")
     out.print(f"Wrote {html}.", markup=False)

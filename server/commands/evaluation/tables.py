@@ -31,7 +31,10 @@ def show_tables(
 ) -> None:
     _say_settings(run)
     for table in tables:
-        show_sheet(_drawn(table))
+        if any(figure.measured for row in table.rows for figure in row.figures.values()):
+            show_sheet(_drawn(table))
+        elif table.rows:
+            out.print(Text(f"{table.title}: not measured, each part needs {LEAST} examples", "dim"))
     out.print(Text(LEGEND, "dim"))
     if aims:
         show_aims(aims)
@@ -131,7 +134,8 @@ def _drawn(table: Table) -> Sheet:
     """Metrics as rows where there is one part, else a row a part."""
     if len(table.rows) == 1:
         (row,) = table.rows
-        drawn = Sheet(table.title, ("", f"n = {row.n:,}"))
+        label = "" if row.label == "all" else row.label
+        drawn = Sheet(table.title, (label, f"n = {row.n:,}"))
         for metric in table.metrics:
             drawn.add_row(metric.heading, metric.show(row.figures[metric.name]))
         return drawn
@@ -152,7 +156,7 @@ def show_comparison(
         others = other.spec.about()
         differing = {k: v for k, v in run.spec.about().items() if others.get(k) != v}
         said = ", ".join(f"{key} {value}" for key, value in differing.items())
-        out.print(Text(f"{name}  {said or 'made as the other'}", "dim"))
+        out.print(Text(f"{name}  {said or 'same settings'}", "dim"))
     drawn = Sheet(f"{common:,} examples in both", ("", "n", "A", "B", "B - A", "only A / B", "p"))
     for one in found:
         drawn.add_row(*_difference(one))

@@ -6,7 +6,7 @@ Translates options into calls of ``redraft.evals`` and shows what comes back as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -25,7 +25,6 @@ from .runs import compare, report, score, show
 if TYPE_CHECKING:
     from redraft.evals.example import Example
     from redraft.evals.gather import ContextKind
-    from redraft.evals.perplexity import Scaling
     from redraft.evals.predictors import ReadyPredictor
     from redraft.evals.run import Run
     from redraft.model.runtime.backend import Backend
@@ -195,7 +194,9 @@ def _ablate(
     show_less(parts, ("exact", "chrf", "nats"), spec.seed)
 
 
-def _without(spec: RunSpec, kept: opt.SavedRun, name: str, kinds: tuple[ContextKind, ...]) -> Run:
+def _without(
+    spec: RunSpec, kept: opt.SavedRun, name: str, kinds: tuple[ContextKind, ...]
+) -> AbstractContextManager[Run]:
     """Open the run without some context: ``a.jsonl`` becomes ``a-without-history.jsonl``."""
     out = kept.out
     if out is not None and kinds:
@@ -251,27 +252,24 @@ def perplexity(
     lengths: Annotated[
         str, typer.Option(help="Read contexts of these many tokens.")
     ] = "4096,8192,16384,32768",
-    scaling: Annotated[
-        str, typer.Option(help="Scale positions in these ways.")
-    ] = "none,linear,ntk,yarn",
     spec: RunSpec = PERPLEXITY,
     kept: opt.SavedRun = opt.NOTHING_KEPT,
 ) -> None:
-    """Perplexity of the last 1,024 tokens of long contexts, under each scaling of positions."""
+    """Measure the perplexity of the last 1,024 tokens of long contexts of code."""
     from redraft.evals import perplexity as long
     from redraft.evals.models import find_model
 
     from .tables import show_tables
 
-    sizes, scalings = _lengths(lengths, long.SCORED), _scalings(scaling)
+    sizes = _lengths(lengths, long.SCORED)
     spec = opt.settled(spec)
     full = opt.described(spec)
     model = find_model(spec)
 
-    def load(name: Scaling) -> Backend:
-        return long.Rescaled(model.folder, model.provider, spec.threads, name)
+    def load() -> Backend:
+        return long.Rescaled(model.folder, model.provider, spec.threads, spec.scaling)
 
-    found = long.prepare(model.folder, code, sizes, scalings)
+    found = long.prepare(model.folder, code, sizes)
     source = " ".join(path.name for path in code)
     full = replace(full, source=source, sample=long.fingerprint(found))
     with opt.open_run_for(kept, full) as run:
@@ -289,14 +287,3 @@ def _lengths(text: str, least: int) -> list[int]:
             param_hint="--lengths",
         )
     return sorted({int(part) for part in parts})
-
-
-def _scalings(text: str) -> list[Scaling]:
-    from redraft.evals.perplexity import SCALINGS
-
-    wanted = {part.strip() for part in text.split(",")}
-    if unknown := sorted(wanted - set(SCALINGS)):
-        raise typer.BadParameter(
-            f"{', '.join(unknown)}: choose among {', '.join(SCALINGS)}.", param_hint="--scaling"
-        )
-    return [name for name in SCALINGS if name in wanted]
