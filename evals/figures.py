@@ -204,7 +204,7 @@ def _quotient(sums: Floats) -> float | None:
 def quantile(
     values: Sequence[float], q: float, groups: Sequence[Hashable] | None = None, seed: int = 0
 ) -> Figure:
-    """Return the value that a share ``q`` of ``values`` does not exceed, bootstrapped by group."""
+    """Return a quantile, interpolated as NumPy does, bootstrapped by group."""
     if not values:
         return unmeasured(0)
     order = np.argsort(values, kind="stable")
@@ -212,11 +212,17 @@ def quantile(
     numbers: dict[Hashable, int] = {}
     of = [numbers.setdefault(group, len(numbers)) for group in groups or range(len(values))]
     member = np.asarray(of)[order]  # [values], the group of each
-    found = []
-    for times in draws(len(numbers), seed):
-        reached = np.cumsum(times[member])  # [values]
-        found.append(ordered[np.searchsorted(reached, q * reached[-1])])
+    found = [_quantile(ordered, times[member], q) for times in draws(len(numbers), seed)]
     return Figure(float(np.quantile(ordered, q)), *middle_95(found), len(values))
+
+
+def _quantile(ordered: Floats, times: Floats, q: float) -> float:
+    """Return the quantile of ascending values, each of which counts ``times`` often."""
+    reached = np.cumsum(times)
+    at = q * (reached[-1] - 1)
+    below = np.floor(at)
+    low, high = ordered[np.searchsorted(reached, (below, np.ceil(at)), side="right")]
+    return float(low + (at - below) * (high - low))
 
 
 def combined(

@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 from redraft.evals.compare import compare
 from redraft.evals.example import Example
-from redraft.evals.figures import LEAST, Cell, Resampling, figures, ratio, share, sign_test
+from redraft.evals.figures import (
+    LEAST,
+    Cell,
+    Resampling,
+    figures,
+    quantile,
+    ratio,
+    share,
+    sign_test,
+)
 from redraft.evals.metrics import exact, first_line_exact
 from redraft.evals.perplexity import (
     BLOCK,
@@ -302,6 +311,16 @@ def test_too_little_code_is_refused(tmp_path: Path) -> None:
         documents(sources([project(tmp_path)]), tiny_tokenizer(), 100_000, 1)
     with pytest.raises(SettingsError, match="There is no"):
         documents(sources([tmp_path / "missing"]), tiny_tokenizer(), 10, 1)
+
+
+@pytest.mark.parametrize("q", [0.05, 0.5, 0.95])
+def test_a_quantile_of_one_group_is_its_own_interval(q: float) -> None:
+    values = [600.0, 300.0, 400.0, 300.0]
+    found = quantile(values, q, groups=["session"] * 4)
+    assert found.value == pytest.approx(np.quantile(values, q))
+    assert (found.low, found.high) == pytest.approx((found.value, found.value))
+    apart = quantile(values, q)
+    assert apart.low is not None and apart.low <= found.value <= (apart.high or 0.0)
 
 
 def test_perplexity_is_that_of_the_mean_over_all_tokens() -> None:

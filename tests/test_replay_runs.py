@@ -183,7 +183,7 @@ def test_figures_are_of_the_episodes_they_are_about() -> None:
     assert told["quiet where nothing is"] == (1.0, 20)
     assert told["show/quiet score"] == (pytest.approx(0.5), 80)
     assert told["total ms, p50"] == (pytest.approx(39.5), 80)
-    assert told["tokens a forward pass"] == (pytest.approx(2.5), 80)
+    assert told["tokens a pass"] == (pytest.approx(2.5), 80)
     assert told["prompt tokens a request"] == (pytest.approx(50.0), 80)
 
 

@@ -209,7 +209,7 @@ def _stages(result: MomentResult, question: Question, answer: TimedAnswer) -> di
         "queue_ms": stats.queue_ms,
         "context_ms": answer.prepared_ms + stats.prompt_ms,
         "prefill_ms": stats.prefill_ms,
-        "denoise_ms": stats.denoise_ms,
+        "decode_ms": stats.denoise_ms,
         "gate_ms": 1e3 * (question.finished - answer.ended),
         "model_ms": answer.latency_ms,
     }

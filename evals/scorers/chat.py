@@ -25,7 +25,7 @@ METRICS = (
     Metric("done", "share", "done", better="more"),
     Metric("ended by itself", "share", "ended", better="more"),
     Metric("tokens", "mean", "tokens"),
-    Metric("tokens/step", "ratio", "tokens", by="steps", digits=2, better="more"),
+    Metric("tokens a pass", "ratio", "tokens", by="steps", digits=2, better="more"),
     Metric("total ms", "mean", "total_ms", digits=0, better="less"),
 )
 _FENCED = re.compile(r"```(?:python|py)?\n(.*?)(?:```|$)", re.DOTALL)

@@ -32,7 +32,7 @@ def costs(prediction: Prediction, task: Task) -> Row:
         "steps": stats.denoise_steps,
         "prompt_tokens": stats.prompt_tokens,
         "cut": stats.cut,
-        "denoise_ms": round(stats.denoise_ms, 1),
+        "decode_ms": round(stats.denoise_ms, 1),
         "total_ms": round(stats.total_ms, 1),
     }
 

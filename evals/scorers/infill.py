@@ -26,9 +26,9 @@ METRICS = (
     Metric("parses as well as the truth", "share", "parse_ok", better="more"),
     Metric("answered", "share", "shown"),
     Metric("ended by itself, of those", "share", "ended"),
-    Metric("tokens/step", "ratio", "tokens", by="steps", digits=2, better="more"),
-    Metric("steps", "mean", "steps", better="less"),
-    Metric("decode ms", "mean", "denoise_ms", digits=0, better="less"),
+    Metric("tokens a pass", "ratio", "tokens", by="steps", digits=2, better="more"),
+    Metric("passes", "mean", "steps", better="less"),
+    Metric("decode ms", "mean", "decode_ms", digits=0, better="less"),
     Metric("total ms", "mean", "total_ms", digits=0, better="less"),
 )
 #: Fields shown for each part.

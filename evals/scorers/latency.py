@@ -10,7 +10,7 @@ from ..example import Example, Row
 from ..tables import Metric, Percentile, Table, overall, rows_of_parts
 from .costs import draft_fields
 
-STAGES = ("queue_ms", "prompt_ms", "prefill_ms", "denoise_ms", "total_ms")
+STAGES = ("queue_ms", "prompt_ms", "prefill_ms", "total_ms")
 
 
 def _ms(stage: str, q: float) -> Percentile:
@@ -23,10 +23,10 @@ REQUESTS = (
     _ms("total_ms", 0.5),
     _ms("total_ms", 0.95),
     _ms("prefill_ms", 0.5),
-    _ms("denoise_ms", 0.5),
+    _ms("decode_ms", 0.5),
     _ms("processor_ms", 0.5),
     _ms("queue_ms", 0.5),
-    Metric("tokens/step", "ratio", "tokens", by="steps", digits=2, better="more"),
+    Metric("tokens a pass", "ratio", "tokens", by="steps", digits=2, better="more"),
     Metric("recomputed of the prompt", "ratio", "recomputed", "prompt_tokens", 3, "less"),
     Metric("copied tokens right", "ratio", "copy_right", "copy_drafted", 2, "more"),
     Metric("same as with an empty cache", "share", "same", better="more"),
@@ -67,6 +67,7 @@ def timed(
     stats = prediction.stats
     took: Row = {stage: round(getattr(stats, stage), 3) for stage in STAGES}
     took |= {
+        "decode_ms": round(stats.denoise_ms, 3),
         "prompt_tokens": stats.prompt_tokens,
         "recomputed": stats.prompt_tokens - stats.reused_tokens,
         "steps": stats.denoise_steps,

@@ -43,9 +43,9 @@ METRICS = (
     Metric("right where nothing is changed", "share", "right_quiet", better="more"),
     EditScore("show/quiet score", "mean", "chrf_shown", digits=3),
     Metric("ended by itself", "share", "ended"),
-    Metric("tokens/step", "ratio", "tokens", by="steps", digits=2, better="more"),
-    Metric("steps", "mean", "steps", better="less"),
-    Metric("decode ms", "mean", "denoise_ms", digits=0, better="less"),
+    Metric("tokens a pass", "ratio", "tokens", by="steps", digits=2, better="more"),
+    Metric("passes", "mean", "steps", better="less"),
+    Metric("decode ms", "mean", "decode_ms", digits=0, better="less"),
     Metric("total ms", "mean", "total_ms", digits=0, better="less"),
 )
 #: Candidates by where they come from, as if there were no others.

@@ -13,7 +13,7 @@ from ..tables import Metric, Percentile, Score, Table, by_session, overall, part
 
 #: Stages of a question; the first is the whole.
 STAGES = (
-    "total_ms", "delay_ms", "queue_ms", "context_ms", "prefill_ms", "denoise_ms", "gate_ms",
+    "total_ms", "delay_ms", "queue_ms", "context_ms", "prefill_ms", "decode_ms", "gate_ms",
 )  # fmt: skip
 METRICS = (
     Metric("requests a moment", "mean", "requests", digits=2),
@@ -43,8 +43,8 @@ COSTS: tuple[Metric, ...] = (
     ),
     Metric("prompt tokens a request", "ratio", "prompt_tokens", "requests", 0, "less"),
     Metric("reused tokens a request", "ratio", "reused_tokens", "requests", 0, "more"),
-    Metric("denoise steps a request", "ratio", "steps", "requests", better="less"),
-    Metric("tokens a forward pass", "ratio", "tokens", "steps", 2, "more"),
+    Metric("passes a request", "ratio", "steps", "requests", better="less"),
+    Metric("tokens a pass", "ratio", "tokens", "steps", 2, "more"),
 )
 #: Shown for each part.
 BY_PART = ("shown", "accepted", "accepted_prefix", "delta_chrf", "quiet", "utility")
