@@ -76,7 +76,8 @@ def open_run(path: Path | None, spec: RunSpec, machine: Mapping[str, str], resum
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not resume:
             raise SettingsError(
-                f"{path} is there already. Give --resume to go on with it, or another --out."
+                f"{path} is there already. Name another --out, or continue an evaluation with "
+                "--resume."
             )
         if path.exists() and _without_torn_line(path):
             before = read_run(path)

@@ -75,7 +75,7 @@ QUICK_CONTEXT = 512  # tokens
 def measure(
     run: Run, load: Callable[[], Model], amount: Amount | None = None, say: Say = lambda _: None
 ) -> None:
-    """Measure part after part into ``run``; what it holds is not measured again.
+    """Measure part after part into ``run``.
 
     Args:
         load: returns the model, whose backend is closed afterwards.
@@ -97,8 +97,7 @@ def measure(
     finally:
         model.backend.close()
         machine |= {"end_mb": _mb(process), "load_after": _load_per_core()}
-        if run.missing(["machine"]):
-            run.add(measured("machine", "machine", machine))
+        run.add(measured("machine", "machine", machine))
 
 
 def _with_model(run: Run, model: Model, amount: Amount, say: Say) -> None:
@@ -131,15 +130,11 @@ def _load_per_core() -> float:
 
 
 def _keystrokes(run: Run, count: int) -> None:
-    names = [f"server:{number}" for number in range(count)]
-    if not run.missing(names):
-        return
     spent = keystroke_overhead(keystrokes=count)
     took = zip(spent.wall_ms, spent.processor_ms, spent.question_ms, strict=True)
-    for name, (wall, processor, question) in zip(names, took, strict=True):
-        if name not in run.examples:
-            score = {"wall_ms": wall, "processor_ms": processor, "question_ms": question}
-            run.add(measured(name, "server", score))
+    for number, (wall, processor, question) in enumerate(took):
+        score = {"wall_ms": wall, "processor_ms": processor, "question_ms": question}
+        run.add(measured(f"server:{number}", "server", score))
 
 
 def infills(run: Run, model: Model, context: int, runs: int, end_s: float = float("inf")) -> None:
@@ -150,19 +145,17 @@ def infills(run: Run, model: Model, context: int, runs: int, end_s: float = floa
         end_s: time by ``perf_counter`` after which no further place is taken but the first.
     """
     requests = places(context, run.spec.quality, runs)
-    names = {(at, way): f"{way}:{context}:{at}" for at in range(runs) for way in WAYS}
-    if not run.missing(names.values()):
-        return
     with emptied(model) as fresh:
         ask(fresh, requests[0])  # not counted: memory of this size is touched for the first time
-    for (at, way), name in names.items():
-        if name in run.examples or (at and time.perf_counter() > end_s):
-            continue
-        request = requests[at]
-        with emptied(model) as fresh:
-            if way != "cold":
-                ask(fresh, _a_key_earlier(request))
-            run.add(timed(name, way, context, "infill", ask(fresh, request, WAYS[way])))
+    for at, request in enumerate(requests):
+        if at and time.perf_counter() > end_s:
+            break
+        for way, plan in WAYS.items():
+            with emptied(model) as fresh:
+                if way != "cold":
+                    ask(fresh, _a_key_earlier(request))
+                found = ask(fresh, request, plan)
+            run.add(timed(f"{way}:{context}:{at}", way, context, "infill", found))
 
 
 def _a_key_earlier(request: EditRequest) -> EditRequest:
@@ -181,9 +174,6 @@ def typing(
         count: characters.
         end_s: time by ``perf_counter`` after which typing ends.
     """
-    names = {at: f"typing:{context}:{at}" for at in range(1, count + 1)}  # the first fills a cache
-    if not run.missing(names.values()):
-        return
     text = sample_text(SAMPLES[0])
     start = text.index("def parse_known_args")
     asked = EditRequest(
@@ -207,9 +197,10 @@ def typing(
             if at and at % COMPARED_EVERY == 0:
                 with emptied(model) as fresh:
                     same = _texts(found) == _texts(ask(fresh, request))
-            if at and names[at] not in run.examples:
+            if at:  # the first fills a cache
                 held = {"same": same, "kv_mb": round(warm.cache.bytes_held / 2**20, 1)}
-                run.add(timed(names[at], "typing", context, "infill", found, held))
+                name = f"typing:{context}:{at}"
+                run.add(timed(name, "typing", context, "infill", found, held))
 
 
 def _texts(prediction: Prediction) -> list[tuple[int, int, str]]:
@@ -223,17 +214,13 @@ def _passes(run: Run, model: Model) -> None:
     found = measure_passes(model.backend, rounds=_PASS_ROUNDS, patience_s=float("inf"))
     for width, took_ms in found.items():
         name = f"pass {width}"
-        if name not in run.examples:
-            run.add(measured(name, name, {"pass_ms": took_ms}))
+        run.add(measured(name, name, {"pass_ms": took_ms}))
 
 
 def _regions(run: Run, model: Model) -> None:
     """Measure pairs: a region's tokens read into the cache, and scored with their likelihoods."""
     backend = model.backend
-    names = [f"region:{number}" for number in range(_REGION_ROUNDS)]
     if not isinstance(backend, OnnxBackend) or backend.config.verifier == "none":
-        return
-    if not run.missing(names):
         return
     first = backend.config.text_ids.start
     tokens = first + np.arange(_REGION_TOKENS, dtype=np.int64) % 64
@@ -248,10 +235,10 @@ def _regions(run: Run, model: Model) -> None:
                 sequence.settle()
                 took_ms.append(1e3 * (time.perf_counter() - began))
                 sequence.truncate(CACHED)
-            name, (read_ms, score_ms) = f"region:{number}", took_ms
-            if number >= 0 and name not in run.examples:
+            read_ms, score_ms = took_ms
+            if number >= 0:
                 score = {"read_ms": read_ms, "score_ms": score_ms, "ratio": score_ms / read_ms}
-                run.add(measured(name, "region", score))
+                run.add(measured(f"region:{number}", "region", score))
     finally:
         backend.release(sequence)
 

@@ -196,7 +196,7 @@ def type_and_ask(
 ) -> None:
     """Type ``keys`` keys in each way and at each prompt budget, or for ``part_s`` seconds in each.
 
-    Adds to ``run`` what it lacks of them. Closes the model's backend.
+    Adds the answers to ``run``. Closes the model's backend.
     """
     asyncio.run(_type_and_ask(model, contexts, keys, run, say, part_s))
 
@@ -216,10 +216,9 @@ async def _type_and_ask(
         can = abilities_of(model.backend.config)
         for context in contexts:
             for way in (each for each in WAYS if _task(each) in can):
-                if run.missing(f"{way}:{context}:{number}" for number in range(keys)):
-                    say(f"typing at {context} tokens of context: {way}")
-                    model.cache.clear()
-                    await _in_way(engine, context, way, keys, run, part_s)
+                say(f"typing at {context} tokens of context: {way}")
+                model.cache.clear()
+                await _in_way(engine, context, way, keys, run, part_s)
     finally:
         await engine.close()
 
@@ -234,13 +233,10 @@ async def _in_way(
         if number and time.perf_counter() > end:
             break
         said, took = await _press(typist, engine, key, way)
-        name = f"{way}:{context}:{number}"
-        if name not in run.examples:
-            run.add(timed(name, way, context, _task(way), said, took))
+        run.add(timed(f"{way}:{context}:{number}", way, context, _task(way), said, took))
     for number, said in enumerate(await _overtaken(typist, engine, _task(way), end)):
-        name = f"{way}, behind a cancelled one:{context}:{number}"
-        if name not in run.examples:
-            run.add(timed(name, name.split(":")[0], context, _task(way), said))
+        kind = f"{way}, behind a cancelled one"
+        run.add(timed(f"{kind}:{context}:{number}", kind, context, _task(way), said))
 
 
 def _task(way: Way) -> Task:

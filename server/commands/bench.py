@@ -47,7 +47,8 @@ def bench(
         ),
     ] = None,
     spec: RunSpec = BENCH,
-    kept: opt.SavedRun = opt.NOTHING_KEPT,
+    out: opt.Out = None,
+    json_file: opt.Json = None,
 ) -> None:
     """Measure this machine: latency, tokens per pass, the cost of a keystroke, and memory.
 
@@ -57,7 +58,7 @@ def bench(
     if workspace is not None:
         from .show_context import measure_workspace
 
-        return measure_workspace(workspace, kept.json_file)
+        return measure_workspace(workspace, json_file)
     from redraft.model.load import onnx_loader
 
     named = None if spec.model == AUTO else spec.model
@@ -77,8 +78,8 @@ def bench(
     def loaded() -> Model:
         return loader(lambda *_: None)
 
-    with opt.open_run_for(kept, opt.described(spec)) as run:
-        run_bench(run, loaded, kept.json_file, quick, spec.limit, beside)
+    with opt.open_run_for(opt.SavedRun(out), opt.described(spec)) as run:
+        run_bench(run, loaded, json_file, quick, spec.limit, beside)
 
 
 def _context(spec: RunSpec, quick: bool, beside: str | None) -> int | None:
