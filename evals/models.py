@@ -7,9 +7,8 @@ adapter is made by the same step as for serving.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
 
 from redraft.model.config import ModelConfig
 from redraft.model.decode.completion import Plan, plan_for
@@ -35,34 +34,21 @@ def plan_of(spec: RunSpec) -> Plan:
     Raises:
         SettingsError: a change is not FIELD=VALUE of such a setting.
     """
-    plan = plan_for(spec.quality)
-    for change in spec.set:
-        field, _, value = change.partition("=")
-        plan = replace(plan, **{field: _read(field, value)})
-    return plan
+    from pydantic import TypeAdapter, ValidationError
 
-
-def _read(field: str, value: str) -> Any:
-    """Return ``value`` as the field of a plan holds it: a number, or yes or no."""
-    known = [f.name for f in fields(Plan)]
-    if field not in known:
-        raise SettingsError(f"A plan has no field {field!r}; it has {', '.join(known)}.")
-    kinds = _kinds(field)
-    if bool in kinds:
-        if value not in ("yes", "no"):
-            raise SettingsError(f"{field} is yes or no, not {value!r}.")
-        return value == "yes"
+    plan = asdict(plan_for(spec.quality))
+    changes = {field: value for field, _, value in (each.partition("=") for each in spec.set)}
+    if unknown := sorted(changes.keys() - plan.keys()):
+        raise SettingsError(
+            f"There is no decoding setting {', '.join(unknown)}. Choose among {', '.join(plan)}."
+        )
     try:
-        return float(value) if float in kinds else int(value)
-    except ValueError as error:
-        what = "a number" if float in kinds else "a whole number"
-        raise SettingsError(f"{field} is {what}, not {value!r}.") from error
-
-
-def _kinds(field: str) -> set[Any]:
-    """Return the types that a field of a plan may have: its value may be None."""
-    hint = get_type_hints(Plan)[field]
-    return set(get_args(hint)) or {hint}
+        return TypeAdapter(Plan).validate_python(plan | changes)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise SettingsError(
+            f"--set {first['loc'][0]}={first['input']}: {first['msg'].lower()}."
+        ) from error
 
 
 def check_plan(plan: Plan, config: ModelConfig) -> None:

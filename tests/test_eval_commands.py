@@ -273,8 +273,14 @@ def test_decoding_settings_follow_from_quality_and_changes() -> None:
     assert (changed.draft_above, changed.copies, changed.second_tries) == (0.4, False, 2)
     after = plan("max_steps=0", "deadline_ms=1")
     assert (repr(after.max_steps), repr(after.deadline_ms)) == ("0", "1.0")
-    for wrong in ("accept=0.3", "copies=maybe", "draft_above=much", "max_steps=2.5"):
-        with pytest.raises(SettingsError):
+    for wrong, says in (
+        ("accept=0.3", "no decoding setting accept"),
+        ("copies=maybe", "copies=maybe: input should be a valid boolean"),
+        ("draft_above=much", "valid number"),
+        ("max_steps=2.5", "valid integer"),
+        ("copies", "valid boolean"),
+    ):
+        with pytest.raises(SettingsError, match=says):
             plan(wrong)
     with pytest.raises(SettingsError, match="not trained to write autoregressively"):
         check_plan(plan("drafts=no"), tiny_config(verifier="none"))
