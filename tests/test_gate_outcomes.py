@@ -161,8 +161,8 @@ def test_measures_by_hand() -> None:
     assert risk_coverage([0.5, 0.5], [True, False]) == 0.5  # in whatever order
     assert risk_coverage([], []) is None
     low, high = reliability([0.8, 0.1, 0.9, 0.3], [True, False, True, True], bins=2)
-    assert (low.said, low.true, low.n) == (pytest.approx(0.2), 0.5, 2)
-    assert (high.said, high.true, high.n) == (pytest.approx(0.85), 1.0, 2)
+    assert (low.predicted, low.observed, low.n) == (pytest.approx(0.2), 0.5, 2)
+    assert (high.predicted, high.observed, high.n) == (pytest.approx(0.85), 1.0, 2)
 
 
 def test_few_candidates_miss_their_chances_by_chance() -> None:
@@ -288,7 +288,7 @@ def test_ship_and_eval_gate(commits: Path, tmp_path: Path) -> None:
     options = [str(path), "--gate", str(made)]
     told = CliRunner().invoke(app, ["eval", "gate", *options], catch_exceptions=False)
     assert told.exit_code == 0, told.output
-    for part in ("gate, medium", "ranking of candidates", "what the gate goes by"):
+    for part in ("gate, medium", "ranking of candidates", "features of the gate"):
         assert part in told.output
 
 

@@ -146,7 +146,7 @@ def test_what_another_hand_writes_says_nothing(work: Work) -> None:
     work.change(change(lines, 1, 11))
     own = work.rest()
     assert told(own) == []
-    assert own.untold == 1
+    assert own.unlabelled == 1
 
 
 def test_outcomes_of_other_weights_are_left_out(work: Work) -> None:
@@ -155,7 +155,7 @@ def test_outcomes_of_other_weights_are_left_out(work: Work) -> None:
     own = work.rest()
     assert told(own) == [("r * r", False, 1.0)]
     other = own_samples(work.files(), weights="another model")
-    assert (other.count, other.strange) == (0, 1)
+    assert (other.count, other.other_model) == (0, 1)
 
 
 @pytest.mark.parametrize("jump_ms", [-900, 86_400_000])
@@ -164,7 +164,7 @@ def test_the_time_of_reading_is_not_learned_from_a_jumping_clock(work: Work, jum
     work.settle(work.suggest("3 * r", id_="redraft-2"), "ignored", after_ms=jump_ms)
     own = work.rest()
     assert told(own) == [("2 * r", False, 1.0)]
-    assert own.untold == 1
+    assert own.unlabelled == 1
 
 
 def test_an_edit_that_takes_back_the_last_one_is_no_candidate(tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ def least_risk_coverage(right: Rights) -> float | None:
 def calibration_error(scores: Scores, right: Rights, bins: int = BINS) -> float:
     """Return the adaptive expected calibration error, in bins of equal size."""
     found = reliability(scores, right, bins)
-    return sum(abs(each.said - each.true) * each.n for each in found) / max(len(scores), 1)
+    return sum(abs(each.predicted - each.observed) * each.n for each in found) / max(len(scores), 1)
 
 
 def error_by_chance(scores: Scores, seed: int = 0) -> float:
@@ -273,8 +273,8 @@ def error_by_chance(scores: Scores, seed: int = 0) -> float:
 class Bin:
     """Candidates of about one chance."""
 
-    said: float  # mean of the predicted chances
-    true: float  # share that was right
+    predicted: float  # mean of the predicted chances
+    observed: float  # share that was right
     n: int
 
 

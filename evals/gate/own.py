@@ -86,9 +86,9 @@ class OwnSamples:
     weights: str = ""  # whose answers count
     shown: int = 0
     hidden: int = 0
-    untold: int = 0  # candidates whose outcome is unknown
-    strange: int = 0  # answers of other weights
-    unread: list[str] = field(default_factory=list)  # recordings that cannot be used, and why
+    unlabelled: int = 0  # candidates whose outcome is unknown
+    other_model: int = 0  # answers of other weights
+    unreadable: list[str] = field(default_factory=list)  # recordings that cannot be used, and why
 
     @property
     def count(self) -> int:
@@ -108,7 +108,7 @@ def own_samples(paths: Sequence[Path], weights: str = "") -> OwnSamples:
         try:
             recordings.append(read_recording(path))
         except (RedraftError, OSError) as error:
-            found.unread.append(f"{path.name}: {error}")
+            found.unreadable.append(f"{path.name}: {error}")
     recordings.sort(key=lambda each: each.header.time_ms)
     newest = (each for one in reversed(recordings) for each in reversed(one.events))
     answers = (each for each in newest if isinstance(each, AnswerEvent))
@@ -117,7 +117,7 @@ def own_samples(paths: Sequence[Path], weights: str = "") -> OwnSamples:
         try:
             _add(recording, found)
         except (RedraftError, KeyError, TypeError, ValueError, IndexError) as error:
-            found.unread.append(f"{Path(recording.path).name}: {type(error).__name__} {error}")
+            found.unreadable.append(f"{Path(recording.path).name}: {type(error).__name__} {error}")
     return found
 
 
@@ -143,7 +143,7 @@ def _add(recording: Recording, found: OwnSamples) -> None:
             asked[event.request] = _Asked(path, text, done[event.document], *changes)
         if isinstance(event, AnswerEvent):
             if event.weights != found.weights:
-                found.strange += 1
+                found.other_model += 1
             elif (where := asked.get(event.request)) is not None and not event.after:
                 answer = _Answer(event, where, script, shown.get(event.shown or ""))
                 found.samples[answer.task] += answer.samples(found, recording.header.uuid)
@@ -188,7 +188,7 @@ class _Answer:
                 label = self._label_shown(candidate, self._shown)
                 found.shown += 1
             if label is None:
-                found.untold += 1
+                found.unlabelled += 1
             else:
                 features = features_of(candidate, self._event.pace)
                 yield Sample(features, *label, group=session)

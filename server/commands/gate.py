@@ -51,7 +51,9 @@ def fit(
         os.nice(10)
     recordings = Recordings()
     own = own_samples([kept.path for kept in recordings.kept()])
-    made, verdict = fit_own(shipped(), own.samples, Objective(RATIOS[eagerness]), own.strange > 0)
+    made, verdict = fit_own(
+        shipped(), own.samples, Objective(RATIOS[eagerness]), own.other_model > 0
+    )
     lines = [verdict.told, *_left_out(own)]
     if own.count:
         card = {
@@ -70,11 +72,11 @@ def fit(
 def _left_out(own: OwnSamples) -> list[str]:
     """Return lines that say what was not learned from, and why."""
     lines = []
-    if own.strange:
-        lines.append(f"{own.strange} answers of other weights are left out.")
-    if own.untold:
-        lines.append(f"{own.untold} candidates are left out: their outcome is unknown.")
-    return lines + [f"Left out, as it cannot be read: {each}" for each in own.unread]
+    if own.other_model:
+        lines.append(f"{own.other_model} answers of other weights are left out.")
+    if own.unlabelled:
+        lines.append(f"{own.unlabelled} candidates are left out: their outcome is unknown.")
+    return lines + [f"Left out, as it cannot be read: {each}" for each in own.unreadable]
 
 
 @app.command()
@@ -90,27 +92,27 @@ def status(
     from .console import out as console
 
     recordings = Recordings()
-    told: dict[str, Any] = {"in_use": shipped().name, "own": None, "file": None}
-    told["shipped"] = read_gate(SHIPPED)[1]
+    state: dict[str, Any] = {"in_use": shipped().name, "own": None, "file": None}
+    state["shipped"] = read_gate(SHIPPED)[1]
     if recordings.has_learned():
         made, card = read_gate(recordings.learned)
-        told |= {"own": card, "file": str(recordings.learned)}
+        state |= {"own": card, "file": str(recordings.learned)}
         if is_outdated(made):
-            told["own"] = card | {"taken": False, "told": OUTDATED}
+            state["own"] = card | {"taken": False, "told": OUTDATED}
         elif card.get("taken") is True:
-            told["in_use"] = made.name
+            state["in_use"] = made.name
     if as_json:
-        console.print_json(data=told, ensure_ascii=True)
+        console.print_json(data=state, ensure_ascii=True)
         return
-    card = told["own"] or {}
-    console.print(f"In use: {harmless(str(told['in_use']))}", markup=False)
-    if told["own"] is None:
+    card = state["own"] or {}
+    console.print(f"In use: {harmless(str(state['in_use']))}", markup=False)
+    if state["own"] is None:
         console.print(
             "Your own gate: none yet. Turn on 'redraft record on': after 50 accepted or rejected "
             "suggestions the language server fits one, and uses it if it beats the shipped gate."
         )
     else:
-        lines = (card.get("told", ""), *card.get("left_out", ()), told["file"])
+        lines = (card.get("told", ""), *card.get("left_out", ()), state["file"])
         for line in lines:
             console.print(harmless(str(line)), markup=False)
 
@@ -140,21 +142,28 @@ def reset() -> None:
 @app.command(hidden=True)
 @with_options
 def outcomes(
-    out: Annotated[Path, typer.Option(metavar="RUN.jsonl", help="Written as they come.")],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="RUN.jsonl", help="Write every answer to this file, as it comes."),
+    ],
     commits: Annotated[
-        Path | None, typer.Option(metavar="FILE.jsonl.zst", help="Commits: next edits and gaps.")
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl.zst", help="Ask for next edits and gaps of these commits."
+        ),
     ] = None,
     files: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.jsonl.zst", help="Files: gaps and lines being typed."),
+        typer.Option(metavar="FILE.jsonl.zst", help="Ask for gaps and begun lines of these files."),
     ] = None,
     suite: Annotated[
-        Literal["carry-on"] | None, typer.Option(help="Scenarios that judge gates.")
+        Literal["carry-on"] | None,
+        typer.Option(help="Ask at scenarios, which are for testing gates only."),
     ] = None,
     spec: RunSpec = OUTCOMES,
     resume: opt.Resume = False,
 ) -> None:
-    """Ask a model at moments whose outcome is known, for 'redraft gate fit' and 'eval gate'."""
+    """Ask a model at moments whose outcome is known, for 'redraft gate ship' and 'eval gate'."""
     from redraft.evals.pipeline import evaluate
     from redraft.evals.sources.known import in_suite, known_moments
 
@@ -180,7 +189,9 @@ def outcomes(
 def ship(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN.jsonl…", help="Of 'redraft gate outcomes' or 'redraft eval'."),
+        typer.Argument(
+            metavar="RUN.jsonl…", help="Runs of 'redraft gate outcomes' or 'redraft eval'."
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option(metavar="GATE.json", help="Default: the one that is shipped.")
@@ -198,7 +209,7 @@ def ship(
     read = [read_run(path) for path in runs]
     if judges_among(read):
         raise SettingsError(
-            f"{', '.join(judges_among(read))} judges gates and is never fitted on. Name runs over "
+            f"{', '.join(judges_among(read))} is for testing and never fitted on. Name runs over "
             "training commits."
         )
     samples = samples_of(shown_to_gate(newest(read)))
@@ -206,8 +217,8 @@ def ship(
     card = card_of(samples, read)
     write_gate(out or SHIPPED, gate, card)
     for task, count in card["candidates"].items():
-        line, told = f"{task}: {count} candidates, {card['right'][task]} right", card["on_others"]
-        if task in told:
-            error, by_chance = told[task]["error"], told[task]["by_chance"]
+        line, others = f"{task}: {count} candidates, {card['right'][task]} right", card["on_others"]
+        if task in others:
+            error, by_chance = others[task]["error"], others[task]["by_chance"]
             line += f"; ECE of repositories left out {error:.3f} ({by_chance:.3f} by chance alone)"
         console.print(line, markup=False)

@@ -173,24 +173,27 @@ class Trial:
 
 
 def fit_own(
-    shipped: Gate, samples: Mapping[Task, Sequence[Sample]], want: Objective, strange: bool = False
+    shipped: Gate,
+    samples: Mapping[Task, Sequence[Sample]],
+    want: Objective,
+    other_model: bool = False,
 ) -> tuple[Gate, Trial]:
     """Return the user's gate, and whether it is worth using.
 
     Args:
         samples: by task, oldest first; grouped by session.
-        strange: weights or prompt format changed: the shipped gate is trusted less.
+        other_model: weights or prompt format changed: the shipped gate is trusted less.
     """
     heads = {
-        task: fit_own_head(head, samples.get(task, ()), want, strange)
+        task: fit_own_head(head, samples.get(task, ()), want, other_model)
         for task, head in shipped.heads.items()
     }
-    trial = _compare(shipped, samples, want, strange)
+    trial = _compare(shipped, samples, want, other_model)
     return Gate(f"yours, {trial.outcomes} outcomes", heads), trial
 
 
 def fit_own_head(
-    head: Head, samples: Sequence[Sample], want: Objective, strange: bool = False
+    head: Head, samples: Sequence[Sample], want: Objective, other_model: bool = False
 ) -> Head:
     """Return the shipped head moved by some outcomes; the same where they teach nothing."""
     if _unlearned(samples):
@@ -198,7 +201,7 @@ def fit_own_head(
     seen = rows_of(head, samples)
     age = np.arange(len(seen))[::-1]
     seen = replace(seen, weight=seen.weight * 0.5 ** (age / HALF_LIFE))
-    variance = _variance(head, samples) * (4 if strange else 1)
+    variance = _variance(head, samples) * (4 if other_model else 1)
     bounded = positive_of(head.features)
     chance = fit_chance(seen, Prior(np.array(head.chance), variance), bounded)
     moved = np.minimum(chance.variance * 4, variance)
@@ -248,7 +251,7 @@ def _within_shown(
 
 
 def _compare(
-    shipped: Gate, samples: Mapping[Task, Sequence[Sample]], want: Objective, strange: bool
+    shipped: Gate, samples: Mapping[Task, Sequence[Sample]], want: Objective, other_model: bool
 ) -> Trial:
     """Compare both gates on outcomes that the user's was not fitted on, block by block in time.
 
@@ -262,7 +265,7 @@ def _compare(
         for number, block in enumerate(np.array_split(np.arange(len(some)), _BLOCKS)):
             inside = set(block.tolist())
             rest = [each for at, each in enumerate(some) if at not in inside]
-            own = fit_own_head(head, rest, want, strange)
+            own = fit_own_head(head, rest, want, other_model)
             for sample in (some[at] for at in inside):
                 worth = (want.desirable if sample.kept else -want.threshold) * sample.weight
                 row = head.row(sample.features)

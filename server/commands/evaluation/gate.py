@@ -1,4 +1,4 @@
-"""``redraft eval gate``: gates side by side on the same moments, and what they go by.
+"""``redraft eval gate``: gates side by side on the same moments, and their features.
 
 Translates options into calls of ``redraft.evals`` and shows what comes back; measures nothing.
 """
@@ -90,7 +90,7 @@ def gate(
     )  # fmt: skip
 
 
-def _fitted(paths: Sequence[Path], judged: Sequence[Run], sessions: bool) -> list[GateScores]:
+def _fitted(paths: Sequence[Path], measured: Sequence[Run], sessions: bool) -> list[GateScores]:
     """Return gates fitted on other runs, with and without static features.
 
     With ``sessions`` one more is fitted on all sources measured here except a candidate's.
@@ -103,15 +103,15 @@ def _fitted(paths: Sequence[Path], judged: Sequence[Run], sessions: bool) -> lis
     if not paths:
         return []
     read = [read_run(path) for path in paths]
-    known = {name for run in judged for name in run.examples}
+    known = {name for run in measured for name in run.examples}
     if any(name in known for run in read for name in run.examples):
-        raise SettingsError("--fitted-on names moments that are judged here. Name other runs.")
+        raise SettingsError("--fitted-on names moments that are measured here. Name other runs.")
     samples = samples_of(shown_to_gate(newest(read)))
     static = fit_gate(samples, "with static")
     without = fit_gate(samples, "without static", STATIC)
     found = [scores_of(each.name, lambda _, each=each: each) for each in (static, without)]  # type: ignore[misc]
     if sessions:
-        free = [each for run in judged for each in shown_to_gate(run)]
+        free = [each for run in measured for each in shown_to_gate(run)]
         found.append(scores_of("and other sessions", left_out(samples, free)))
     return found
 
@@ -132,7 +132,9 @@ def _show(
     _show_places(named)
     show_less(named, ("shown", "accepted", "utility"), SEED)
     _show_ranking(ranked)
-    features = Sheet("what the gate goes by", ("feature", "task", "weight", "AUC lost without"))
+    features = Sheet(
+        "features of the gate", ("feature", "task", "weight", "AUC lost if replaced by its mean")
+    )
     for one in worth:
         if one.weight:
             features.add_row(one.feature, one.task, f"{one.weight:+.2f}", f"{one.auc_lost:+.3f}")
@@ -166,18 +168,22 @@ def _show_ranking(ranked: Sequence[Ranking]) -> None:
     drawn = Sheet("ranking of candidates", headings)
     for each in ranked:
         least = "" if each.least_risk is None else f" ({each.least_risk:.3f})"
+        auc, risk, error = map(_with_interval, (each.auc, each.risk, each.error))
         drawn.add_row(
-            each.name, each.task, f"{each.candidates:,}", f"{each.right:,}", _told(each.auc),
-            _told(each.risk) + least, f"{_told(each.error)} ({each.by_chance:.3f})",
+            each.name, each.task, f"{each.candidates:,}", f"{each.right:,}", auc,
+            risk + least, f"{error} ({each.by_chance:.3f})",
         )  # fmt: skip
     show_sheet(drawn)
-    bins = Sheet("said and right, a fifth of the candidates each", ("", "task", *"12345"))
+    bins = Sheet(
+        "predicted → observed share of right ones, by fifths of the candidates",
+        ("", "task", *"12345"),
+    )
     for each in ranked:
         if each.name.endswith(("by hand", "chance")):
-            told = [f"{one.said:.2f} → {one.true:.2f}" for one in each.bins]
-            bins.add_row(each.name, each.task, *told, *["–"] * (5 - len(told)))
+            shares = [f"{one.predicted:.2f} → {one.observed:.2f}" for one in each.bins]
+            bins.add_row(each.name, each.task, *shares, *["–"] * (5 - len(shares)))
     show_sheet(bins)
 
 
-def _told(value: tuple[float, float, float] | None) -> str:
+def _with_interval(value: tuple[float, float, float] | None) -> str:
     return "–" if value is None else f"{value[0]:.3f} [{value[1]:.3f}, {value[2]:.3f}]"
