@@ -19,7 +19,6 @@ SHIPPED = "shipped"
 BARE = "none"
 
 _ANY = ("infill", "edits", "replay", "chat", "perplexity", "outcomes", "bench")
-_ANY_MODEL = _ANY[:-1]  # the bench measures a model as it is served
 _WRITTEN = ("infill", "edits", "replay", "chat", "bench")  # tasks whose answers are written
 
 
@@ -60,7 +59,7 @@ class RunSpec:
         default=None,
         metadata=_option(
             "Measure this ready model folder instead.",
-            _ANY_MODEL,
+            ("infill", "edits", "perplexity"),
             saved=False,
             metavar="FOLDER",
         ),
