@@ -185,7 +185,7 @@ class Indexer:
         unread: dict[Path, str] = {}
         found = within(self._folders, self._refuse, self.open_paths(), unread)
         for folder, why in unread.items():
-            if self._background and self.unread.get(folder) != why:  # a replay has no folder
+            if self.unread.get(folder) != why:
                 logger.warning("nothing of %s is indexed: %s", folder, why)
         self.unread = unread
         self._files = {each.path: each for each in found}
