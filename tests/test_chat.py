@@ -324,5 +324,11 @@ def test_the_document_names_exactly_the_routes_there_are() -> None:
     }
     described = {(path, m) for path, methods in document["paths"].items() for m in methods}
     assert described == served_here
+    for path, methods in document["paths"].items():
+        assert all(operation["summary"] for operation in methods.values()), path
+        assert ("requestBody" in methods.get("post", {})) == ("post" in methods), path
+    chat = document["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]
+    fields = chat["application/json"]["schema"]["properties"]
+    assert {"messages", "max_tokens", "tools", "response_format"} <= {*fields}
     referred = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(document)))
     assert referred and referred <= {*document["components"]["schemas"]}

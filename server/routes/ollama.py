@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated
 
 from aiohttp import web
-from redraft.model.errors import InvalidRequest
 from redraft.model.gate.eagerness import Eagerness
 from redraft.model.prompts.fim import Middle
 from redraft.model.prompts.registry import recognise
@@ -34,7 +33,7 @@ from .base import (
     served_model,
     why,
 )
-from .chat import Chat, FinalText, chat_model, read_chat
+from .chat import Chat, FinalText, Turn, chat_model, read_chat
 from .respond import LINES, Answer, Dialect, Stream, respond
 
 routes = web.RouteTableDef()
@@ -56,6 +55,20 @@ NumPredict = Annotated[int, Exactly(-2, MAX_INTEGER)]
 NO_LIMIT = (0, -1, -2)  # values of num_predict
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OllamaChatBody:
+    """The body of ``/api/chat``; messages and tools are read as in ``/v1/chat/completions``."""
+
+    messages: tuple[Turn, ...] = ()
+    model: Text = ""
+    options: dict[str, object] = field(default_factory=dict)
+    format: object = None  # "json", or a JSON schema
+    stream: Flag = True
+
+
+OPTION_FIELDS = ("options", "stream")
+
+
 @routes.post("/api/chat")
 async def chat(http: web.Request) -> web.StreamResponse:
     """Answer a conversation."""
@@ -71,15 +84,14 @@ def read_ollama(data: Json, settings: Settings) -> tuple[Chat, bool]:
     Raises:
         InvalidRequest: names the field and what it must be.
     """
-    options, format_ = data.get("options") or {}, data.get("format")
-    if not isinstance(options, dict):
-        raise InvalidRequest("'options' must be an object. Send one, or none.")
+    fields = read(OllamaChatBody, {key: data[key] for key in OPTION_FIELDS if key in data})
+    options, format_ = fields.options, data.get("format")
     if options.get("num_predict") is not None:
         read(NumPredict, options["num_predict"], "options.num_predict")
     body: Json = {key: data[key] for key in ("messages", "model", "tools") if data.get(key)}
     body |= {
-        field: options[option]
-        for option, field in _OPTIONS.items()
+        name: options[option]
+        for option, name in _OPTIONS.items()
         if options.get(option) is not None
         and not (option == "num_predict" and options[option] in NO_LIMIT)
     }
@@ -88,10 +100,7 @@ def read_ollama(data: Json, settings: Settings) -> tuple[Chat, bool]:
     elif format_:
         schema = {"name": "format", "schema": format_}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    streamed = data.get("stream", True)
-    if not isinstance(streamed, bool):
-        raise InvalidRequest("'stream' must be true or false.")
-    return read_chat(body, settings), streamed
+    return read_chat(body, settings), fields.stream
 
 
 class Ollama(Dialect):

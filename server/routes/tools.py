@@ -59,6 +59,14 @@ class Choice:
     type: Literal["function"] = "function"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFields:
+    """The fields of a body that are about tools."""
+
+    tools: tuple[Tool, ...] = ()
+    tool_choice: object = None  # "auto", "none", "required", or a :class:`Choice`
+
+
 @dataclass(frozen=True, slots=True)
 class Tools:
     """The functions that may be called, and those of which one must be."""
@@ -79,7 +87,7 @@ def read_tools(body: Json) -> Tools:
         InvalidRequest: names the field and what it must be.
     """
     raw = body.get("tools") or []
-    tools = read(tuple[Tool, ...], raw, "tools")
+    tools = read(ToolFields, {"tools": raw}).tools
     if len(tools) > MAX_TOOLS:
         raise InvalidRequest(f"'tools' has {len(tools)} entries, at most {MAX_TOOLS} are taken.")
     names: list[str] = []
