@@ -32,6 +32,7 @@ from redraft.evals.sources.known import in_suite, known_moments
 from redraft.evals.spec import RunSpec
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import SettingsError
+from redraft.model.gate import gate as gate_file
 from redraft.model.gate.eagerness import threshold
 from redraft.model.gate.features import features_of
 from redraft.model.gate.gate import Gate, Head, read_gate, write_gate
@@ -302,6 +303,18 @@ def test_any_run_with_predictions_feeds_the_gate(commits: Path, tmp_path: Path) 
     made = tmp_path / "made.json"
     shipped = CliRunner().invoke(app, ["gate", "ship", str(run), "--out", str(made)])
     assert shipped.exit_code == 0 and read_gate(made)[1]["sources"] == [commits.name]
+
+
+def test_runs_of_one_task_do_not_replace_the_shipped_gate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "none.jsonl"
+    open_run(run, RunSpec("outcomes", "train-commits.jsonl.zst"), {}, resume=False).__exit__()
+    written: list[object] = []
+    monkeypatch.setattr(gate_file, "write_gate", lambda *given: written.append(given))
+    done = CliRunner().invoke(app, ["gate", "ship", str(run)])
+    assert isinstance(done.exception, SettingsError)
+    assert "no candidates of the task infill" in str(done.exception) and not written
 
 
 def test_sessions_without_fitted_runs_are_refused(tmp_path: Path) -> None:

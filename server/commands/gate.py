@@ -213,6 +213,12 @@ def ship(
             "training commits."
         )
     samples = samples_of(shown_to_gate(newest(read)))
+    empty = [task for task in ("infill", "next_edit") if not samples.get(task)]
+    if out is None and empty:
+        raise SettingsError(
+            f"These runs have no candidates of the task {empty[0]}, so the shipped gate would lose "
+            "its part for it. Name runs of both tasks, or write another file with --out."
+        )
     gate = fit_gate(samples, f"shipped {version}")
     card = card_of(samples, read)
     write_gate(out or SHIPPED, gate, card)
