@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.errors import WeightsError
@@ -79,3 +80,26 @@ def test_tokenizer_of_another_model_is_refused() -> None:
 )
 def test_holds_back_only_what_may_still_grow(text: str, held_back: str) -> None:
     assert unfinished_word(text) == held_back
+
+
+def test_a_stored_tokenizer_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_tokenizer().save(tmp_path / "tokenizer.json")
+    parsed: list[str] = []
+    original = tokenizers.Tokenizer
+
+    class Counting:
+        """In the place of the library's class, whose parsing takes 0.2 s for a real vocabulary."""
+
+        @staticmethod
+        def from_file(path: str) -> tokenizers.Tokenizer:
+            parsed.append("file")
+            return original.from_file(path)
+
+        @staticmethod
+        def from_str(text: str) -> tokenizers.Tokenizer:
+            parsed.append("text")
+            return original.from_str(text)
+
+    monkeypatch.setattr(tokenizers, "Tokenizer", Counting)
+    assert Tokenizer.from_file(tmp_path / "tokenizer.json").encode("x")
+    assert parsed == ["file"]
