@@ -88,7 +88,7 @@ def test_a_stored_tokenizer_is_parsed_once(tmp_path: Path, monkeypatch: pytest.M
     original = tokenizers.Tokenizer
 
     class Counting:
-        """In the place of the library's class, whose parsing takes 0.2 s for a real vocabulary."""
+        """Library class that counts what it parses: a real vocabulary takes 0.2 s."""
 
         @staticmethod
         def from_file(path: str) -> tokenizers.Tokenizer:
