@@ -136,7 +136,7 @@ def predict(
         prompt_tokens=len(prompt.tokens),
         reused_tokens=lease.reused,
         computed_tokens=len(context) - lease.reused + passes.prefilled,
-        canvas_tokens=sum(len(draft.token_ids) for draft in drafts),
+        canvas_tokens=_written(drafts[:1] if prompt.rewrites else drafts),
         denoise_steps=passes.count,
         repaired_tokens=sum(draft.repaired for draft in drafts),
         prompt_ms=(rendered - begin) * 1e3,
@@ -148,6 +148,11 @@ def predict(
     )
     is_given_up = not candidates and any(draft.finish == "unsure" for draft in drafts)
     return Prediction(id_, model.label, candidates, reason, stats, model.version, is_given_up)
+
+
+def _written(drafts: list[Draft]) -> int:
+    """Return the tokens of answers, with those that they copy from what they replace."""
+    return sum(len(draft.token_ids) + draft.copied for draft in drafts)
 
 
 def _rewrites(model: Model, request: EditRequest) -> bool:

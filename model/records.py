@@ -228,7 +228,7 @@ class Stats:
     prompt_tokens: Whole = 0
     reused_tokens: Whole = 0  # prompt tokens found in the prefix cache
     computed_tokens: Whole = 0  # tokens run through prefill, committed canvases included
-    canvas_tokens: Whole = 0  # tokens placed on canvases, END included
+    canvas_tokens: Whole = 0  # tokens of the answers, END included; of next edits the whole region
     denoise_steps: Whole = 0  # passes over the canvas, denoising and verifying ones
     repaired_tokens: Whole = 0  # drafted tokens that the causal pass replaced
     queue_ms: Number = 0.0

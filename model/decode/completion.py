@@ -93,6 +93,7 @@ class Draft:
     finish: Finish
     source: Source = "model"
     family: str = ""  # of rules that proposed it
+    copied: int = 0  # tokens of a rewritten region besides ``token_ids``, which stay as they were
 
     @property
     def ended(self) -> bool:

@@ -34,8 +34,11 @@ HOPELESS = -6.0
 #: A branch waits while another one that is being written is likelier by so many nats. It goes on
 #: if that one falls behind or ends no likelier than it, so the best answer stays the same.
 BEHIND = 2.0
-#: Rows of one pass. From 33 rows on attention runs through other kernels, with other last bits.
+#: Rows of one pass that writes. From 33 rows on attention runs through other kernels, with other
+#: last bits.
 WIDEST = 32
+#: Rows of the first pass that scores the old text, which often suffices, and of a further one.
+SCORED_FIRST, SCORED = 64, 96
 #: Beginnings taken from one place at most.
 _EACH = 2
 
@@ -147,33 +150,44 @@ def _score(
     found = _Scored([0.0], [], {})
     rows = [last, *old.tokens[:-1]]
     furthest = max((at for _, at in rules), default=0)
-    for begin in range(0, len(rows), WIDEST):
-        chunk = rows[begin : begin + WIDEST]
-        places = range(begin, begin + len(chunk))
-        whole = any(place in places for _, place in rules)
-        out = passes.score(chunk, whole, old.tokens[begin : begin + len(chunk)])
+    for places in _parts(len(rows)):
+        chunk = rows[places.start : places.stop]
+        targets = np.asarray([_expected(old, rules, at) for at in places], np.int64)
+        out = passes.score(chunk, False, targets, short=True)
+        of_targets = out.target_logprob.reshape(len(chunk), -1)
         for row, at in enumerate(places):
-            for index, (rule, place) in enumerate(rules):
+            for index, (_, place) in enumerate(rules):
                 if place == at:
-                    text = (*rule.tokens, old.tokens[-1])
-                    found.rules[index] = _logprob(out, row, text[at])
-            stays = min(float(out.target_logprob[row]), 0.0)
+                    found.rules[index] = float(of_targets[row, 1 + index])
+            stays = min(float(of_targets[row, 0]), 0.0)
             copied = found.copied[-1]
             least = _least_start(found.starts, budget)
             if copied + log_of(-math.expm1(stays)) >= least:
                 found.starts += _others(out, row, at, old.tokens[at], copied, least)
             found.copied.append(copied + stays)
         is_over = found.copied[-1] < _least_start(found.starts, budget)
-        if is_over and begin + WIDEST > furthest:
+        if is_over and places.stop > furthest:
             break
     return found
 
 
-def _logprob(out: Scores, row: int, token: int) -> float:
-    """Return the log-probability of any token."""
-    assert out.logits is not None
-    best, log = out.best(row)
-    return log + float(out.logits[row, token] - out.logits[row, best])
+def _parts(count: int) -> Iterator[range]:
+    """Yield the rows of one pass after another."""
+    begin = 0
+    while begin < count:
+        passes = -(-(count - begin) // SCORED)
+        size = min(SCORED_FIRST, count) if not begin else -(-(count - begin) // passes)
+        yield range(begin, begin + size)
+        begin += size
+
+
+def _expected(old: OldText, rules: Seq[tuple[RuleText, int]], at: int) -> list[int]:
+    """Return the old token at a place, and that of each rule, if its text leaves the old one there.
+
+    Where it does not, the old token fills its place.
+    """
+    texts = [((*rule.tokens, old.tokens[-1]), place) for rule, place in rules]
+    return [old.tokens[at], *((text if place == at else old.tokens)[at] for text, place in texts)]
 
 
 def _others(
@@ -256,7 +270,7 @@ def _write(
             drafts = [()] * len(going)
         cached = len(passes.sequence.tokens) - base
         packed = pack(going, drafts, base, cached)
-        take(packed, passes.read(packed.rows), cached)
+        take(packed, passes.read(packed.rows, short=True), cached)
 
 
 def _going(branches: Seq[Branch], is_late: bool, beside: float) -> list[Branch]:
@@ -328,8 +342,9 @@ def _draft_of(branch: Branch, unchanged: float, brief: Brief) -> Draft:
         repeat=branch.prior if branch.known is not None else None,
         logs=(),  # of the branch alone, not of the whole answer
     )
+    tokens = branch.text_tokens()
     return Draft(
-        text=_text(branch.text_tokens(), brief),
+        text=_text(tokens, brief),
         token_ids=tuple(branch.tokens),
         confidence=sure,
         steps=branch.passes,
@@ -337,13 +352,15 @@ def _draft_of(branch: Branch, unchanged: float, brief: Brief) -> Draft:
         finish="end",
         source="repeat" if branch.known is not None else "model",
         family=branch.family,
+        copied=len(tokens) + 1 - len(branch.tokens),
     )
 
 
 def _unchanged(old: OldText, log: float, brief: Brief) -> Draft:
     """Return the region as it is: the answer "no edit"."""
     sure = replace(confidence([math.exp(log)]), nothing=max(log, LEAST_LOG), logs=())
-    return Draft(_text(old.tokens[:-1], brief), (old.tokens[-1],), sure, 1, 0, "end")
+    text, end = old.tokens[:-1], old.tokens[-1]
+    return Draft(_text(text, brief), (end,), sure, 1, 0, "end", copied=len(text))
 
 
 def _with_lead(branch: Branch) -> tuple[int, ...]:

@@ -35,17 +35,21 @@ class Passes:
         self.tried: list[tuple[int, ...]] = []  # tokens of rewrites begun, as later drafts
 
     def score(
-        self, tokens: Seq[int] | IntArray, logits: bool, targets: Seq[int] | None = None
+        self,
+        tokens: Seq[int] | IntArray,
+        logits: bool,
+        targets: Seq[int] | IntArray | None = None,
+        short: bool = False,
     ) -> Scores:
         """Run a causal pass over ``tokens``; see :meth:`Sequence.score`."""
         self._begin(1, len(tokens))
         following = None if targets is None else np.asarray(targets, np.int64)
-        return self.sequence.score(np.asarray(tokens, np.int64), following, logits)
+        return self.sequence.score(np.asarray(tokens, np.int64), following, logits, short)
 
-    def read(self, rows: Rows, logits: bool = False) -> Scores:
+    def read(self, rows: Rows, logits: bool = False, short: bool = False) -> Scores:
         """Run a pass over rows at given positions; see :meth:`Sequence.read`."""
         self._begin(1, len(rows.tokens) - rows.masks)
-        return self.sequence.read(rows, logits)
+        return self.sequence.read(rows, logits, short)
 
     def denoise(self, window: IntArray, behind: Seq[int] = (), logits: bool = False) -> Scores:
         """Run a denoise step over a canvas; see :meth:`Denoises.denoise`."""

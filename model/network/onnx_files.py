@@ -21,9 +21,10 @@ from onnx import ModelProto
 
 from ..config import ModelConfig
 from ..errors import WeightsError
+from .frequent import FILES, FREQUENT_FILE, frequent_tokens, has_short_head
 from .layout import DATA_FILE, LAYOUT, Form, forms_of
-from .onnx_graph import MASK_ROW, build, tables_of
-from .quantize import Array, FloatArray, Stored
+from .onnx_graph import MASK_ROW, SHORT_ROWS, build, tables_of
+from .quantize import Array, FloatArray, Stored, variant_named
 
 #: Name and format of a tensor, and whether it is as the canvas has it, not as the context has.
 Key = tuple[str, str, bool]
@@ -75,6 +76,8 @@ def materialise(
     def encode(stored: Stored, own: bool) -> dict[str, Array]:
         if stored.sources == (MASK_ROW,):
             return stored.encode({MASK_ROW: canvas["embed.weight"][config.mask_token]})
+        if stored.sources == (SHORT_ROWS,):
+            return stored.encode({SHORT_ROWS: context["embed.weight"][frequent_tokens(config)]})
         return stored.encode(canvas if own else context)
 
     wanted = {key(each, form): each for form, graph in graphs.items() for each in graph.stored}
@@ -91,6 +94,9 @@ def materialise(
                 _point(graph.model, places[key(stored, form)])
             with _whole(folder / f"{form}.onnx") as file:
                 file.write(graph.model.SerializeToString(deterministic=True))
+        if has_short_head(config, variant_named(variant), "causal"):
+            with _whole(folder / FREQUENT_FILE) as file:
+                file.write(FILES[config.vocab].read_bytes())
         with _whole(folder / "config.json") as file:
             file.write(config.to_json().encode())
         found = {

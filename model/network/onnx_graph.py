@@ -15,6 +15,7 @@ from onnx import NodeProto, TensorProto, helper
 
 from ..config import CANDIDATES, SAMPLER, ModelConfig
 from ..errors import WeightsError
+from .frequent import frequent_tokens, has_short_head
 from .layout import TOP, Form
 from .onnx_interface import Graph, graph_of, reads_masks, samples
 from .onnx_linear import LinearMaps
@@ -23,6 +24,8 @@ from .quantize import FLOAT16, FLOAT32, Format, Stored, Variant, variant_named
 
 #: Source of the mask's embedding on the canvas: one row of the canvas embedding.
 MASK_ROW = "mask.weight"
+#: Source of the short head: the rows of the embedding that belong to frequent tokens.
+SHORT_ROWS = "short.weight"
 #: Names of the tables that are looked up outside the graphs.
 EMBEDDING, MASK = "embed", "mask"
 
@@ -63,7 +66,10 @@ def build(config: ModelConfig, variant: str, form: Form) -> Graph:
         past_key.i, past_value.i -> present_key.i, present_value.i [1, kv_heads, capacity, head_dim]
         rows int64 [r] -> top int64 [r, TOP], the likeliest tokens, falling; top_logprob float32
                 [r, TOP]; logits float32 [r, vocab]
-        targets int64 [r] -> target_logprob float32 [r, 1], of each target after its row
+        targets int64 [r, k] -> target_logprob float32 [r, k], of each target after its row
+        with a short head: short bool; where it is true, logits [r, f + e] are those of the f
+                frequent tokens and of the e whose embeddings extra [hidden, e] holds, nothing is
+                suppressed, and top and targets are indices into these
         causal: placed bool; where it is true, positions int64 [1, n] and bias [1, 1, n, total]
                 are given and hide more than what comes later; else they are empty
         causal, where the adapter is on masks: the last g rows may be masks behind verified
@@ -117,7 +123,7 @@ class _Builder:
         self._score()
         if samples(self.config, self.form):
             self._candidates(flat)
-        return graph_of(self.nodes, self.config, self.variant.dtype, self.form)
+        return graph_of(self.nodes, self.config, self.variant, self.form)
 
     def _block(self, layer: int, x: str, skip: str | None) -> tuple[str, str]:
         """Append a transformer block; the residual stream is x + skip, added by the next norm."""
@@ -263,24 +269,52 @@ class _Builder:
     # --- vocabulary: logits and what is taken from them
 
     def _logits(self, hidden: str) -> None:
-        """Append ``logits`` float32 [r, vocab].
+        """Append ``logits`` float32 [r, vocab], or those of a short head.
 
         The caller says which tokens are never predicted: an infill ends by another mark than an
         answer in a conversation.
         """
+        if not has_short_head(self.config, self.variant, self.form):
+            self._all_logits(hidden, "logits")
+            return
+
+        def short(own: list[str]) -> list[NodeProto]:
+            with self.nodes.branch("logits.short") as nodes:
+                self._short_logits(hidden, own[0])
+            return nodes
+
+        def whole(own: list[str]) -> list[NodeProto]:
+            with self.nodes.branch("logits.whole") as nodes:
+                self._all_logits(hidden, own[0])
+            return nodes
+
+        self.nodes.add(self._if("short", ["logits"], short, whole))
+
+    def _short_logits(self, hidden: str, out: str) -> None:
+        """Append the logits of frequent tokens and of those whose embeddings are given."""
+        count = len(frequent_tokens(self.config))
+        stored = Stored(
+            "short", (SHORT_ROWS,), self.variant.head, (count, self.config.hidden),
+            self.variant.dtype, self.variant.block,
+        )  # fmt: skip
+        frequent = self.linear.fine_rows_product(stored, hidden)
+        others = self.nodes.op("MatMul", hidden, "extra")
+        self.nodes.op("Concat", frequent, others, out=out, axis=-1)
+
+    def _all_logits(self, hidden: str, out: str) -> None:
         c, suppressed = self.config, "suppressed"
         stored = _vocabulary(c, self.variant, EMBEDDING if c.tied else "head", self.variant.head)
         if stored.format == "rows":
-            self.linear.fine_rows_product(stored, hidden, suppressed, "logits")
+            self.linear.fine_rows_product(stored, hidden, suppressed, out)
         elif stored.format == "blocks":
-            self.linear.product(stored, hidden, suppressed, "logits")
+            self.linear.product(stored, hidden, suppressed, out)
         elif self.variant.dtype == FLOAT16:
             half = self.nodes.op("Gemm", hidden, self.nodes.store(stored), transB=1)
             full = self.nodes.op("Cast", half, to=TensorProto.FLOAT)
-            self.nodes.op("Add", full, suppressed, out="logits")
+            self.nodes.op("Add", full, suppressed, out=out)
         else:
             head = self.nodes.store(stored)
-            self.nodes.op("Gemm", hidden, head, suppressed, out="logits", transB=1)
+            self.nodes.op("Gemm", hidden, head, suppressed, out=out, transB=1)
 
     def _score(self) -> None:
         """Append the likeliest tokens of each row, and log-probabilities of these and of targets.
@@ -289,7 +323,7 @@ class _Builder:
         ReduceLogSumExp runs on one thread and takes 0.3 ms a row of 151,936, four times what
         Softmax takes.
         """
-        first, last = self.nodes.ints("first", [0]), self.nodes.ints("last", [-1])
+        first = self.nodes.ints("first", [0])
         p = self.nodes.op("Softmax", "logits", axis=-1)  # [r, vocab]
         wanted = ["logits", self.nodes.ints("top_count", [TOP])]
         best, top = self.nodes.ops("TopK", wanted, 0, out=["best", "top"], axis=-1)  # [r, TOP]
@@ -297,8 +331,7 @@ class _Builder:
         p = self.nodes.op("GatherElements", p, likeliest, axis=1)  # [r, 1]
         logprob, logit = self.nodes.op("Log", p), self.nodes.op("Gather", best, first, axis=1)
         self._relative(best, logit, logprob, "top_logprob")
-        target = self.nodes.op("Unsqueeze", "targets", last)  # [r, 1]
-        target = self.nodes.op("GatherElements", "logits", target, axis=1)
+        target = self.nodes.op("GatherElements", "logits", "targets", axis=1)  # [r, k]
         self._relative(target, logit, logprob, "target_logprob")
 
     def _relative(self, logits: str, logit: str, logprob: str, out: str) -> None:

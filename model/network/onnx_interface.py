@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
 from ..config import CANDIDATES, ModelConfig
+from .frequent import has_short_head
 from .layout import TOP, Form
 from .onnx_nodes import Nodes, model_of
-from .quantize import Stored
+from .quantize import Stored, Variant
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +31,17 @@ def samples(config: ModelConfig, form: Form) -> bool:
     return config.sampler > 0 and reads_masks(config, form)
 
 
-def graph_of(nodes: Nodes, config: ModelConfig, dtype: np.dtype[Any], form: Form) -> Graph:
-    """Return the model of all nodes, with the inputs and outputs of ``onnx_graph.build``.
-
-    Args:
-        dtype: of activations and of the KV cache.
-    """
-    kind = helper.np_dtype_to_tensor_dtype(dtype)
+def graph_of(nodes: Nodes, config: ModelConfig, variant: Variant, form: Form) -> Graph:
+    """Return the model of all nodes, with the inputs and outputs of ``onnx_graph.build``."""
+    kind = helper.np_dtype_to_tensor_dtype(variant.dtype)
+    inputs = _inputs(config, form, kind)
+    if has_short_head(config, variant, form):
+        inputs.append(helper.make_tensor_value_info("short", TensorProto.BOOL, []))
+        inputs.append(helper.make_tensor_value_info("extra", kind, [config.hidden, "e"]))
     graph = helper.make_graph(
         nodes.nodes,
         f"redraft.{form}",
-        [*_inputs(config, form, kind), *_caches("past", config, kind)],
+        [*inputs, *_caches("past", config, kind)],
         [*_outputs(config, form), *_caches("present", config, kind)],
         initializer=nodes.initializers(),
     )
@@ -60,7 +59,7 @@ def _inputs(config: ModelConfig, form: Form, kind: int) -> list[ValueInfoProto]:
         info("sin", kind, ["positions", half]),
         info("suppressed", TensorProto.FLOAT, [config.vocab]),
         info("rows", TensorProto.INT64, ["r"]),
-        info("targets", TensorProto.INT64, ["r"]),
+        info("targets", TensorProto.INT64, ["r", "k"]),
     ]
     if form == "causal":
         values += [
@@ -82,8 +81,8 @@ def _outputs(config: ModelConfig, form: Form) -> list[ValueInfoProto]:
     values = [
         info("top", TensorProto.INT64, ["r", TOP]),
         info("top_logprob", TensorProto.FLOAT, ["r", TOP]),
-        info("target_logprob", TensorProto.FLOAT, ["r", 1]),
-        info("logits", TensorProto.FLOAT, ["r", config.vocab]),
+        info("target_logprob", TensorProto.FLOAT, ["r", "k"]),
+        info("logits", TensorProto.FLOAT, ["r", "predicted"]),
     ]
     if samples(config, form):
         values += [

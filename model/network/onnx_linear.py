@@ -118,7 +118,7 @@ class LinearMaps:
         values, largest = self._quantized[x]
         return self._nodes.op("Mul", self._integer_product(values, tensors), largest)
 
-    def fine_rows_product(self, stored: Stored, x: str, bias: str, out: str) -> str:
+    def fine_rows_product(self, stored: Stored, x: str, bias: str = "", out: str = "") -> str:
         """Multiply in 8 bits, with two bytes for each activation: [r, inputs] -> [r, outputs].
 
         A head whose activations have outliers (29 times the deviation, Qwen2.5-Coder-0.5B) needs

@@ -81,7 +81,7 @@ class Scores(NamedTuple):
 
     top: IntArray  # [n, 8] the likeliest tokens, falling
     top_logprob: FloatArray  # [n, 8]
-    target_logprob: FloatArray  # [n]
+    target_logprob: FloatArray  # [n], or [n, k] of as many targets
     logits: FloatArray | None = None  # [n, vocab], only when requested
     masks: MaskGuesses | None = None  # None: no mask was read
 
@@ -108,15 +108,22 @@ class Sequence(Protocol):
         """Append ``tokens`` [n]."""
 
     def score(
-        self, tokens: IntArray, targets: IntArray | None = None, logits: bool = False
+        self,
+        tokens: IntArray,
+        targets: IntArray | None = None,
+        logits: bool = False,
+        short: bool = False,
     ) -> Scores:
         """Append ``tokens`` [n], n >= 1, and predict the token after each.
 
         Args:
-            targets: [n]; None: the next one of ``tokens``, and nothing of use for the last.
+            targets: [n] or [n, k]; None: the next one of ``tokens``, and nothing of use for the
+                last.
+            short: predict only frequent tokens, those held, the targets and permitted marks, if
+                these weights can do that faster; without ``logits``.
         """
 
-    def read(self, rows: Rows, logits: bool = False) -> Scores:
+    def read(self, rows: Rows, logits: bool = False, short: bool = False) -> Scores:
         """Append rows at given positions, except masks, and predict the token after each.
 
         Unless they form a chain, the sequence is then of no use except for further rows, until it

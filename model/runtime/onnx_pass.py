@@ -15,22 +15,25 @@ from ..network.layout import TOP
 from .backend import IntArray
 from .kv_memory import Buffer
 from .onnx_session import Graphs, Purpose
+from .short_head import Predictable
 
 #: What a pass fills, by the names of the graph's outputs.
 Outputs = dict[str, NDArray[Any]]
 
 
-def room_for(rows: int, vocab: int = 0, masks: int = 0, hidden: int = 0) -> Outputs:
+def room_for(
+    rows: int, vocab: int = 0, masks: int = 0, hidden: int = 0, targets: int = 1
+) -> Outputs:
     """Return memory for the scores of ``rows``.
 
-    That is top int64 and top_logprob float32 [rows, TOP], target_logprob float32 [rows, 1]; with a
-    ``vocab`` logits float32 [rows, vocab]; and for the sampler of ``masks`` mask_token int64 and
-    mask_logit float32 [masks, CANDIDATES], mask_hidden float32 [masks, hidden].
+    That is top int64 and top_logprob float32 [rows, TOP], target_logprob float32 [rows, targets];
+    with a ``vocab`` logits float32 [rows, vocab]; and for the sampler of ``masks`` mask_token int64
+    and mask_logit float32 [masks, CANDIDATES], mask_hidden float32 [masks, hidden].
     """
     outputs: Outputs = {
         "top": np.empty((rows, TOP), np.int64),
         "top_logprob": np.empty((rows, TOP), np.float32),
-        "target_logprob": np.empty((rows, 1), np.float32),
+        "target_logprob": np.empty((rows, targets), np.float32),
     }
     if vocab:
         outputs["logits"] = np.empty((rows, vocab), np.float32)
@@ -64,6 +67,7 @@ class Pass:
             self.feed("placed", np.array(purpose == "placed"))
             self.place(np.empty(0, np.int64), np.empty((1, 1, 0, 0), graphs.dtype))
         self._takes_masks = form == "causal" and graphs.config.adapter == "masks"
+        self.predict_among(None)
 
     def suppress(self, bias: Any) -> None:
         """Set the OrtValue [vocab] that is added to the logits of the next pass."""
@@ -73,6 +77,17 @@ class Pass:
         """Set the positions [n] of the next tokens and their attention bias [1, 1, n, total]."""
         self.feed("positions", positions[None])
         self.feed("bias", bias)
+
+    def predict_among(self, choice: Predictable | None) -> None:
+        """Set what the next pass may predict: a choice of the short head, or None: all tokens.
+
+        ``targets`` and ``top`` are indices into a choice.
+        """
+        if self._graphs.short_head is None or self._form != "causal":
+            return
+        self.feed("short", np.array(choice is not None))
+        nothing = np.empty((self._graphs.config.hidden, 0), self._graphs.dtype)
+        self.feed("extra", nothing if choice is None else choice.extra)
 
     def feed(self, name: str, array: NDArray[Any]) -> None:
         """Bind a small input; where the device is not the CPU, this copies it there."""
@@ -93,7 +108,7 @@ class Pass:
 
         Args:
             rows: [r] indices of the tokens that are scored.
-            targets: [r] tokens behind these.
+            targets: [r] or [r, k] tokens behind these.
             masks: so many of the last tokens are masks behind verified tokens.
         """
         total = cached + len(tokens)
@@ -104,7 +119,7 @@ class Pass:
         self.feed("seqlens_k", np.array([total - 1], np.int32))
         self.feed("total", np.array(total, np.int32))
         self.feed("rows", rows)
-        self.feed("targets", targets)
+        self.feed("targets", targets if targets.ndim == 2 else targets[:, None])
         for name, array in outputs.items():
             self._binding.bind_ortvalue_output(name, self._value(array))
         self._graphs.run(self._form, self._binding)

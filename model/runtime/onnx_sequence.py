@@ -15,11 +15,11 @@ from .backend import CHUNK, IntArray, MaskGuesses, Rows, Scores
 from .kv_memory import Buffer
 from .onnx_pass import Outputs, Pass, room_for
 from .onnx_session import Graphs, Purpose
+from .short_head import Predictable
 
 #: ``CHUNK`` where every row is scored: of 32 rows of 151,936 the logits take 19 MB and all that
-#: they are made from 80 more, which stay with the process. A pass over 64 is hardly cheaper than
-#: two over 32.
-SCORED_CHUNK = 32
+#: they are made from 80 more, which stay with the process. A short head takes a fifth of that.
+SCORED_CHUNK, SHORT_CHUNK = 32, 96
 
 #: Tokens of a prompt at most that wait to be read in the pass behind them, which they make hardly
 #: dearer, instead of in another one: a key typed costs so many. From 33 rows on attention goes
@@ -120,22 +120,40 @@ class OnnxSequence:
             self._append(chunk, chunk[:idle], {})
 
     def score(
-        self, tokens: IntArray, targets: IntArray | None = None, logits: bool = False
+        self,
+        tokens: IntArray,
+        targets: IntArray | None = None,
+        logits: bool = False,
+        short: bool = False,
     ) -> Scores:
         """Append ``tokens`` [n] and predict the token after each; see ``backend.Sequence``."""
         self._check_room(len(tokens))
         if len(tokens) + self._waiting > SCORED_CHUNK:
             self.settle()
-        outputs = room_for(len(tokens), self._graphs.config.vocab if logits else 0)
         following = np.append(tokens[1:], tokens[-1:]) if targets is None else targets
-        for start in range(0, len(tokens), SCORED_CHUNK):
-            part = slice(start, start + SCORED_CHUNK)
+        following = following if following.ndim == 2 else following[:, None]
+        vocab = self._graphs.config.vocab if logits else 0
+        outputs = room_for(len(tokens), vocab, targets=following.shape[1])
+        choice = self._choice(following) if short and not logits else None
+        if choice is not None:
+            following = choice.indices(following)
+        step = SCORED_CHUNK if choice is None else SHORT_CHUNK
+        for start in range(0, len(tokens), step):
+            part = slice(start, start + step)
             scored = {name: values[part] for name, values in outputs.items()}
             read = np.append(self._ahead(), tokens[part])
-            self._append(read, following[part], scored, self._waiting)
-        return scores_of(outputs)
+            self._append(read, following[part], scored, self._waiting, choice)
+        return scores_of(outputs, choice=choice)
 
-    def read(self, rows: Rows, logits: bool = False) -> Scores:
+    def _choice(self, targets: IntArray) -> Predictable | None:
+        """Return what a pass with the short head may predict; None: it has the whole head."""
+        head = self._graphs.short_head
+        if head is None:
+            return None
+        named = np.append(targets.ravel(), np.asarray(self._permitted, np.int64))
+        return head.choice(np.asarray(self._tokens, np.int64), named)
+
+    def read(self, rows: Rows, logits: bool = False, short: bool = False) -> Scores:
         """Append ``rows``, except masks, and predict the token after each; see ``Sequence``.
 
         What waits is read ahead of them, and a single row twice, as in :meth:`_append`.
@@ -145,7 +163,7 @@ class OnnxSequence:
         if not self._cached:
             # Without a cache GroupQueryAttention takes only the first position and counts on.
             assert rows.sees.shape[1] == n, "nothing is held that rows could see"
-            return self.score(rows.tokens[:kept], rows.targets[:kept], logits)
+            return self.score(rows.tokens[:kept], rows.targets[:kept], logits, short)
         cached, first = self._cached, self._waiting
         twin = int(n == 1 and not first)
         self._check_room(n + twin)
@@ -163,12 +181,16 @@ class OnnxSequence:
         config, sampler = self._graphs.config, self._graphs.sampler if rows.masks else None
         vocab, guessed = config.vocab if logits else 0, rows.masks if sampler else 0
         outputs = room_for(n, vocab, guessed, config.hidden)
+        is_short = short and not logits and not rows.masks
+        choice = self._choice(rows.targets) if is_short else None
         one = self._pass("placed", outputs)
         one.place(placed, bias)
-        one.run(read, cached, scored, rows.targets, outputs, rows.masks)
+        one.predict_among(choice)
+        targets = rows.targets if choice is None else choice.indices(rows.targets)
+        one.run(read, cached, scored, targets, outputs, rows.masks)
         self._hold(read[: first + kept])
         if not rows.masks:
-            return scores_of(outputs)
+            return scores_of(outputs, choice=choice)
         confidence = np.exp(outputs["top_logprob"][kept:, 0])
         guesses = MaskGuesses(outputs["top"][kept:], confidence)
         if sampler is not None:
@@ -176,7 +198,14 @@ class OnnxSequence:
             guesses = MaskGuesses(outputs["mask_token"], confidence, logit, hidden, sampler)
         return scores_of(outputs, kept)._replace(masks=guesses)
 
-    def _append(self, chunk: IntArray, targets: IntArray, outputs: Outputs, first: int = 0) -> None:
+    def _append(
+        self,
+        chunk: IntArray,
+        targets: IntArray,
+        outputs: Outputs,
+        first: int = 0,
+        choice: Predictable | None = None,
+    ) -> None:
         """Append ``chunk`` and score ``targets``, each after the token of its index past ``first``.
 
         A single token is run twice, one behind the other, and the second is forgotten: one row
@@ -189,7 +218,9 @@ class OnnxSequence:
         alone = len(chunk) == 1 and cached + 2 <= self.capacity
         tokens = np.repeat(chunk, 2) if alone else chunk
         rows = first + np.arange(len(targets), dtype=np.int64)
-        self._pass("causal", outputs).run(tokens, cached, rows, targets, outputs)
+        one = self._pass("causal", outputs)
+        one.predict_among(choice)
+        one.run(tokens, cached, rows, targets, outputs)
         self._hold(chunk)
 
     def _pass(self, purpose: Purpose, outputs: Iterable[str]) -> Pass:
@@ -211,12 +242,15 @@ class OnnxSequence:
             )
 
 
-def scores_of(outputs: Outputs, rows: int | None = None) -> Scores:
+def scores_of(
+    outputs: Outputs, rows: int | None = None, choice: Predictable | None = None
+) -> Scores:
     """Return what a pass computed of its first ``rows``; None: of all."""
-    logits = outputs.get("logits")
+    logits, of_targets = outputs.get("logits"), outputs["target_logprob"][:rows]
+    top = outputs["top"][:rows]
     return Scores(
-        outputs["top"][:rows],
+        top if choice is None else choice.tokens[top],
         outputs["top_logprob"][:rows],
-        outputs["target_logprob"][:rows, 0],
+        of_targets[:, 0] if of_targets.shape[1] == 1 else of_targets,
         None if logits is None else logits[:rows],
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..config import ModelConfig
 from ..errors import InstallError, SettingsError, WeightsError
+from ..network.frequent import FREQUENT_FILE, read_frequent
 from ..network.layout import DATA_FILE, LAYOUT, Form
 from ..network.quantize import HALF, variant_named
 from ..weights.files import MANIFEST, problem_of, read_json
@@ -23,6 +24,7 @@ from .embedding import Embedding
 from .kv_memory import DeviceMemory, Memory
 from .mask_sampler import MaskSampler
 from .rope import rope_tables
+from .short_head import ShortHead
 
 #: What a pass is for: to append tokens, to append rows at given positions, or to read a canvas.
 Purpose = Literal["causal", "placed", "denoise"]
@@ -101,6 +103,10 @@ class Graphs:
         self.embedding = Embedding(folder / DATA_FILE, tables, config, self.dtype)
         held = self.embedding.sampler
         self.sampler = MaskSampler(held, self.embedding) if held else None
+        named = folder / FREQUENT_FILE
+        self.short_head = (
+            ShortHead(config, read_frequent(named), self.embedding) if named.exists() else None
+        )
         self.sessions = {
             form: open_session(runtime, folder / f"{form}.onnx", provider, threads)
             for form in forms

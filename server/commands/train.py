@@ -111,6 +111,28 @@ def show(
 
 
 @app.command()
+def frequent(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path("frequent_qwen2.txt"),
+    most: Annotated[int, typer.Option(min=256, help="Tokens to name.")] = 32_768,
+    base: BaseName = MODEL,
+) -> None:
+    """Name the tokens that are most frequent in files, for the short head of next edits."""
+    from redraft.model.network.frequent import count_tokens, write_frequent
+    from redraft.model.prompts.tokenizer import Tokenizer
+    from redraft.model.training.shards import read_records
+
+    from .console import out as console
+
+    found = _base(base)
+    records = (record for source in sources(data) for record in read_records(source))
+    texts = (str(record["text"]) for record in records if record.get("text"))
+    tokenizer = Tokenizer.from_file(found.tokenizer)
+    share = write_frequent(count_tokens(texts, tokenizer.encode, found.config), most, out)
+    console.print(f"{most:,} tokens in {out}: {share:.1%} of those in the files.")
+
+
+@app.command()
 def run(
     shards: Annotated[Path, typer.Option(help="Packed rows; see 'redraft train pack'.")] = Path(
         "shards"

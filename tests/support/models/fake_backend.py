@@ -87,7 +87,11 @@ class FakeSequence:
         self.tokens = [*self.tokens, *tokens.tolist()]
 
     def score(
-        self, tokens: IntArray, targets: IntArray | None = None, logits: bool = False
+        self,
+        tokens: IntArray,
+        targets: IntArray | None = None,
+        logits: bool = False,
+        short: bool = False,
     ) -> Scores:
         assert tokens.dtype == np.int64 and tokens.ndim == 1 and len(tokens)
         assert len(self.tokens) + len(tokens) <= self.capacity, "over capacity"
@@ -100,7 +104,7 @@ class FakeSequence:
         following = np.append(tokens[1:], tokens[-1:]) if targets is None else targets
         return _scores(rows, logits, self.permitted, following)
 
-    def read(self, rows: Rows, logits: bool = False) -> Scores:
+    def read(self, rows: Rows, logits: bool = False, short: bool = False) -> Scores:
         """Predict after each row what a causal pass over the rows that it sees would.
 
         Masks guess what ``predict`` would write behind their token and the one after it.
@@ -155,11 +159,12 @@ def _scores(
     with np.errstate(divide="ignore"):
         logp = np.log(weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
     top = np.argsort(-logits, axis=-1, kind="stable")[:, :TOP]  # [n, TOP]
-    rows = np.arange(len(logits))
+    asked = top[:, 0] if targets is None else targets
+    of_targets = np.take_along_axis(logp, asked.reshape(len(logits), -1), axis=1)
     return Scores(
         top.astype(np.int64),
         np.take_along_axis(logp, top, axis=1),
-        logp[rows, top[:, 0] if targets is None else targets],
+        of_targets.reshape(asked.shape),
         logits.astype(np.float32) if wanted else None,
     )
 

@@ -39,7 +39,11 @@ class TorchSequence:
 
     @torch.no_grad()
     def score(
-        self, tokens: IntArray, targets: IntArray | None = None, logits: bool = False
+        self,
+        tokens: IntArray,
+        targets: IntArray | None = None,
+        logits: bool = False,
+        short: bool = False,
     ) -> Scores:
         """Append ``tokens`` [n] and predict the token after each."""
         found = self._network.logits(self._append(tokens), self._permitted)  # [n, vocab]
@@ -56,7 +60,7 @@ class TorchSequence:
         return hidden
 
     @torch.no_grad()
-    def read(self, rows: Rows, logits: bool = False) -> Scores:
+    def read(self, rows: Rows, logits: bool = False, short: bool = False) -> Scores:
         """Append a chain of rows, and read masks behind it.
 
         Raises:
@@ -120,11 +124,12 @@ def _scores(logits: Tensor, targets: IntArray, whole: bool) -> Scores:
     """Return the scores of rows with ``logits`` [n, vocab]."""
     logp = torch.log_softmax(logits, -1)
     best, top = logp.topk(TOP)
-    of_targets = logp.gather(1, torch.from_numpy(targets[:, None]).to(logp.device))
+    asked = torch.from_numpy(targets.reshape(len(targets), -1))  # [n, k]
+    of_targets = logp.gather(1, asked.to(logp.device))
     return Scores(
         top.cpu().numpy(),
         _numpy(best),
-        _numpy(of_targets[:, 0]),
+        _numpy(of_targets).reshape(targets.shape),
         _numpy(logits) if whole else None,
     )
 
