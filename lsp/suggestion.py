@@ -49,7 +49,7 @@ class Query:
     @classmethod
     def at(cls, document: Document, path: str, cursor: int) -> Query:
         """Return a query at an index into a document's text; ``path`` is shown to the model."""
-        return cls(
+        query = cls(
             uri=document.uri,
             path=path,
             language=document.language,
@@ -58,15 +58,18 @@ class Query:
             revision=document.revision,
             out_of_step=document.out_of_step,
         )
+        # What the document knows needs no counting and splitting: 0.4 ms in 10,000 lines.
+        vars(query).update(line=document.line_of(cursor), lines=document.text_lines())
+        return query
 
     @cached_property
     def line(self) -> int:
-        """The cursor's line, 0-based. It is counted once: 0.1 ms in a file of 10,000 lines."""
+        """The cursor's line, 0-based."""
         return self.text.count("\n", 0, self.cursor)
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines of the text without their ends. They are split once: 0.3 ms in 10,000 lines."""
+        """The lines of the text without their ends."""
         return self.text.split("\n")
 
 

@@ -60,6 +60,9 @@ def test_changes_give_the_text_the_client_has(
         assert document.source == reference.text()
         fresh = Document(URI, reference.text())
         assert document.text == fresh.text
+        assert document.text_lines() == document.text.split("\n")
+        for index in range(len(document.text) + 1):
+            assert document.line_of(index) == document.text.count("\n", 0, index)
         assert document.line_count == fresh.line_count
 
 
