@@ -23,8 +23,8 @@ from .config import ModelConfig
 from .errors import InvalidRequest
 from .runtime.backend import CHUNK, Backend, Rows
 from .runtime.kv_memory import SIZE_CLASSES, size_class
-from .runtime.machine import import_onnxruntime, processor
-from .runtime.product_probe import measure_products
+from .runtime.machine import MANY_CORES, default_threads, import_onnxruntime, processor
+from .runtime.product_probe import measure_products, measure_threads
 from .validation import Exactly, Number, object_of, read
 from .weights.catalog import ModelInfo, cache_dir
 from .weights.files import write_notes
@@ -49,6 +49,8 @@ _TYPICAL = 2_048  # tokens at which two measurements are compared
 #: system may have been updated, or a machine runs on battery.
 ENOUGH, LASTS_S = 5, 7 * 86_400.0
 _MOST_NOTES = 32
+#: A number of threads is as good as the fastest from this share of its speed on.
+_NEARLY = 0.95
 
 #: Positions of measured passes: one token alone, with one draft, (k + 1)² for groups of k masks.
 WIDTHS = (1, 2, 4, 9, 16, 25)
@@ -94,6 +96,7 @@ class Calibration:
     prefill: PrefillSpeed | None = None  # None: not measured
     starts: tuple[PassTimes, ...] = ()  # of the same widths
     products_ms: Mapping[str, PassMs] = field(default_factory=dict)  # by variant, if it is right
+    threads_ms: Mapping[int, PassMs] = field(default_factory=dict)  # of the fastest, by threads
 
     @property
     def passes(self) -> PassTimes | None:
@@ -136,13 +139,43 @@ def product_times(now: Clock = time.time) -> Mapping[str, float]:
     Variants that this processor computes wrong are missing. Measured once a week, and noted once
     there is a cache folder.
     """
+    return _products(now).products_ms
+
+
+def thread_counts(most: int) -> tuple[int, ...]:
+    """Return the numbers of threads that are compared where ``most`` may be used."""
+    if most + 1 < MANY_CORES:
+        return (most,)
+    return tuple(sorted({most // 2, most * 3 // 4, most}))
+
+
+def usual_threads(now: Clock = time.time) -> int:
+    """Return the threads of the engine where none are set.
+
+    That is the smallest number that :data:`_NEARLY` reaches the speed of the fastest: the slow
+    cores of a processor with two kinds of them, and cores that share memory, may add nothing.
+    """
+    counts = thread_counts(default_threads())
+    if len(counts) == 1:
+        return counts[0]
+    times = _products(now).threads_ms
+    least = min(times.values())
+    return min(count for count, ms in times.items() if ms * _NEARLY <= least)
+
+
+def _products(now: Clock) -> Calibration:
     key, file = f"products {_machine()}", calibration_file()
-    noted = read_notes(file).get(key)
-    if noted is None or not noted.products_ms or not noted.is_fresh(now()):
-        noted = Calibration(now(), products_ms=measure_products(import_onnxruntime()))
+    noted, counts = read_notes(file).get(key), thread_counts(default_threads())
+    has_all = noted is not None and (len(counts) == 1 or {*noted.threads_ms} == {*counts})
+    if noted is None or not has_all or not noted.products_ms or not noted.is_fresh(now()):
+        runtime = import_onnxruntime()
+        products = measure_products(runtime)
+        ordered = dict(sorted(products.items(), key=lambda each: each[1]))
+        threads = measure_threads(runtime, next(iter(ordered)), counts) if len(counts) > 1 else {}
+        noted = Calibration(now(), products_ms=ordered, threads_ms=threads)
         if file.parent.is_dir():  # 'redraft doctor' leaves none behind
             _note(file, key, noted)
-    return dict(sorted(noted.products_ms.items(), key=lambda each: each[1]))
+    return noted
 
 
 def noted(config: ModelConfig, key: str, file: Path, now: Clock = time.time) -> Calibration | None:

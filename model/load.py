@@ -21,6 +21,7 @@ from .calibrate import (
     calibration_key,
     noted,
     product_times,
+    usual_threads,
 )
 from .choice import ModelChoice, Placement, check_here, choose_model, fit, usual_model, watch_choice
 from .config import AUTO
@@ -156,7 +157,8 @@ def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model
     """Return the model in memory, warm and calibrated."""
     from .runtime.onnx_backend import OnnxBackend
 
-    backend = OnnxBackend(folder, device.provider, threads, KV_BYTES)
+    usual = usual_threads() if threads is None and device.provider == "CPU" else threads
+    backend = OnnxBackend(folder, device.provider, usual, KV_BYTES)
     try:
         warm_up(backend)
         key = calibration_key(info(name), backend.variant, backend.provider, threads)

@@ -18,9 +18,18 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from redraft.model.errors import SettingsError
 from redraft.model.gate.eagerness import Eagerness
+from redraft.model.runtime.machine import default_threads
 
 log = logging.getLogger(__name__)
 
@@ -146,12 +155,20 @@ class Settings(BaseModel):
         min_length=1,
         description="where to run, cpu or cuda; none: CUDA where it works, else the CPU",
     )
+    cpu_share: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="share of the usual number of threads to take, where threads is not set",
+    )
     threads: int | None = Field(
         None,
+        validate_default=True,
         ge=1,
         le=1_024,
         description=(
-            "CPU threads of the engine; none: one per physical core, less one from four cores on"
+            "CPU threads of the engine; none: as many as are fastest here, at most one per "
+            "physical core, less one from four cores on"
         ),
     )
 
@@ -192,6 +209,14 @@ class Settings(BaseModel):
     @classmethod
     def _any_case(cls, value: object) -> object:
         return value.upper() if isinstance(value, str) else value
+
+    @field_validator("threads")
+    @classmethod
+    def _of_share(cls, threads: int | None, given: ValidationInfo) -> int | None:
+        share: float | None = given.data.get("cpu_share")
+        if threads is not None or share is None:
+            return threads
+        return max(1, round(share * default_threads()))
 
     def with_options(self, **options: Any) -> Settings:
         """Return these settings with the options that are not None.

@@ -73,8 +73,8 @@ def test_a_variant_that_is_computed_wrong_is_not_chosen(
     monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
     real = product_probe._runner
 
-    def saturating(runtime: Any, variant: str, matrix: Any) -> product_probe.Runner:
-        run = real(runtime, variant, matrix)
+    def saturating(runtime: Any, variant: str, *rest: Any) -> product_probe.Runner:
+        run = real(runtime, variant, *rest)
         return run if variant == "fp32" else lambda rows: np.minimum(run(rows), 1e6)
 
     monkeypatch.setattr(product_probe, "_runner", saturating)
@@ -90,6 +90,41 @@ def test_products_are_measured_once_a_week(tmp_path: Path, monkeypatch: pytest.M
     assert [*calibrate.product_times(lambda: day)] == ["int8", "fp32"]
     assert [*calibrate.product_times(lambda: 6 * day)] == ["int8", "fp32"]
     assert [*calibrate.product_times(lambda: 9 * day)] == ["fp32", "int8"]
+
+
+@pytest.mark.parametrize(
+    ("most", "milliseconds", "expected"),
+    [
+        (2, {}, 2),  # too few to compare
+        (15, {7: 9.0, 11: 6.0, 15: 4.0}, 15),
+        (15, {7: 9.0, 11: 4.1, 15: 4.0}, 11),  # more threads add next to nothing
+        (11, {5: 4.0, 8: 5.0, 11: 8.0}, 5),  # the others are slow cores
+    ],
+)
+def test_as_few_threads_are_taken_as_are_nearly_as_fast(
+    most: int,
+    milliseconds: dict[int, float],
+    expected: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(calibrate, "default_threads", lambda: most)
+    asked = []
+
+    def measured(_: Any, variant: str, counts: tuple[int, ...]) -> dict[int, float]:
+        asked.append(variant)
+        return {count: milliseconds[count] for count in counts}
+
+    monkeypatch.setattr(calibrate, "measure_products", lambda _: {"fp32": 2.0, "int8": 1.0})
+    monkeypatch.setattr(calibrate, "measure_threads", measured)
+    assert [calibrate.usual_threads(), calibrate.usual_threads()] == [expected, expected]
+    assert asked == (["int8"] if milliseconds else []), "once, with the fastest variant"
+
+
+def test_products_are_measured_with_each_number_of_threads() -> None:
+    found = product_probe.measure_threads(ort, "int8", (1, 2))
+    assert found.keys() == {1, 2} and min(found.values()) > 0
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from redraft.model.errors import SettingsError
+from redraft.server import settings
 from redraft.server.settings import OTHER_VARIABLES, Settings, load_settings
 from support.command import RUN
 
@@ -91,6 +92,22 @@ def test_a_bad_key_is_refused_and_never_shown() -> None:
             load_settings(environment={"REDRAFT_API_KEY": key}).check_exposure()
         assert key not in str(caught.value) or key.isspace()
     assert "sesame" not in repr(load_settings(environment={"REDRAFT_API_KEY": "sesame"}))
+
+
+def test_a_share_of_the_processor_becomes_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "default_threads", lambda: 15)
+    found = [
+        load_settings(environment=given).threads
+        for given in (
+            {},
+            {"REDRAFT_CPU_SHARE": "0.5"},
+            {"REDRAFT_CPU_SHARE": "0.01"},
+            {"REDRAFT_CPU_SHARE": "0.5", "REDRAFT_THREADS": "3"},
+        )
+    ]
+    assert found == [None, 8, 1, 3]
+    with pytest.raises(SettingsError, match="REDRAFT_CPU_SHARE"):
+        load_settings(environment={"REDRAFT_CPU_SHARE": "2"})
 
 
 def test_every_setting_says_what_it_means() -> None:

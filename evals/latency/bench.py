@@ -10,6 +10,8 @@ Real code (modules of Python's own library) is cut at real places. Kinds of exam
 - ``ghost text``, ``next edit``: one key, through session, queue and engine.
 - ``pass 8``: verifying 8 positions at once.
 - ``region``: scoring the tokens of a region beside reading them into the cache.
+- ``product int8``, ``product, 2 threads``: one matrix product by variant and number of threads.
+- ``long``: four tokens read behind a prompt of 32,000.
 - ``machine``: memory and load.
 """
 
@@ -25,19 +27,22 @@ import tarfile as _sample_4
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import psutil
-from redraft.model.calibrate import CACHED, measure_passes
+from redraft.model.calibrate import CACHED, measure_passes, thread_counts
 from redraft.model.decode.completion import AUTOREGRESSIVE, Plan
 from redraft.model.decode.recent import RecentAnswers
 from redraft.model.load import KV_BYTES
 from redraft.model.predict import Model, predict
 from redraft.model.records import EditRequest, Prediction, Quality
+from redraft.model.runtime.machine import default_threads, import_onnxruntime
 from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.runtime.prefix_cache import PrefixCache
+from redraft.model.runtime.product_probe import measure_products, measure_threads
 
 from ..run import Run
 from ..scorers.latency import measured, timed
@@ -50,6 +55,7 @@ COMPARED_EVERY = 5  # characters: these answers are computed with an empty cache
 KEYS_PER_RUN = 2  # keys of ghost text and of next edits, for each infill of a kind
 WAYS: dict[str, Plan | None] = {"cold": None, "warm": None, "no drafts": AUTOREGRESSIVE}
 _PASS_ROUNDS = 15  # of each width
+_LONG, _KEY_TOKENS = 32_000, 4  # tokens of a long prompt, and of a key behind it
 _REGION_TOKENS, _REGION_ROUNDS = 160, 9  # about 16 lines; pairs of passes
 
 Say = Callable[[str], None]
@@ -93,11 +99,16 @@ def measure(
     model = load()
     machine |= {"loaded_mb": _mb(process), "auto_context": model.context_tokens}
     try:
-        _with_model(run, model, amount, say)
+        try:
+            _with_model(run, model, amount, say)
+        finally:
+            machine |= {"end_mb": _mb(process), "load_after": _load_per_core()}
+            run.add(measured("machine", "machine", machine))
+        if amount.passes:
+            say("a long prompt")
+            _long_prompt(run, model)
     finally:
         model.backend.close()
-        machine |= {"end_mb": _mb(process), "load_after": _load_per_core()}
-        run.add(measured("machine", "machine", machine))
 
 
 def _with_model(run: Run, model: Model, amount: Amount, say: Say) -> None:
@@ -108,6 +119,7 @@ def _with_model(run: Run, model: Model, amount: Amount, say: Say) -> None:
     if amount.passes:
         say("the cost of a pass")
         _passes(run, model)
+        _products(run)
     say("scoring a region")
     _regions(run, model)
     budgets = [asked] if asked else sorted({1_024, model.context_tokens})
@@ -217,6 +229,40 @@ def _passes(run: Run, model: Model) -> None:
         run.add(measured(name, name, {"pass_ms": took_ms}))
 
 
+def _products(run: Run) -> None:
+    """Measure a product by variant, and that of the fastest by the number of threads."""
+    runtime, most = import_onnxruntime(), default_threads()
+    found = measure_products(runtime)
+    counts = sorted({1, *thread_counts(most)})
+    of_threads = measure_threads(runtime, min(found, key=lambda name: found[name]), counts)
+    named = {f"product {variant}": ms for variant, ms in found.items()}
+    named |= {f"product, {count} threads": ms for count, ms in of_threads.items()}
+    for name, took_ms in named.items():
+        run.add(measured(name, name, {"product_ms": took_ms, "fp32_ms": found.get("fp32")}))
+
+
+def _long_prompt(run: Run, model: Model) -> None:
+    """Measure what a few tokens cost behind a long prompt, whose keys and values are made up."""
+    backend = model.backend
+    if not isinstance(backend, OnnxBackend) or backend.config.verifier == "none":
+        return
+    first = backend.config.text_ids.start
+    sequence = backend.open(_LONG + _KEY_TOKENS)
+    try:
+        sequence.pretend([first] * _LONG)
+        memory_mb = _LONG * backend.bytes_per_token / 2**20
+        for number in range(-1, _PASS_ROUNDS):
+            began = time.perf_counter()
+            sequence.score(np.arange(first, first + _KEY_TOKENS, dtype=np.int64))
+            took_ms = 1e3 * (time.perf_counter() - began)
+            sequence.truncate(_LONG)
+            if number >= 0:
+                score = {"key_ms": took_ms, "kv_mb": memory_mb}
+                run.add(measured(f"long:{number}", "long", score))
+    finally:
+        backend.release(sequence)
+
+
 def _regions(run: Run, model: Model) -> None:
     """Measure pairs: a region's tokens read into the cache, and scored with their likelihoods."""
     backend = model.backend
@@ -229,7 +275,7 @@ def _regions(run: Run, model: Model) -> None:
         sequence.pretend([first] * CACHED)
         for number in range(-1, _REGION_ROUNDS):  # the first round has the memory ready
             took_ms = []
-            for run_pass in (sequence.extend, sequence.score):
+            for run_pass in (sequence.extend, partial(sequence.score, short=True)):
                 began = time.perf_counter()
                 run_pass(tokens)
                 sequence.settle()

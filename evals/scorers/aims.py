@@ -51,6 +51,14 @@ def _at(field: str, share: float = 0.5) -> Measure:
     return measure
 
 
+def _ratio(field: str, by: str) -> Measure:
+    def measure(rows: Sequence[Row]) -> float | None:
+        values = [each[field] / each[by] for each in rows if each.get(by)]
+        return float(np.median(values)) if values else None
+
+    return measure
+
+
 def _tokens_per_pass(rows: Sequence[Row]) -> float | None:
     steps = sum(each["steps"] for each in rows)
     return sum(each["tokens"] for each in rows) / steps if steps else None
@@ -64,6 +72,7 @@ AIMS = (
     Aim("a region scored ÷ read", "region", _at("ratio"), 1.3),
     Aim("tokens per pass of infills", "warm", _tokens_per_pass, 3, is_most=False),
     Aim("tokens per pass of next edits", "next edit", _tokens_per_pass, 5, is_most=False),
+    Aim("int8 ÷ float32, time of a product", "product int8", _ratio("product_ms", "fp32_ms"), 1),
     Aim("a key without a model: ms", "server", _at("wall_ms"), 1),
     Aim("a key without a model: ms, p99", "server", _at("wall_ms", 0.99), 5),
 )

@@ -36,6 +36,8 @@ SERVER = tuple(
     _ms(field, q) for field in ("wall_ms", "processor_ms", "question_ms") for q in (0.5, 0.99)
 )
 PASS = (Metric("ms", "mean", "pass_ms", better="less"),)
+PRODUCT = (Metric("ms", "mean", "product_ms", digits=2, better="less"),)
+LONG = (_ms("key_ms", 0.5), Metric("MB of keys and values", "mean", "kv_mb", digits=0))
 MACHINE = (
     Metric("MB at the start", "mean", "start_mb", digits=0),
     Metric("MB with the model", "mean", "loaded_mb", digits=0, better="less"),
@@ -100,6 +102,7 @@ def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
         yield rows_of_parts("requests", columns, asked, seed)
     for kind, title, metrics in (
         ("server", "language server in 10,000 lines, without a model", SERVER),
+        ("long", "four tokens behind a prompt of 32,000", LONG),
         ("machine", "memory and load", MACHINE),
     ):
         if kind in parts:
@@ -107,6 +110,9 @@ def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
     passes = {name: some for name, some in parts.items() if "pass_ms" in some[0]}
     if passes:
         yield rows_of_parts("one pass behind 1,000 tokens", PASS, passes, seed)
+    products = {name: some for name, some in parts.items() if "product_ms" in some[0]}
+    if products:
+        yield rows_of_parts("one product of 64 rows and 16 of 4", PRODUCT, products, seed)
     beside = {name: some for name, some in parts.items() if "ours_ms" in some[0]}
     if beside:
         yield rows_of_parts("beside the other server", BESIDE, beside, seed)

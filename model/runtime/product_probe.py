@@ -7,9 +7,9 @@ the weights are not made for it (``quantize.quantize_rows``), and ARM has other 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ NARROW, WIDE = 4, 64
 _ROUNDS = 5
 
 Runner = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+Key = TypeVar("Key")
 
 
 def measure_products(
@@ -40,9 +41,24 @@ def measure_products(
     rows = rng.integers(-127, 128, (WIDE, INPUTS)).astype(np.float32)
     rows[0] = 127  # the largest sums of neighbours that the format allows
     expected = rows @ matrix.T
-    runners = {name: _runner(runtime, name, matrix) for name in CANDIDATES}
+    threads = default_threads()
+    runners = {name: _runner(runtime, name, matrix, threads) for name in CANDIDATES}
     right = {name: run for name, run in runners.items() if is_right(run, rows, expected)}
     return _fastest(right, rows, clock)
+
+
+def measure_threads(
+    runtime: ModuleType,
+    variant: str,
+    counts: Sequence[int],
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[int, float]:
+    """Return the milliseconds of the same product with each number of threads."""
+    rng = np.random.default_rng(0)
+    matrix = rng.standard_normal((OUTPUTS, INPUTS)).astype(np.float32)
+    rows = rng.standard_normal((WIDE, INPUTS)).astype(np.float32)
+    runners = {count: _runner(runtime, variant, matrix, count) for count in counts}
+    return _fastest(runners, rows, clock)
 
 
 def is_right(run: Runner, rows: NDArray[np.float32], expected: NDArray[np.float32]) -> bool:
@@ -55,8 +71,8 @@ def is_right(run: Runner, rows: NDArray[np.float32], expected: NDArray[np.float3
 
 
 def _fastest(
-    runners: Mapping[str, Runner], rows: NDArray[np.float32], clock: Callable[[], float]
-) -> dict[str, float]:
+    runners: Mapping[Key, Runner], rows: NDArray[np.float32], clock: Callable[[], float]
+) -> dict[Key, float]:
     found = dict.fromkeys(runners, float("inf"))
     for _ in range(_ROUNDS):
         for name, run in runners.items():
@@ -68,12 +84,12 @@ def _fastest(
     return found
 
 
-def _runner(runtime: ModuleType, variant: str, matrix: NDArray[np.float32]) -> Runner:
+def _runner(runtime: ModuleType, variant: str, matrix: NDArray[np.float32], threads: int) -> Runner:
     from ..network.onnx_linear import single_product  # brings onnx along
 
     options = runtime.SessionOptions()
     options.log_severity_level = 3
-    options.intra_op_num_threads = default_threads()
+    options.intra_op_num_threads = threads
     model: Any = single_product(variant, matrix)
     session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
