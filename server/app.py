@@ -29,6 +29,7 @@ from .routes import (
     ollama,
     openai,
     openapi,
+    playground,
     predict,
 )
 from .settings import Settings, is_loopback
@@ -49,10 +50,12 @@ ROUTES = (
     ollama,
     predict,
     openapi,
+    playground,
 )
 
-#: Answered without a key, for load balancers and start scripts, with the state alone.
-OPEN_ROUTES = frozenset({"/health"})
+#: Answered without a key: the state alone, for load balancers and start scripts, and the playground,
+#: whose files are the same everywhere and ask for the key.
+OPEN_ROUTES = frozenset({"/health", *playground.FILES})
 
 #: Seconds until a client may ask again while the model is loading.
 NOT_READY_RETRY_S = 2

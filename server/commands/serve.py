@@ -51,6 +51,7 @@ async def run_server(settings: Settings) -> None:
             limits=ConnectionLimits(settings.max_connections),
         ) as url:
             err.print(f"Redraft listens at {url} (Ctrl-C stops it)", markup=False)
+            err.print(f"To try it, open {url}/ in a browser", markup=False)
             telling = asyncio.create_task(_tell_when_ready(predictor))
             try:
                 await until_told_to_stop()

@@ -86,7 +86,11 @@ class Infilling:
             return [Answer("", "stop", prediction.reason if prediction else "", "nothing")]
         verdicts = [inserted(each, self.request) for each in prediction.candidates]
         texts = [
-            Answer(self._outside(made.edit.new), FINISH_REASONS[made.candidate.finish])
+            Answer(
+                self._outside(made.edit.new),
+                FINISH_REASONS[made.candidate.finish],
+                confidence=made.candidate.confidence.mean,
+            )
             for made in verdicts
             if isinstance(made, ShownCandidate)
         ]
@@ -136,7 +140,8 @@ class Rewriting:
             if isinstance(decision, Abstain):
                 objections.append(self._refused(decision))
             else:
-                regions.append(Answer(self.excerpt.write(region), "stop"))
+                given = self.excerpt.write(region)
+                regions.append(Answer(given, "stop", confidence=decision.score))
         nothing = self._none(prediction.reason or NO_CHANGE, "nothing")
         return regions[: self.most] or objections[:1] or [nothing]
 

@@ -29,6 +29,7 @@ from redraft.model.validation import (
 from redraft.model.weights.catalog import check_not_removed, list_models
 
 from ..http.bodies import SERVICE
+from ..http.prometheus import STAGES
 from ..settings import Settings
 from .answers import Question, question
 from .respond import Answer
@@ -228,6 +229,14 @@ def why(answer: Answer) -> Json:
     if answer.abstained is None:
         return {}
     return {"redraft": {"reason": answer.reason, "abstained": answer.abstained}}
+
+
+def measured(answer: Answer, prediction: Prediction | None) -> Json:
+    """Return the confidence of an answer, and the time of each stage as llama.cpp names times."""
+    times: Json = {}
+    if prediction is not None:
+        times = {f"{stage}_ms": getattr(prediction.stats, f"{stage}_ms") for stage in STAGES}
+    return {"confidence": answer.confidence, "timings": times}
 
 
 def usage(prediction: Prediction | None) -> Json:

@@ -20,7 +20,7 @@ from redraft.model.validation import Json, Text, read
 
 from ..http.bodies import SERVICE, read_question
 from .answers import Question
-from .base import AnswerHead, CompletionBody, after_gap, served_model, usage, why
+from .base import AnswerHead, CompletionBody, after_gap, measured, served_model, usage, why
 from .constraints import constrained
 from .respond import Answer, Dialect, respond
 
@@ -127,7 +127,7 @@ class MercuryEdit(Dialect):
         """Return one choice per answer."""
         choices = [self._choice(i, self._text(one), one.finish) for i, one in enumerate(answers)]
         body = self._head.body(choices, self.kind)
-        return {**body, "usage": usage(prediction), **why(answers[0])}
+        return body | self._notes(answers, prediction)
 
     def state(self, state: CanvasState) -> Json | None:
         """Return the whole text so far, if the client asked to see it."""
@@ -139,8 +139,12 @@ class MercuryEdit(Dialect):
         """Yield all choices in one chunk."""
         choices = [self._piece(i, self._text(one), one.finish) for i, one in enumerate(answers)]
         body = self._head.body(choices, self.chunk_kind)
-        yield {**body, "usage": usage(prediction), **why(answers[0])}
+        yield body | self._notes(answers, prediction)
         yield "[DONE]"
+
+    def _notes(self, answers: list[Answer], prediction: Prediction | None) -> Json:
+        best = answers[0]
+        return {"usage": usage(prediction), **measured(best, prediction), **why(best)}
 
     def _text(self, answer: Answer) -> str:
         return answer.text or NO_EDIT

@@ -34,6 +34,7 @@ class Answer(NamedTuple):
     reason: str = ""  # why nothing is suggested, for people
     abstained: Abstention | None = None  # the same for machines; None: something is suggested
     calls: tuple[ToolCall, ...] = ()
+    confidence: float | None = None  # 0 … 1; None: nothing is suggested, or it is not computed
 
 
 class Ask(Protocol):

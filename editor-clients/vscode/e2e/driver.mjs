@@ -1,5 +1,5 @@
-// A browser with VS Code in it, for a test in another language: one JSON command per line on stdin, one
-// JSON answer per line on stdout. Knows the browser and VS Code's page; nothing of Redraft.
+// A browser for a test in another language, with VS Code or another page in it: one JSON command per
+// line on stdin, one JSON answer per line on stdout. Knows VS Code's page; nothing of Redraft.
 //
 //   node driver.mjs PLAYWRIGHT_CORE CHROMIUM
 import { createRequire } from 'node:module';
@@ -8,17 +8,18 @@ import { createInterface } from 'node:readline';
 const [, , folder, executablePath] = process.argv;
 const { chromium } = createRequire(`${folder}/`)('playwright-core');
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
+const EDITOR = '.monaco-editor .view-lines .view-line';
 let page;
 
 const commands = {
-  /** Open a page with VS Code and wait for its editor. */
-  async open({ url, width = 1280, height = 800 }) {
+  /** Open a page and wait for an element: by default the editor of VS Code. */
+  async open({ url, width = 1280, height = 800, selector = EDITOR, colorScheme = null }) {
     await page?.context().close();
-    const context = await browser.newContext({ viewport: { width, height }, deviceScaleFactor: 1 });
+    const context = await browser.newContext({ viewport: { width, height }, deviceScaleFactor: 1, colorScheme });
     page = await context.newPage();
     page.setDefaultTimeout(60_000);
     await page.goto(url, { timeout: 240_000 });
-    await page.waitForSelector('.monaco-editor .view-lines .view-line', { timeout: 240_000 });
+    await page.waitForSelector(selector, { timeout: 240_000 });
   },
   async press({ keys }) {
     for (const key of keys) await page.keyboard.press(key);

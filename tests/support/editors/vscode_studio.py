@@ -26,23 +26,33 @@ _NODE = shutil.which("node")
 _CHROMIUM = os.environ.get("CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
+INSTALL = "editor-clients/vscode/e2e/install.sh DIR installs it"
 #: What ``build.mjs --native`` adds to the manifest.
 PROPOSALS = ["inlineCompletionsAdditions"]
 PATIENCE_S = 240.0  # with what takes a second where the machine has nothing else to do
 
 
-def missing() -> str:
-    """Return why VS Code cannot be driven here, or ""."""
+def no_browser() -> str:
+    """Return why a browser cannot be driven here, or ""."""
+    if _CHROMIUM is None:
+        return "no chromium on the PATH and none named by CHROMIUM"
     if _NODE is None:
         return "no node on the PATH"
     folder = os.environ.get("REDRAFT_VSCODE_DIR")
-    how = "editor-clients/vscode/e2e/install.sh DIR installs code-server"
     if not folder:
-        return f"REDRAFT_VSCODE_DIR is not set; {how}"
+        return f"REDRAFT_VSCODE_DIR is not set; {INSTALL}"
+    if not (Path(folder) / "node_modules" / "playwright-core").exists():
+        return f"no playwright-core in REDRAFT_VSCODE_DIR={folder}; {INSTALL}"
+    return ""
+
+
+def missing() -> str:
+    """Return why VS Code cannot be driven here, or ""."""
+    if reason := no_browser():
+        return reason
+    folder = os.environ["REDRAFT_VSCODE_DIR"]
     if not (Path(folder) / CODE_SERVER).exists():
-        return f"no code-server in REDRAFT_VSCODE_DIR={folder}; {how}"
-    if _CHROMIUM is None:
-        return "no chromium on the PATH and none named by CHROMIUM"
+        return f"no code-server in REDRAFT_VSCODE_DIR={folder}; {INSTALL}"
     if not (CLIENT / "node_modules" / "esbuild").exists():
         return f"'npm ci' was not run in {CLIENT}"
     return ""

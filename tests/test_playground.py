@@ -1,0 +1,273 @@
+"""The playground: its headers, its key and origin, and the page in a real browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+from redraft.model.records import EditRequest
+from redraft.server.routes.playground import FILES
+from redraft.server.settings import Settings
+from support.command import RUN
+from support.edit_prompts import mercury_as_zed, mercury_body
+from support.editors.predictor import (
+    Answer,
+    ScriptedPredictor,
+    change,
+    editing,
+    predicted,
+    rewrite_lines,
+)
+from support.editors.vscode_studio import no_browser
+from support.models.onnx_models import register
+from support.models.tiny import tiny_config, tiny_tokenizer
+from support.playground import Page, page, served_beside
+from support.served import events, post, send, served
+
+KEYED = Settings(api_key=SecretStr("secret-key"), shutdown_s=0.1)
+FIM, EDIT = "/v1/fim/completions", "/v1/edit/completions"
+INFILL = {"prompt": "a", "suffix": "b"}
+FOLDER = Path(__file__).parent.parent / "server" / "playground"
+
+
+# --- what the server sends ----------------------------------------------------------------------
+
+
+async def test_the_page_needs_no_key_and_is_the_same_with_one() -> None:
+    for path, (name, media_type) in FILES.items():
+        for settings in (None, KEYED):
+            async with (
+                served(ScriptedPredictor(), settings) as (_, client),
+                client.get(path) as answer,
+            ):
+                assert (answer.status, answer.content_type) == (200, media_type)
+                assert await answer.text() == (FOLDER / name).read_text(encoding="utf-8")
+
+
+async def test_the_page_may_load_and_call_this_server_alone() -> None:
+    async with served(ScriptedPredictor()) as (_, client):
+        for path in FILES:
+            async with client.get(path) as answer:
+                policy = answer.headers["Content-Security-Policy"]
+                parts = dict(part.strip().split(" ", 1) for part in policy.split(";"))
+                assert parts["default-src"] == parts["frame-ancestors"] == "'none'"
+                assert parts["script-src"] == parts["style-src"] == parts["connect-src"] == "'self'"
+                assert "unsafe" not in policy and "http" not in policy
+                assert answer.headers["X-Content-Type-Options"] == "nosniff"
+                assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+@pytest.mark.parametrize("path", FILES)
+@pytest.mark.parametrize(
+    "headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}]
+)
+def test_a_rebound_name_and_another_site_get_no_page(path: str, headers: dict[str, str]) -> None:
+    status, _, error = send(path, None, "GET", headers)
+    assert (status, error["code"]) == (403, "forbidden")
+
+
+def test_the_page_makes_no_html_of_text_and_names_no_other_address() -> None:
+    texts = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()}
+    assert set(texts) == {name for name, _ in FILES.values()}
+    for name, text in texts.items():
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b", text)
+        assert not re.search(r"\w://|['\"`]//\w", text), name
+        assert not re.search(r"\bon\w+=|\bstyle=", text), f"{name}: the policy refuses these"
+
+
+def test_answers_carry_their_confidence_and_the_time_of_each_stage() -> None:
+    stages = {"queue_ms", "prompt_ms", "prefill_ms", "denoise_ms", "total_ms"}
+    _, infill = post(FIM, INFILL)
+    assert infill["confidence"] == pytest.approx(0.9)
+    assert set(infill["timings"]) == stages
+    assert infill["timings"]["denoise_ms"] == 20.0
+    *_, last = events(FIM, {**INFILL, "diffusing": True}, ScriptedPredictor())
+    assert (last["confidence"], last["timings"]) == (infill["confidence"], infill["timings"])
+    body = mercury_body(mercury_as_zed("", "x = 1<|cursor|>", ""))
+    _, edit = post(EDIT, body, editing((1, 1, ["x = 2"]), confidence=0.8))
+    assert edit["confidence"] == pytest.approx(0.8)
+    _, nothing = post(EDIT, body, editing(None))
+    assert nothing["confidence"] is None and set(nothing["timings"]) == stages
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+in_a_browser = pytest.mark.skipif(bool(no_browser()), reason=no_browser())
+
+
+@pytest.fixture(scope="module")
+def browser(pictures: Path) -> Iterator[Page]:
+    with page() as opened:
+        yield opened
+
+
+def rename(request: EditRequest) -> Answer:
+    """Answer "return a + b" at the cursor, and follow a parameter of another name."""
+    if request.task == "infill":
+        return ("return", " a", " +", " b")
+    if "price(name)" in request.text and "[item]" in request.text:
+        return rewrite_lines(request, change("[item]", "[name]")(request))
+    return predicted(reason="nothing to change")
+
+
+@in_a_browser
+def test_grey_text_comes_while_typing_and_tab_takes_it(browser: Page) -> None:
+    with served_beside(ScriptedPredictor([rename])) as url:
+        browser.open(url)
+        browser.await_text("#server", "fake-1m")
+        browser.select(browser.code())
+        browser.type("def f(a, b):\n    ")
+        browser.await_text(".ghost", "return a + b")
+        browser.type("ret")  # the rest stays
+        assert browser.text(".ghost") == "urn a + b"
+        browser.press("Tab")
+        assert browser.code() == "def f(a, b):\n    return a + b"
+        assert browser.text(".ghost") == ""
+        browser.press("Control+z")
+        assert browser.code() == "def f(a, b):\n    ret"
+
+
+@in_a_browser
+def test_every_step_is_shown_with_its_masks(browser: Page) -> None:
+    with served_beside(ScriptedPredictor([rename])) as url:
+        browser.open(url)
+        browser.select("    return PRICES[item]")
+        browser.type("a")
+        browser.await_text("#steps", "return a + b")
+        shown = browser.evaluate("[...document.querySelectorAll('#steps li')].map(e => e.innerText)")
+        assert shown == ["░░░ b", "░░ + b", "░ a + b", "return a + b"]
+        assert "90 %" in browser.text("#text-answer")
+        assert {"12", "20", "33"} <= set(cells(browser, "text"))
+
+
+def cells(browser: Page, kind: str) -> list[str]:
+    script = f"[...document.querySelectorAll('#{kind}-answer td')].map(e => e.innerText)"
+    found: list[str] = browser.evaluate(script)
+    return found
+
+
+@in_a_browser
+def test_a_next_edit_follows_the_users_edit_and_tab_takes_it(browser: Page) -> None:
+    predictor = ScriptedPredictor([rename])
+    with served_beside(predictor) as url:
+        browser.open(url)
+        browser.select("item")
+        browser.type("name")
+        browser.await_text("ins", "return PRICES[name]")
+        assert browser.text("del") == "    return PRICES[item]"
+        assert "line 7" in browser.text("#said")
+        asked = next(one for one in predictor.requests if one.task == "next_edit")
+        assert asked.path == "shop.py"
+        assert [edit.diff for edit in asked.edits] == [
+            ' PRICES = {"tea": 2.5, "cake": 3.2}\n \n \n-def price(item):\n+def price(name):\n'
+            "     return PRICES[item]\n \n \n"
+        ]
+        browser.press("Tab")
+        assert "def price(name):\n    return PRICES[name]\n" in browser.code()
+        assert browser.text("del") == browser.text("ins") == ""
+        browser.await_text("#said", "No next edit: nothing to change")
+        assert predictor.requests[-1].edits[-1].accepted
+
+
+@in_a_browser
+def test_an_edit_that_is_held_back_has_its_reason(browser: Page) -> None:
+    unsure = editing((1, 1, ["x"]), confidence=0.13)
+    with served_beside(unsure) as url:
+        browser.open(url)
+        browser.evaluate("document.getElementById('ask-edit').click()")
+        browser.await_text("#said", "13 % likely to be kept (medium shows from 25 %)")
+        assert "13 % likely" in browser.text("#edit-answer")
+        assert browser.text("ins") == ""
+
+
+@in_a_browser
+def test_the_keyboard_alone_hides_suggestions_and_leaves_the_field(browser: Page) -> None:
+    focus = "document.activeElement.id"
+    with served_beside(ScriptedPredictor([rename])) as url:
+        browser.open(url)
+        reached = []
+        for _ in range(6):
+            browser.press("Tab")
+            reached.append(browser.evaluate(focus))
+        assert reached == ["path", "eagerness", "key", "ask-text", "ask-edit", "code"]
+        browser.type("a")
+        browser.await_text(".ghost", "return a + b")
+        browser.press("Escape")
+        assert browser.text(".ghost") == ""
+        browser.press("Tab")
+        assert browser.evaluate(focus) == "steps"
+
+
+@in_a_browser
+def test_a_server_with_a_key_asks_for_it_and_keeps_it_nowhere(browser: Page) -> None:
+    with served_beside(ScriptedPredictor([rename]), KEYED) as url:
+        browser.open(url)
+        browser.await_text("#server", "401: the server demands its API key")
+        browser.select("    return PRICES[item]")
+        browser.type("a")
+        browser.await_text("#said", "demands its API key")
+        browser.evaluate("document.getElementById('key').focus()")
+        browser.type("wrong")
+        browser.press("Enter")
+        browser.await_text("#server", "401: this is not the API key")
+        browser.press("Control+a")
+        browser.type("secret-key")
+        browser.press("Enter")
+        browser.await_text("#server", "fake-1m")
+        browser.evaluate("document.getElementById('ask-text').click()")
+        browser.await_text(".ghost", "return a + b")
+        kept = "JSON.stringify([localStorage, sessionStorage, document.cookie, location.href])"
+        assert "secret" not in browser.evaluate(kept)
+
+
+@in_a_browser
+def test_text_of_a_model_is_never_html(browser: Page) -> None:
+    evil = "<img src=x onerror=document.title='run'>"
+    with served_beside(ScriptedPredictor([evil])) as url:
+        browser.open(url)
+        browser.select("    return PRICES[item]")
+        browser.type("a")
+        browser.await_text(".ghost", evil)
+        assert browser.evaluate("document.querySelectorAll('img').length") == 0
+        assert browser.evaluate("document.title") == "Redraft playground"
+
+
+@in_a_browser
+def test_redraft_serve_prints_the_address_of_a_page_that_works(
+    browser: Page, spawn: type[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
+    register(tmp_path / "models", "tiny", tiny_config(head_dim=16, verifier="none"), tiny_tokenizer())
+    settings = {"MODELS": str(tmp_path / "models"), "MODEL": "tiny", "THREADS": "1", "PORT": "0"}
+    environment = {**os.environ, **{f"REDRAFT_{name}": each for name, each in settings.items()}}
+    command = [sys.executable, "-c", RUN, "serve"]
+    process = spawn(command, stderr=subprocess.PIPE, env=environment)
+    try:
+        assert process.stderr is not None
+        lines = (line.decode() for line in process.stderr)
+        address = next(re.finditer(r"open (http\S+) in a browser", "".join(first(lines))))[1]
+        browser.open(address)
+        browser.await_text("#server", "ready")
+        browser.evaluate("document.getElementById('ask-text').click()")
+        browser.until("document.querySelectorAll('#text-answer td').length === 8")
+        assert "░" in browser.text("#steps")
+        *_, total, round_trip = map(int, cells(browser, "text")[2:])
+        assert 0 < total <= round_trip
+    finally:
+        process.terminate()
+        process.wait(20)
+        process.stderr.close()
+
+
+def first(lines: Iterator[str]) -> Iterator[str]:
+    """Yield the lines up to the one with the address of the page."""
+    for line in lines:
+        yield line
+        if "in a browser" in line:
+            return
