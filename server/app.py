@@ -53,8 +53,8 @@ ROUTES = (
     playground,
 )
 
-#: Answered without a key: the state alone, for load balancers and start scripts, and the playground,
-#: whose files are the same everywhere and ask for the key.
+#: Answered without a key: the state alone, for load balancers and start scripts, and the files of
+#: the playground, which are the same on every machine.
 OPEN_ROUTES = frozenset({"/health", *playground.FILES})
 
 #: Seconds until a client may ask again while the model is loading.

@@ -13,6 +13,7 @@ from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest
 from redraft.model.wire import request_to_json
 from redraft.server.app import create_app
+from redraft.server.routes.playground import FILES
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_zed, mercury_body
 from support.editors.predictor import ScriptedPredictor, chatting, editing
@@ -353,7 +354,7 @@ def values(text: str) -> list[str]:
 
 def test_every_route_is_asked() -> None:
     routes = {r.canonical for r in create_app(ScriptedPredictor(), Settings()).router.resources()}
-    assert routes - {"/metrics"} == set(ASKED)
+    assert routes - {"/metrics", *FILES} == set(ASKED)
 
 
 @pytest.mark.parametrize("error", [None, EngineGone("the engine is gone")])

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 from redraft.model.records import EditRequest
+from redraft.server.app import create_app
 from redraft.server.routes.playground import FILES
 from redraft.server.settings import Settings
-from support.command import RUN
 from support.edit_prompts import mercury_as_zed, mercury_body
 from support.editors.predictor import (
     Answer,
@@ -27,7 +24,7 @@ from support.editors.predictor import (
 from support.editors.vscode_studio import no_browser
 from support.models.onnx_models import register
 from support.models.tiny import tiny_config, tiny_tokenizer
-from support.playground import Page, page, served_beside
+from support.playground import Page, page, redraft_serve, served_beside
 from support.served import events, post, send, served
 
 KEYED = Settings(api_key=SecretStr("secret-key"), shutdown_s=0.1)
@@ -63,6 +60,19 @@ async def test_the_page_may_load_and_call_this_server_alone() -> None:
                 assert "Access-Control-Allow-Origin" not in answer.headers
 
 
+async def test_without_the_key_only_the_state_and_the_page_are_sent() -> None:
+    async with served(ScriptedPredictor(), KEYED) as (_, client):
+        app = create_app(ScriptedPredictor(), KEYED)
+        sent = set()
+        for route in app.router.routes():
+            assert route.resource is not None
+            path = route.resource.canonical
+            async with client.request(route.method, path.replace("{name}", "fake-1m")) as answer:
+                if answer.status != 401:
+                    sent.add(path)
+        assert sent == {"/health", *FILES}
+
+
 @pytest.mark.parametrize("path", FILES)
 @pytest.mark.parametrize(
     "headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}]
@@ -73,12 +83,35 @@ def test_a_rebound_name_and_another_site_get_no_page(path: str, headers: dict[st
 
 
 def test_the_page_makes_no_html_of_text_and_names_no_other_address() -> None:
-    texts = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()}
-    assert set(texts) == {name for name, _ in FILES.values()}
-    for name, text in texts.items():
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b", text)
+    assert {path.name for path in FOLDER.iterdir()} == {name for name, _ in FILES.values()}
+    for name, _ in FILES.values():
+        text = (FOLDER / name).read_text(encoding="utf-8")
+        assert not re.search(r"(?:inner|outer|Adjacent)HTML|document\.write|\beval\b", text), name
         assert not re.search(r"\w://|['\"`]//\w", text), name
         assert not re.search(r"\bon\w+=|\bstyle=", text), f"{name}: the policy refuses these"
+
+
+def test_its_colours_are_readable_in_light_and_dark() -> None:
+    css = (FOLDER / "playground.css").read_text(encoding="utf-8")
+    pairs = re.findall(r"--(\w+): light-dark\((#\w+), (#\w+)\)", css)
+    for theme in (1, 2):
+        colours = {
+            name: luminance(value) for name, *values in pairs for value in [values[theme - 1]]
+        }
+        for text, back in (
+            *(("text", back) for back in ("back", "gone", "come", "select")),
+            ("quiet", "back"),
+        ):
+            low, high = sorted((colours[text], colours[back]))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (theme, text, back)  # WCAG 2.2, 1.4.3
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of "#rgb" or "#rrggbb", as WCAG defines it."""
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    parts = (int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4))
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def test_answers_carry_their_confidence_and_the_time_of_each_stage() -> None:
@@ -140,14 +173,14 @@ def test_every_step_is_shown_with_its_masks(browser: Page) -> None:
         browser.select("    return PRICES[item]")
         browser.type("a")
         browser.await_text("#steps", "return a + b")
-        shown = browser.evaluate("[...document.querySelectorAll('#steps li')].map(e => e.innerText)")
-        assert shown == ["░░░ b", "░░ + b", "░ a + b", "return a + b"]
+        assert texts(browser, "#steps li") == ["░░░ b", "░░ + b", "░ a + b", "return a + b"]
         assert "90 %" in browser.text("#text-answer")
-        assert {"12", "20", "33"} <= set(cells(browser, "text"))
+        assert {"12", "20", "33"} <= set(texts(browser, "#text-answer td"))
 
 
-def cells(browser: Page, kind: str) -> list[str]:
-    script = f"[...document.querySelectorAll('#{kind}-answer td')].map(e => e.innerText)"
+def texts(browser: Page, selector: str) -> list[str]:
+    """Return the texts of all elements of a selector."""
+    script = f"[...document.querySelectorAll({selector!r})].map(e => e.textContent)"
     found: list[str] = browser.evaluate(script)
     return found
 
@@ -239,35 +272,18 @@ def test_text_of_a_model_is_never_html(browser: Page) -> None:
 
 
 @in_a_browser
+@pytest.mark.usefixtures("spawn")
 def test_redraft_serve_prints_the_address_of_a_page_that_works(
-    browser: Page, spawn: type[subprocess.Popen[bytes]], tmp_path: Path
+    browser: Page, tmp_path: Path
 ) -> None:
     pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
-    register(tmp_path / "models", "tiny", tiny_config(head_dim=16, verifier="none"), tiny_tokenizer())
-    settings = {"MODELS": str(tmp_path / "models"), "MODEL": "tiny", "THREADS": "1", "PORT": "0"}
-    environment = {**os.environ, **{f"REDRAFT_{name}": each for name, each in settings.items()}}
-    command = [sys.executable, "-c", RUN, "serve"]
-    process = spawn(command, stderr=subprocess.PIPE, env=environment)
-    try:
-        assert process.stderr is not None
-        lines = (line.decode() for line in process.stderr)
-        address = next(re.finditer(r"open (http\S+) in a browser", "".join(first(lines))))[1]
-        browser.open(address)
+    config = tiny_config(head_dim=16, verifier="none")
+    register(tmp_path, "tiny", config, tiny_tokenizer())
+    with redraft_serve(models=str(tmp_path), model="tiny", threads="1") as url:
+        browser.open(url)
         browser.await_text("#server", "ready")
         browser.evaluate("document.getElementById('ask-text').click()")
         browser.until("document.querySelectorAll('#text-answer td').length === 8")
         assert "░" in browser.text("#steps")
-        *_, total, round_trip = map(int, cells(browser, "text")[2:])
+        *_, total, round_trip = map(int, texts(browser, "#text-answer td")[2:])
         assert 0 < total <= round_trip
-    finally:
-        process.terminate()
-        process.wait(20)
-        process.stderr.close()
-
-
-def first(lines: Iterator[str]) -> Iterator[str]:
-    """Yield the lines up to the one with the address of the page."""
-    for line in lines:
-        yield line
-        if "in a browser" in line:
-            return

@@ -50,8 +50,7 @@ async def run_server(settings: Settings) -> None:
             shutdown_s=settings.shutdown_s,
             limits=ConnectionLimits(settings.max_connections),
         ) as url:
-            err.print(f"Redraft listens at {url} (Ctrl-C stops it)", markup=False)
-            err.print(f"To try it, open {url}/ in a browser", markup=False)
+            _print_address(url)
             telling = asyncio.create_task(_tell_when_ready(predictor))
             try:
                 await until_told_to_stop()
@@ -76,7 +75,7 @@ async def run_cluster(settings: Settings, address: str, replicas: int, most: int
     check_free(settings.host, settings.port)
     err.print(f"starting {replicas} on Ray, {address}", markup=False)
     with deployed(settings, Fleet(address, replicas, most)) as url:
-        err.print(f"Redraft listens at {url} (Ctrl-C stops it)", markup=False)
+        _print_address(url)
         await until_told_to_stop()
         err.print("stopping", markup=False)
 
@@ -97,6 +96,11 @@ def stop_engines(settings: Settings) -> int:
         name = engine.model or "unknown model"
         out.print(f"stopped engine process {engine.pid} ({name})", markup=False)
     return len(engines)
+
+
+def _print_address(url: str) -> None:
+    err.print(f"Redraft listens at {url} (Ctrl-C stops it)", markup=False)
+    err.print(f"To try it, open {url}/ in a browser", markup=False)
 
 
 async def _tell_when_ready(predictor: Predictor) -> None:

@@ -67,7 +67,8 @@ async function showStatus() {
     key.removeAttribute('aria-invalid');
     state = status.status;
     const progress = status.progress === null ? '' : ` ${Math.round(100 * status.progress)} %`;
-    server.textContent = `${status.model} ${status.provider}: ${state}${progress} ${status.message}`;
+    const why = state === 'ready' ? '' : ` ${status.message}`;
+    server.textContent = `${status.model} ${status.provider}: ${state}${progress}${why}`;
   } catch (error) {
     server.textContent = `The server does not answer as expected: ${error.message}`;
   }
@@ -98,9 +99,8 @@ async function askForText() {
   let last;
   for await (last of events(response)) {
     if (last.error) throw new Error(last.error.message);
-    const item = document.createElement('li');
-    item.textContent = last.choices[0].text || '(no text)';
-    steps.append(item);
+    const step = last.choices[0].text || '(no text)'; // the final text is often that of the last step
+    if (step !== steps.lastElementChild?.textContent) steps.append(element('li', step));
     steps.scrollTop = steps.scrollHeight;
   }
   const written = last.choices[0].text;
@@ -250,7 +250,8 @@ function draw() {
   if (suggestion === null) return drawn.replaceChildren(text, '\n');
   const { first, old, now } = suggestion.change;
   const end = first + old.length;
-  const shown = now.map((line) => `+ ${line}`).join('\n') || '− these lines';
+  const indent = Math.min(...now.filter((line) => line.trim()).map((line) => line.search(/\S/)));
+  const shown = now.map((line) => `+ ${line.slice(indent)}`).join('\n') || '− these lines';
   const parts = text.split('\n').flatMap((line, i) => [
     i >= first && i < end ? element('del', line) : line,
     ...(i === Math.max(0, end - 1) ? [element('ins', shown)] : []),

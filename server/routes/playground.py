@@ -45,9 +45,7 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 async def playground(http: web.Request) -> web.Response:
     """Return a file of the page to try suggestions on."""
     name, media_type = FILES[http.path]
-    return web.Response(
-        text=_text(name), content_type=media_type, charset="utf-8", headers=HEADERS
-    )
+    return web.Response(text=_text(name), content_type=media_type, charset="utf-8", headers=HEADERS)
 
 
 @cache

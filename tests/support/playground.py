@@ -1,9 +1,12 @@
-"""The playground in a real browser, before a server in this process or another."""
+"""The playground in a real browser, and servers of it in this process or another."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +20,7 @@ from redraft.server.app import create_app
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
 
+from support.command import RUN
 from support.editors.vscode_studio import Browser
 
 
@@ -104,3 +108,20 @@ def served_beside(predictor: Predictor, settings: Settings | None = None) -> Ite
         loop.call_soon_threadsafe(stop.set)
         thread.join(20)
         loop.close()
+
+
+@contextmanager
+def redraft_serve(**settings: str) -> Iterator[str]:
+    """Start ``redraft serve`` on a free port; yield the address of the page that it prints."""
+    variables = {f"REDRAFT_{name.upper()}": value for name, value in settings.items()}
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, "serve", "--port", "0"],
+        stderr=subprocess.PIPE, text=True, env={**os.environ, **variables},
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        printed = (re.search(r"open (http\S+) in a browser", line) for line in process.stderr)
+        yield next(found[1] for found in printed if found)
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
