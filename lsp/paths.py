@@ -71,6 +71,11 @@ def lies_within(uri: str, folders: Iterable[str]) -> bool:
     return not known or any(_inside(path, folder) is not None for folder in known)
 
 
+def path_below(uri: str, folder: str) -> str | None:
+    """Return the path of ``uri`` below a folder, None if it lies elsewhere."""
+    return _inside(_path(uri), _path(folder))
+
+
 def end_of(uri: str) -> str:
     """Return the last parts of the whole path of ``uri``, regardless of the folders."""
     return "/".join(_path(uri).rsplit("/", _END_PARTS)[-_END_PARTS:])

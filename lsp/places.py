@@ -17,6 +17,7 @@ from redraft.model.rules.touched_names import REPORTED, Touched, caused, names_o
 from .context.history_edits import if_accepted
 from .context.mentions import Mention, OpenText, Traces, find_places
 from .history import SHOWN_EDITS
+from .schedule import delay_s
 from .settings import LspSettings
 from .suggestion import PlacedRequest, Query, Suggestion, request
 
@@ -208,7 +209,7 @@ def question(session: Session, scene: EditScene, place: Place) -> PlacedRequest:
         query,
         asked,
         scene.query,
-        1000 * session.delay_s(scene.query, "next_edit"),
+        1000 * delay_s(session, scene.query, "next_edit"),
         session.since_edit_s(),
         place.others,
         ahead_of=session.ahead_of if scene.accepted else "",

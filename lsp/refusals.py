@@ -5,21 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase, translate
-from functools import lru_cache
 
 from redraft.model.edits.edit import Edit, LineChange
 from redraft.model.edits.syntax_errors import count_errors_of
 from redraft.model.gate.filters import is_import
 from redraft.model.gate.reasons import Abstain
-from redraft.model.memo import Memo
 from redraft.model.text.common import changed_part
 from redraft.model.text.cursor import line_after, line_before
 
 from .documents import Documents
 from .history import History
-from .paths import end_of
 from .secret_files import secret_in
 from .settings import LspSettings
 from .suggestion import Query
@@ -30,8 +25,14 @@ AFTER_EDIT_S = 10.0
 _WORD = re.compile(r"\w+")
 
 
-def refuse(query: Query, settings: LspSettings, snoozed_s: float) -> Abstain | None:
-    """Return why nothing is ever offered for a query, None if something may be."""
+def refuse(
+    query: Query, settings: LspSettings, snoozed_s: float, excluded: str = ""
+) -> Abstain | None:
+    """Return why nothing is ever offered for a query, None if something may be.
+
+    Args:
+        excluded: why the file is excluded, "" if it is not.
+    """
     if not settings.enabled:
         return Abstain("disabled", "Redraft is switched off (setting enabled)")
     if snoozed_s and not query.invoked:
@@ -40,7 +41,6 @@ def refuse(query: Query, settings: LspSettings, snoozed_s: float) -> Abstain | N
         return Abstain("language_disabled", f"Redraft is switched off for {query.language} files")
     if query.out_of_step:
         return Abstain("lost_track", f"Redraft lost track of this file: {query.out_of_step}")
-    excluded = refuse_file(query.path, settings, query.uri)
     if excluded:
         return Abstain("secret", excluded)
     unfit = refuse_text(query.text, query.cursor, settings, query.path)
@@ -132,66 +132,6 @@ def half_typed(query: Query, changes: Sequence[LineChange]) -> Abstain | None:
 #: Characters on either side of the cursor that show how dense a text is. Counting through all of a
 #: large file at each keystroke would be the most expensive thing the server does.
 _AROUND = 20_000
-
-_WILD = re.compile(r"[*?[]")
-_BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|swp|tmp))+$")
-
-
-def refuse_file(path: str, settings: LspSettings, uri: str = "") -> str:
-    """Return why the file at ``path`` gets no suggestions, "" if it may.
-
-    Args:
-        path: as shown to the model, "/" separated.
-        uri: of its document, where there is one: "config" may be ".kube/config".
-    """
-    globs = _sorted_out(settings.secret_globs)
-    return globs.refusals.get((path, uri), globs.refuse)
-
-
-@dataclass(frozen=True, slots=True)
-class _Globs:
-    """Patterns by what it takes to match them. One by one they would take 20,000 files seconds."""
-
-    names: frozenset[str]
-    endings: tuple[str, ...]
-    others: re.Pattern[str]
-    each: tuple[str, ...]
-    below: tuple[tuple[str, int], ...]  # with folders in them, and how many parts of a path
-    #: By path and URI: each open file is looked at with every question.
-    refusals: Memo[tuple[str, str], str] = field(default_factory=lambda: Memo(4 << 20))
-
-    def refuse(self, file: tuple[str, str]) -> str:
-        """Return why a file, given as path and URI, is refused; "" if it is allowed."""
-        path, uri = file[0].lower(), file[1]
-        name, place = path.rsplit("/", 1)[-1], end_of(uri).lower() if uri else path
-        found = next(filter(None, map(self.fitting, {name, _BACKUP.sub("", name), path})), "")
-        for glob, folders in self.below:
-            if not found and fnmatchcase("/".join(place.split("/")[-folders:]), glob):
-                found = glob
-        return f"{name} may hold secrets (setting secret_globs, pattern {found})" if found else ""
-
-    def fitting(self, path: str) -> str:
-        """Return a pattern that fits, "" if none does."""
-        if path in self.names:
-            return path
-        if path.endswith(self.endings) or self.others.match(path):
-            return next(glob for glob in self.each if fnmatchcase(path, glob))
-        return ""
-
-
-@lru_cache(maxsize=4)
-def _sorted_out(globs: tuple[str, ...]) -> _Globs:
-    each = tuple(glob.lower() for glob in globs)
-    names = [glob for glob in each if not _WILD.search(glob)]
-    endings = [glob[1:] for glob in each if glob[:1] == "*" and not _WILD.search(glob[1:])]
-    others = sorted({*each} - {*names} - {f"*{ending}" for ending in endings})
-    return _Globs(
-        names=frozenset(names),
-        endings=tuple(endings),
-        others=re.compile("|".join(map(translate, others)) or r"(?!)"),
-        each=each,
-        below=tuple((glob, glob.count("/") + 1) for glob in each if "/" in glob),
-    )
 
 
 def refuse_text(text: str, cursor: int, settings: LspSettings, path: str = "") -> Abstain | None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from redraft.model.errors import EngineGone, ModelNotReady, Overloaded, RedraftError
 from redraft.model.gate.reasons import Abstain
@@ -16,10 +16,15 @@ from .memory import Answers
 from .recording.own_gate import OwnGate
 from .recording.recorder import Recorder
 from .settings import LspSettings
-from .suggestion import PlacedRequest, Show
+from .suggestion import PlacedRequest, Query, Show
+
+if TYPE_CHECKING:
+    from .session import Session
 
 logger = logging.getLogger(__name__)
 
+#: Seconds without a key that end the typing of a line: more than there mostly are between two keys.
+REST_S = 0.3
 _LATENCY_WEIGHT = 0.3  # of the newest answer in the running mean
 
 T = TypeVar("T")
@@ -202,3 +207,18 @@ class Requests:
             return Abstain("failed", f"{type(error).__name__}: {error}")
         self.answers.put(request, prediction, others)
         return prediction
+
+
+def delay_s(session: Session, query: Query, task: Task) -> float:
+    """Return how long to wait before the model is asked.
+
+    While a line is being typed, next edits wait until the keys rest.
+    """
+    if query.invoked:
+        return 0.0
+    now_s, latency_ms = session.clock(), session.requests.latency_ms(task)
+    wait_s = session.debounce.delay_ms(session.settings.delay_ms, latency_ms, now_s) / 1000
+    typed_s = session.history.typed_at_s(query.uri, query.line)
+    if task == "infill" or typed_s is None:
+        return wait_s
+    return max(wait_s, typed_s + REST_S - now_s)

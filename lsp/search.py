@@ -35,7 +35,7 @@ from . import ghost_text
 from .context.mentions import follows, is_astray
 from .places import EditScene, Place, after, place_of, places, question
 from .refusals import beside_empty_body, half_typed, long_after, refuse_moment, refuse_stale
-from .schedule import Superseded
+from .schedule import Superseded, delay_s
 from .suggestion import Query, Show, Suggestion
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ async def search(session: Session, scene: EditScene, *, waits: bool = False) -> 
                 and (cooling := session.rejections.cooling(query, session.clock())) is not None
             ):
                 return cooling
-            wait_s = session.delay_s(query, "next_edit")
+            wait_s = delay_s(session, query, "next_edit")
             await session.requests.latest.turn(query.uri, "next_edit", wait_s)
             known = refuse_stale(session.documents, query) or known_edit(session, query)
             return known or await search(session, session.scene(query))

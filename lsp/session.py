@@ -18,7 +18,7 @@ from itertools import count
 from redraft.model.errors import InvalidRequest
 from redraft.model.gate.explore import ExplorationDraw, draw
 from redraft.model.gate.reasons import Abstain
-from redraft.model.records import Predictor, Task
+from redraft.model.records import Predictor
 from redraft.model.release import RELEASE
 
 from . import ghost_text
@@ -31,11 +31,12 @@ from .memory import DocumentMemory, Rejections
 from .outcomes import Debounce, Outcomes, Pace, Settled
 from .paths import shown_path
 from .places import EditScene
+from .policy.exclusions import Exclusions
 from .recording.folder import Recordings
 from .recording.own_gate import OwnGate
 from .recording.recorder import Recorder, Workplace
-from .refusals import is_empty_body_line, refuse, refuse_file, refuse_stale
-from .schedule import Requests, Superseded
+from .refusals import is_empty_body_line, refuse, refuse_stale
+from .schedule import Requests, Superseded, delay_s
 from .search import GHOST_TEXT_SHOWN, known_edit, search, show_edit
 from .secret_files import secret_in
 from .settings import LspSettings
@@ -47,8 +48,6 @@ logger = logging.getLogger(__name__)
 _SAME_GESTURE_S = 0.05
 #: Seconds after the start: what differs from its file was typed before the server listened.
 _EARLY_S = 30.0
-#: Seconds without a key that end the typing of a line: more than there mostly are between two keys.
-REST_S = 0.3
 _STOP_S = 1.0  # for the index to end; a file takes it a few ms, git at worst longer
 _SUPERSEDED = Abstain("superseded", "a newer request replaced this one")
 
@@ -75,7 +74,8 @@ class Session:
         self.documents = Documents()
         self.folders: list[str] = []  # URIs of the workspace
         self.context_tokens: Callable[[], int | None] = lambda: None  # of a prompt, once known
-        self.history = History(clock, lambda path, uri: refuse_file(path, self.settings, uri))
+        self.exclusions = Exclusions(lambda: self.settings, lambda: self.folders)
+        self.history = History(clock, self.exclusions.why)
         self.outcomes = Outcomes(self._settled)
         self.debounce, self.pace = Debounce(), Pace()
         self.rejections = Rejections()
@@ -84,7 +84,7 @@ class Session:
         self.ahead_of = ""  # id of the shown edit whose acceptance is predicted ahead
         self.seed = secrets.randbits(32)  # of what is drawn
         self.context = Gatherer(
-            OpenDocuments(self.documents.all, lambda: self.folders, lambda: self.settings),
+            OpenDocuments(self.documents.all, lambda: self.folders, self.exclusions),
             clock,
             edits=self.history.edits,
             budget=lambda: self.context_tokens(),
@@ -102,6 +102,7 @@ class Session:
             self.path,
             lambda: next(iter(self.folders), ""),
             lambda: self.settings,
+            self.exclusions.why,
             lambda query: (self.gate(), self.pace.features(clock()), self.drawn(query)),
         )
         self.recorder = Recorder(recordings, workplace, made_by=f"redraft {RELEASE}")
@@ -122,6 +123,8 @@ class Session:
         elif self._reads and self.clock() - self._since_s < _EARLY_S:
             saved = saved_text(uri)
         document = self.documents.open(uri, text, version, language)
+        if self._reads:
+            self.exclusions.opened(uri)
         self._begin(document)
         if saved is not None:
             self.history.missed(uri, saved.split("\n"))
@@ -218,8 +221,11 @@ class Session:
         """Use other settings from now on."""
         secret, self.settings = self.settings.secret_globs, settings
         if settings.secret_globs != secret:
-            self.context.exclusions_changed()
-            self.recorder.exclusions_changed()
+            self._exclusions_changed()
+
+    def _exclusions_changed(self) -> None:
+        self.context.exclusions_changed()
+        self.recorder.exclusions_changed()
 
     async def leave(self) -> None:
         """End everything: the connection is over."""
@@ -306,7 +312,7 @@ class Session:
 
     async def _ask_ghost_text(self, query: Query) -> Show | Abstain:
         # 2. Debounce, then look again: the request before this one may have brought the answer.
-        wait_s = self.delay_s(query, "infill")
+        wait_s = delay_s(self, query, "infill")
         await self.requests.latest.turn(query.uri, "infill", wait_s)
         decision = refuse_stale(self.documents, query) or ghost_text.known(self, query)
         if decision is not None:
@@ -343,20 +349,6 @@ class Session:
 
     # --- what decisions are made of ----------------------------------------------------------
 
-    def delay_s(self, query: Query, task: Task) -> float:
-        """Return how long to wait before the model is asked.
-
-        While a line is being typed, next edits wait until the keys rest.
-        """
-        if query.invoked:
-            return 0.0
-        now_s, latency_ms = self.clock(), self.requests.latency_ms(task)
-        wait_s = self.debounce.delay_ms(self.settings.delay_ms, latency_ms, now_s) / 1000
-        typed_s = self.history.typed_at_s(query.uri, query.line)
-        if task == "infill" or typed_s is None:
-            return wait_s
-        return max(wait_s, typed_s + REST_S - now_s)
-
     def since_edit_s(self) -> float | None:
         """Return the seconds since the user's last edit, None if there was none."""
         last_s = self.history.last_edit_s()
@@ -369,7 +361,10 @@ class Session:
 
     def refusal(self, query: Query) -> Abstain | None:
         """Return why nothing is ever offered for a query."""
-        return refuse(query, self.settings, self.snoozed_s())
+        if self.exclusions.renewed(self.context.rules, self.documents.all()):
+            self._exclusions_changed()
+        excluded = self.exclusions.why(query.path, query.uri)
+        return refuse(query, self.settings, self.snoozed_s(), excluded)
 
     def path(self, document: Document) -> str:
         """Return a document's path as the model sees it."""

@@ -6,6 +6,7 @@ camelCase or snake_case, at the top or under the key ``redraft``.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -97,8 +98,9 @@ class LspSettings(BaseModel):
     #: Denoising effort: speed against care.
     quality: Quality = "medium"
     #: Files never read by the model, besides those that hold a private key or consist of access
-    #: tokens (:mod:`redraft.lsp.secret_files`). Entries of the user are added to this list.
-    secret_globs: tuple[str, ...] = SECRET_GLOBS
+    #: tokens (:mod:`redraft.lsp.secret_files`), and those of :data:`SECRET_GLOBS`; "!*.pem" takes
+    #: "*.pem" out of these.
+    secret_globs: tuple[str, ...] = ()
     #: Characters of the largest file that gets suggestions: each costs a copy and a hash of it.
     max_file_chars: int = Field(default=2_000_000, ge=1)
     #: A line longer than this, or an average above a tenth of it, is taken for minified.
@@ -108,9 +110,17 @@ class LspSettings(BaseModel):
 
     @field_validator("secret_globs")
     @classmethod
-    def _with_defaults(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        """Keep all default patterns: one entry of the user must not open every other secret."""
-        return tuple(dict.fromkeys((*SECRET_GLOBS, *given)))
+    def _takes_out_what_there_is(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        known = {glob.lower() for glob in (*SECRET_GLOBS, *given)}
+        for glob in given:
+            if glob.startswith("!") and glob[1:].lower() not in known:
+                raise ValueError(f"{glob} takes nothing out, because no pattern is {glob[1:]}")
+        return given
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The patterns of secret files: the defaults and the user's, without those taken out."""
+        return effective_globs(self.secret_globs)
 
     @property
     def threshold(self) -> float:
@@ -121,6 +131,19 @@ class LspSettings(BaseModel):
     def least_total(self) -> float:
         """Log-probability below which ghost text is given up, unless a gesture asked for it."""
         return least_total(self.threshold)
+
+
+@lru_cache(maxsize=4)
+def effective_globs(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the patterns of secret files by what the user has set.
+
+    One entry of the user must not open every other secret, so the defaults stay.
+    """
+    taken = {glob[1:].lower() for glob in given if glob.startswith("!")}
+    added = (glob for glob in given if not glob.startswith("!"))
+    return tuple(
+        glob for glob in dict.fromkeys((*SECRET_GLOBS, *added)) if glob.lower() not in taken
+    )
 
 
 def updated(settings: LspSettings, sent: Any) -> tuple[LspSettings, tuple[str, ...]]:

@@ -102,7 +102,7 @@ def test_secrets_are_not_shown(workspace: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(WeightsError, match="redraft model pull"):
         command.show(Settings(), place, "next_edit", 1024, prompt=True)
     (workspace / ".env").write_text("KEY=1\n")
-    with pytest.raises(InvalidRequest, match="secret_globs"):
+    with pytest.raises(InvalidRequest, match="secretGlobs"):
         command.show(Settings(), FilePlace(workspace / ".env", 1, 1), "infill", 1024, prompt=False)
 
 

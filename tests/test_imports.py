@@ -39,9 +39,10 @@ LEVELS = {
         "load engine training",
     ),
     "lsp": (
-        "settings paths positions documents", "context.history_edits", "history secret_files",
-        "context.mentions context.region", "suggestion", "memory outcomes", "context", "refusals",
-        "context.opened context.trees", "context.gather", "recording",
+        "settings paths positions documents", "context.files context.history_edits",
+        "history secret_files policy.ignore_files",
+        "context.mentions context.region", "suggestion", "memory outcomes", "context",
+        "refusals policy", "context.opened context.trees", "context.gather", "recording",
         "session ghost_text search places schedule",
         "protocol.messages protocol.status", "protocol.jsonrpc", "protocol", "server",
         "protocol.stdio", "protocol.tcp",

@@ -14,7 +14,7 @@ import pytest
 from redraft.lsp.context.index import Index, make_entry
 from redraft.lsp.context.indexer import Indexer, fill, within
 from redraft.lsp.context.workspace import MOST_BYTES, find_files, read_code
-from redraft.lsp.refusals import refuse_file
+from redraft.lsp.policy.exclusions import refuse_file
 from redraft.lsp.settings import LspSettings
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
-from redraft.lsp import refusals
 from redraft.lsp.context import excerpts
+from redraft.lsp.policy import exclusions
 from redraft.lsp.settings import LspSettings
 from redraft.model.memo import Memo
 from redraft.model.prompts import pieces, redraft3
@@ -125,6 +125,6 @@ def test_trees_are_bounded_in_bytes() -> None:
 
 def test_paths_are_bounded_in_bytes() -> None:
     for number in range(200):
-        refusals.refuse_file(f"{number}/".rjust(100_000, "x"), LspSettings())
-    globs = refusals._sorted_out(LspSettings().secret_globs)
+        exclusions.refuse_file(f"{number}/".rjust(100_000, "x"), LspSettings())
+    globs = exclusions._sorted_out(LspSettings().secrets)
     assert globs.refusals.bytes_held <= 4 << 20

@@ -51,7 +51,7 @@ def test_moving_to_another_file_after_an_edit_asks_there() -> None:
         ({"selected": 4}, "text is selected"),
         ({"cursors": 3}, "there are 3 cursors"),
         ({"in_snippet": True}, "filling in a snippet"),
-        ({"path": "app/.env"}, "secret_globs"),
+        ({"path": "app/.env"}, "secretGlobs"),
     ],
 )
 def test_nothing_is_offered_in_the_way(fields: dict[str, object], expected: str) -> None:

@@ -10,7 +10,8 @@ from redraft.evals.replay.answers import ReplayPredictor
 from redraft.evals.replay.clock import run
 from redraft.lsp.documents import ContentChange
 from redraft.lsp.positions import Position, Range
-from redraft.lsp.session import REST_S, Session
+from redraft.lsp.schedule import REST_S
+from redraft.lsp.session import Session
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import Query, Show
 from redraft.model.records import EditRequest, Prediction

@@ -11,7 +11,7 @@ from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import fill
 from redraft.lsp.context.opened import OpenDocuments
 from redraft.lsp.documents import Document
-from redraft.lsp.refusals import refuse_file
+from redraft.lsp.policy.exclusions import refuse_file
 from redraft.lsp.secret_files import secret_in
 from redraft.lsp.settings import LspSettings, updated
 from redraft.model.gate.reasons import Abstain
@@ -68,8 +68,8 @@ TOKEN = "ghp_" + "aB3" * 12
 
 @pytest.mark.parametrize("path", SECRET)
 def test_names_of_secrets_are_refused(path: str) -> None:
-    assert "secret_globs" in refuse_file(path, LspSettings())
-    assert "secret_globs" in refuse_file(f"deep/down/{path}", LspSettings())
+    assert "secretGlobs" in refuse_file(path, LspSettings())
+    assert "secretGlobs" in refuse_file(f"deep/down/{path}", LspSettings())
 
 
 @pytest.mark.parametrize("path", LOOKALIKE)
@@ -96,7 +96,7 @@ def test_a_file_of_no_folder_is_known_by_its_whole_path(uri: str, secret: bool) 
     shown = uri.rsplit("/", 1)[-1]
     assert bool(refuse_file(shown, LspSettings(), uri)) == secret
     decision = Workbench().consider(path=shown, uri=uri)
-    assert ("secret_globs" in getattr(decision, "reason", "")) == secret
+    assert ("secretGlobs" in getattr(decision, "reason", "")) == secret
 
 
 def test_own_patterns_are_added_to_the_defaults() -> None:

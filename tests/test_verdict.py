@@ -303,7 +303,8 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     ),
     "secret": (
         lambda: considered(path=".env"),
-        ".env may hold secrets (setting secret_globs, pattern .env)",
+        ".env may hold secrets (setting secretGlobs, pattern .env; "
+        '"!.env" there allows such files)',
     ),
     "too_large": (
         lambda: with_settings(max_file_chars=10),

@@ -99,16 +99,11 @@ def measure(
     model = load()
     machine |= {"loaded_mb": _mb(process), "auto_context": model.context_tokens}
     try:
-        try:
-            _with_model(run, model, amount, say)
-        finally:
-            machine |= {"end_mb": _mb(process), "load_after": _load_per_core()}
-            run.add(measured("machine", "machine", machine))
-        if amount.passes:
-            say("a long prompt")
-            _long_prompt(run, model)
+        _with_model(run, model, amount, say)
     finally:
         model.backend.close()
+        machine |= {"end_mb": _mb(process), "load_after": _load_per_core()}
+        run.add(measured("machine", "machine", machine))
 
 
 def _with_model(run: Run, model: Model, amount: Amount, say: Say) -> None:
@@ -120,6 +115,7 @@ def _with_model(run: Run, model: Model, amount: Amount, say: Say) -> None:
         say("the cost of a pass")
         _passes(run, model)
         _products(run)
+        _long_prompt(run, model)
     say("scoring a region")
     _regions(run, model)
     budgets = [asked] if asked else sorted({1_024, model.context_tokens})
@@ -260,7 +256,9 @@ def _long_prompt(run: Run, model: Model) -> None:
                 score = {"key_ms": took_ms, "kv_mb": memory_mb}
                 run.add(measured(f"long:{number}", "long", score))
     finally:
+        backend.keep(0)  # so much memory is not kept
         backend.release(sequence)
+        backend.keep(KV_BYTES)
 
 
 def _regions(run: Run, model: Model) -> None:

@@ -23,6 +23,7 @@ from redraft.model.text.lines import estimate_text
 
 from ..documents import Splice
 from ..paths import code_language, lies_within
+from ..policy.ignore_files import IgnoreRules
 from ..suggestion import Query
 from . import region as regions
 from .excerpts import (
@@ -161,6 +162,11 @@ class Gatherer:
             logger.warning("nothing of %s is indexed: %s", uri, why)
         fit = (each for uri, each in named.items() if uri not in self._no_projects)
         self.indexer.watch([each for each in fit if each is not None])
+
+    @property
+    def rules(self) -> IgnoreRules:
+        """The ``.redraftignore`` files, as the index read them last."""
+        return self.indexer.rules
 
     @property
     def unread(self) -> dict[str, str]:

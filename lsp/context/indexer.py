@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from ..policy.ignore_files import IgnoreRules
 from .index import Index, make_entry
 from .workspace import (
     MOST_FILES,
@@ -61,6 +62,7 @@ class Indexer:
     ) -> None:
         self.index = Index()
         self.unread: dict[Path, str] = {}  # folders of the last look of which nothing is listed
+        self.rules = IgnoreRules()  # as of the last look
         self._refuse, self._clock, self._background = refuse, clock, background
         self._folders: tuple[Path, ...] = ()
         self._opened: dict[str, tuple[int, str, str]] = {}  # path: revision, language, text
@@ -182,12 +184,12 @@ class Indexer:
 
     def _scan(self) -> None:
         """Read the files that changed in the folders, and forget those that are gone."""
-        unread: dict[Path, str] = {}
-        found = within(self._folders, self._refuse, self.open_paths(), unread)
+        unread, rules = dict[Path, str](), IgnoreRules()
+        found = within(self._folders, self._refuse, self.open_paths(), unread, rules)
         for folder, why in unread.items():
             if self.unread.get(folder) != why:
                 logger.warning("nothing of %s is indexed: %s", folder, why)
-        self.unread = unread
+        self.unread, self.rules = unread, rules
         self._files = {each.path: each for each in found}
         for each in found:
             if self._stopping.is_set() or self._look_again:
@@ -262,7 +264,7 @@ def _trim_heap() -> None:
 
 def fill(index: Index, folders: Sequence[Path], refuse: Refuse, progress: OnIndexed) -> None:
     """Index some folders at once, here; for commands and benchmarks."""
-    found = within(folders, refuse, (), {})
+    found = within(folders, refuse, (), {}, IgnoreRules())
     for done, each in enumerate(found):
         progress(done, len(found))
         _refresh(index, each)
@@ -271,7 +273,11 @@ def fill(index: Index, folders: Sequence[Path], refuse: Refuse, progress: OnInde
 
 
 def within(
-    folders: Iterable[Path], refuse: Refuse, near: Iterable[str], unread: dict[Path, str]
+    folders: Iterable[Path],
+    refuse: Refuse,
+    near: Iterable[str],
+    unread: dict[Path, str],
+    rules: IgnoreRules,
 ) -> list[Found]:
     """Return the files of all folders.
 
@@ -281,11 +287,12 @@ def within(
     Args:
         near: paths; files close to them come first.
         unread: receives each folder of which nothing can be listed, and why.
+        rules: receives the ``.redraftignore`` files.
     """
     found: dict[str, Found] = {}
     taken: set[str] = set()
     for folder in sorted(set(folders), key=lambda each: -len(each.parts)):
-        for each in _listed(folder, refuse, unread):
+        for each in _listed(folder, refuse, unread, rules):
             if each.file not in taken:
                 taken.add(each.file)
                 found.setdefault(each.path, each)
@@ -294,11 +301,13 @@ def within(
     return ranked[:MOST_FILES]
 
 
-def _listed(folder: Path, refuse: Refuse, unread: dict[Path, str]) -> Sequence[Found]:
+def _listed(
+    folder: Path, refuse: Refuse, unread: dict[Path, str], rules: IgnoreRules
+) -> Sequence[Found]:
     why = unfit_folder(folder)
     if not why:
         try:
-            return find_files(folder, refuse)
+            return find_files(folder, refuse, rules)
         except Exception as error:
             logger.exception("listing %s failed", folder)
             why = f"listing it failed: {type(error).__name__}: {error}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from .. import refusals
 from ..documents import Document
 from ..paths import lies_within, shown_path
+from ..policy.exclusions import Exclusions
 from ..secret_files import secret_in
 from ..settings import LspSettings
 from .mentions import OpenText
@@ -20,16 +20,19 @@ class OpenDocuments:
     Args:
         documents: all that are open.
         folders: URIs of the workspace.
-        settings: as they are now.
+        exclusions: with the settings; or the settings alone, where no workspace is read.
     """
 
     def __init__(
         self,
         documents: Callable[[], Iterable[Document]],
         folders: Callable[[], Sequence[str]],
-        settings: Callable[[], LspSettings],
+        exclusions: Exclusions | Callable[[], LspSettings],
     ) -> None:
-        self._documents, self.folders, self.settings = documents, folders, settings
+        if not isinstance(exclusions, Exclusions):
+            exclusions = Exclusions(exclusions, list)
+        self._documents, self.folders, self._exclusions = documents, folders, exclusions
+        self.settings = exclusions.settings
         self._paths: dict[str, str] = {}
         self._secrets: dict[str, tuple[int, bool]] = {}  # by URI: revision, and whether it is one
 
@@ -57,7 +60,7 @@ class OpenDocuments:
 
     def refuse(self, path: str) -> str:
         """Return why the file at a path must not be read, or ""."""
-        return refusals.refuse_file(path, self.settings())
+        return self._exclusions.why(path, "")
 
     def closed(self, uri: str) -> None:
         """Forget a document."""
@@ -74,7 +77,7 @@ class OpenDocuments:
         The model may be shown only the last part of that path.
         """
         path = self._path(document)
-        if refusals.refuse_file(path, self.settings(), document.uri):
+        if self._exclusions.why(path, document.uri):
             return True
         known = self._secrets.get(document.uri)
         if known is None or known[0] != document.revision:

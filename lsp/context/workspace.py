@@ -15,20 +15,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from redraft.model.errors import InstallError
 
 from ..paths import code_language
+from ..policy.ignore_files import IgnoreFile, IgnoreRules, folders_above, read_ignore_file
 from ..positions import has_lone_surrogates
 from ..secret_files import secret_in
 from . import git
 from .files import UnreadableFile, kind_of, lies_below, read_file
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 logger = logging.getLogger(__name__)
 
@@ -37,12 +34,6 @@ MOST_LISTED = 300_000  # names looked at in a folder without git
 MOST_BYTES = 256 * 1024  # of a file; larger ones are data or made by a program
 _GIT_TIMEOUT_S = 30.0
 _GIT_BYTES = 64 << 20  # of names that git lists
-_IGNORE_BYTES = 64 * 1024  # of a ``.gitignore``
-#: Most stars of one of its patterns, ``**`` as one. Patterns become regular expressions, and each
-#: star multiplies their time for a hostile name by the length of that name.
-_IGNORE_STARS = 3
-_IGNORE_PATTERNS = 1_000
-_STARS = re.compile(r"\*+")
 
 #: Folders of other people's code and of what a build leaves behind, even where git tracks them.
 SKIPPED_FOLDERS = frozenset(
@@ -125,11 +116,14 @@ def unfit_folder(folder: Path) -> str:
         return f"it cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
-def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
+def find_files(
+    folder: Path, refuse: Callable[[str], str], rules: IgnoreRules | None = None
+) -> list[Found]:
     """Return the files below ``folder`` that are worth reading.
 
     Args:
         refuse: why a path must not be read, "" if it may be.
+        rules: receives the ``.redraftignore`` files of all folders with code.
     """
     names, skipped = _by_git(folder), OTHERS_CODE
     if names is None:
@@ -146,7 +140,10 @@ def find_files(folder: Path, refuse: Callable[[str], str]) -> list[Found]:
         base = name.rsplit("/", 1)[-1].lower()
         if not any(fnmatchcase(base, glob) for glob in _GENERATED_NAMES):
             found.append(Found(name, str(folder), language))
-    return found
+    rules = rules or IgnoreRules()
+    one_of_each = {each.path.rpartition("/")[0]: each.path for each in found}
+    rules.read(folder, {above for path in one_of_each.values() for above in folders_above(path)})
+    return [each for each in found if not rules.why(folder, each.path)]
 
 
 def stamp_of(file: str | Path) -> tuple[int, int] | None:
@@ -222,7 +219,7 @@ def _by_walk(folder: Path) -> list[str]:
     looked_at = 0
     while waiting and looked_at < MOST_LISTED:
         below, ignored = waiting.popleft()
-        own = _ignore_file(folder, f"{below}.gitignore")
+        own = read_ignore_file(folder, f"{below}.gitignore")
         if own is not None:
             ignored = (*ignored, (below, own))
         try:
@@ -241,32 +238,13 @@ def _by_walk(folder: Path) -> list[str]:
     return names
 
 
-_Ignored = tuple[tuple[str, "GitIgnoreSpec"], ...]  # folder with its "/", and what it ignores
-
-
-def _ignore_file(folder: Path, name: str) -> GitIgnoreSpec | None:
-    if not os.path.lexists(folder / name):
-        return None
-    from pathspec import GitIgnoreSpec  # 40 ms that a server in a repository never needs
-
-    try:
-        lines = read_file(folder, name, _IGNORE_BYTES).decode("utf-8", "replace").splitlines()
-    except UnreadableFile as error:
-        logger.info("%s is not heeded: it %s", name, error)
-        return None
-    heeded = [line for line in lines if len(_STARS.findall(line)) <= _IGNORE_STARS]
-    if len(heeded) < len(lines) or len(heeded) > _IGNORE_PATTERNS:
-        logger.info("%s: only %d simple patterns are heeded", name, _IGNORE_PATTERNS)
-    try:
-        return GitIgnoreSpec.from_lines(heeded[:_IGNORE_PATTERNS])
-    except ValueError:
-        return None
+_Ignored = tuple[tuple[str, IgnoreFile], ...]  # folder with its "/", and what it ignores
 
 
 def _is_ignored(name: str, ignored: _Ignored) -> bool:
     """Return what the innermost ``.gitignore`` with a pattern for a name says."""
-    for folder, spec in reversed(ignored):
-        verdict = spec.check_file(name[len(folder) :]).include
+    for folder, file in reversed(ignored):
+        verdict = file.verdict(name[len(folder) :])
         if verdict is not None:
-            return verdict
+            return verdict.excludes
     return False

@@ -24,7 +24,6 @@ from ..documents import Document, Splice
 from ..history import ChangeKind
 from ..outcomes import Settled
 from ..positions import Range
-from ..refusals import refuse_file
 from ..secret_files import secret_in
 from ..settings import LspSettings
 from ..suggestion import PlacedRequest, Query, Show
@@ -52,6 +51,7 @@ class Workplace:
     path: Callable[[Document], str]  # relative to the workspace, "/" separated
     root: Callable[[], str]  # URI of the workspace, "" for none
     settings: Callable[[], LspSettings]
+    excluded: Callable[[str, str], str]  # why a file, given as path and URI, is excluded, or ""
     gate_inputs: Callable[[Query], GateInputs]  # at a moment
 
 
@@ -263,7 +263,7 @@ class Recorder:
 
     def _is_excluded(self, document: Document) -> bool:
         settings, path = self._workplace.settings(), self._workplace.path(document)
-        if refuse_file(path, settings, document.uri):
+        if self._workplace.excluded(path, document.uri):
             return True
         text = document.text
         is_too_large = len(text) > settings.max_file_chars

@@ -168,7 +168,7 @@ def _refuse_secret(file: Path, path: str, text: str) -> None:
     Raises:
         InvalidRequest: the file's name or its text looks like a secret.
     """
-    from redraft.lsp.refusals import refuse_file
+    from redraft.lsp.policy.exclusions import refuse_file
     from redraft.lsp.secret_files import secret_in
     from redraft.lsp.settings import LspSettings
 

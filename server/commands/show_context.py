@@ -17,7 +17,8 @@ from redraft.lsp.context.gather import Gathered, Gatherer
 from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import OnIndexed, fill
 from redraft.lsp.context.opened import OpenDocuments
-from redraft.lsp.refusals import refuse_file, refuse_text
+from redraft.lsp.policy.exclusions import Exclusions
+from redraft.lsp.refusals import refuse_text
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import Query
 from redraft.model.config import ModelConfig
@@ -115,8 +116,10 @@ def gather_at(place: FilePlace, budget: int, progress: OnIndexed) -> tuple[Query
         InvalidRequest: the file cannot be read, has no such place, or is excluded.
     """
     root = workspace_of(place.file)
-    query = _query(place, place.file.resolve().relative_to(root).as_posix())
-    opened = OpenDocuments(list, lambda: [root.as_uri()], LspSettings)
+    exclusions = Exclusions(LspSettings, lambda: [root.as_uri()])
+    exclusions.opened(place.file.resolve().as_uri())
+    query = _query(place, place.file.resolve().relative_to(root).as_posix(), exclusions)
+    opened = OpenDocuments(list, lambda: [root.as_uri()], exclusions)
     gatherer = Gatherer(opened, time.monotonic, budget=lambda: budget, background=False)
     index = gatherer.indexer.index = Index(_TEXT_BYTES)
     fill(index, [root], opened.refuse, progress)
@@ -302,12 +305,12 @@ def _left_out(gathered: Gathered) -> Table:
     return table
 
 
-def _query(place: FilePlace, path: str) -> Query:
+def _query(place: FilePlace, path: str, exclusions: Exclusions) -> Query:
     text = read_text(place.file)
     cursor = cursor_at(text, place)
     settings, uri = LspSettings(), place.file.resolve().as_uri()
     unfit = refuse_text(text, cursor, settings, path)
-    objection = refuse_file(path, settings, uri) or (unfit.reason if unfit is not None else "")
+    objection = exclusions.why(path, uri) or (unfit.reason if unfit is not None else "")
     if objection:
         raise InvalidRequest(f"The language server would show nothing of {place.file}: {objection}")
     return Query(uri, path, "", text, cursor, 0)

@@ -14,6 +14,7 @@ from redraft.lsp.context.region import TOKENS, Region
 from redraft.lsp.documents import Document
 from redraft.lsp.memory import Answers
 from redraft.lsp.places import Place
+from redraft.lsp.policy.ignore_files import IgnoreRules
 from redraft.lsp.schedule import Kind, Latest, Requests
 from redraft.lsp.session import Session
 from redraft.lsp.settings import LspSettings
@@ -40,6 +41,7 @@ class Shelf:
 
     def __init__(self, opened: dict[str, Document]) -> None:
         self.opened = opened
+        self.rules = IgnoreRules()
         self.defined: dict[str, set[str]] = {}
 
     def gather(self, query: Query) -> Gathered:

@@ -89,6 +89,7 @@ class Workbench:
             path_of,
             lambda: FOLDER.rstrip("/"),
             lambda: self.session.settings,
+            self.session.exclusions.why,
             lambda _: (shipped(), {}, draw(self.session.settings.threshold, False, "")),
         )
         self.recorder = Recorder(self.recordings, workplace, "redraft test", self.clock.ms)

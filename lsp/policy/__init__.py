@@ -1,0 +1,1 @@
+"""Limits that the user sets: which files, where in them, and when."""
