@@ -167,6 +167,18 @@ def test_grey_text_comes_while_typing_and_tab_takes_it(browser: Page) -> None:
 
 
 @in_a_browser
+def test_text_within_a_line_is_asked_for_one_line(browser: Page) -> None:
+    predictor = ScriptedPredictor([", more\nlines"])
+    with served_beside(predictor) as url:
+        browser.open(url)
+        browser.select("item")
+        browser.press("ArrowRight")
+        browser.type("s")
+        browser.await_text(".ghost", ", more")
+        assert predictor.requests[-1].stop == ("\n",)
+
+
+@in_a_browser
 def test_every_step_is_shown_with_its_masks(browser: Page) -> None:
     with served_beside(ScriptedPredictor([rename])) as url:
         browser.open(url)

@@ -274,7 +274,7 @@ def reaches_too_far(
     """
     name = RenameScopes(edits, edit.text, path, language).leaked(edit)
     if name:
-        return Abstain("bound_again", f"'{name}' is another name here than the renamed one.")
+        return Abstain("bound_again", f"'{name}' is another name here than the renamed one")
     twin = namesake(edit, edits, path, definers)
     if twin:
         said = f"'{twin}' is another class here than the one that was changed"

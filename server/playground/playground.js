@@ -95,6 +95,7 @@ async function askForText() {
   steps.replaceChildren();
   const response = await post('v1/fim/completions', {
     prompt: text.slice(0, at), suffix: text.slice(at), stream: true, diffusing: true,
+    ...(restOfLine().trim() && { stop: ['\n'] }), // within a line only the rest of it
   });
   let last;
   for await (last of events(response)) {
@@ -144,16 +145,16 @@ function ask(only) {
     if (only === 'text') return askForText();
     if (only === 'edit') return askForEdit();
     await wait(TEXT_PAUSE_MS);
-    if (isFree() && !isRenaming() && (await askForText())) return;
+    // Not within code, but before what closes brackets and strings.
+    if (/^[\s)\]}'"`:;,]*$/.test(restOfLine()) && !isRenaming() && (await askForText())) return;
     await wait(EDIT_PAUSE_MS - TEXT_PAUSE_MS);
     if (edits.length) await askForEdit();
   };
   run().catch((error) => { if (!own.signal.aborted) say(error.message); });
 }
 
-/** Return whether the cursor is at the end of its line, apart from what closes brackets and strings. */
-function isFree() {
-  return /^[\s)\]}'"`:;,]*$/.test(text.slice(code.selectionEnd).split('\n', 1)[0]);
+function restOfLine() {
+  return text.slice(code.selectionEnd).split('\n', 1)[0];
 }
 
 // --- the edits of the user ----------------------------------------------------------------------
