@@ -13,7 +13,7 @@ let page;
 
 const commands = {
   /** Open a page and wait for an element: by default the editor of VS Code. */
-  async open({ url, width = 1280, height = 800, selector = EDITOR, colorScheme = null }) {
+  async open({ url, width = 1280, height = 800, selector = EDITOR, colorScheme = 'light' }) {
     await page?.context().close();
     const context = await browser.newContext({ viewport: { width, height }, deviceScaleFactor: 1, colorScheme });
     page = await context.newPage();
