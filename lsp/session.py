@@ -219,9 +219,11 @@ class Session:
 
     def configure(self, settings: LspSettings) -> None:
         """Use other settings from now on."""
-        secret, self.settings = self.settings.secret_globs, settings
-        if settings.secret_globs != secret:
+        before, self.settings = self.settings, settings
+        if settings.secret_globs != before.secret_globs:
             self._exclusions_changed()
+        elif settings.pinned_files != before.pinned_files:
+            self.context.files_changed()
 
     def _exclusions_changed(self) -> None:
         self.context.exclusions_changed()

@@ -95,6 +95,10 @@ class LspSettings(BaseModel):
     max_tokens: int = Field(default=64, ge=1, le=1024)
     #: Tokens of context; None: what this machine prefills in time.
     context_tokens: int | None = Field(default=None, ge=MIN_CONTEXT_TOKENS, le=MAX_CONTEXT_TOKENS)
+    #: Files that are in front of every prompt: paths below a workspace folder, or globs of such.
+    pinned_files: tuple[str, ...] = ()
+    #: Tokens of all pinned files together. The prompt gives them a third of its context at most.
+    pinned_tokens: int = Field(default=1_024, ge=64, le=16_384)
     #: Denoising effort: speed against care.
     quality: Quality = "medium"
     #: Files never read by the model, besides those that hold a private key or consist of access

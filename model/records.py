@@ -62,6 +62,7 @@ class RelatedFile:
     path: Text  # as shown to the model, relative to the workspace, "/" separated
     text: Text
     why: Text = ""  # why it was chosen, for people: "definition of parse_args"
+    pinned: bool = False  # the user wants it in every prompt
     __pydantic_config__ = _REFUSE
 
 

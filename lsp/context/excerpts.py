@@ -21,7 +21,7 @@ from redraft.model.text.imported_files import family_of
 from .index import DefinitionPlace, Entry, Snapshot
 from .region import Lines, tokens_of
 
-PieceKind = Literal["definition", "import", "viewed", "diagnostic"]
+PieceKind = Literal["definition", "import", "viewed", "diagnostic", "pinned"]
 #: Everything that may go into the context; evaluations leave some out.
 KINDS: frozenset[PieceKind] = frozenset(get_args(PieceKind))
 
@@ -38,7 +38,13 @@ _LEAST = 0.12  # score below which an excerpt is not worth its tokens
 #: elsewhere; anything else where a language needs no import for it, and where it does.
 _BESIDE, _METHOD, _WITHOUT_IMPORT, _IN_SPITE_OF_IMPORTS = 0.8, 0.5, 0.5, 0.2
 _BY_IMPORT = frozenset(("python", "script", "rust", "lua", "css"))  # families
-_SHORTEST = {"definition": 3, "import": 4, "viewed": 5, "diagnostic": 1}  # lines worth showing
+_SHORTEST = {
+    "definition": 3,
+    "import": 4,
+    "viewed": 5,
+    "diagnostic": 1,
+    "pinned": 1,
+}  # lines worth showing
 _VIEWS = 3  # other documents considered as just looked at
 _VIEWED = 0.6  # score of what was just looked at, if it names all that is named here
 _HALF_LIFE_S = 120.0  # of a look
@@ -80,7 +86,7 @@ class ScoredExcerpt:
     @property
     def related(self) -> RelatedFile:
         """The excerpt as a request takes it."""
-        return RelatedFile(self.path, self.text, self.why)
+        return RelatedFile(self.path, self.text, self.why, pinned=self.kind == "pinned")
 
     def cut(self, tokens: float) -> ScoredExcerpt | None:
         """Return as many of its lines as fit; None if those are too few to help."""

@@ -12,6 +12,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFile
@@ -19,7 +20,6 @@ from redraft.model.rules.example import written_lines
 from redraft.model.rules.imports import names_to_look_up
 from redraft.model.rules.modules import find_modules
 from redraft.model.text.imported_files import imported
-from redraft.model.text.lines import estimate_text
 
 from ..documents import Splice
 from ..paths import code_language, lies_within
@@ -40,9 +40,11 @@ from .excerpts import (
 )
 from .indexer import Indexer
 from .mentions import OpenText
+from .moment import GatherMoment
 from .opened import OpenDocuments
-from .region import Lines, Region
-from .selection import QUANTUM, LeftOut, add_to, select
+from .pinned import read_pinned
+from .region import Region
+from .selection import LeftOut, add_to, select
 from .trees import Trees, tree_language
 from .workspace import folder_of, no_project
 
@@ -50,11 +52,7 @@ logger = logging.getLogger(__name__)
 
 BUDGET = 2_048  # tokens of a prompt if neither the settings nor the model name them
 
-_FOR_RELATED = 0.3  # of what the region leaves: what the prompt gives excerpts in a long file
-_FOR_EDITS = 0.3  # at most, in the prompt
-_SURE = 0.85  # estimates of tokens are at worst so much below the truth
 _PER_PIECE = 512  # tokens of budget for each excerpt: a small model reads few well
-_REGION_SHARE = 0.45  # of the budget at most
 _STATES = 50  # documents whose choices are remembered
 _VIEW_ENDS_S = 600.0
 _REPORTS, _MESSAGE = 20, 300  # diagnostics of a document that are used, and characters of each
@@ -83,26 +81,11 @@ class Gathered:
         return sum(piece.tokens for piece in self.pieces)
 
 
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    """Query and everything else that the choice depends on."""
-
-    query: Query
-    edits: tuple[RecentEdit, ...]  # oldest first
-    diagnostics: tuple[Diagnostic, ...]
-    budget: int  # tokens of the prompt
-
-    @property
-    def tokens(self) -> float:
-        """Tokens of the region at most."""
-        return min(regions.TOKENS, _REGION_SHARE * self.budget)
-
-
 @dataclass(slots=True)
 class _Choice:
     """Latest result for a document."""
 
-    moment: _Moment
+    moment: GatherMoment
     gathered: Gathered
     region: Region | None  # moved along with the document since; None: its edge was changed
     is_complete: bool  # no text was missing in the index
@@ -137,6 +120,8 @@ class Gatherer:
         self._views: OrderedDict[str, Viewed] = OrderedDict()  # by path
         self._diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
         self._no_projects: dict[str, str] = {}  # URIs of folders that are not read, and why
+        self._pinned: tuple[ScoredExcerpt, ...] = ()
+        self._roots: list[Path] = []
 
     # --- events ----------------------------------------------------------------------------
 
@@ -161,7 +146,23 @@ class Gatherer:
         for uri, why in self._no_projects.items():
             logger.warning("nothing of %s is indexed: %s", uri, why)
         fit = (each for uri, each in named.items() if uri not in self._no_projects)
-        self.indexer.watch([each for each in fit if each is not None])
+        self._roots = [each for each in fit if each is not None]
+        self.indexer.watch(self._roots)
+        self._read_pinned()
+
+    def _read_pinned(self) -> None:
+        """Read the pinned files in the background; they are in the prompts after that."""
+        settings = self._opened.settings()
+
+        def read(_: Callable[[], None]) -> None:
+            wanted = settings.pinned_files, settings.pinned_tokens
+            found = read_pinned(self._roots, *wanted, self._opened.refuse)
+            if found != self._pinned:
+                self._pinned = found
+                self._choices.clear()
+
+        if settings.pinned_files or self._pinned:
+            self.indexer.later(read)
 
     @property
     def rules(self) -> IgnoreRules:
@@ -176,11 +177,12 @@ class Gatherer:
     def exclusions_changed(self) -> None:
         """Choose and read anew: other files than before must not be read."""
         self._choices.clear()
-        self.indexer.look_again()
+        self.files_changed()
 
     def files_changed(self) -> None:
         """Look for files that were saved, or changed on the disk."""
         self.indexer.look_again()
+        self._read_pinned()
 
     def diagnosed(self, uri: str, diagnostics: Sequence[Diagnostic]) -> None:
         """Note what the client reports of a document now."""
@@ -244,9 +246,9 @@ class Gatherer:
         moment = self._moment(query)
         return regions.choose(query.lines, query.line, self._trees.look(query), moment.tokens)
 
-    def _moment(self, query: Query) -> _Moment:
+    def _moment(self, query: Query) -> GatherMoment:
         budget = self._opened.settings().context_tokens or self._budget() or BUDGET
-        return _Moment(query, self._edits(), self._diagnostics.get(query.uri, ()), budget)
+        return GatherMoment(query, self._edits(), self._diagnostics.get(query.uri, ()), budget)
 
     def _note(self, query: Query, *, is_typing: bool) -> None:
         """Tell the index which documents are open, and remember where the user is."""
@@ -268,7 +270,7 @@ class Gatherer:
         self._views[query.path] = Viewed(query.path, query.line, self._clock())
         _shorten(self._views, query.path)
 
-    def _region(self, moment: _Moment, kept: Region | None) -> Region:
+    def _region(self, moment: GatherMoment, kept: Region | None) -> Region:
         """Return ``kept`` as long as it serves, else a fresh region."""
         query = moment.query
 
@@ -281,20 +283,21 @@ class Gatherer:
         return regions.keep(kept, query.lines, query.line, moment.tokens, fresh)
 
     def _choose(
-        self, moment: _Moment, region: Region, used: Sequence[ScoredExcerpt], *, add: bool
+        self, moment: GatherMoment, region: Region, used: Sequence[ScoredExcerpt], *, add: bool
     ) -> Gathered:
         """Return a region with excerpts; ``add``: keep those in use, and add others behind them."""
         index, query, now_s = self.indexer.index, moment.query, self._clock()
         language = tree_language(query)
         column = query.cursor - (query.text.rfind("\n", 0, query.cursor) + 1)
-        room = _room(moment, region)
+        pinned = tuple(each for each in self._pinned if each.path != query.path)
+        room = moment.room(region, sum(piece.tokens for piece in pinned))
         scene = Scene(
             path=query.path,
             language=language,
             lines=query.lines,
             line=query.line,
             region=region.lines,
-            reach=_reach(moment, region),
+            reach=moment.reach(region),
             names=near_names(query.lines, region.lines, query.line, column, moment.edits),
             modules=imported(query.text, language, query.path),
             room=room,
@@ -313,13 +316,14 @@ class Gatherer:
             for each in found
             if each.kind in self._kinds and not self._opened.refuse(each.path)
         ]
-        present = still_true(used, scene)
+        present = still_true((piece for piece in used if piece.kind != "pinned"), scene)
         adds = add and sum(piece.tokens for piece in present) <= room
         most = max(1, moment.budget // _PER_PIECE)
         chosen, left_out = (add_to if adds else select)(present, fit, room, most)
         cost = regions.cost_of(region, query.lines)
         files = len(index.snapshot)
-        return Gathered(region, cost, chosen, left_out, room, len(scene.names), files)
+        pieces = (*pinned, *chosen)
+        return Gathered(region, cost, pieces, left_out, room, len(scene.names), files)
 
     # --- what else a session asks ------------------------------------------------------------
 
@@ -370,30 +374,3 @@ def _shorten(known: OrderedDict[str, Any], newest: str) -> None:
 def _clean(message: str) -> str:
     """Return ``message`` without characters that no text holds."""
     return message.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
-
-
-def _room(moment: _Moment, region: Region) -> int:
-    """Return the tokens that the prompt leaves for excerpts."""
-    query = moment.query
-    free = moment.budget - regions.cost_of(region, query.lines) - 16
-    edits = sum(estimate_text(edit.diff) for edit in moment.edits)
-    free -= min(edits, _FOR_EDITS * max(free, 0))
-    outside = len(query.text) - sum(map(len, query.lines[region.first : region.last]))
-    far = outside / 3.2 + 1.5 * (len(query.lines) - region.last + region.first)
-    room = _SURE * max(_FOR_RELATED * free, free - far)
-    return max(0, int(room) // QUANTUM * QUANTUM)
-
-
-def _reach(moment: _Moment, region: Region) -> Lines:
-    """Return the lines that the prompt shows anyway: the region, and half of what fits around."""
-    lines, room = (
-        moment.query.lines,
-        0.5 * (1 - _FOR_RELATED) * max(0.0, moment.budget - regions.TOKENS),
-    )
-    first, last = region.lines
-    above = below = 0.5 * room
-    while first > 0 and (above := above - regions.tokens_of(lines[first - 1])) >= 0:
-        first -= 1
-    while last < len(lines) and (below := below - regions.tokens_of(lines[last])) >= 0:
-        last += 1
-    return first, last

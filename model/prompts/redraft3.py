@@ -3,7 +3,7 @@
 Serving and training both render it. The most stable part comes first, so that a keystroke changes
 only the tail and the prefix cache keeps the rest::
 
-    FILE path⏎ related text …      excerpts of other files, least relevant first
+    FILE path⏎ related text …      pinned files, then excerpts of others, least relevant first
     FILE path⏎                     the file itself
     SUFFIX     far suffix          whole lines below the window or region
     HISTORY    path:line⏎ diff …   infill: recent edits, oldest first
@@ -207,25 +207,30 @@ def _far_parts(
     room = max(room // QUANTUM * QUANTUM, min(room, QUANTUM)) - len(path)
     edits, cut_edits = _edits(request.edits, tokenizer, room // 2)
     room -= len(edits)
+    pinned, _ = _related(
+        tuple(each for each in request.related if each.pinned), tokenizer, room // 3
+    )
+    room -= len(pinned)
     above, below = lines[: region[0]], lines[region[1] :]
     share = room if not request.related else room * 7 // 10
     wanted = min(_spent(tokenizer, below, share), share * 4 // 10)  # what is above matters more
     prefix, cut_above = _far_lines(above, tokenizer, share - wanted, FAR_PREFIX)
     suffix, cut_below = _far_lines(below, tokenizer, share - len(prefix), SUFFIX)
     room -= len(prefix) + len(suffix)
-    related, cut_files = _related(request.related, tokenizer, room)
+    others = tuple(each for each in request.related if not each.pinned)
+    related, cut_files = _related(others, tokenizer, room)
     cuts = (
         (cut_edits, len(request.edits), "recent edits"),
         (cut_above, len(above), "lines above"),
         (cut_below, len(below), "lines below"),
-        (cut_files, len(request.related), "related files"),
+        (cut_files, len(others), "related files"),
     )
     cut = "; ".join(f"left out {many} of {total} {what}" for many, total, what in cuts if many)
     if request.task == "next_edit":
-        return [*related, *path, *suffix, *prefix, *edits], cut
+        return [*pinned, *related, *path, *suffix, *prefix, *edits], cut
     if tokenizer.has_far_prefix and not prefix:
         prefix = [tokenizer.mark(FAR_PREFIX)]
-    return [*related, *path, *suffix, *edits, *prefix], cut
+    return [*pinned, *related, *path, *suffix, *edits, *prefix], cut
 
 
 def _path_tokens(path: str, tokenizer: Tokenizer) -> list[int]:

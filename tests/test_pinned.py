@@ -1,0 +1,85 @@
+"""Pinned files: read in the background, in front of every prompt, the same at every key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from redraft.lsp.context.gather import Gatherer
+from redraft.lsp.context.opened import OpenDocuments
+from redraft.lsp.context.pinned import read_pinned
+from redraft.lsp.documents import Document
+from redraft.lsp.settings import LspSettings, updated
+from redraft.lsp.suggestion import Query
+from redraft.model.prompts.redraft3 import render_infill
+from redraft.model.records import EditRequest, RelatedFile
+from support.models.tiny import tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+API = "def charge(amount: int, currency: str) -> None: ...\n"
+LONG = "".join(f"value_{number} = {number}\n" for number in range(400))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "api.md").write_text(API)
+    (tmp_path / "docs" / "long.md").write_text(LONG)
+    (tmp_path / "docs" / ".env").write_text("KEY=1\n")
+    return tmp_path
+
+
+def pinned(folder: Path, *patterns: str, tokens: int = 1_024) -> list[tuple[str, str]]:
+    found = read_pinned([folder], patterns, tokens, lambda path: "secret" * path.endswith(".env"))
+    return [(each.path, each.text) for each in found]
+
+
+def test_files_are_read_in_the_order_of_their_patterns_and_cut_at_a_line(folder: Path) -> None:
+    assert pinned(folder, "docs/api.md") == [("docs/api.md", API.rstrip())]
+    found = dict(pinned(folder, "docs/api.md", "docs/*.md", tokens=200))
+    assert list(found) == ["docs/api.md", "docs/long.md"]
+    assert LONG.startswith(found["docs/long.md"] + "\n") and len(found["docs/long.md"]) < 2_000
+
+
+@pytest.mark.parametrize(
+    "pattern", ["docs/.env", "../api.md", "/etc/hosts", "docs/none.md", "docs"]
+)
+def test_what_may_not_be_read_is_left_out(folder: Path, pattern: str) -> None:
+    assert pinned(folder, pattern, "docs/api.md") == [("docs/api.md", API.rstrip())]
+
+
+@pytest.mark.usefixtures("spawn")  # git
+def test_they_stand_in_front_of_every_prompt_and_stay_the_same(folder: Path) -> None:
+    settings = LspSettings(pinned_files=("docs/api.md",), context_tokens=512)
+    code = Document((folder / "a.py").as_uri(), "x = 1\ncharge(\n", 1, "python")
+    opened = OpenDocuments(lambda: [code], lambda: [folder.as_uri()], lambda: settings)
+    gatherer = Gatherer(opened, lambda: 100.0, background=False)
+    gatherer.start()
+    gatherer.catch_up()
+    prompts = []
+    for cursor in (5, 13):
+        related = gatherer.gather(Query.at(code, "a.py", cursor)).related
+        assert related[0].path == "docs/api.md" and related[0].pinned
+        asked = EditRequest("infill", "a.py", code.text, cursor, related=related)
+        made = render_infill(asked, TOKENIZER, 512)
+        prompts.append(made.tokens)
+    front = TOKENIZER.encode(API)
+    same = next(at for at, (one, two) in enumerate(zip(*prompts, strict=False)) if one != two)
+    assert same > len(front)
+    assert any(list(prompts[0][at : at + len(front)]) == front for at in range(same))
+
+
+def test_pinned_files_keep_their_place_where_other_excerpts_find_no_room() -> None:
+    others = tuple(RelatedFile(f"b{number}.py", LONG) for number in range(3))
+    asked = EditRequest(
+        "infill", "a.py", "x = 1\n", 0, related=(RelatedFile("api.md", API, pinned=True), *others)
+    )
+    made = render_infill(asked, TOKENIZER, 400)
+    wanted = TOKENIZER.encode(API)
+    tokens = list(made.tokens)
+    assert any(tokens[at : at + len(wanted)] == list(wanted) for at in range(20))
+
+
+def test_a_bad_value_names_the_setting() -> None:
+    _, problems = updated(LspSettings(), {"pinnedTokens": 3})
+    assert len(problems) == 1 and "pinned_tokens" in problems[0]
