@@ -14,7 +14,7 @@ from redraft.model.decode.drafts import MEMORY, Copy, Odds, continuation
 from redraft.model.decode.endings import AnswerLimits
 from redraft.model.decode.pass_costs import Groups, PassPrices, worth, worth_groups
 from redraft.model.decode.speculative import Drafter
-from redraft.model.records import DraftCount
+from redraft.model.records import CanvasState, DraftCount
 from redraft.model.runtime.backend import FloatArray, Follows, IntArray, MaskGuesses
 from support.models.denoising import WIDE, Habits, write_over
 from support.models.fake_backend import (
@@ -218,6 +218,21 @@ def test_guesses_follow_the_token_that_the_pass_has_written() -> None:
         return result.passes
 
     assert 2 * passes(sampler) < passes(None)
+
+
+def test_steps_show_guesses_behind_the_verified_text() -> None:
+    config = replace(small_config(8, verifier="ar"), adapter="masks", masks=3)
+    for seed in range(6):
+        sequence = FakeBackend(Foresight(seed), config, Habits(seed)).open(300)
+        sequence.extend(np.asarray(PROMPT[:-1], dtype=np.int64))
+        brief = Brief(config, VOCAB, Plan(threshold=0.9, copies=False), AnswerLimits(40))
+        states: list[CanvasState] = []
+        (draft,) = write_over(sequence, brief, seed, on_step=states.append).drafts
+        for state in states:
+            sure = state.pieces[: state.sure]
+            assert None not in sure and draft.text.startswith("".join(filter(None, sure)))
+        assert any(len(state.pieces) > state.sure for state in states)
+        assert states[-1].show() == draft.text
 
 
 def test_masks_take_over_where_copies_have_nothing() -> None:

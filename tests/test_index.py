@@ -15,6 +15,7 @@ from redraft.lsp.context.index import Index, make_entry
 from redraft.lsp.context.indexer import Indexer, fill, within
 from redraft.lsp.context.workspace import MOST_BYTES, find_files, read_code
 from redraft.lsp.policy.exclusions import refuse_file
+from redraft.lsp.policy.ignore_files import IgnoreRules
 from redraft.lsp.settings import LspSettings
 
 
@@ -118,14 +119,14 @@ def test_line_ends_and_marks_of_encoding_are_made_alike(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("spawn")
 def test_the_innermost_folder_names_a_file(tmp_path: Path) -> None:
     write(tmp_path, inner__a_py="", b_py="")
-    found = within([tmp_path, tmp_path / "inner"], allow, (), {})
+    found = within([tmp_path, tmp_path / "inner"], allow, (), {}, IgnoreRules())
     assert sorted(each.path for each in found) == ["a.py", "b.py"]
 
 
 @pytest.mark.usefixtures("spawn")
 def test_files_near_the_open_ones_come_first(tmp_path: Path) -> None:
     write(tmp_path, a__x_py="", b__y_py="", b__c__z_py="")
-    found = within([tmp_path], allow, ["b/open.py"], {})
+    found = within([tmp_path], allow, ["b/open.py"], {}, IgnoreRules())
     assert next(each.path for each in found) == "b/y.py"
 
 

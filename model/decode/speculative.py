@@ -114,7 +114,7 @@ def _step(passes: Passes, out: Completion, drafter: Drafter, logits: bool = Fals
     passes.tally.note(drafts, right)
     out.brief.odds.note(drafts, right)
     drafter.keep_guesses(out, right, groups, scores.masks)
-    passes.show(out.state)
+    passes.show(lambda: out.state(drafter.ahead(out)))
     return scores
 
 
@@ -191,6 +191,16 @@ class Drafter:
             return
         at = groups.behind.index(right) * groups.masks
         self._guesses = self._chain(masks, range(at, at + groups.masks), out.last)
+
+    def ahead(self, out: Completion) -> list[int | None]:
+        """Return what stands behind the text until the next pass judges it.
+
+        These are the tokens that masks guess, and None for each mask whose guess is not used.
+        """
+        if not self._guesses:
+            return []
+        unused = self._brief.config.masks - len(self._guesses)
+        return [*(each.token for each in self._guesses), *[None] * unused][: out.room()]
 
     def _forced(self, out: Completion) -> Drafts:
         """Return what the grammar leaves no choice about.

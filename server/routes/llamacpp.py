@@ -122,8 +122,9 @@ async def within(
 
 
 def settled(state: CanvasState) -> str:
-    """Return the text up to the first masked position."""
-    return "".join(piece or "" for piece in takewhile(lambda one: one is not None, state.pieces))
+    """Return the verified text; of a first canvas, the text up to its first masked position."""
+    pieces = state.pieces[: state.sure or None]
+    return "".join(piece or "" for piece in takewhile(lambda one: one is not None, pieces))
 
 
 def _answer_of(body: InfillBody, question: Infilling, end: Prediction | CanvasState) -> Json:
