@@ -15,6 +15,7 @@ from redraft.model.rules.renames import renames_of
 from redraft.model.text.cursor import is_free, line_after, line_before
 
 from .refusals import is_empty_body_line, refuse_moment, refuse_stale
+from .schedule import deleting_s
 from .settings import LspSettings
 from .suggestion import PlacedRequest, Query, Show, Suggestion, request
 
@@ -31,7 +32,7 @@ def infill_request(query: Query, settings: LspSettings) -> EditRequest:
     In the middle of code it is for one line. By a gesture it is for all that the model writes.
     """
     lines = settings.max_lines if is_free(line_after(query.text, query.cursor)) else 1
-    least = LEAST_LOG if query.invoked else settings.least_total
+    least = LEAST_LOG if query.invoked else settings.least_total_in(query.language)
     return replace(request("infill", query, settings), max_lines=lines, least_total=least)
 
 
@@ -47,6 +48,8 @@ def known(session: Session, query: Query) -> Show | Abstain | None:
         return RENAMING
     if (kept := _typed_through(session, query)) is not None:
         return kept
+    if deleting_s(session, query):
+        return None  # the request waits, and looks again
     if (answer := _known_answer(session, query)) is not None:
         return decide_ghost_text(session, query, answer, "same text and cursor as before")
     moment = refuse_moment(query, session.history, is_focused=session.is_focused)
@@ -86,7 +89,7 @@ def decide_ghost_text(
     if isinstance(found, Abstain):
         return _marked(session, query, prediction, found)
     made = Suggestion.of(query, "infill", found.edit, found.score, prediction.model)
-    doubt = too_unsure(found.score, session.settings.threshold)
+    doubt = too_unsure(found.score, session.settings.threshold_in(query.language))
     made = replace(session.named(made), unsure=doubt.reason if doubt else "")
     return Show(made, made.replacement, reason)
 
@@ -184,7 +187,8 @@ def _is_renaming(session: Session, query: Query) -> bool:
 def _typed_through(session: Session, query: Query) -> Show | None:
     """Return what is left of recent ghost text that the user has typed a part of."""
     for suggestion in session.memory(query.uri).ghosts:
-        if not suggestion.unsure and suggestion.confidence < session.settings.threshold:
+        threshold = session.settings.threshold_in(query.language)
+        if not suggestion.unsure and suggestion.confidence < threshold:
             continue
         left = _left(suggestion, query)
         if left is None or session.rejections.has_rejected(suggestion.uri, suggestion.edit):

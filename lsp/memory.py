@@ -276,6 +276,7 @@ class DocumentMemory:
     overtaken: Suggestion | None = None  # next edit that came too late for its text, still valid
     away: Suggestion | None = None  # shown to the user here, though it edits another document
     accepted: Suggestion | None = None  # just now: an undo rejects it
+    is_deleting: bool = False  # the last change only deleted, by hand
     taken: TakenLines = field(default_factory=TakenLines)
 
     def keep(self, ghost: Suggestion) -> None:
@@ -285,6 +286,7 @@ class DocumentMemory:
 
     def changed(self, splices: Sequence[Splice], kind: ChangeKind, text: str) -> None:
         """Follow a change of the document, which is now ``text``."""
+        self.is_deleting = kind == "edit" and all(map(_only_deletes, splices))
         self.taken.changed(splices, kind)
         if kind == "accepted" and self.accepted is not None:
             self.taken.accepted(self.accepted)
@@ -295,3 +297,8 @@ class DocumentMemory:
         if self.overtaken is not None:
             followed = self.overtaken.followed(text)
             self.overtaken = followed[0] if followed else None
+
+
+def _only_deletes(splice: Splice) -> bool:
+    _, _, added = changed_part("\n".join(splice.removed), "\n".join(splice.added))
+    return not added

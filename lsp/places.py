@@ -168,7 +168,7 @@ def _documents(session: Session, scene: EditScene) -> Iterator[OpenText]:
 
 
 def _most(session: Session, query: Query) -> int:
-    most = MOST_PLACES["high" if query.invoked else session.settings.eagerness]
+    most = MOST_PLACES["high" if query.invoked else session.settings.eagerness_in(query.language)]
     takes_ms = session.requests.latency_ms("next_edit")
     return min(most, max(1, int(SEARCH_MS / takes_ms))) if takes_ms > 0 else most
 

@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds without a key that end the typing of a line: more than there mostly are between two keys.
 REST_S = 0.3
+#: Seconds without a key that end a deletion: a key held down repeats after about half a second.
+DELETED_S = 0.7
 _LATENCY_WEIGHT = 0.3  # of the newest answer in the running mean
 
 T = TypeVar("T")
@@ -212,13 +214,23 @@ class Requests:
 def delay_s(session: Session, query: Query, task: Task) -> float:
     """Return how long to wait before the model is asked.
 
-    While a line is being typed, next edits wait until the keys rest.
+    Ghost text waits until a deletion is over, next edits until a line is no longer typed in.
     """
     if query.invoked:
         return 0.0
     now_s, latency_ms = session.clock(), session.requests.latency_ms(task)
     wait_s = session.debounce.delay_ms(session.settings.delay_ms, latency_ms, now_s) / 1000
     typed_s = session.history.typed_at_s(query.uri, query.line)
-    if task == "infill" or typed_s is None:
+    if task == "infill":
+        return max(wait_s, deleting_s(session, query))
+    if typed_s is None:
         return wait_s
     return max(wait_s, typed_s + REST_S - now_s)
+
+
+def deleting_s(session: Session, query: Query) -> float:
+    """Return the seconds until the user is taken to have ended a deletion, 0 for none."""
+    last = session.history.last_edit(query.uri)
+    if query.invoked or last is None or not session.memory(query.uri).is_deleting:
+        return 0.0
+    return max(0.0, last[0] + DELETED_S - session.clock())

@@ -34,6 +34,7 @@ from redraft.model.text.syntax import language_of
 from . import ghost_text
 from .context.mentions import follows, is_astray
 from .places import EditScene, Place, after, place_of, places, question
+from .policy.scopes import refuse_edit_in_scope
 from .refusals import beside_empty_body, half_typed, long_after, refuse_moment, refuse_stale
 from .schedule import Superseded, delay_s
 from .suggestion import Query, Show, Suggestion
@@ -160,7 +161,7 @@ def _kept(session: Session, query: Query) -> Show | None:
         old = session.outcomes.shown_for_s(uri, session.clock()) > LIFETIME_S
         if old and not session.outcomes.is_in_view(uri):
             session.outcomes.dismiss(uri)
-        elif shown.unsure or shown.confidence >= session.settings.threshold:
+        elif shown.unsure or shown.confidence >= session.settings.threshold_in(query.language):
             return Show(shown, shown.replacement, "still holds")
     memory = session.memory(uri)
     overtaken = memory.overtaken
@@ -180,7 +181,7 @@ def _kept_elsewhere(session: Session, query: Query) -> Show | None:
     if away is None or not query.other_documents:
         return None
     shown = session.outcomes.live(away.id)
-    if shown is None or shown.confidence < session.settings.threshold:
+    if shown is None or shown.confidence < session.settings.threshold_in(query.language):
         return None
     return Show(shown, shown.replacement, "still holds")
 
@@ -242,7 +243,7 @@ def decide_edit(
         return verdict(part, limits, gate)
 
     found = _first_in_order(scene, query, found, parts, again)
-    usual = replace(situation, threshold=session.settings.threshold)
+    usual = replace(situation, threshold=session.settings.threshold_in(query.language))
     doubt = too_unsure(found.score, least_score(found.edit, usual))
     suggestion = _suggestion(scene, query, found, prediction.model)
     suggestion = replace(suggestion, unsure=doubt.reason if doubt else "")
@@ -290,8 +291,14 @@ def filters(
 
     if query.invoked:
         return (reach,)
+    scope = partial(refuse_edit_in_scope, query, session.settings, session.context.syntax)
     taken = session.memory(query.uri).taken.refuse
-    return (*([taken] if scene.accepted is None else []), partial(beside_empty_body, query), reach)
+    return (
+        *([taken] if scene.accepted is None else []),
+        partial(beside_empty_body, query),
+        scope,
+        reach,
+    )
 
 
 def _reported(session: Session, scene: EditScene, query: Query) -> frozenset[int]:

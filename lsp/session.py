@@ -32,6 +32,7 @@ from .outcomes import Debounce, Outcomes, Pace, Settled
 from .paths import shown_path
 from .places import EditScene
 from .policy.exclusions import Exclusions
+from .policy.scopes import refuse_scope
 from .recording.folder import Recordings
 from .recording.own_gate import OwnGate
 from .recording.recorder import Recorder, Workplace
@@ -366,7 +367,8 @@ class Session:
         if self.exclusions.renewed(self.context.rules, self.documents.all()):
             self._exclusions_changed()
         excluded = self.exclusions.why(query.path, query.uri)
-        return refuse(query, self.settings, self.snoozed_s(), excluded)
+        refusal = refuse(query, self.settings, self.snoozed_s(), excluded)
+        return refusal or refuse_scope(query, self.settings, self.context.syntax)
 
     def path(self, document: Document) -> str:
         """Return a document's path as the model sees it."""
@@ -384,7 +386,9 @@ class Session:
         is_recorded = self._recordings is not None and self._recordings.is_on()
         explores = self.settings.explore_gate and is_recorded
         moment = f"{self.seed} {query.uri} {query.revision}"
-        return draw(self.settings.threshold, explores and not query.invoked, moment)
+        return draw(
+            self.settings.threshold_in(query.language), explores and not query.invoked, moment
+        )
 
     def named(self, made: Suggestion) -> Suggestion:
         """Return ``made`` with an id, or the same suggestion that is shown already."""

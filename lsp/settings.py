@@ -7,9 +7,16 @@ camelCase or snake_case, at the top or under the key ``redraft``.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 from pydantic.alias_generators import to_camel
 from redraft.model.gate.eagerness import Eagerness, least_total, threshold
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Quality
@@ -60,6 +67,9 @@ SECRET_GLOBS = (
 )
 
 
+_SCOPE = r"^([^:\s]+:)?(comments|strings)$"
+
+
 class LspSettings(BaseModel):
     """Settings of the language server."""
 
@@ -70,11 +80,16 @@ class LspSettings(BaseModel):
     enabled: bool = True
     #: LSP language ids without suggestions, such as "markdown".
     disabled_languages: tuple[str, ...] = ()
+    #: Parts of a text without suggestions unless a gesture asks: "comments", "strings", or one of
+    #: them in one language, as in "python:comments".
+    disabled_scopes: tuple[Annotated[str, StringConstraints(pattern=_SCOPE)], ...] = ()
     #: ms between the last keystroke and the question to the model, before it adapts to what the
     #: user accepts. 100 ms is below what people notice and above the gap inside a burst of keys.
     delay_ms: float = Field(default=100.0, ge=0, le=10_000)
     #: How readily suggestions are shown; see model/gate/gate.py.
     eagerness: Eagerness = "medium"
+    #: The same for single languages, by LSP language id: {"markdown": "low"}.
+    eagerness_by_language: dict[str, Eagerness] = Field(default_factory=dict)
     #: Learn from recorded outcomes which suggestions to show, on this machine and for it alone;
     #: nothing is learned while nothing is recorded.
     learn_gate: bool = True
@@ -126,15 +141,22 @@ class LspSettings(BaseModel):
         """The patterns of secret files: the defaults and the user's, without those taken out."""
         return effective_globs(self.secret_globs)
 
-    @property
-    def threshold(self) -> float:
-        """The score from which a suggestion is shown, 0 … 1."""
-        return threshold(self.eagerness)
+    def eagerness_in(self, language: str) -> Eagerness:
+        """Return how readily suggestions are shown in files of a language."""
+        return self.eagerness_by_language.get(language, self.eagerness)
 
-    @property
-    def least_total(self) -> float:
-        """Log-probability below which ghost text is given up, unless a gesture asked for it."""
-        return least_total(self.threshold)
+    def threshold_in(self, language: str) -> float:
+        """Return the score from which a suggestion is shown, 0 … 1."""
+        return threshold(self.eagerness_in(language))
+
+    def least_total_in(self, language: str) -> float:
+        """Return the log-probability below which ghost text without a gesture is given up."""
+        return least_total(self.threshold_in(language))
+
+    def scopes_off(self, language: str) -> frozenset[str]:
+        """Return which of "comments" and "strings" get no suggestions in a language."""
+        parted = (each.rpartition(":") for each in self.disabled_scopes)
+        return frozenset(scope for where, _, scope in parted if where in ("", language))
 
 
 @lru_cache(maxsize=4)

@@ -45,7 +45,7 @@ def test_a_sure_edit_is_given_without_a_reason() -> None:
 @pytest.mark.parametrize("eagerness", EAGERNESS)
 def test_both_front_ends_have_the_same_thresholds(eagerness: Eagerness) -> None:
     least = threshold(eagerness)
-    assert LspSettings(eagerness=eagerness).threshold == least
+    assert LspSettings(eagerness=eagerness).threshold_in("python") == least
     settings = Settings(eagerness=eagerness, shutdown_s=0.1)
     _, body = post(EDIT, MERCURY, unsure(least), settings)
     assert content(body) != "None"

@@ -71,7 +71,7 @@ class Work(Workbench):
             for each in texts
         )
         made = Suggestion(id_, URI, "infill", text, AT, AT, AT, texts[shown], sure, "fake fp32")
-        show = sure >= self.session.settings.threshold
+        show = sure >= self.session.settings.threshold_in("python")
         decision = Show(made, texts[shown], "") if show else Abstain("below_threshold", "")
         number = self.recorder.asked(asked)
         self.clock.now += 0.1

@@ -24,7 +24,7 @@ def test_only_who_asks_by_hand_gets_what_is_too_unlikely_to_be_shown() -> None:
     desk = Workbench()
     typed, by_hand = desk.ask().request, desk.ask(invoked=True).request
     assert by_hand.least_total == LEAST_LOG
-    assert math.log(desk.session.settings.threshold) > typed.least_total > LEAST_LOG
+    assert math.log(desk.session.settings.threshold_in("python")) > typed.least_total > LEAST_LOG
 
 
 def test_a_gesture_asks_again_only_where_the_answer_may_have_been_given_up() -> None:
@@ -151,6 +151,7 @@ def test_the_same_text_and_cursor_have_the_same_answer() -> None:
     desk.answer()
     desk.type("y")
     desk.erase(1)
+    desk.clock.now += 1
     assert "nothing to add" in reason(desk.consider())  # the absence of one is kept as well
     desk.erase(3)
     assert shown(desk.consider()) == "return x"

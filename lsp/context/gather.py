@@ -20,6 +20,7 @@ from redraft.model.rules.example import written_lines
 from redraft.model.rules.imports import names_to_look_up
 from redraft.model.rules.modules import find_modules
 from redraft.model.text.imported_files import imported
+from redraft.model.text.syntax import Syntax
 
 from ..documents import Splice
 from ..paths import code_language, lies_within
@@ -245,6 +246,10 @@ class Gatherer:
         """Return the region of a place where the user is not; remember nothing."""
         moment = self._moment(query)
         return regions.choose(query.lines, query.line, self._trees.look(query), moment.tokens)
+
+    def syntax(self, query: Query) -> Syntax | None:
+        """Return the tree of a query's text; see :meth:`.trees.Trees.look`."""
+        return self._trees.look(query)
 
     def _moment(self, query: Query) -> GatherMoment:
         budget = self._opened.settings().context_tokens or self._budget() or BUDGET

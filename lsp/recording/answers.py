@@ -79,7 +79,7 @@ def answer_event(
         versions={
             "model": prediction.model,
             "weights": prediction.weights,
-            "gate": f"{gate.name}, {settings.eagerness}",
+            "gate": f"{gate.name}, {settings.eagerness_in(query.language)}",
             "quality": settings.quality,
         },
         latency=_latency(stats, took_ms),

@@ -35,6 +35,7 @@ AbstentionKind = Literal[
     "disabled",
     "snoozed",
     "language_disabled",
+    "scope_disabled",  # in comments or strings
     "next_edits_disabled",
     "lost_track",
     "secret",

@@ -1,10 +1,11 @@
-"""Imports and prose of a text, by tree-sitter queries.
+"""Imports and prose of a text, by its syntax tree.
 
 Imports are read in Python, JavaScript, TypeScript, Go, Rust and Java, at the top level of a file.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -138,6 +139,49 @@ def _prose(syntax: Syntax) -> Iterator[Node]:
         opening = syntax.text_of(node)[:5].lstrip("rRbBfFuU")
         if "comment" in node.type or opening.startswith(('"""', "'''")):
             yield node
+
+
+#: Parts of a text that people may want no suggestions in; "" is code.
+Scope = Literal["comments", "strings", ""]
+
+_QUOTED = re.compile(r"[A-Za-z@$]{0,3}#*[\"'`]")
+_DOCSTRING = re.compile(r"[rRbBfFuU]{0,2}(?:\"\"\"|\'\'\')")
+_CLOSINGS = ("*/", "-->", "*)", "-}", "]]")  # of comments that end before the line does
+
+
+def scope_at(syntax: Syntax, cursor: int) -> Scope:
+    """Return whether the cursor is inside a comment or a string.
+
+    Docstrings count as comments, code inside a string (``f"{here}"``) as code. A string that is not
+    closed yet is recognised if it begins with a double quote in the cursor's line.
+    """
+    at = syntax.byte_of(cursor)
+    node = syntax.tree.root_node.descendant_for_byte_range(max(0, at - 1), at)
+    while node is not None:
+        scope = _scope_of(syntax, node, at)
+        if scope is not None:
+            return scope
+        node = node.parent
+    start = syntax.text.rfind("\n", 0, cursor) + 1
+    quotes = re.findall(r'(?<!\\)"', syntax.text[start:cursor])
+    return "strings" if len(quotes) % 2 and syntax.tree.root_node.has_error else ""
+
+
+def _scope_of(syntax: Syntax, node: Node, at: int) -> Scope | None:
+    """Return the scope that a node gives to a cursor at a byte; None: that of its parent."""
+    if not node.is_named or not node.start_byte < at <= node.end_byte:
+        return None
+    text, is_at_end = syntax.text_of(node), at == node.end_byte
+    if "comment" in node.type:
+        return None if is_at_end and text.endswith(("\n", *_CLOSINGS)) else "comments"
+    if is_at_end:
+        return None
+    if "interpolation" in node.type or "substitution" in node.type:
+        return ""
+    if "string" not in node.type or not _QUOTED.match(text):
+        return None
+    is_docstring = _DOCSTRING.match(text) and syntax.language == "python"
+    return "comments" if is_docstring else "strings"
 
 
 def _rows(syntax: Syntax, node: Node) -> range:

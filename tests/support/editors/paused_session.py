@@ -30,6 +30,7 @@ from redraft.model.records import (
     RecentEdit,
 )
 from redraft.model.text.lines import estimate
+from redraft.model.text.syntax import Syntax, parsed
 
 from support.editors.predictor import READY
 
@@ -48,6 +49,9 @@ class Shelf:
         return Gathered(self.region_at(query), 0.0, (), (), 0, 0, 0)
 
     look = gather
+
+    def syntax(self, query: Query) -> Syntax | None:
+        return parsed(query.text, query.language)
 
     def region_at(self, query: Query) -> Region:
         first, last = window(query.line, len(query.lines))

@@ -90,7 +90,11 @@ class Workbench:
             lambda: FOLDER.rstrip("/"),
             lambda: self.session.settings,
             self.session.exclusions.why,
-            lambda _: (shipped(), {}, draw(self.session.settings.threshold, False, "")),
+            lambda _: (
+                shipped(),
+                {},
+                draw(self.session.settings.threshold_in("python"), False, ""),
+            ),
         )
         self.recorder = Recorder(self.recordings, workplace, "redraft test", self.clock.ms)
         if on:
