@@ -8,7 +8,7 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.text.code_queries import scope_at
 from redraft.model.text.syntax import parsed
 from support.editors.next_edits import edited
-from support.editors.predictor import rewrite
+from support.editors.predictor import infill, rewrite
 from support.editors.workbench import Ask, Workbench, reason
 
 CASES = [  # "|" is the cursor
@@ -120,7 +120,8 @@ def test_ghost_text_waits_until_a_deletion_is_over() -> None:
 
 def test_an_answer_that_is_known_waits_too() -> None:
     desk = Workbench("x = comput")
-    desk.answer("e()", confidence=0.0)
+    ask = desk.ask()
+    desk.settle(ask, infill(ask.request))
     desk.type("ation")
     desk.erase(5)
     assert desk.consider().delay_ms == pytest.approx(700)  # type: ignore[union-attr]
