@@ -122,8 +122,8 @@ def test_an_answer_that_is_known_waits_too() -> None:
     desk = Workbench("x = comput")
     ask = desk.ask()
     desk.settle(ask, infill(ask.request))
-    desk.type("ation")
-    desk.erase(5)
+    desk.type("e")
+    desk.erase(1)
     assert desk.consider().delay_ms == pytest.approx(700)  # type: ignore[union-attr]
     desk.clock.now += 0.7
     assert isinstance(desk.consider(), Abstain)
