@@ -194,7 +194,7 @@ class Requests:
                 uri, kind, key, lambda: self._predictor.predict(request), limit_s
             )
         except TimeoutError:
-            advice = "this machine is busy or slow ('redraft bench' measures it)"
+            advice = "its machine is busy or slow ('redraft bench' measures it), or cut off"
             return Abstain("timeout", f"the model took longer than {limit_s:g} s: {advice}")
         except (ModelNotReady, EngineGone) as error:
             return Abstain("not_ready", str(error))

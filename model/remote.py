@@ -123,17 +123,24 @@ class RemotePredictor:
     def _gone(self, error: Exception) -> EngineGone:
         """Return what to do where nothing listens at the address, or where it does not answer."""
         why = str(error) or type(error).__name__
-        advice = "Check with 'redraft doctor' that it runs."
-        if self._socket is not None or not isinstance(error, aiohttp.ClientConnectorError):
+        if self._socket is not None:
+            advice = "Check with 'redraft doctor' that it runs."
             return EngineGone(
                 f"The Redraft engine at {self.address} does not answer ({why}). {advice}"
             )
-        where, cause = urlsplit(self._base), error.os_error
-        is_os = (cause.errno or 0) > 0  # else of the name server
-        why = os.strerror(cause.errno or 0) if is_os else cause.strerror or str(cause)
-        advice = f"Check the address, and that 'redraft serve' runs on {where.hostname}."
-        if where.hostname in ("127.0.0.1", "::1", "localhost"):
-            advice = f"Start it: redraft serve --port {where.port or 80}"
+        where = urlsplit(self._base)
+        is_near = where.hostname in ("127.0.0.1", "::1", "localhost")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            cause = error.os_error
+            is_os = (cause.errno or 0) > 0  # else of the name server
+            why = os.strerror(cause.errno or 0) if is_os else cause.strerror or str(cause)
+            advice = f"Check the address, and that 'redraft serve' runs on {where.hostname}."
+            if is_near:
+                start = f"redraft serve --port {where.port or 80}"
+                advice = f"Start '{start}', or the ssh tunnel to another machine's"
+        else:  # something accepts connections: a server that ends, another program, or a tunnel
+            advice = "Check that 'redraft serve' runs there"
+            advice += ", at the other end if this is a tunnel." if is_near else "."
         return EngineGone(f"The Redraft server at {self.address} does not answer ({why}). {advice}")
 
 

@@ -105,7 +105,7 @@ def test_wrong_usage_exits_with_2(
         (
             ("complete", f"{__file__}:1:1", "--server", "http://127.0.0.1:1"),
             {},
-            "(Connection refused). Start it: redraft serve --port 1",
+            "(Connection refused). Start 'redraft serve --port 1', or the ssh tunnel",
         ),
         (("model", "pull", __file__), {}, "is not a GGUF file: it does not begin with 'GGUF'"),
     ],

@@ -248,7 +248,7 @@ def test_cancelling_here_stops_the_computation_there(steps: bool) -> None:
 async def test_nobody_there_is_engine_gone() -> None:
     remote = RemotePredictor("http://127.0.0.1:1")
     for call in (remote.predict(REQUEST), remote.status()):
-        with pytest.raises(errors.EngineGone, match=r"127\.0\.0\.1:1.*redraft serve --port 1"):
+        with pytest.raises(errors.EngineGone, match=r"127\.0\.0\.1:1.*redraft serve --port 1'"):
             await call
     await remote.close()
     with pytest.raises(errors.EngineGone, match="closed"):

@@ -362,8 +362,8 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
     ),
     "timeout": (
         lambda: asked_of(ScriptedPredictor(["x"], delay_s=9)),
-        "the model took longer than 2 s: this machine is busy or slow ('redraft bench' measures "
-        "it)",
+        "the model took longer than 2 s: its machine is busy or slow ('redraft bench' measures "
+        "it), or cut off",
     ),
     "failed": (lambda: asked_of(ScriptedPredictor([RedraftError("no luck")])), "no luck"),
     "prefetched": (lambda: PREFETCHED, "computed ahead of time"),

@@ -139,6 +139,21 @@ function M.ended(id, code, signal)
   end)
 end
 
+--- Return a `cmd` that connects to a server at an address. A client that reaches nobody ends and is
+--- started again; that of `vim.lsp.rpc.connect` alone would wait for ever.
+function M.connect(host, port)
+  return function(dispatchers)
+    local rpc, probe = vim.lsp.rpc.connect(host, port)(dispatchers), vim.uv.new_tcp()
+    probe:connect(host, port, function(problem)
+      probe:close()
+      if problem then
+        rpc.terminate()
+      end
+    end)
+    return rpc
+  end
+end
+
 --- Restart the server for its buffers, or for all buffers.
 function M.restart()
   ends = {}
