@@ -15,7 +15,8 @@ from redraft.model.text.cursor import line_after, line_before
 
 from .documents import Documents
 from .history import History
-from .secret_files import secret_in
+from .policy.load import Load
+from .policy.secret_files import secret_in
 from .settings import LspSettings
 from .suggestion import Query
 
@@ -26,15 +27,22 @@ _WORD = re.compile(r"\w+")
 
 
 def refuse(
-    query: Query, settings: LspSettings, snoozed_s: float, excluded: str = ""
+    query: Query,
+    settings: LspSettings,
+    snoozed_s: float,
+    excluded: str = "",
+    load: Load | None = None,
 ) -> Abstain | None:
     """Return why nothing is ever offered for a query, None if something may be.
 
     Args:
         excluded: why the file is excluded, "" if it is not.
+        load: what battery and load leave; None: everything.
     """
     if not settings.enabled:
         return Abstain("disabled", "Redraft is switched off (setting enabled)")
+    if load is not None and load.effort == "off":
+        return Abstain("saving", f"Redraft is off {load.why}")
     if snoozed_s and not query.invoked:
         return Abstain("snoozed", snoozing(snoozed_s))
     if query.language and query.language in settings.disabled_languages:

@@ -13,6 +13,7 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Prediction, Predictor, Task
 
 from .memory import Answers
+from .policy.load import CALM_S
 from .recording.own_gate import OwnGate
 from .recording.recorder import Recorder
 from .settings import LspSettings
@@ -218,6 +219,9 @@ def delay_s(session: Session, query: Query, task: Task) -> float:
     """
     if query.invoked:
         return 0.0
+    if session.load.now().effort == "calm":
+        since_s = session.since_edit_s()
+        return 0.0 if since_s is None else max(0.0, CALM_S - since_s)
     now_s, latency_ms = session.clock(), session.requests.latency_ms(task)
     wait_s = session.debounce.delay_ms(session.settings.delay_ms, latency_ms, now_s) / 1000
     typed_s = session.history.typed_at_s(query.uri, query.line)

@@ -124,7 +124,8 @@ def show_edit(session: Session, query: Query, shown: Suggestion) -> None:
         session.outcomes.give_way(memory.away)
     memory.away = shown if shown.uri != query.uri else None
     session.outcomes.show(shown, session.clock())
-    if not session.settings.prefetch or session.ahead_of == shown.id:
+    is_calm = session.load.now().effort == "calm"
+    if is_calm or not session.settings.prefetch or session.ahead_of == shown.id:
         return
     session.requests.latest.cancel(shown.uri, "prefetch")
     session.ahead_of = shown.id

@@ -1,7 +1,8 @@
 """Suggestion session of one client: it follows the editor and decides what is shown.
 
 The model, the clock and the status line are arguments, so a replay runs sessions in simulated time.
-What ghost text is decided by is in :mod:`.ghost_text`, the search for next edits in :mod:`.search`.
+How a change is followed is in :mod:`.following`, what ghost text is decided by in
+:mod:`.ghost_text`, and the search for next edits in :mod:`.search`.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ from . import ghost_text
 from .context.gather import Gatherer
 from .context.opened import OpenDocuments
 from .context.workspace import saved_text
-from .documents import ContentChange, Document, Documents, Splice
-from .history import ChangeKind, History
+from .documents import ContentChange, Document, Documents
+from .following import begin, follow
+from .history import History
 from .memory import DocumentMemory, Rejections
 from .outcomes import Debounce, Outcomes, Pace, Settled
 from .paths import shown_path
 from .places import EditScene
 from .policy.exclusions import Exclusions
+from .policy.load import LoadWatch
 from .policy.scopes import refuse_scope
 from .recording.folder import Recordings
 from .recording.own_gate import OwnGate
@@ -39,7 +42,6 @@ from .recording.recorder import Recorder, Workplace
 from .refusals import is_empty_body_line, refuse, refuse_stale
 from .schedule import Requests, Superseded, delay_s
 from .search import GHOST_TEXT_SHOWN, known_edit, search, show_edit
-from .secret_files import secret_in
 from .settings import LspSettings
 from .suggestion import Query, Show, Suggestion
 
@@ -80,6 +82,7 @@ class Session:
         self.outcomes = Outcomes(self._settled)
         self.debounce, self.pace = Debounce(), Pace()
         self.rejections = Rejections()
+        self.load = LoadWatch(lambda: self.settings, clock)
         self.is_focused = True  # the editor's window
         self.snoozed_until_s = -math.inf  # by the clock
         self.ahead_of = ""  # id of the shown edit whose acceptance is predicted ahead
@@ -126,18 +129,10 @@ class Session:
         document = self.documents.open(uri, text, version, language)
         if self._reads:
             self.exclusions.opened(uri)
-        self._begin(document)
+        begin(self, document)
         if saved is not None:
             self.history.missed(uri, saved.split("\n"))
         return document
-
-    def _begin(self, document: Document) -> None:
-        path = self.path(document)
-        if secret_in("\n".join(document.lines), path):
-            self.history.closed(document.uri)  # no request about another document shows its edits
-        else:
-            self.history.opened(document.uri, path, document.lines)
-        self.recorder.opened(document)
 
     def change(self, uri: str, changes: Sequence[ContentChange], version: int | None) -> None:
         """Apply changes of a document.
@@ -157,40 +152,10 @@ class Session:
         document = self.documents.get(uri)
         assert document is not None, "else it would have been refused"
         if trusted:
-            kind = self._follow(document, splices)
+            kind = follow(self, document, splices)
             self.recorder.changed(document, splices, kind)
         elif not document.out_of_step:
-            self._begin(document)
-
-    def _follow(self, document: Document, splices: Sequence[Splice]) -> ChangeKind:
-        """Keep outcomes, history and suggestions in step with a change."""
-        uri, now, text = document.uri, self.clock(), document.text
-        confirmed = self.outcomes.changed(uri, text, now)
-        self.rejections.changed(uri, splices)
-        # A single key that ends a suggestion typed by hand belongs to the user's own edit.
-        accepted = confirmed and sum(splice.extent.characters for splice in splices) > 1
-        kind = self.history.changed(uri, splices, accepted=accepted)
-        self.is_focused = True  # the user types here
-        if kind == "edit":
-            self.pace.changed(now)
-        memory = self.memory(uri)
-        if kind == "undo":
-            self._undone(uri, memory, text)
-        memory.changed(splices, kind, text)
-        if memory.away is not None:  # typing here dismisses it
-            away, memory.away = memory.away, None
-            if self.outcomes.live(away.id) is not None:
-                self.outcomes.dismiss(away.uri)
-        return kind
-
-    def _undone(self, uri: str, memory: DocumentMemory, text: str) -> None:
-        """Drop the edit that builds on what was undone; undoing an accepted one rejects it."""
-        shown = self.outcomes.showing(uri)
-        if shown is not None and shown.task == "next_edit":
-            self.outcomes.dismiss(uri)
-        if memory.accepted is not None and memory.accepted.text == text:
-            self.rejections.note(memory.accepted, self.clock())
-            memory.accepted = None
+            begin(self, document)
 
     def lose_track(self, uri: str, reason: str) -> None:
         """Suggest nothing in a document, of which a change was lost, until its text comes again."""
@@ -367,7 +332,7 @@ class Session:
         if self.exclusions.renewed(self.context.rules, self.documents.all()):
             self._exclusions_changed()
         excluded = self.exclusions.why(query.path, query.uri)
-        refusal = refuse(query, self.settings, self.snoozed_s(), excluded)
+        refusal = refuse(query, self.settings, self.snoozed_s(), excluded, self.load.now())
         return refusal or refuse_scope(query, self.settings, self.context.syntax)
 
     def path(self, document: Document) -> str:

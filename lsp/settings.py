@@ -7,7 +7,7 @@ camelCase or snake_case, at the top or under the key ``redraft``.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -67,6 +67,9 @@ SECRET_GLOBS = (
 )
 
 
+#: "full"; "calm": only by a gesture or when the keys rest, and nothing is computed ahead; "off".
+Effort = Literal["full", "calm", "off"]
+
 _SCOPE = r"^([^:\s]+:)?(comments|strings)$"
 
 
@@ -83,6 +86,10 @@ class LspSettings(BaseModel):
     #: Parts of a text without suggestions unless a gesture asks: "comments", "strings", or one of
     #: them in one language, as in "python:comments".
     disabled_scopes: tuple[Annotated[str, StringConstraints(pattern=_SCOPE)], ...] = ()
+    #: What is done on battery, and while other programs use most of the processors, where the model
+    #: runs on this machine; see :mod:`redraft.lsp.policy.load`.
+    on_battery: Effort = "full"
+    under_load: Effort = "full"
     #: ms between the last keystroke and the question to the model, before it adapts to what the
     #: user accepts. 100 ms is below what people notice and above the gap inside a burst of keys.
     delay_ms: float = Field(default=100.0, ge=0, le=10_000)
@@ -117,8 +124,8 @@ class LspSettings(BaseModel):
     #: Denoising effort: speed against care.
     quality: Quality = "medium"
     #: Files never read by the model, besides those that hold a private key or consist of access
-    #: tokens (:mod:`redraft.lsp.secret_files`), and those of :data:`SECRET_GLOBS`; "!*.pem" takes
-    #: "*.pem" out of these.
+    #: tokens (:mod:`redraft.lsp.policy.secret_files`), and those of :data:`SECRET_GLOBS`;
+    #: "!*.pem" takes "*.pem" out of these.
     secret_globs: tuple[str, ...] = ()
     #: Characters of the largest file that gets suggestions: each costs a copy and a hash of it.
     max_file_chars: int = Field(default=2_000_000, ge=1)

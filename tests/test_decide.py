@@ -69,3 +69,13 @@ def test_the_first_percentage_reads_as_smaller_than_the_second(one: float, other
         texts = (text.replace("less than 1", "0.5") for text in percentages(low, high))
         left, right = (float(text.removesuffix(" %")) for text in texts)
         assert left < right
+
+
+def test_a_name_that_was_taken_back_does_not_come_back_however_sure_the_model_is() -> None:
+    at = CODE.index("area")
+    made = candidate(at, at + len("area"), "size")
+    here = Situation("next_edit", "a.py", "python", CODE, 0, threshold=0.0, last_edit=0)
+    assert isinstance(decide([made], here, PLAIN), ShownCandidate)
+    assert decide([replace(made, features={"undone": 1.0})], here, PLAIN) == Abstain(
+        "reversal", "the edit would bring back a name that you just removed"
+    )

@@ -239,7 +239,7 @@ def test_the_number_of_patterns_is_bounded(
 #: Modules that look at the disk because a folder was opened, and how they may.
 READERS = (
     *("context/workspace.py", "context/indexer.py", "context/index.py", "context/gather.py"),
-    *("context/excerpts.py", "context/git.py", "secret_files.py", "recording/sources.py"),
+    *("context/excerpts.py", "context/git.py", "policy/secret_files.py", "recording/sources.py"),
     *("context/opened.py", "context/trees.py", "context/region.py"),
 )
 

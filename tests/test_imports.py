@@ -40,10 +40,10 @@ LEVELS = {
     ),
     "lsp": (
         "settings paths positions documents", "context.files context.history_edits",
-        "history secret_files policy.ignore_files",
+        "history policy.secret_files policy.ignore_files policy.load",
         "context.mentions context.region", "suggestion", "memory outcomes", "context",
         "refusals policy", "context.opened context.trees", "context.gather", "recording",
-        "session ghost_text search places schedule",
+        "session following ghost_text search places schedule",
         "protocol.messages protocol.status", "protocol.jsonrpc", "protocol", "server",
         "protocol.stdio", "protocol.tcp",
     ),

@@ -35,7 +35,7 @@ from typer.testing import CliRunner
 TEXT = "def area(r):\n    return\n"
 AT = len(TEXT) - 1
 PACE: dict[str, float] = {}
-JUDGING = PLAIN, PACE, draw(LspSettings().threshold, False, "")
+JUDGING = PLAIN, PACE, draw(LspSettings().threshold_in("python"), False, "")
 PARTS = Confidence(0.91, 0.5, 0.8, total=-0.4, place=-0.1, nothing=-3.0)
 
 

@@ -12,7 +12,7 @@ from redraft.lsp.context.indexer import fill
 from redraft.lsp.context.opened import OpenDocuments
 from redraft.lsp.documents import Document
 from redraft.lsp.policy.exclusions import refuse_file
-from redraft.lsp.secret_files import secret_in
+from redraft.lsp.policy.secret_files import secret_in
 from redraft.lsp.settings import LspSettings, updated
 from redraft.model.gate.reasons import Abstain
 from support.editors.workbench import URI, Ask, Workbench

@@ -9,6 +9,7 @@ from typing import get_args
 
 import pytest
 from redraft.evals.replay.clock import run
+from redraft.lsp.policy.load import Reading
 from redraft.lsp.recording.recorder import PREFETCHED
 from redraft.lsp.search import UNRELATED
 from redraft.lsp.session import Session
@@ -16,7 +17,7 @@ from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import Query
 from redraft.model.edits.edit import LineChange
 from redraft.model.errors import EngineGone, Overloaded, RedraftError
-from redraft.model.gate.decide import ShownCandidate, decide, situation_of
+from redraft.model.gate.decide import decide, situation_of
 from redraft.model.gate.filters import Situation
 from redraft.model.gate.reasons import Abstain, AbstentionKind
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, RecentEdit
@@ -58,29 +59,21 @@ def decided(start: int, end: int, new: str, sure: float, here: Situation) -> Abs
     return found
 
 
-def test_a_name_that_was_taken_back_does_not_come_back_however_sure_the_model_is() -> None:
-    at = CODE.index("area")
-    made = candidate(at, at + len("area"), "size")
-    here = Situation("next_edit", "a.py", "python", CODE, 0, threshold=0.0, last_edit=0)
-    assert isinstance(decide([made], here, PLAIN), ShownCandidate)
-    assert decide([replace(made, features={"undone": 1.0})], here, PLAIN) == Abstain(
-        "reversal", "the edit would bring back a name that you just removed"
-    )
-
-
 def considered(text: str = CODE, path: str = "a.py", **fields: object) -> Decision:
     """Return the session's decision on a query."""
     return Workbench(text).consider(path=path, **fields)
 
 
-def with_settings(edits: bool = False, **settings: object) -> Decision:
-    desk = Workbench(CODE, **settings)
+def with_settings(text: str = CODE, edits: bool = False, **settings: object) -> Decision:
+    desk = Workbench(text, **settings)
     return desk.consider_edit() if edits else desk.consider()
 
 
-def snoozed() -> Decision:
-    desk = Workbench()
+def snoozed(**settings: str) -> Decision:
+    desk = Workbench(**settings)
     desk.session.snooze(60)
+    desk.session.load.look = lambda: desk.session.load._reading
+    desk.session.load._reading = Reading(True, None)
     return desk.consider()
 
 
@@ -293,6 +286,11 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         lambda: with_settings(disabled_languages=("python",)),
         "Redraft is switched off for python files",
     ),
+    "scope_disabled": (
+        lambda: with_settings("# a", disabled_scopes=("comments",)),
+        "Redraft is switched off in comments (setting disabledScopes)",
+    ),
+    "saving": (lambda: snoozed(on_battery="off"), "Redraft is off on battery (setting onBattery)"),
     "next_edits_disabled": (
         lambda: with_settings(edits=True, next_edits=False),
         "next edits are switched off (setting next_edits)",

@@ -8,7 +8,7 @@ from functools import partial
 from ..documents import Document
 from ..paths import lies_within, shown_path
 from ..policy.exclusions import Exclusions
-from ..secret_files import secret_in
+from ..policy.secret_files import secret_in
 from ..settings import LspSettings
 from .mentions import OpenText
 from .workspace import OTHERS_CODE

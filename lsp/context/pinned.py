@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ..secret_files import secret_in
+from ..policy.secret_files import secret_in
 from .excerpts import ScoredExcerpt
 from .files import UnreadableFile, lies_below, read_file
 

@@ -32,6 +32,7 @@ from redraft.model.errors import InvalidRequest, RedraftError, StaleDocument
 from redraft.model.records import Predictor
 from redraft.model.release import RELEASE
 
+from ..policy.load import HasProcess, Machine
 from ..refusals import snoozing
 from ..session import Session
 from ..settings import updated
@@ -111,6 +112,8 @@ class RedraftServer(LanguageServer):
         self.line = StatusLine(self.protocol.notify)
         self.watch = ModelWatch(predictor, self.line, self.work_done_progress)
         session.requests.busy = lambda: self.line.thinking(is_silent=bool(self.watch.waiting))
+        if isinstance(predictor, HasProcess):
+            session.load.look = Machine(predictor.process).look
         session.context_tokens = lambda: self.watch.context_tokens
         self.pulls_settings = False  # it answers workspace/configuration
         self.registers_settings = False  # it reports changed settings only if asked to

@@ -89,6 +89,7 @@ async def status(server: RedraftServer, _: str) -> dict[str, Any]:
             "contextTokens": model.context_tokens,
         },
         "snoozedS": round(session.snoozed_s()),
+        "load": session.load.now()._asdict(),
         "gate": {"inUse": session.gate().name, "own": session.own_gate.summary},
         "unreadFolders": session.context.unread,
         "settings": session.settings.model_dump(mode="json", by_alias=True),

@@ -23,8 +23,8 @@ from ..context.workspace import folder_of
 from ..documents import Document, Splice
 from ..history import ChangeKind
 from ..outcomes import Settled
+from ..policy.secret_files import secret_in
 from ..positions import Range
-from ..secret_files import secret_in
 from ..settings import LspSettings
 from ..suggestion import PlacedRequest, Query, Show
 from . import events

@@ -36,6 +36,7 @@ AbstentionKind = Literal[
     "snoozed",
     "language_disabled",
     "scope_disabled",  # in comments or strings
+    "saving",  # on battery, or under load
     "next_edits_disabled",
     "lost_track",
     "secret",
@@ -77,7 +78,7 @@ _STALE = frozenset[AbstentionKind](("superseded", "document_changed", "document_
 _LASTING = frozenset[AbstentionKind](
     (
         *("disabled", "snoozed", "language_disabled", "next_edits_disabled", "lost_track"),
-        *("secret", "too_large", "binary", "long_line", "minified"),
+        *("saving", "secret", "too_large", "binary", "long_line", "minified"),
     )
 )
 

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
+import psutil
 from redraft.model.errors import EngineGone, ModelNotReady, RedraftError, Unauthorized
 from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
 from redraft.model.release import BUILD
@@ -105,6 +106,10 @@ class EngineClient:
         except ModelNotReady as error:
             return ModelStatus("loading", self._settings.model, message=str(error))
 
+    def process(self) -> psutil.Process | None:
+        """Return the engine's process, None while there is none."""
+        return None if self._running is None else self._running.endpoint.process()
+
     async def close(self) -> None:
         """Disconnect. The engine ends by itself once no client is left."""
         self._is_closed = True
@@ -185,7 +190,7 @@ class _Running:
     def __init__(self, remote: RemotePredictor, endpoint: Endpoint) -> None:
         self.remote = remote
         self.attending: asyncio.Task[None] | None = None
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._looking: asyncio.Task[bool] | None = None  # whether it hangs
 
     async def call(self, use: Callable[[RemotePredictor], Awaitable[T]]) -> T:
@@ -217,7 +222,7 @@ class _Running:
     async def _look(self, asking: asyncio.Future[T]) -> None:
         """Check that the engine answers. The check outlives this call: all requests share it."""
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(end_if_hung(self.remote, self._endpoint))
+            self._looking = asyncio.create_task(end_if_hung(self.remote, self.endpoint))
         looking = self._looking
         await asyncio.wait((asking, looking), timeout=SILENT_S, return_when=asyncio.FIRST_COMPLETED)
         if asking.done():

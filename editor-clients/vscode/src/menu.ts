@@ -25,6 +25,7 @@ interface Standing {
   readonly version: string;
   readonly model: { readonly name: string; readonly provider: string };
   readonly snoozedS: number;
+  readonly load: { readonly effort: string; readonly why: string };
   readonly settings: {
     readonly enabled: boolean;
     readonly disabledLanguages: readonly string[];
@@ -82,6 +83,14 @@ async function whileRunning(actions: Actions): Promise<Entry[]> {
     { label: '$(question) Why is nothing shown?', description: status.last.message, run: () => why(actions) },
     separator('suggestions'),
   ];
+  if (standing?.load.why) {
+    const { effort, why } = standing.load;
+    entries.push({
+      label: `$(plug) Redraft is ${effort}`,
+      description: why,
+      run: () => vscode.commands.executeCommand('workbench.action.openSettings', 'redraft.onBattery redraft.underLoad'),
+    });
+  }
   if (settings) {
     const { enabled } = settings;
     entries.push({

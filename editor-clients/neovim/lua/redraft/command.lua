@@ -178,6 +178,9 @@ local function sentence(result)
     result.message,
     ("model: %s"):format(model.name ~= "" and model.name .. " on " .. model.provider or model.state),
   }
+  if result.load.why ~= "" then
+    table.insert(lines, 3, ("%s %s"):format(result.load.effort, result.load.why))
+  end
   for _, name in ipairs(vim.fn.sort(vim.tbl_keys(result.settings))) do
     if name ~= "secretGlobs" then
       lines[#lines + 1] = ("  %s = %s"):format(name, vim.inspect(result.settings[name]))
