@@ -63,7 +63,8 @@ def question(session: Session, query: Query, wait_s: float = 0.0) -> PlacedReque
         edits=session.history.edits(),
         related=session.context.gather(query).related,
     )
-    return PlacedRequest(query, asked, query, 1000 * wait_s, session.since_edit_s())
+    others = session.context.above_hash(query)
+    return PlacedRequest(query, asked, query, 1000 * wait_s, session.since_edit_s(), others)
 
 
 def settle(session: Session, query: Query, prediction: Prediction) -> Show | Abstain:
@@ -165,10 +166,11 @@ def _known_answer(session: Session, query: Query) -> Prediction | None:
     With and without a gesture it is the same, unless the model gave up without a gesture.
     """
     answers, settings = session.requests.answers, session.settings
-    found = answers.get(infill_request(query, settings))
+    above = session.context.above_hash(query)
+    found = answers.get(infill_request(query, settings), above)
     if found is not None:
         return found
-    other = answers.get(infill_request(replace(query, invoked=not query.invoked), settings))
+    other = answers.get(infill_request(replace(query, invoked=not query.invoked), settings), above)
     return None if other is not None and query.invoked and not other.candidates else other
 
 
@@ -186,7 +188,9 @@ def _is_renaming(session: Session, query: Query) -> bool:
 
 def _typed_through(session: Session, query: Query) -> Show | None:
     """Return what is left of recent ghost text that the user has typed a part of."""
-    for suggestion in session.memory(query.uri).ghosts:
+    memory = session.memory(query.uri)
+    memory.follow_above(session.context.above_hash(query))
+    for suggestion in memory.ghosts:
         threshold = session.settings.threshold_in(query.language)
         if not suggestion.unsure and suggestion.confidence < threshold:
             continue

@@ -278,6 +278,13 @@ class DocumentMemory:
     accepted: Suggestion | None = None  # just now: an undo rejects it
     is_deleting: bool = False  # the last change only deleted, by hand
     taken: TakenLines = field(default_factory=TakenLines)
+    above: int = 0  # hash of the cells above that the ghost text is for
+
+    def follow_above(self, above: int) -> None:
+        """Drop the ghost text if the cells above have changed; ``above`` is their hash now."""
+        if above != self.above:
+            self.ghosts.clear()
+            self.above = above
 
     def keep(self, ghost: Suggestion) -> None:
         """Remember ghost text for as long as typing may still confirm it."""

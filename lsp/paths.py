@@ -42,6 +42,7 @@ _OTHER_SUFFIXES = {
     "yaml": ".yaml",
 }
 _LANGUAGES = {end: name for name, ends in _WITHOUT_GRAMMAR.items() for end in ends.split()}
+_NOTEBOOK = ".ipynb"
 #: Languages whose files define nothing that other files name.
 _WITHOUT_NAMES = frozenset(("json", "jsonc", "html"))
 
@@ -58,6 +59,11 @@ def shown_path(uri: str, folders: Iterable[str], language: str = "") -> str:
     inner = max((_inside(path, _path(folder)) for folder in folders), key=_depth, default=None)
     shown = inner or path.rsplit("/", 1)[-1] or "untitled"
     return without_surrogates(_with_suffix(shown, uri, language))
+
+
+def notebook_path(path: str) -> str:
+    """Return the path of the notebook of a cell, as shown; other paths as they are."""
+    return f"{path.rpartition(_NOTEBOOK)[0]}{_NOTEBOOK}" if f"{_NOTEBOOK}." in path else path
 
 
 def lies_within(uri: str, folders: Iterable[str]) -> bool:
@@ -105,7 +111,7 @@ def _depth(relative: str | None) -> float:
 def _with_suffix(path: str, uri: str, language: str) -> str:
     """Return ``path`` with a suffix where it has none: of new buffers and notebook cells."""
     name = path.rsplit("/", 1)[-1]
-    is_cell = name.endswith(".ipynb") and language not in ("", "json")
+    is_cell = name.endswith(_NOTEBOOK) and language not in ("", "json")
     if not is_cell and ("." in name or uri.startswith("file:")):
         return path
     others = _WITHOUT_GRAMMAR.get(language) or _OTHER_SUFFIXES.get(language, "")

@@ -111,7 +111,7 @@ def place_of(
     if is_user and session.history.typed_at_s(query.uri, query.line) is not None:
         region = below_typed(region, query.line)
     asked = edit_request(query, session.settings, region)
-    return Place(query, asked, _others(session, scene, query.uri), about)
+    return Place(query, asked, _others(session, scene, query), about)
 
 
 def below_typed(region: tuple[int, int], line: int) -> tuple[int, int]:
@@ -129,8 +129,9 @@ def edit_request(query: Query, settings: LspSettings, region: tuple[int, int]) -
     return replace(asked, region=region, candidates=CANDIDATES[settings.quality])
 
 
-def _others(session: Session, scene: EditScene, uri: str) -> int:
-    """Return a hash of the texts of the other documents that the user has edited."""
+def _others(session: Session, scene: EditScene, query: Query) -> int:
+    """Return a hash of the other documents that the user has edited, and of the cells above."""
+    uri = query.uri
     if session.history.last_edit_s() is None:
         return 0
     texts = {
@@ -138,6 +139,8 @@ def _others(session: Session, scene: EditScene, uri: str) -> int:
         for document in session.context.documents()
         if document.uri != uri and session.history.last_edit(document.uri) is not None
     }
+    if above := session.context.above_hash(query):
+        texts[""] = above
     if scene.accepted is not None and scene.accepted.uri != uri:
         texts[scene.accepted.uri] = hash(scene.accepted.result)
     return hash(frozenset(texts.items())) if texts else 0
@@ -154,6 +157,7 @@ def _mentions(session: Session, scene: EditScene, near: tuple[int, int]) -> list
         session.context.importable(query, scene.edits),
         scene.edits,
         [*caused(scene.edits, scene.diagnostics, query.text.split("\n"))],
+        above.text if (above := session.context.above(query)) is not None else "",
     )
     others = _documents(session, scene) if query.other_documents else ()
     return find_places(traces, here, near, query.line, others, session.context.definers)

@@ -23,7 +23,7 @@ from redraft.model.release import RELEASE
 
 from .documents import Document
 from .positions import Range
-from .protocol import messages, reports, results
+from .protocol import messages, notebooks, reports, results
 from .protocol.jsonrpc import RedraftServer
 from .protocol.messages import RequestContext, SelectedCompletion, SuggestionParams, at
 from .recording.folder import Recordings
@@ -107,11 +107,7 @@ def _shutdown(server: RedraftServer, _: Any) -> None:
 
 
 def _opened(server: RedraftServer, params: Any) -> None:
-    _open(server, messages.OpenParams.of(params).text_document)
-
-
-def _open(server: RedraftServer, item: messages.DocumentItem) -> None:
-    server.session.open(item.uri, item.text, item.version, item.language_id)
+    notebooks.open_document(server, messages.OpenParams.of(params).text_document)
 
 
 def _changed(server: RedraftServer, params: Any) -> None:
@@ -138,26 +134,6 @@ def _files_renamed(server: RedraftServer, params: Any) -> None:
 def _files_changed(server: RedraftServer, _: Any) -> None:
     """Let the index look for what was saved or changed on the disk."""
     server.session.context.files_changed()
-
-
-def _notebook_opened(server: RedraftServer, params: Any) -> None:
-    for cell in messages.NotebookOpenParams.of(params).cell_text_documents:
-        _open(server, cell)
-
-
-def _notebook_changed(server: RedraftServer, params: Any) -> None:
-    cells = messages.NotebookChangeParams.of(params).change.cells
-    for closed in cells.structure.did_close:
-        server.session.close(closed.uri)
-    for opened in cells.structure.did_open:
-        _open(server, opened)
-    for cell in cells.text_content:
-        server.session.change(cell.document.uri, cell.changes, cell.document.version)
-
-
-def _notebook_closed(server: RedraftServer, params: Any) -> None:
-    for cell in messages.NotebookCloseParams.of(params).cell_text_documents:
-        server.session.close(cell.uri)
 
 
 # --- ghost text ----------------------------------------------------------------------
@@ -339,9 +315,6 @@ HANDLERS: dict[str, Callable[[RedraftServer, Any], Any]] = {
     types.TEXT_DOCUMENT_DID_CHANGE: _changed,
     types.TEXT_DOCUMENT_DID_SAVE: _files_changed,
     types.TEXT_DOCUMENT_DID_CLOSE: _closed,
-    types.NOTEBOOK_DOCUMENT_DID_OPEN: _notebook_opened,
-    types.NOTEBOOK_DOCUMENT_DID_CHANGE: _notebook_changed,
-    types.NOTEBOOK_DOCUMENT_DID_CLOSE: _notebook_closed,
     types.TEXT_DOCUMENT_INLINE_COMPLETION: _inline_completion,
     types.TEXT_DOCUMENT_CODE_ACTION: _code_action,
     types.TEXT_DOCUMENT_COMPLETION: _completion,
@@ -349,6 +322,7 @@ HANDLERS: dict[str, Callable[[RedraftServer, Any], Any]] = {
     "redraft/nextEdit": _redraft_next_edit,
     "getCompletions": _get_completions,
     "getCompletionsCycling": _get_completions,
+    **notebooks.HANDLERS,
     **reports.HANDLERS,
 }
 

@@ -30,6 +30,7 @@ from .documents import ContentChange, Document, Documents
 from .following import begin, follow
 from .history import History
 from .memory import DocumentMemory, Rejections
+from .notebooks.order import Notebooks
 from .outcomes import Debounce, Outcomes, Pace, Settled
 from .paths import shown_path
 from .places import EditScene
@@ -74,10 +75,10 @@ class Session:
         reads: bool = True,
     ) -> None:
         self.clock, self.settings = clock, settings
-        self.documents = Documents()
+        self.documents, self.notebooks = Documents(), Notebooks()
         self.folders: list[str] = []  # URIs of the workspace
         self.context_tokens: Callable[[], int | None] = lambda: None  # of a prompt, once known
-        self.exclusions = Exclusions(lambda: self.settings, lambda: self.folders)
+        self.exclusions = Exclusions(lambda: self.settings, lambda: self.folders, self.notebooks)
         self.history = History(clock, self.exclusions.why)
         self.outcomes = Outcomes(self._settled)
         self.debounce, self.pace = Debounce(), Pace()
@@ -337,7 +338,8 @@ class Session:
 
     def path(self, document: Document) -> str:
         """Return a document's path as the model sees it."""
-        return shown_path(document.uri, self.folders, document.language)
+        uri = self.notebooks.file_of(document.uri)
+        return shown_path(uri, self.folders, document.language)
 
     def memory(self, uri: str) -> DocumentMemory:
         """Return what is remembered of a document."""

@@ -96,7 +96,7 @@ class PlacedRequest:
     asked_from: Query  # where the user is
     delay_ms: float  # debounce before the request
     since_edit_s: float | None = None  # since the user's last edit; None: there was none
-    others: int = 0  # hash of the other documents that the user has edited
+    others: int = 0  # hash of the other documents that matter
     ahead_of: str = ""  # id of the edit after whose acceptance the answer is needed; "": now
 
     @property

@@ -63,6 +63,7 @@ class RelatedFile:
     text: Text
     why: Text = ""  # why it was chosen, for people: "definition of parse_args"
     pinned: bool = False  # the user wants it in every prompt
+    is_above: bool = False  # the document continues it, as a cell continues those above it
     __pydantic_config__ = _REFUSE
 
 
@@ -169,6 +170,12 @@ class EditRequest:
     grammar: Grammar | None = None  # infill and chat: what the answer must be
     conversation: Conversation | None = None  # chat
     __pydantic_config__ = _REFUSE
+
+    @property
+    def text_above(self) -> str:
+        """The text that the document continues, each line with its end; "" if there is none."""
+        texts = (file.text for file in self.related if file.is_above)
+        return "".join(text if text.endswith("\n") else f"{text}\n" for text in texts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ LEVELS = {
     ),
     "lsp": (
         "settings paths positions documents", "context.files context.history_edits",
-        "history policy.secret_files policy.ignore_files policy.load",
+        "history policy.secret_files policy.ignore_files policy.load notebooks",
         "context.mentions context.region", "suggestion", "memory outcomes", "context",
         "refusals policy", "context.opened context.trees", "context.gather", "recording",
         "session following ghost_text search places schedule",

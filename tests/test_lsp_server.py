@@ -229,7 +229,8 @@ def test_notebook_cells_are_documents_of_their_own() -> None:
         assert result["capabilities"]["notebookDocumentSync"]["notebookSelector"]
         cell, other = "vscode-notebook-cell:/w/n.ipynb#1", "vscode-notebook-cell:/w/n.ipynb#2"
         document = {"uri": cell, "languageId": "python", "version": 1, "text": "x = 1\n"}
-        book = {"uri": "file:///w/n.ipynb", "version": 1, "notebookType": "jupyter", "cells": []}
+        book: dict[str, Any] = {"uri": "file:///w/n.ipynb", "version": 1}
+        book["cells"] = [{"kind": 2, "document": cell}]
         client.notify(
             "notebookDocument/didOpen", {"notebookDocument": book, "cellTextDocuments": [document]}
         )
@@ -238,7 +239,9 @@ def test_notebook_cells_are_documents_of_their_own() -> None:
             "document": {"uri": cell, "version": 2},
             "changes": [{"range": {"start": at, "end": at}, "text": "y = "}],
         }
-        structure = {"didOpen": [{**document, "uri": other}], "didClose": []}
+        added = {"start": 1, "deleteCount": 0, "cells": [{"kind": 2, "document": other}]}
+        opened_cell = {**document, "uri": other}
+        structure = {"array": added, "didOpen": [opened_cell], "didClose": []}
         change = {"cells": {"textContent": [typed], "structure": structure}}
         client.notify("notebookDocument/didChange", {"notebookDocument": book, "change": change})
         assert insert_texts(client.complete(1, 4, uri=cell)) == ["x.sum()"]

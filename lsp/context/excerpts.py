@@ -21,7 +21,7 @@ from redraft.model.text.imported_files import family_of
 from .index import DefinitionPlace, Entry, Snapshot
 from .region import Lines, tokens_of
 
-PieceKind = Literal["definition", "import", "viewed", "diagnostic", "pinned"]
+PieceKind = Literal["definition", "import", "viewed", "diagnostic", "pinned", "cells"]
 #: Everything that may go into the context; evaluations leave some out.
 KINDS: frozenset[PieceKind] = frozenset(get_args(PieceKind))
 
@@ -44,6 +44,7 @@ _SHORTEST = {
     "viewed": 5,
     "diagnostic": 1,
     "pinned": 1,
+    "cells": 1,
 }  # lines worth showing
 _VIEWS = 3  # other documents considered as just looked at
 _VIEWED = 0.6  # score of what was just looked at, if it names all that is named here
@@ -86,7 +87,8 @@ class ScoredExcerpt:
     @property
     def related(self) -> RelatedFile:
         """The excerpt as a request takes it."""
-        return RelatedFile(self.path, self.text, self.why, pinned=self.kind == "pinned")
+        pinned, is_above = self.kind == "pinned", self.kind == "cells"
+        return RelatedFile(self.path, self.text, self.why, pinned=pinned, is_above=is_above)
 
     def cut(self, tokens: float) -> ScoredExcerpt | None:
         """Return as many of its lines as fit; None if those are too few to help."""

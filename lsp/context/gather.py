@@ -23,6 +23,7 @@ from redraft.model.text.imported_files import imported
 from redraft.model.text.syntax import Syntax
 
 from ..documents import Splice
+from ..notebooks.above import CellsAbove
 from ..paths import code_language, lies_within
 from ..policy.ignore_files import IgnoreRules
 from ..suggestion import Query
@@ -33,7 +34,6 @@ from .excerpts import (
     Scene,
     ScoredExcerpt,
     Viewed,
-    near_names,
     of_definitions,
     of_diagnostics,
     of_views,
@@ -222,7 +222,8 @@ class Gatherer:
         if choice is not None and choice.moment.budget == moment.budget:
             kept = choice.region
         region = self._region(moment, kept)
-        if choice is None or before is None or region is not kept:
+        is_same = choice is not None and choice.moment.above is moment.above
+        if choice is None or before is None or region is not kept or not is_same:
             pieces = () if choice is None else choice.gathered.pieces
             gathered = self._choose(moment, region, pieces, add=False)
         elif (query.line, len(query.lines)) == (before.line, len(before.lines)):
@@ -253,7 +254,8 @@ class Gatherer:
 
     def _moment(self, query: Query) -> GatherMoment:
         budget = self._opened.settings().context_tokens or self._budget() or BUDGET
-        return GatherMoment(query, self._edits(), self._diagnostics.get(query.uri, ()), budget)
+        reports, above = self._diagnostics.get(query.uri, ()), self.above(query)
+        return GatherMoment(query, self._edits(), reports, budget, above)
 
     def _note(self, query: Query, *, is_typing: bool) -> None:
         """Tell the index which documents are open, and remember where the user is."""
@@ -293,7 +295,6 @@ class Gatherer:
         """Return a region with excerpts; ``add``: keep those in use, and add others behind them."""
         index, query, now_s = self.indexer.index, moment.query, self._clock()
         language = tree_language(query)
-        column = query.cursor - (query.text.rfind("\n", 0, query.cursor) + 1)
         pinned = tuple(each for each in self._pinned if each.path != query.path)
         room = moment.room(region, sum(piece.tokens for piece in pinned))
         scene = Scene(
@@ -303,8 +304,8 @@ class Gatherer:
             line=query.line,
             region=region.lines,
             reach=moment.reach(region),
-            names=near_names(query.lines, region.lines, query.line, column, moment.edits),
-            modules=imported(query.text, language, query.path),
+            names=moment.names(region),
+            modules=imported(moment.program, language, query.path),
             room=room,
             snapshot=index.snapshot,
             text_of=index.text,
@@ -321,16 +322,26 @@ class Gatherer:
             for each in found
             if each.kind in self._kinds and not self._opened.refuse(each.path)
         ]
-        present = still_true((piece for piece in used if piece.kind != "pinned"), scene)
+        chosen_before = (piece for piece in used if piece.kind not in ("pinned", "cells"))
+        present = still_true(chosen_before, scene)
         adds = add and sum(piece.tokens for piece in present) <= room
         most = max(1, moment.budget // _PER_PIECE)
         chosen, left_out = (add_to if adds else select)(present, fit, room, most)
         cost = regions.cost_of(region, query.lines)
         files = len(index.snapshot)
-        pieces = (*pinned, *chosen)
+        pieces = (*pinned, *chosen, *moment.cells)
         return Gathered(region, cost, pieces, left_out, room, len(scene.names), files)
 
     # --- what else a session asks ------------------------------------------------------------
+
+    def above(self, query: Query) -> CellsAbove | None:
+        """Return the cells above the query's cell; None if it is no cell, or there are none."""
+        return self._opened.above(query.uri, query.language)
+
+    def above_hash(self, query: Query) -> int:
+        """Return a hash of the text of the cells above, 0 if there are none."""
+        above = self.above(query)
+        return 0 if above is None else hash(above.text)
 
     def diagnostics(self, query: Query) -> tuple[Diagnostic, ...]:
         """Return what the editor last reported of the query's document, errors first."""

@@ -75,6 +75,7 @@ class Traces:
         importable: names that the workspace defines, for those that no import brings in.
         edits: the edits, oldest first; their renames end where a name is bound again.
         reported: lines of the document, 0-based, where the editor reports what the edits caused.
+        above: the text that the document continues; what it binds needs no import.
     """
 
     names: Sequence[Touched]
@@ -82,6 +83,7 @@ class Traces:
     importable: Sequence[Importable] = ()
     edits: Sequence[RecentEdit] = ()
     reported: Sequence[tuple[int, Touched]] = ()
+    above: str = ""
 
 
 def find_places(
@@ -105,7 +107,7 @@ def find_places(
         best: dict[int, tuple[Mention, str]] = {}
         named = _in_text(traces.names, document, order > 0, definers, traces.edits)
         errors = _at_line_ends(traces.reported, document) if order == 0 else ()
-        missing = _unimported(traces.done, traces.importable, document) if order == 0 else ()
+        missing = _unimported(traces, document) if order == 0 else ()
         for place, text in chain(errors, named, _at_line_ends(missing, document)):
             known = best.get(place.line)
             near_here = order == 0 and near[0] <= place.line < near[1]
@@ -256,12 +258,10 @@ def _at_line_ends(
         yield Mention(document, line, at, one, one.weight), lines[line]
 
 
-def _unimported(
-    done: Collection[str], importable: Sequence[Importable], document: OpenText
-) -> Iterator[tuple[int, Touched]]:
+def _unimported(traces: Traces, document: OpenText) -> Iterator[tuple[int, Touched]]:
     """Return the lines of a document where an import is missing that the edits need."""
-    text = document.text()
-    found = find_imports(text, _language(document), done, importable)
+    text, wanted = document.text(), (traces.done, traces.importable)
+    found = find_imports(text, _language(document), *wanted, above=traces.above)
     rows = text.count("\n")
     known = {(min(one.first, rows), one.name) for one in islice(found, _MOST_IMPORTS)}
     return ((row, Touched(name, _UNIMPORTED, _NOT_IMPORTED)) for row, name in sorted(known))

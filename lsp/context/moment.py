@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from redraft.model.records import Diagnostic, RecentEdit
 from redraft.model.text.lines import estimate_text
 
+from ..notebooks.above import CellsAbove
 from ..suggestion import Query
 from . import region as regions
+from .excerpts import ScoredExcerpt, near_names
 from .region import Lines, Region
 from .selection import QUANTUM
 
@@ -26,11 +28,37 @@ class GatherMoment:
     edits: tuple[RecentEdit, ...]  # oldest first
     diagnostics: tuple[Diagnostic, ...]
     budget: int  # tokens of the prompt
+    above: CellsAbove | None = None  # cells of its notebook
 
     @property
     def tokens(self) -> float:
         """Tokens of the region at most."""
         return min(regions.TOKENS, _REGION_SHARE * self.budget)
+
+    @property
+    def program(self) -> str:
+        """The text of the document, behind that of the cells above."""
+        return self.query.text if self.above is None else self.above.text + self.query.text
+
+    @property
+    def cells(self) -> tuple[ScoredExcerpt, ...]:
+        """The cells above as an excerpt; () if there are none."""
+        if (above := self.above) is None:
+            return ()
+        why = f"{above.cells} cells above"
+        return (ScoredExcerpt("cells", self.query.path, 0, above.lines, above.text, why, 1.0),)
+
+    def names(self, region: Region) -> dict[str, float]:
+        """Return the names near the cursor, with what each counts.
+
+        Those that the cells above define mean no definition in another file.
+        """
+        query = self.query
+        column = query.cursor - (query.text.rfind("\n", 0, query.cursor) + 1)
+        found = near_names(query.lines, region.lines, query.line, column, self.edits)
+        for name in self.above.defined if self.above is not None else ():
+            found.pop(name, None)
+        return found
 
     def room(self, region: Region, pinned: float) -> int:
         """Return the tokens that the prompt leaves for excerpts besides the pinned ones."""
@@ -40,7 +68,10 @@ class GatherMoment:
         free -= min(edits, _FOR_EDITS * max(free, 0))
         free -= min(pinned, max(free, 0) / 3)
         outside = len(query.text) - sum(map(len, query.lines[region.first : region.last]))
-        far = outside / 3.2 + 1.5 * (len(query.lines) - region.last + region.first)
+        lines = len(query.lines) - region.last + region.first
+        if self.above is not None:
+            outside, lines = outside + len(self.above.text), lines + self.above.lines
+        far = outside / 3.2 + 1.5 * lines
         room = _SURE * max(_FOR_RELATED * free, free - far)
         return max(0, int(room) // QUANTUM * QUANTUM)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from ..documents import Document
+from ..notebooks.above import CellsAbove, CellText, join_cells
 from ..paths import lies_within, shown_path
 from ..policy.exclusions import Exclusions
 from ..policy.secret_files import secret_in
@@ -32,7 +33,8 @@ class OpenDocuments:
         if not isinstance(exclusions, Exclusions):
             exclusions = Exclusions(exclusions, list)
         self._documents, self.folders, self._exclusions = documents, folders, exclusions
-        self.settings = exclusions.settings
+        self.settings, self._notebooks = exclusions.settings, exclusions.notebooks
+        self._joined: tuple[object, CellsAbove | None] = (), None  # what it was made of, and it
         self._paths: dict[str, str] = {}
         self._secrets: dict[str, tuple[int, bool]] = {}  # by URI: revision, and whether it is one
 
@@ -45,6 +47,33 @@ class OpenDocuments:
                 path, revision = self._path(document), document.revision
                 text = partial(getattr, document, "text")
                 yield OpenText(document.uri, path, document.language, revision, text)
+
+    def above(self, uri: str, language: str) -> CellsAbove | None:
+        """Return the cells above a cell; the same object until one of them changes.
+
+        Cells that are secrets, and those in disabled languages, are left out. None for a document
+        that is no cell.
+        """
+        cells = self._notebooks.above(uri)
+        if not cells:
+            return None
+        opened = {document.uri: document for document in self._documents()}
+        found = [(opened[cell.uri], cell.is_prose) for cell in cells if cell.uri in opened]
+        disabled = self.settings().disabled_languages
+        made_of = language, disabled, [(one.uri, one.revision, prose) for one, prose in found]
+        if self._joined[0] != made_of:
+            texts = [
+                CellText(document.text, document.language, is_prose)
+                for document, is_prose in found
+                if document.language not in disabled and self._is_text(document)
+            ]
+            self._joined = made_of, join_cells(texts, language)
+        return self._joined[1]
+
+    def _is_text(self, document: Document) -> bool:
+        """Return whether the text of a document may be shown to the model."""
+        is_trusted = not document.out_of_step and "\0" not in document.text
+        return is_trusted and not self._is_secret(document)
 
     def editable(self) -> list[OpenText]:
         """Return the documents of the workspace, in which an edit may be offered.
@@ -88,6 +117,7 @@ class OpenDocuments:
     def _path(self, document: Document) -> str:
         path = self._paths.get(document.uri)
         if path is None:
-            path = shown_path(document.uri, self.folders(), document.language)
+            uri = self._notebooks.file_of(document.uri)
+            path = shown_path(uri, self.folders(), document.language)
             self._paths[document.uri] = path
         return path

@@ -17,7 +17,8 @@ from redraft.model.memo import Memo
 
 from ..context.workspace import folder_of
 from ..documents import Document
-from ..paths import end_of, path_below
+from ..notebooks.order import Notebooks
+from ..paths import end_of, notebook_path, path_below
 from ..settings import LspSettings
 from .ignore_files import IgnoreRules
 
@@ -101,17 +102,23 @@ class Exclusions:
     Args:
         settings: as they are now.
         folders: URIs of the workspace.
+        notebooks: a cell is excluded with its notebook.
     """
 
     def __init__(
-        self, settings: Callable[[], LspSettings], folders: Callable[[], Sequence[str]]
+        self,
+        settings: Callable[[], LspSettings],
+        folders: Callable[[], Sequence[str]],
+        notebooks: Notebooks | None = None,
     ) -> None:
         self.settings, self._folders = settings, folders
+        self.notebooks = notebooks or Notebooks()
         self._rules = self._taken = IgnoreRules()
         self._known = _memo()
 
     def why(self, path: str, uri: str = "") -> str:
         """Return why a file is excluded, "" if it is not; see :func:`refuse_file`."""
+        uri, path = self.notebooks.file_of(uri), notebook_path(path)
         return refuse_file(path, self.settings(), uri) or self._known.get(
             (path, uri), lambda _: self._ignored(path, uri)
         )
@@ -143,5 +150,6 @@ class Exclusions:
 
     def _places(self, uri: str) -> list[tuple[Path, str]]:
         """Return the folders of the workspace that hold a document, and its path below each."""
+        uri = self.notebooks.file_of(uri)
         found = ((folder_of(folder), path_below(uri, folder)) for folder in self._folders())
         return [(root, path) for root, path in found if root is not None and path is not None]

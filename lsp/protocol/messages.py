@@ -103,51 +103,6 @@ class RenameParams(Params):
     files: tuple[RenamedFile, ...]
 
 
-class NotebookOpenParams(Params):
-    """``notebookDocument/didOpen``."""
-
-    cell_text_documents: tuple[DocumentItem, ...]
-
-
-class NotebookCloseParams(Params):
-    """``notebookDocument/didClose``."""
-
-    cell_text_documents: tuple[DocumentId, ...]
-
-
-class CellStructure(Params):
-    """Cells that were added to a notebook and removed from it."""
-
-    did_open: tuple[DocumentItem, ...] = ()
-    did_close: tuple[DocumentId, ...] = ()
-
-
-class CellChange(Params):
-    """A change of one cell's text."""
-
-    document: DocumentId
-    changes: tuple[ContentChange, ...]
-
-
-class Cells(Params):
-    """Changes of a notebook that concern the text of cells."""
-
-    structure: CellStructure = CellStructure()
-    text_content: tuple[CellChange, ...] = ()
-
-
-class NotebookChange(Params):
-    """A change of a notebook."""
-
-    cells: Cells = Cells()
-
-
-class NotebookChangeParams(Params):
-    """``notebookDocument/didChange``."""
-
-    change: NotebookChange
-
-
 # --- requests for suggestions --------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ beginning.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..config import ModelConfig
@@ -99,7 +99,7 @@ class Fim(InfillFormat):
         self, request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int
     ) -> Prompt:
         """Return the prompt, at most ``budget`` tokens."""
-        before, after = request.text[: request.cursor], request.text[request.cursor :]
+        before, after = _around(request)
         style = self.style
         # Where the prompt ends with the prefix, its last word may still grow into other tokens.
         is_open = style is None or style.order == "middle-prefix"
@@ -124,7 +124,8 @@ class Fim(InfillFormat):
         if self.style is None or not self.style.file:
             return []
         mark = Mark(self.style.file)
-        kept, _ = last_within(other_files(request, mark), tokenizer, room)
+        others = tuple(each for each in request.related if not each.is_above)
+        kept, _ = last_within(other_files(replace(request, related=others), mark), tokenizer, room)
         return [*joined(kept), mark, title(request.path)]
 
     def _own(self, above: str, below: str) -> list[Piece]:
@@ -137,6 +138,12 @@ class Fim(InfillFormat):
         if style.order == "spm":
             return [suffix, below, prefix, above, middle]
         return [prefix, suffix, below, middle, above]
+
+
+def _around(request: EditRequest) -> tuple[str, str]:
+    """Return the text before the cursor, with what the document continues, and the text behind."""
+    text, cursor = request.text, request.cursor
+    return request.text_above + text[:cursor], text[cursor:]
 
 
 def _last_lines(tokenizer: Tokenizer, text: str, room: int) -> str:
@@ -164,7 +171,7 @@ class InPlace(InfillFormat):
         self, request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int
     ) -> Prompt:
         """Return the prompt, at most ``budget`` tokens with the answer."""
-        before, after = request.text[: request.cursor], request.text[request.cursor :]
+        before, after = _around(request)
         room = budget - request.max_tokens - 3
         behind = keep(tokenizer, after, max(int(room * _BEHIND), 1), from_end=False)
         above = keep(tokenizer, before, max(room - len(behind), 1), from_end=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..memo import Memo
-from ..records import EditRequest
+from ..records import EditRequest, RelatedFile
 from .format import Declined
 from .tokenizer import Tokenizer
 
@@ -24,6 +24,8 @@ class Mark:
 
 
 Piece = str | Mark
+
+_LINES_ABOVE = 60  # of a text that the document continues, where it is shown as another file
 
 
 # --- tokens -----------------------------------------------------------------------------------
@@ -119,8 +121,15 @@ def ended(text: str) -> str:
 
 
 def other_files(request: EditRequest, mark: Mark) -> list[list[Piece]]:
-    """Return a request's excerpts of other files, each behind ``mark`` and its path."""
-    return [[mark, title(file.path), ended(file.text)] for file in request.related]
+    """Return a request's excerpts of other files, each behind ``mark`` and its path.
+
+    The text that the document continues is one of them, with its last lines.
+    """
+    return [[mark, title(file.path), ended(_end_of(file))] for file in request.related]
+
+
+def _end_of(file: RelatedFile) -> str:
+    return "\n".join(file.text.split("\n")[-_LINES_ABOVE:]) if file.is_above else file.text
 
 
 def by_file(excerpts: Iterable[list[Piece]], between: str = "") -> list[Piece]:

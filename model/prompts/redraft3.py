@@ -7,7 +7,7 @@ only the tail and the prefix cache keeps the rest::
     FILE path⏎                     the file itself
     SUFFIX     far suffix          whole lines below the window or region
     HISTORY    path:line⏎ diff …   infill: recent edits, oldest first
-    FAR_PREFIX far prefix          whole lines above the window or region
+    FAR_PREFIX far prefix          lines above the window or region, behind those of cells above
     HISTORY    path:line⏎ diff …   next edit: recent edits, oldest first
     infill:     SUFFIX near suffix PREFIX near prefix   → middle END
     next edit:  REGION lines with CURSOR in them EDIT   → the lines after the edit END
@@ -211,13 +211,14 @@ def _far_parts(
         tuple(each for each in request.related if each.pinned), tokenizer, room // 3
     )
     room -= len(pinned)
-    above, below = lines[: region[0]], lines[region[1] :]
-    share = room if not request.related else room * 7 // 10
+    others = tuple(each for each in request.related if not (each.pinned or each.is_above))
+    above = [*request.text_above.split("\n")[:-1], *lines[: region[0]]]
+    below = lines[region[1] :]
+    share = room if not others else room * 7 // 10
     wanted = min(_spent(tokenizer, below, share), share * 4 // 10)  # what is above matters more
     prefix, cut_above = _far_lines(above, tokenizer, share - wanted, FAR_PREFIX)
     suffix, cut_below = _far_lines(below, tokenizer, share - len(prefix), SUFFIX)
     room -= len(prefix) + len(suffix)
-    others = tuple(each for each in request.related if not each.pinned)
     related, cut_files = _related(others, tokenizer, room)
     cuts = (
         (cut_edits, len(request.edits), "recent edits"),

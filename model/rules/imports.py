@@ -16,7 +16,7 @@ from itertools import accumulate
 
 from ..records import STANDARD, Importable
 from ..text.code_queries import IMPORT_LANGUAGES, Form, Import, imports_of
-from ..text.scopes import Bindings, Occurrence
+from ..text.scopes import Bindings, Occurrence, binds
 from ..text.syntax import SCRIPTS, Syntax, parsed, reparsed
 from .example import MOST_CHARS, NAME, RuleEdit
 from .import_places import NODE, head_of, kind_of, place_of, plain
@@ -44,6 +44,7 @@ def find_imports(
     written: Collection[str],
     importable: Sequence[Importable] = (),
     elsewhere: Sequence[str] = (),
+    above: str = "",
 ) -> Iterator[RuleEdit]:
     """Yield edits that import names which lines just written use and nothing defines.
 
@@ -54,6 +55,7 @@ def find_imports(
         written: lines just written, without the spaces around them.
         importable: names that the workspace defines, as the document would import them.
         elsewhere: the texts of other files.
+        above: the text that the document continues; what it binds needs no import.
     """
     if language not in IMPORT_LANGUAGES:
         return
@@ -67,7 +69,11 @@ def find_imports(
     if syntax is None:
         return
     lines, have = text.split("\n"), imports_of(syntax)
+    before = parsed(above, language) if above else None
+    brought = [*have, *(imports_of(before) if before is not None else ())]
     for name, uses in _undefined(syntax, written, names).items():
+        if before is not None and name in above and binds(before, name):
+            continue
         if name in own:
             whole = own[name].whole and language == "go"
         else:
@@ -75,7 +81,7 @@ def find_imports(
         wanted = _source(name, language, own, elsewhere)
         if wanted is None or not any(_is_use(name, use, whole) for use in uses):
             continue
-        if any(_brings_in(one, wanted) for one in have):
+        if any(_brings_in(one, wanted) for one in brought):
             continue
         if name in own and name not in table:
             family = "workspace"

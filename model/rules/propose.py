@@ -61,7 +61,8 @@ def rank_edits(request: EditRequest, region: tuple[int, int]) -> list[RuleEdit]:
             language,
             written_lines(edits),
             request.importable,
-            [each.text for each in request.related],
+            [each.text for each in request.related if not each.is_above],
+            request.text_above,
         ),
         *find_fixes(request.diagnostics, pairs, lines),
     ]

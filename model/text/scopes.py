@@ -309,6 +309,16 @@ class Bindings:
         return self._syntax.text_of(name) if name is not None else ""
 
 
+def binds(syntax: Syntax, name: str) -> bool:
+    """Return whether a text binds ``name`` for the text that continues it: at its top level."""
+    root = syntax.tree.root_node
+    whole = root.start_byte, root.end_byte
+    return any(
+        one.role in ("binding", "import") and one.scope == whole
+        for one in Bindings(syntax, name).occurrences
+    )
+
+
 def _above(node: Node) -> Iterator[Node]:
     above = node.parent
     while above is not None:

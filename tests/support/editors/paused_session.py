@@ -53,6 +53,12 @@ class Shelf:
     def syntax(self, query: Query) -> Syntax | None:
         return parsed(query.text, query.language)
 
+    def above(self, query: Query) -> None:
+        return None
+
+    def above_hash(self, query: Query) -> int:
+        return 0
+
     def region_at(self, query: Query) -> Region:
         first, last = window(query.line, len(query.lines))
         costs = [estimate(line) + 3 for line in query.lines[first:last]]

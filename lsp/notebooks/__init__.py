@@ -1,0 +1,1 @@
+"""Notebooks: the order of their cells, and the text that a cell continues."""

@@ -1,0 +1,233 @@
+"""Cells of notebooks: their order, and the cells above as the text that a cell continues."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redraft.lsp.notebooks.above import MOST_CHARACTERS, CellText, join_cells
+from redraft.lsp.notebooks.order import NotebookCell, Notebooks
+from redraft.model.errors import InvalidRequest
+from support.editors.lsp import LspHere, insert_texts, lsp_client
+from support.notebook import ClientNotebook
+
+BOOK = "file:///w/a.ipynb"
+SALES = [
+    ("python", "import pandas as pd"),
+    ("markdown", "# Sales\n\nOf last *year*."),
+    ("python", "sales = pd.read_csv('sales.csv')"),
+    ("sql", "select day from sales"),
+    ("python", "sales."),
+]
+ABOVE_SALES = (
+    "# %%\nimport pandas as pd\n# %% [markdown]\n# # Sales\n# Of last *year*.\n"
+    "# %%\nsales = pd.read_csv('sales.csv')\n# %% [sql]\n# select day from sales\n# %%\n"
+)
+
+
+def cells(names: str) -> list[NotebookCell]:
+    return [NotebookCell(name) for name in names]
+
+
+def above(notebooks: Notebooks, name: str) -> str:
+    return "".join(cell.uri for cell in notebooks.above(name))
+
+
+# --- their order -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "count", "added", "order"),
+    [
+        (0, 0, "x", "xabc"),
+        (3, 0, "xy", "abcxy"),
+        (1, 1, "", "ac"),
+        (0, 3, "x", "x"),
+        (1, 2, "cb", "acb"),  # a move
+        (0, 3, "", ""),
+    ],
+)
+def test_the_order_follows_each_splice(start: int, count: int, added: str, order: str) -> None:
+    notebooks = Notebooks()
+    notebooks.open(BOOK, cells("abc"))
+    notebooks.splice(BOOK, start, count, cells(added))
+    for at, name in enumerate(order):
+        assert above(notebooks, name) == order[:at]
+        assert notebooks.file_of(name) == BOOK
+    for name in {*"abc"} - {*order}:
+        assert above(notebooks, name) == ""
+        assert notebooks.file_of(name) == name
+
+
+def test_a_cell_that_is_put_elsewhere_before_it_is_removed_stays() -> None:
+    notebooks = Notebooks()
+    notebooks.open(BOOK, cells("abc"))
+    notebooks.splice(BOOK, 3, 0, cells("a"))
+    notebooks.splice(BOOK, 0, 1, ())
+    assert above(notebooks, "a") == "bc"
+
+
+@pytest.mark.parametrize(("start", "count"), [(4, 0), (0, 4), (2**31 - 1, 1)])
+def test_after_a_splice_of_no_cells_the_order_is_unknown_until_it_comes_again(
+    start: int, count: int
+) -> None:
+    notebooks = Notebooks()
+    notebooks.open(BOOK, cells("abc"))
+    with pytest.raises(InvalidRequest, match=r"has 3 cells.*close and reopen the notebook"):
+        notebooks.splice(BOOK, start, count, cells("x"))
+    assert above(notebooks, "c") == ""
+    with pytest.raises(InvalidRequest, match="order of its cells is not known"):
+        notebooks.splice(BOOK, 0, 0, cells("x"))
+    assert notebooks.file_of("c") == BOOK  # it is still excluded with its notebook
+    notebooks.open(BOOK, cells("abc"))
+    assert above(notebooks, "c") == "ab"
+    notebooks.close(BOOK)
+    assert (above(notebooks, "c"), notebooks.file_of("c")) == ("", "c")
+
+
+def test_notebooks_do_not_mix() -> None:
+    notebooks = Notebooks()
+    notebooks.open(BOOK, cells("abc"))
+    notebooks.open("file:///w/b.ipynb", cells("xyz"))
+    notebooks.update(BOOK, [NotebookCell("a", is_prose=True), NotebookCell("x", is_prose=True)])
+    assert notebooks.above("b") == [NotebookCell("a", is_prose=True)]
+    assert notebooks.above("y") == cells("x")
+
+
+# --- their text --------------------------------------------------------------------------------
+
+
+def joined(language: str, *texts: tuple[str, str]) -> str:
+    found = join_cells([CellText(text, name, name == "markdown") for name, text in texts], language)
+    return found.text if found is not None else ""
+
+
+@pytest.mark.parametrize(
+    ("language", "texts", "expected"),
+    [
+        ("python", SALES[:4], ABOVE_SALES),
+        ("python", [("python", "\n\n"), ("markdown", " ")], ""),
+        ("python", [("python", "%matplotlib inline\n!pip install x\ny = 5 % x\n")],
+         "# %%\n# %matplotlib inline\n# !pip install x\ny = 5 % x\n# %%\n"),
+        ("python", [("python", "%%time\ny = 1")], "# %%\n# %%time\ny = 1\n# %%\n"),
+        ("python", [("python", "%%bash -e\nls\n")], "# %% [bash]\n# ls\n# %%\n"),
+        ("python", [("raw", "a\tb")], "# %% [raw]\n# a\tb\n# %%\n"),
+        ("javascript", [("javascript", "let x = 1"), ("markdown", "Then")],
+         "// %%\nlet x = 1\n// %% [markdown]\n// Then\n// %%\n"),
+        ("sql", [("python", "x = 1"), ("sql", "select 1")],
+         "-- %% [python]\n-- x = 1\n-- %%\nselect 1\n-- %%\n"),
+        ("markdown", [("markdown", "# A\n\nb"), ("python", "x = 1")],
+         "# A\n\nb\n\n```python\nx = 1\n```\n\n\n"),
+    ],
+)  # fmt: skip
+def test_cells_above_are_one_text_with_their_languages(
+    language: str, texts: list[tuple[str, str]], expected: str
+) -> None:
+    assert joined(language, *texts) == expected
+
+
+def test_cells_in_other_languages_are_short() -> None:
+    text = joined("python", ("markdown", "\n".join(["word " * 1_000] * 100)), ("python", "x = 1"))
+    assert len(text) < 2_500
+    assert text.endswith("# %%\nx = 1\n# %%\n")
+
+
+def test_the_nearest_cells_are_kept_in_their_order() -> None:
+    long = "x = 1\n" * (MOST_CHARACTERS // 12)
+    text = joined(
+        "python", ("python", "first = 1"), *[("python", long)] * 2, ("python", "near = 1")
+    )
+    assert text.endswith(f"{long}# %%\nnear = 1\n# %%\n")
+    assert "first" not in text
+    assert len(text) <= MOST_CHARACTERS + 5
+
+
+# --- in the language server ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def client() -> Iterator[LspHere]:
+    with lsp_client("x.sum()") as client:
+        client.initialize(capabilities={"notebookDocument": {"synchronization": {}}})
+        yield client
+
+
+def test_a_question_has_the_cells_above_and_no_output(client: LspHere) -> None:
+    notebook = ClientNotebook(client, [*SALES, ("python", "below = 1")])
+    assert notebook.above(4, 0, 6) == ABOVE_SALES
+    assert [path for path, _ in client.asked()[-1]["related"]] == ["sales.ipynb.py"]
+    assert notebook.above(0) == ""
+    asked = json.dumps(client.asked())
+    assert "printed" not in asked and "below" not in asked
+    notebook.close()
+    assert "error" in client.complete(0, 0, uri=notebook.cells[0])
+
+
+def test_changes_of_the_notebook_change_what_is_above(client: LspHere) -> None:
+    notebook = ClientNotebook(client, [("python", "a = 1"), ("python", "b = 2"), ("python", "")])
+    notebook.type(0, 0, 5, "0")
+    assert notebook.above(2) == "# %%\na = 10\n# %%\nb = 2\n# %%\n"
+    notebook.move(0, 1)
+    assert notebook.above(2) == "# %%\nb = 2\n# %%\na = 10\n# %%\n"
+    notebook.splice(0, 1, ("python", "c = 3"), ("markdown", "d"))
+    assert notebook.above(3) == "# %%\nc = 3\n# %% [markdown]\n# d\n# %%\na = 10\n# %%\n"
+    kinds = [{"kind": 1, "document": notebook.cells[2]}]
+    notebook.change(data=kinds)
+    assert notebook.above(3).endswith("# %% [markdown]\n# d\n# %% [markdown]\n# a = 10\n# %%\n")
+
+
+def test_a_wrong_splice_is_refused_and_the_cells_go_on_alone(client: LspHere) -> None:
+    notebook = ClientNotebook(client, [("python", "a = 1"), ("python", "b")])
+    at = {"line": 0, "character": 1}
+    typed = {"range": {"start": at, "end": at}, "text": " = a"}
+    document = {"uri": notebook.cells[1], "version": 9}
+    notebook.change(
+        structure={"array": {"start": 7, "deleteCount": 1}},
+        textContent=[{"document": document, "changes": [typed]}],
+    )
+    assert notebook.above(1, 0, 5) == ""
+    assert client.asked()[-1]["cursor"] == 5  # its text is still followed
+    assert "has 2 cells" in client.log_text()
+
+
+def test_an_unreadable_change_stops_suggestions_until_the_notebook_is_reopened(
+    client: LspHere,
+) -> None:
+    notebook = ClientNotebook(client, [("python", "a = 1"), ("python", "b")])
+    notebook.change(textContent=[{"document": {"uri": notebook.cells[1]}, "changes": 5}])
+    result = client.complete(0, 1, uri=notebook.cells[1])["result"]
+    assert not result["items"] and "lost track" in result["reason"]
+    again = ClientNotebook(client, [("python", "a = 1"), ("python", "b")])
+    assert insert_texts(client.complete(0, 1, uri=again.cells[1])) == ["x.sum()"]
+
+
+def test_a_secret_cell_and_disabled_languages_are_left_out(client: LspHere) -> None:
+    token = f"ghp_{'a1' * 20}"
+    sent = {"redraft": {"disabledLanguages": ["markdown"]}}
+    client.notify("workspace/didChangeConfiguration", {"settings": sent})
+    notebook = ClientNotebook(
+        client, [("python", token), ("markdown", "# Title"), ("python", "a = 1"), ("python", "")]
+    )
+    assert notebook.above(3) == "# %%\na = 1\n# %%\n"
+
+
+@pytest.mark.parametrize("scheme", ["vscode-notebook-cell:", "vscode-notebook-cell://ssh-remote"])
+@pytest.mark.parametrize("by", ["setting", "file"])
+@pytest.mark.usefixtures("spawn")  # git
+def test_cells_are_excluded_with_their_notebook(tmp_path: Path, scheme: str, by: str) -> None:
+    globs = ["sales.ipynb"] if by == "setting" else []
+    if by == "file":
+        (tmp_path / ".redraftignore").write_text("/sales.ipynb\n")
+    with lsp_client("x.sum()", settings={"secret_globs": globs}) as client:
+        client.initialize(rootUri=tmp_path.as_uri())
+        notebook = ClientNotebook(
+            client,
+            SALES,
+            uri=f"{tmp_path.as_uri()}/sales.ipynb",
+            cell_uri=f"{scheme}{tmp_path.as_posix()}/sales.ipynb",
+        )
+        result = client.complete(0, 6, uri=notebook.cells[4])["result"]
+        assert not result["items"] and "sales.ipynb" in result["reason"]
+        assert client.asked() == []
