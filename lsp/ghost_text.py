@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from redraft.model.edits.edit import Edit
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from .session import Session
 
 RENAMING = Abstain("renaming", "you are replacing a name here")
+#: Other texts for the cursor that a gesture brings.
+ALTERNATIVES = 3
 NEXT_EDIT_SHOWN = Abstain("next_edit_shown", "a next edit is shown")
 
 
@@ -93,6 +96,36 @@ def decide_ghost_text(
     doubt = too_unsure(found.score, session.settings.threshold_in(query.language))
     made = replace(session.named(made), unsure=doubt.reason if doubt else "")
     return Show(made, made.replacement, reason)
+
+
+async def alternatives(session: Session, query: Query, first: Show) -> tuple[Show, ...]:
+    """Return other ghost text for the cursor than ``first``, the likeliest first.
+
+    The model is asked for several answers, each beginning with another token. The user may take
+    any of them.
+
+    Raises:
+        Superseded: a newer request took the place of this one.
+    """
+    asked = question(session, query)
+    asked = replace(asked, request=replace(asked.request, candidates=1 + ALTERNATIVES))
+    prediction = session.requests.answers.get(asked.request)
+    if prediction is None:
+        await session.requests.ask(asked, partial(settle, session, query))
+        prediction = session.requests.answers.get(asked.request)
+    if prediction is None or refuse_stale(session.documents, query) is not None:
+        return ()
+    found: dict[str, Show] = {}
+    for candidate in prediction.candidates:
+        alone = replace(prediction, candidates=(candidate,))
+        made = decide_ghost_text(session, query, alone, "another answer")
+        if isinstance(made, Show) and made.text != first.text:
+            found.setdefault(made.text, made)
+    others = tuple(found.values())[:ALTERNATIVES]
+    suggestions = tuple(each.suggestion for each in others)
+    session.memory(query.uri).keep_behind(first.suggestion, suggestions)
+    session.outcomes.offer_too(first.suggestion, suggestions)
+    return others
 
 
 def situation(session: Session, task: Task, query: Query) -> Situation:

@@ -110,6 +110,7 @@ class Rejections:
     def __init__(self) -> None:
         self._rejected: deque[_PastEdit] = deque(maxlen=_REJECTIONS)
         self._hidden: deque[_PastEdit] = deque(maxlen=_REJECTIONS)  # once
+        self._passed: list[_PastEdit] = []  # the user looks at others instead, until an edit
         self._cooling: dict[str, tuple[float, frozenset[int]]] = {}  # URI: since s, lines
         self._place = ("", 0, 0)  # document, its revision and the 0-based line of the user
         self._quiet: tuple[Task, tuple[str, int, int]] | None = None  # where one was hidden
@@ -118,6 +119,15 @@ class Rejections:
         """Offer nothing of its kind in the user's line until they leave it or edit."""
         self._quiet = suggestion.task, self._place
         self._hidden.append(_PastEdit.of(suggestion.uri, suggestion.edit))
+
+    def pass_over(self, suggestion: Suggestion) -> None:
+        """Offer others in place of an edit until the user edits or has seen all."""
+        self._passed.append(_PastEdit.of(suggestion.uri, suggestion.edit))
+
+    def start_over(self) -> bool:
+        """Offer again what was passed over; return whether there was anything."""
+        passed, self._passed = self._passed, []
+        return bool(passed)
 
     def was_hidden(self, suggestion: Suggestion) -> bool:
         """Return whether the user hid this very edit before."""
@@ -150,15 +160,16 @@ class Rejections:
         """Move what is remembered with a changed document, and end its cool-down."""
         if splices:
             self._cooling.pop(uri, None)
+            self._passed.clear()
         for remembered in (self._rejected, self._hidden):
             for at, known in enumerate(remembered):
                 if known.uri == uri:
                     remembered[at] = known._replace(line=_moved(known.line, splices))
 
     def has_rejected(self, uri: str, edit: Edit) -> bool:
-        """Return whether this very edit of a document was rejected before."""
+        """Return whether this very edit of a document was rejected before, or is passed over."""
         known = _PastEdit.of(uri, edit)
-        return any(known.is_again(each) for each in self._rejected)
+        return any(known.is_again(each) for each in (*self._rejected, *self._passed))
 
     def cooling(self, query: Query, now_s: float) -> Abstain | None:
         """Return why the model is not asked in the line of a query, None if it may be."""
@@ -290,6 +301,10 @@ class DocumentMemory:
         """Remember ghost text for as long as typing may still confirm it."""
         if all(kept.id != ghost.id for kept in self.ghosts):
             self.ghosts.appendleft(ghost)
+
+    def keep_behind(self, first: Suggestion, others: Sequence[Suggestion]) -> None:
+        """Remember ghost text and others that the user may type in its place."""
+        self.ghosts = deque((first, *others), maxlen=_RECENT)
 
     def changed(self, splices: Sequence[Splice], kind: ChangeKind, text: str) -> None:
         """Follow a change of the document, which is now ``text``."""

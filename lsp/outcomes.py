@@ -41,6 +41,7 @@ class _Live:
 
     suggestion: Suggestion
     shown_at_s: float
+    others: tuple[Suggestion, ...] = ()  # that the user can go to by a gesture
     is_begun: bool = False  # a part was accepted by a gesture
     way: Way | None = None  # of a next edit: how the document changed since it was shown
 
@@ -86,12 +87,18 @@ class Outcomes:
 
     def show(self, suggestion: Suggestion, now_s: float) -> None:
         """Note that a suggestion goes to the client, in place of the one shown before."""
-        live = self._live.get(suggestion.uri)
-        if live is not None and live.suggestion.id == suggestion.id:
+        live = self._find(suggestion.id)
+        if live is not None:
             live.suggestion, live.way = suggestion, None
             return
         self._end(suggestion.uri, "replaced")
         self._live[suggestion.uri] = _Live(suggestion, now_s)
+
+    def offer_too(self, shown: Suggestion, others: tuple[Suggestion, ...]) -> None:
+        """Note that the user can go from a shown suggestion to ``others``, in its place."""
+        live = self._find(shown.id)
+        if live is not None:
+            live.others = others
 
     def dismiss(self, uri: str) -> None:
         """Hide what is shown in a document and record it as ignored."""
@@ -119,6 +126,8 @@ class Outcomes:
             return True  # reported as accepted before
         if live is None:
             return False
+        if live.others:
+            self._take_other(live, text)
         suggestion = live.suggestion
         if suggestion.typed(text) == suggestion.replacement:
             self._end(uri, "accepted")
@@ -128,6 +137,21 @@ class Outcomes:
         else:
             self._follow_edit(live, text, now_s)
         return False
+
+    def _take_other(self, live: _Live, text: str) -> None:
+        """Count another suggestion as shown if it leads to ``text``, and the shown one does not."""
+        for each in (live.suggestion, *live.others):
+            inserted = each.inserted(text)
+            if inserted is not None and each.is_begun_by(inserted):
+                self._switch(live, each)
+                return
+
+    def _switch(self, live: _Live, suggestion: Suggestion) -> None:
+        """Count ``suggestion`` as shown in place of another of the same request."""
+        before = live.suggestion
+        if suggestion.id != before.id:
+            rest = (each for each in live.others if each.id != suggestion.id)
+            live.suggestion, live.others = suggestion, (before, *rest)
 
     def _follow_ghost_text(self, live: _Live, text: str, now_s: float) -> None:
         suggestion = live.suggestion
@@ -206,7 +230,13 @@ class Outcomes:
         return ended.suggestion.uri
 
     def _find(self, id_: str) -> _Live | None:
-        return next((live for live in self._live.values() if live.suggestion.id == id_), None)
+        for live in self._live.values():
+            other = next((each for each in live.others if each.id == id_), None)
+            if other is not None:
+                self._switch(live, other)
+            if live.suggestion.id == id_:
+                return live
+        return None
 
     def _end(self, uri: str, outcome: Outcome) -> None:
         live = self._live.pop(uri, None)

@@ -143,17 +143,28 @@ async def _inline_completion(server: RedraftServer, params: Any) -> dict[str, An
     """Answer ``textDocument/inlineCompletion``, with the reason where nothing is shown."""
     asked = SuggestionParams.of(params)
     document, decision = await _ghost_text(server, asked)
-    if isinstance(decision, Show):
-        return {"items": [results.inline_item(document, asked, decision)]}
-    return {"items": [], **results.why("infill", decision)}
+    if isinstance(decision, Abstain):
+        return {"items": [], **results.why("infill", decision)}
+    return {"items": [results.inline_item(document, asked, each) for each in decision]}
 
 
 async def _get_completions(server: RedraftServer, params: Any) -> dict[str, Any]:
     """Answer copilot.el's ``getCompletions``."""
     asked = messages.CompletionsParams.of(params).suggestion
+    return await _old_completions(server, asked)
+
+
+async def _get_completions_cycling(server: RedraftServer, params: Any) -> dict[str, Any]:
+    """Answer copilot.el's ``getCompletionsCycling``: it wants other texts too."""
+    asked = messages.CompletionsParams.of(params).suggestion
+    by_gesture = RequestContext(trigger_kind=messages.INVOKED)
+    return await _old_completions(server, asked.model_copy(update={"context": by_gesture}))
+
+
+async def _old_completions(server: RedraftServer, asked: SuggestionParams) -> dict[str, Any]:
     document, decision = await _ghost_text(server, asked)
-    shown = [results.old_completion(document, asked, each) for each in _shown(decision)]
-    return {"completions": shown}
+    shown = [] if isinstance(decision, Abstain) else decision
+    return {"completions": [results.old_completion(document, asked, each) for each in shown]}
 
 
 async def _completion(server: RedraftServer, params: Any) -> dict[str, Any]:
@@ -163,19 +174,22 @@ async def _completion(server: RedraftServer, params: Any) -> dict[str, Any]:
     # Its trigger kind 1 means typing as well as a gesture.
     asked = SuggestionParams.of(params).model_copy(update={"context": RequestContext()})
     document, decision = await _ghost_text(server, asked)
-    items = [results.menu_item(document, asked, each) for each in _shown(decision)]
+    shown = [] if isinstance(decision, Abstain) else decision
+    items = [results.menu_item(document, asked, each) for each in shown]
     return {"isIncomplete": True, "items": items}
 
 
 async def _ghost_text(
     server: RedraftServer, asked: SuggestionParams
-) -> tuple[Document, Show | Abstain]:
+) -> tuple[Document, tuple[Show, ...] | Abstain]:
     document = _document(server, asked)
     query = _query(server, document, asked)
     if asked.context.selected_completion_info is not None:
         query = _as_if_chosen(query, document, asked.context.selected_completion_info)
-    decision = await server.session.ghost_text(query)
-    return document, _report(server, document, asked, "infill", decision)
+    decision = await server.session.ghost_texts(query)
+    first = decision if isinstance(decision, Abstain) else decision[0]
+    reported = _report(server, document, asked, "infill", first)
+    return document, reported if isinstance(reported, Abstain) else decision
 
 
 def _as_if_chosen(query: Query, document: Document, selected: SelectedCompletion) -> Query:
@@ -233,7 +247,8 @@ async def _next_edit(
     server: RedraftServer, asked: SuggestionParams
 ) -> tuple[Document, Show | Abstain]:
     document = _document(server, asked)
-    decision = await server.session.next_edit(_query(server, document, asked))
+    query = _query(server, document, asked)
+    decision = await server.session.next_edit(query, another=asked.another)
     return document, _report(server, document, asked, "next_edit", decision)
 
 
@@ -321,7 +336,7 @@ HANDLERS: dict[str, Callable[[RedraftServer, Any], Any]] = {
     "textDocument/copilotInlineEdit": _copilot_inline_edit,
     "redraft/nextEdit": _redraft_next_edit,
     "getCompletions": _get_completions,
-    "getCompletionsCycling": _get_completions,
+    "getCompletionsCycling": _get_completions_cycling,
     **notebooks.HANDLERS,
     **reports.HANDLERS,
 }

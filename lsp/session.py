@@ -279,6 +279,17 @@ class Session:
         self.recorder.decided(query.uri, decision)
         return decision
 
+    async def ghost_texts(self, query: Query) -> tuple[Show, ...] | Abstain:
+        """Return the ghost text to show, and others where a gesture asks once more."""
+        is_again = query.invoked and ghost_text.shown_at(self, query) is not None
+        decision = await self.ghost_text(query)
+        if isinstance(decision, Abstain) or not is_again:
+            return decision if isinstance(decision, Abstain) else (decision,)
+        try:
+            return (decision, *await ghost_text.alternatives(self, query, decision))
+        except Superseded:
+            return _SUPERSEDED
+
     async def _ask_ghost_text(self, query: Query) -> Show | Abstain:
         # 2. Debounce, then look again: the request before this one may have brought the answer.
         wait_s = delay_s(self, query, "infill")
@@ -290,10 +301,18 @@ class Session:
         question = ghost_text.question(self, query, wait_s)
         return await self.requests.ask(question, partial(ghost_text.settle, self, query))
 
-    async def next_edit(self, query: Query) -> Show | Abstain:
-        """Return the next edit to show, or why there is none."""
+    async def next_edit(self, query: Query, *, another: bool = False) -> Show | Abstain:
+        """Return the next edit to show, or why there is none.
+
+        Args:
+            another: the user wants another one than the one shown; the first comes after the last.
+        """
+        if another:
+            self._pass_over(query.uri)
         try:
             decision = await self._find_edit(query)
+            if another and isinstance(decision, Abstain) and self.rejections.start_over():
+                decision = await self._find_edit(query)
         except Superseded:
             decision = _SUPERSEDED
         if isinstance(decision, Show) and ghost_text.comes_first(self, query):
@@ -302,6 +321,13 @@ class Session:
             show_edit(self, query, decision.suggestion)
         self.recorder.decided(query.uri, decision)
         return decision
+
+    def _pass_over(self, uri: str) -> None:
+        shown = self.outcomes.showing(uri) or self.memory(uri).away
+        if shown is not None and shown.task == "next_edit":
+            self.memory(uri).away = None
+            self.outcomes.give_way(shown)
+            self.rejections.pass_over(shown)
 
     async def _find_edit(self, query: Query) -> Show | Abstain:
         if query.invoked and is_empty_body_line(query.text, query.cursor):

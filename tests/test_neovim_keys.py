@@ -7,7 +7,9 @@ buffers or for one, with a way back to it.
 from __future__ import annotations
 
 import pytest
+from redraft.model.records import EditRequest, Prediction
 from support.editors.neovim import Neovim, NeovimDesk, edits, ghost, needs_neovim
+from support.editors.predictor import infill, predicted, rewrite
 
 pytestmark = needs_neovim
 
@@ -205,3 +207,40 @@ def test_mappings_of_scripts_do_what_they_did(desk: NeovimDesk) -> None:
         editor.lua("require('redraft').setup({ keys = { accept = ... } })", key)
         editor.keys(f"o{key}<Esc>")
     editor.has("a = 1", "said", "other", "→", "result")
+
+
+def test_another_text_takes_the_place_of_ghost_text_and_is_accepted(desk: NeovimDesk) -> None:
+    def several(request: EditRequest) -> Prediction:
+        if request.task == "infill" and request.candidates > 1:
+            return infill(request, "str(total)", "repr(total)")
+        return ghost("str(total)")(request)
+
+    editor = desk.open("total = 0\n", several)
+    editor.keys("oname = ")
+    editor.sees("name = str(total)")
+    editor.keys("<M-]>")
+    editor.sees("name = repr(total)")
+    editor.keys("<M-]>")
+    editor.sees("name = str(total)")
+    editor.keys("<M-]>")
+    editor.sees("name = repr(total)")
+    asked = [each.candidates for each in desk.predictor.requests if each.task == "infill"]
+    assert [count for count in asked if count > 1] == [4]
+    editor.keys("<Tab>")
+    editor.has("total = 0", "name = repr(total)")
+
+
+def test_another_edit_takes_the_place_of_the_one_shown(desk: NeovimDesk) -> None:
+    def both(request: EditRequest) -> Prediction:
+        if request.task == "infill" or "total_one = 1" in request.text:
+            return ghost("")(request)
+        made = (rewrite(request, "total_two = 2", f"total_two = {n}") for n in "34")
+        return predicted(*(each.candidates[0] for each in made if each.candidates))
+
+    editor = desk.open(TEXT, both)
+    editor.keys("$r5")
+    editor.sees("total_two = 23")  # old and new stand side by side
+    editor.keys("<M-]>")
+    editor.sees("total_two = 24")
+    editor.keys("<M-]>")
+    editor.sees("total_two = 23")  # old and new stand side by side

@@ -117,6 +117,8 @@ class Redraft implements vscode.Disposable {
       },
       rejectSuggestion: () => this.reject(),
       suggest: () => this.suggest(),
+      nextAlternative: () => (edits.visible ? edits.ask(true, true) : ghost.another('Next')),
+      previousAlternative: () => (edits.visible ? edits.ask(true, true) : ghost.another('Previous')),
       menu: () => showMenu(actions),
       why: () => why(actions),
       chooseModel: () => chooseModel(actions),

@@ -106,7 +106,8 @@ export class Ghost {
       params['context'] = { ...(params['context'] as object), selectedCompletionInfo: info };
     }
     const answer = await this.ask(document, params, token);
-    const item = answer?.items[0];
+    const items = answer?.items ?? [];
+    const [item] = items;
     if (token.isCancellationRequested) return undefined;
     if (answer) {
       const text = item?.insertText ?? '';
@@ -128,9 +129,17 @@ export class Ghost {
     const insertsOnly = replaced.isEmpty;
     this.show(document, item.command, { insertText, at: position, invoked, insertsOnly });
     this.server().report(SHOW_GHOST, { item });
-    const shown = new vscode.InlineCompletionItem(insertText, replaced, item.command as never);
-    if (item.filterText !== undefined) shown.filterText = item.filterText;
-    return [shown];
+    return items.map((each) => {
+      const made = new vscode.InlineCompletionItem(each.insertText, range(each.range), each.command as never);
+      if (each.filterText !== undefined) made.filterText = each.filterText;
+      return made;
+    });
+  }
+
+  /** Go to another text for the cursor. VS Code asks again by itself, as by a gesture. */
+  async another(to: 'Next' | 'Previous'): Promise<void> {
+    this.prompted = false;
+    await vscode.commands.executeCommand(`editor.action.inlineSuggest.show${to}`);
   }
 
   /** Ask the server, and again if it had another version of the text. */

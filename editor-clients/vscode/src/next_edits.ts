@@ -107,13 +107,14 @@ export class NextEdits implements vscode.Disposable {
     this.waiting = setTimeout(() => void this.ask(false), TOGETHER_MS);
   }
 
-  /** Ask for the next edit; `invoked` by a gesture. Returns undefined if superseded. */
-  async ask(invoked: boolean): Promise<Asked | undefined> {
+  /** Ask for the next edit; `invoked` by a gesture, `another` than the one shown. Returns undefined if
+   * superseded. */
+  async ask(invoked: boolean, another = false): Promise<Asked | undefined> {
     clearTimeout(this.waiting);
     this.asking?.cancel();
     const editor = vscode.window.activeTextEditor;
     if (!editor || !this.server().serves(editor.document)) return undefined;
-    if (invoked && this.shown) {
+    if (invoked && this.shown && !another) {
       this.revealed = this.shown.id;
       this.refresh();
       return { shown: true, why: '' };
@@ -124,7 +125,7 @@ export class NextEdits implements vscode.Disposable {
     const params = question(document, editor.selection.active, invoked);
     const answer = await this.server().request<EditAnswer>(
       'redraft/nextEdit',
-      { ...params, diagnostics: diagnostics(document), otherDocuments: true },
+      { ...params, diagnostics: diagnostics(document), otherDocuments: true, another },
       source.token,
     );
     if (source.token.isCancellationRequested || !answer) return undefined;

@@ -45,12 +45,13 @@ local function in_snippet()
   return vim.snippet.active() or (luasnip ~= nil and luasnip.locally_jumpable(1))
 end
 
-local function params_of(client, buffer, invoked)
+local function params_of(client, buffer, invoked, another)
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[buffer]
   params.context = { triggerKind = invoked and 1 or 2 }
   params.inSnippet = in_snippet()
   params.otherDocuments = true -- a jump may lead to another file
+  params.another = another
   params.diagnostics = diagnostics(buffer)
   if vim.b[buffer].visual_multi then -- vim-visual-multi has several cursors
     params.cursors = 2
@@ -74,8 +75,8 @@ end
 
 --- Ask about the current buffer and cursor. A newer request of the same kind cancels an older one.
 --- Every request that is not superseded ends with `receive(result, client)`, if the buffer has not
---- changed, or with `fail(reason)`.
-function M.ask(method, invoked, receive, fail)
+--- changed, or with `fail(reason)`. `another`: another next edit than the one shown.
+function M.ask(method, invoked, receive, fail, another)
   local buffer = vim.api.nvim_get_current_buf()
   local client = M.get(buffer)
   if not client or vim.b[buffer].redraft_disabled then
@@ -84,7 +85,7 @@ function M.ask(method, invoked, receive, fail)
   M.cancel(method)
   local tick = vim.api.nvim_buf_get_changedtick(buffer)
   local sent, id
-  sent, id = client:request(method, params_of(client, buffer, invoked), function(err, result)
+  sent, id = client:request(method, params_of(client, buffer, invoked, another), function(err, result)
     if not pending[method] or pending[method].id ~= id then
       return -- superseded by a newer request
     end

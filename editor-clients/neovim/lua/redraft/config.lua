@@ -12,6 +12,7 @@ M.defaults = {
     reject = "<C-]>", -- in insert mode
     escape = "<Esc>", -- in normal mode; in insert mode it leaves that mode
     ask = "<M-\\>", -- ask now
+    another = "<M-]>", -- show another suggestion in place of this one
   },
   subtle = false, -- draw only a mark until `accept` or `ask` is pressed
   notices = true, -- say that Redraft is on (once), that a model loads, and errors

@@ -73,9 +73,12 @@ local function show_one(invoked, before)
 end
 
 --- Ask for one kind of suggestion, "edit" or "text", which `source` draws.
-local function ask_kind(kind, source, state, invoked, before)
+local function ask_kind(kind, source, state, invoked, before, another)
   client.ask(source.METHOD, invoked, function(result, from)
     source.receive(result, from, invoked)
+    if another and source == ghost then
+      ghost.another()
+    end
     if source.visible() then
       answers.record(kind, state, "")
       show_one(invoked, before)
@@ -86,7 +89,7 @@ local function ask_kind(kind, source, state, invoked, before)
   end, function(problem)
     answers.record(kind, state, problem)
     settled()
-  end)
+  end, another)
 end
 
 --- Ask for the next edit, and with `text` for ghost text as well.
@@ -160,6 +163,20 @@ end
 function M.ask_again()
   local state = now()
   ask(state, state.mode == "i", false)
+end
+
+--- Show another suggestion in place of the one that is shown.
+function M.ask_for_another()
+  if ghost.is_here() and ghost.another() then
+    return
+  end
+  local kind, source = "edit", edit
+  if ghost.is_here() then
+    kind, source = "text", ghost
+  end
+  asked = now()
+  ask_kind(kind, source, asked, true, true, true)
+  mark_if_long()
 end
 
 local function changed()

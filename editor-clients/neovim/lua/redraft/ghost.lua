@@ -17,6 +17,9 @@ local MARK = 1 -- constant, so that drawing again does not flicker
 --- gesture.
 local shown = nil
 
+--- The items of the last answer that had several, and the number of the drawn one.
+local choice = { items = {}, at = 1 }
+
 function M.visible()
   return shown ~= nil
 end
@@ -127,6 +130,7 @@ function M.receive(result, from, invoked)
     return
   end
   local items = result and (result.items or result) or {}
+  choice = { items = items, at = 1 }
   local ghost = items[1] and ghost_of(items[1], from)
   if not ghost then
     return M.clear()
@@ -166,6 +170,23 @@ end
 function M.is_here()
   local row, column = text.cursor()
   return shown ~= nil and shown.row == row and shown.column == column
+end
+
+--- Draw the next text of the last answer, the first one after the last. Return false if it had but one,
+--- or is about another version of the buffer.
+function M.another()
+  local count = #choice.items
+  if count < 2 or not M.is_here() or shown.tick ~= vim.api.nvim_buf_get_changedtick(shown.buffer) then
+    return false
+  end
+  choice.at = choice.at % count + 1
+  local ghost = ghost_of(choice.items[choice.at], shown.client)
+  if not ghost then
+    return false
+  end
+  ghost.invoked = true
+  draw(ghost)
+  return true
 end
 
 -- --- accepting ------------------------------------------------------------------------------

@@ -66,6 +66,13 @@ function M.trigger()
   events().ask_now(require("redraft.command").nothing_found)
 end
 
+--- Show another suggestion in place of the one that is shown; the first one comes after the last.
+function M.another()
+  if M.showing() then
+    events().ask_for_another()
+  end
+end
+
 --- Return the visible ghost text, or nil.
 function M.visible()
   return require("redraft.ghost").text()

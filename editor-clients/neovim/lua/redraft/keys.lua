@@ -138,6 +138,7 @@ function M.set()
     map(mode, keys.accept_always, "accept()", anything, "accept the suggestion, also in menus")
     map(mode, keys.accept_word, "accept('word')", anything, "accept the next word")
     map(mode, keys.accept_line, "accept('line')", anything, "accept the next line")
+    map(mode, keys.another, "another()", anything, "show another suggestion")
     map(mode, keys.ask, "trigger()", function()
       return true
     end, "ask for a suggestion now")

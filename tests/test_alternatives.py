@@ -1,0 +1,118 @@
+"""Other suggestions for the same place, asked for by a gesture."""
+
+from __future__ import annotations
+
+from redraft.lsp.suggestion import Show
+from redraft.model.gate.reasons import Abstain
+from support.editors.next_edits import edited
+from support.editors.paused_session import LOOP, spin
+from support.editors.predictor import infill, rewrite
+from support.editors.workbench import Workbench, showing
+
+
+def offered(desk: Workbench, *texts: str) -> tuple[Show, ...]:
+    """Ask for alternatives by a gesture, and let the model answer with ``texts``."""
+    known = len(desk.session.model.asks)
+    task = LOOP.create_task(desk.session.ghost_texts(desk.query(invoked=True)))
+    spin()
+    for ask in desk.session.model.asks[known:]:
+        assert ask.request.candidates == 4
+        ask.answer.set_result(infill(ask.request, *texts))
+    spin()
+    found = task.result()
+    assert not isinstance(found, Abstain)
+    return found
+
+
+def texts(found: tuple[Show, ...]) -> list[str]:
+    return [each.text for each in found]
+
+
+def desk_with_ghost(text: str = "return x") -> Workbench:
+    desk = Workbench()
+    desk.answer(text)
+    return desk
+
+
+def test_a_second_gesture_brings_distinct_other_texts_best_first_and_keeps_the_shown_one() -> None:
+    desk = desk_with_ghost()
+    found = offered(desk, "return y", "return x", "pass", "return y", "raise ValueError", "yield x")
+    assert texts(found) == ["return x", "return y", "pass", "raise ValueError"]
+    assert len({each.suggestion.id for each in found}) == 4
+    assert texts(offered(desk)) == texts(found)  # known: the model is not asked again
+
+
+def test_the_first_gesture_asks_for_one_text() -> None:
+    desk = Workbench()
+    task = LOOP.create_task(desk.session.ghost_texts(desk.query(invoked=True)))
+    spin()
+    (ask,) = desk.session.model.asks
+    assert ask.request.candidates == 1
+    ask.answer.set_result(infill(ask.request, "return x"))
+    spin()
+    found = task.result()
+    assert not isinstance(found, Abstain) and texts(found) == ["return x"]
+
+
+def test_what_may_not_be_shown_is_no_alternative() -> None:
+    found = offered(desk_with_ghost(), "  ", "return y")
+    assert texts(found) == ["return x", "return y"]
+
+
+def test_taking_another_text_accepts_it_and_replaces_the_first() -> None:
+    desk = desk_with_ghost()
+    _, other = offered(desk, "return y")
+    desk.type(other.text)
+    assert desk.outcomes == ["accepted"]
+    assert desk.session.history.last_change(desk.document.uri) == "accepted"
+
+
+def test_a_report_names_the_text_that_was_taken() -> None:
+    desk = desk_with_ghost()
+    first, other = offered(desk, "return y")
+    desk.session.shown(other.suggestion.id)
+    assert desk.session.outcomes.showing(desk.document.uri) == other.suggestion
+    desk.session.shown(first.suggestion.id)
+    assert desk.session.outcomes.showing(desk.document.uri) == first.suggestion
+    desk.session.rejected(other.suggestion.id)
+    assert desk.outcomes == ["rejected"]
+
+
+def test_typing_another_text_goes_on_with_it() -> None:
+    desk = desk_with_ghost()
+    offered(desk, "print(x)")
+    desk.type("pri")
+    assert showing(desk.consider()).text == "nt(x)"
+    assert desk.outcomes == []
+
+
+def test_another_edit_takes_the_place_of_the_shown_one_and_the_first_comes_again() -> None:
+    desk = edited()
+    ask = desk.ask_edit()
+    both = [
+        rewrite(ask.request, "print(area(r))", f"print(area(r, {pi}))", confidence=sure)
+        for pi, sure in (("3", 0.9), ("4", 0.8))
+    ]
+    made = showing(
+        desk.settle(
+            ask,
+            both[0].__class__(
+                "p-1", both[0].model, (*both[0].candidates, *both[1].candidates), "", both[0].stats
+            ),
+        )
+    )
+    assert "3" in made.text
+
+    def another() -> Show:
+        query = desk.query(invoked=True)
+        task = LOOP.create_task(desk.session.next_edit(query, another=True))
+        spin()
+        for each in desk.session.model.asks:
+            if each.is_open and not each.question.ahead_of:
+                each.answer.set_result(rewrite(each.request, "nowhere", "x"))
+                spin()
+        return showing(task.result())
+
+    assert "4" in another().text
+    assert desk.outcomes == ["replaced"]
+    assert "3" in another().text
