@@ -10,12 +10,15 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from redraft.model.gate.features import Features
 from redraft.model.text.common import common_head
 
 from .suggestion import Suggestion, Way
+
+if TYPE_CHECKING:
+    from .renames.plan import WholeRename
 
 Outcome = Literal["accepted", "rejected", "ignored", "replaced", "cancelled"]
 
@@ -58,6 +61,7 @@ class Outcomes:
         self._live: dict[str, _Live] = {}
         self._ended: OrderedDict[str, Settled] = OrderedDict()  # by id
         self._reported: dict[str, Suggestion] = {}  # as accepted, before the text changes
+        self._renaming: WholeRename | None = None  # accepted; its documents change one by one
 
     def showing(self, uri: str) -> Suggestion | None:
         """Return the suggestion that is shown in a document."""
@@ -121,6 +125,8 @@ class Outcomes:
 
         Return whether the change was the suggestion, accepted.
         """
+        if self._is_renamed(uri, text):
+            return True
         live, reported = self._live.get(uri), self._reported.pop(uri, None)
         if reported is not None and reported.typed(text) == reported.replacement:
             return True  # reported as accepted before
@@ -153,6 +159,17 @@ class Outcomes:
             rest = (each for each in live.others if each.id != suggestion.id)
             live.suggestion, live.others = suggestion, (before, *rest)
 
+    def _is_renamed(self, uri: str, text: str) -> bool:
+        """Return whether a whole rename led to a document's text; settle it if it was shown."""
+        shown = next((each for each in self._live.values() if each.suggestion.rename), None)
+        rename = shown.suggestion.rename if shown is not None else self._renaming
+        file = rename.file(uri) if rename is not None else None
+        if file is None or file.result != text:
+            return False
+        if shown is not None:
+            self._end(shown.suggestion.uri, "accepted")
+        return True
+
     def _follow_ghost_text(self, live: _Live, text: str, now_s: float) -> None:
         suggestion = live.suggestion
         inserted = suggestion.inserted(text)
@@ -167,7 +184,7 @@ class Outcomes:
         followed = suggestion.followed(text)
         if followed is not None:
             live.suggestion, live.way = followed
-        elif suggestion.is_outdated(text):
+        elif suggestion.rename is not None or suggestion.is_outdated(text):
             self._end(suggestion.uri, "ignored")  # the word that it builds on was typed on
         else:
             self._turn_down(live, _inserted(suggestion.text, text), now_s)
@@ -241,6 +258,8 @@ class Outcomes:
     def _end(self, uri: str, outcome: Outcome) -> None:
         live = self._live.pop(uri, None)
         if live is not None:
+            if outcome == "accepted":
+                self._renaming = live.suggestion.rename
             self._settle(Settled(live.suggestion, "accepted" if live.is_begun else outcome))
 
     def _settle(self, settled: Settled) -> None:

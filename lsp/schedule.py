@@ -238,3 +238,13 @@ def deleting_s(session: Session, query: Query) -> float:
     if query.invoked or last is None or not session.memory(query.uri).is_deleting:
         return 0.0
     return max(0.0, last[0] + DELETED_S - session.clock())
+
+
+async def rest(session: Session, query: Query) -> None:
+    """Wait for the debounce of a next edit.
+
+    Raises:
+        Superseded: a newer request took the place of this one.
+    """
+    wait_s = delay_s(session, query, "next_edit")
+    await session.requests.latest.turn(query.uri, "next_edit", wait_s)

@@ -29,14 +29,13 @@ from redraft.model.rules.propose import place_key
 from redraft.model.rules.renames import renames_of
 from redraft.model.rules.touched_names import caused, grown
 from redraft.model.text.code_queries import prose_rows
-from redraft.model.text.syntax import language_of
 
 from . import ghost_text
 from .context.mentions import follows, is_astray
 from .places import EditScene, Place, after, place_of, places, question
 from .policy.scopes import refuse_edit_in_scope
 from .refusals import beside_empty_body, half_typed, long_after, refuse_moment, refuse_stale
-from .schedule import Superseded, delay_s
+from .schedule import Superseded, rest
 from .suggestion import Query, Show, Suggestion
 
 if TYPE_CHECKING:
@@ -73,8 +72,7 @@ async def search(session: Session, scene: EditScene, *, waits: bool = False) -> 
                 and (cooling := session.rejections.cooling(query, session.clock())) is not None
             ):
                 return cooling
-            wait_s = delay_s(session, query, "next_edit")
-            await session.requests.latest.turn(query.uri, "next_edit", wait_s)
+            await rest(session, query)
             known = refuse_stale(session.documents, query) or known_edit(session, query)
             return known or await search(session, session.scene(query))
         if prediction is None:  # 2. ask the model, and decide on its answer
@@ -88,7 +86,7 @@ async def search(session: Session, scene: EditScene, *, waits: bool = False) -> 
             objections.insert(
                 0 if place is own else len(objections), place.with_place(decision, scene)
             )
-        elif place is own and _is_prose(decision.suggestion):
+        elif place is own and decision.suggestion.is_prose:
             comment = decision  # code comes first
         else:
             return decision
@@ -124,8 +122,8 @@ def show_edit(session: Session, query: Query, shown: Suggestion) -> None:
         session.outcomes.give_way(memory.away)
     memory.away = shown if shown.uri != query.uri else None
     session.outcomes.show(shown, session.clock())
-    is_calm = session.load.now().effort == "calm"
-    if is_calm or not session.settings.prefetch or session.ahead_of == shown.id:
+    is_ahead = session.ahead_of == shown.id or shown.rename is not None
+    if not session.settings.prefetch or is_ahead or session.load.now().effort == "calm":
         return
     session.requests.latest.cancel(shown.uri, "prefetch")
     session.ahead_of = shown.id
@@ -162,6 +160,10 @@ def _kept(session: Session, query: Query) -> Show | None:
         old = session.outcomes.shown_for_s(uri, session.clock()) > LIFETIME_S
         if old and not session.outcomes.is_in_view(uri):
             session.outcomes.dismiss(uri)
+        elif shown.rename is not None and not (
+            query.whole_renames and session.renames.holds(shown.rename)
+        ):
+            return None
         elif shown.unsure or shown.confidence >= session.settings.threshold_in(query.language):
             return Show(shown, shown.replacement, "still holds")
     memory = session.memory(uri)
@@ -370,13 +372,6 @@ def _revealed(session: Session, scene: EditScene, own: Place, objection: Abstain
         reason = best.suggestion.unsure or objection.reason
         return Abstain("below_threshold", reason, is_revealable=True)
     return best if ghost_text.shown_at(session, query) is None else objection
-
-
-def _is_prose(suggestion: Suggestion) -> bool:
-    """Return whether an edit changes comments or docstrings alone, in lines that are there."""
-    first, last = suggestion.lines
-    rows = prose_rows(suggestion.text, language_of(suggestion.uri) or "")
-    return bool(suggestion.edit.old) and all(row in rows for row in range(first, last))
 
 
 def _edit(query: Query, candidate: Candidate) -> Edit:

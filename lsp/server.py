@@ -205,7 +205,8 @@ def _as_if_chosen(query: Query, document: Document, selected: SelectedCompletion
 
 async def _copilot_inline_edit(server: RedraftServer, params: Any) -> dict[str, Any]:
     """Answer ``textDocument/copilotInlineEdit``, whose clients show one document alone."""
-    asked = SuggestionParams.of(params).model_copy(update={"other_documents": False})
+    one_document = {"other_documents": False, "whole_renames": False}
+    asked = SuggestionParams.of(params).model_copy(update=one_document)
     document, decision = await _next_edit(server, asked)
     return {"edits": [results.inline_edit(document, asked, each) for each in _shown(decision)]}
 
@@ -237,6 +238,7 @@ async def _code_action(server: RedraftServer, params: Any) -> list[dict[str, Any
     start, end = map(document.index, sent.range.ends)
     if abs(end - start) <= 1:  # Helix's cursor is a selection of the character under it
         asked = asked.model_copy(update={"selection": None})
+    asked = asked.model_copy(update={"whole_renames": versioned})
     document, decision = await _next_edit(server, asked)
     if isinstance(decision, Show):
         return [results.action(document, decision.suggestion, versioned=versioned)]
@@ -284,6 +286,7 @@ def _query(server: RedraftServer, document: Document, asked: SuggestionParams) -
         cursors=asked.cursors,
         in_snippet=asked.in_snippet,
         other_documents=asked.other_documents,
+        whole_renames=asked.whole_renames and session.settings.whole_renames,
     )
 
 

@@ -41,7 +41,8 @@ from .recording.folder import Recordings
 from .recording.own_gate import OwnGate
 from .recording.recorder import Recorder, Workplace
 from .refusals import is_empty_body_line, refuse, refuse_stale
-from .schedule import Requests, Superseded, delay_s
+from .renames.offer import WholeRenames
+from .schedule import Requests, Superseded, delay_s, rest
 from .search import GHOST_TEXT_SHOWN, known_edit, search, show_edit
 from .settings import LspSettings
 from .suggestion import Query, Show, Suggestion
@@ -113,6 +114,9 @@ class Session:
         self.recorder = Recorder(recordings, workplace, made_by=f"redraft {RELEASE}")
         self.requests = Requests(
             predictor, clock, lambda: self.settings, self.recorder, self.own_gate
+        )
+        self.renames = WholeRenames(
+            self.documents, self.history, self.context, self.outcomes, self.rejections
         )
         self._recordings, self._reads, self._since_s = recordings, reads, clock()
         self._memories: dict[str, DocumentMemory] = {}
@@ -337,6 +341,9 @@ class Session:
                 return stale
         if (known := known_edit(self, query)) is not None:  # 1. what needs no search
             return known
+        turn = partial(rest, self, query)
+        if (rename := await self.renames.offer(query, turn, self.named)) is not None:
+            return rename
         decision = await search(self, self.scene(query), waits=True)  # 2. search
         if isinstance(decision, Show) or decision.is_stale:
             return decision

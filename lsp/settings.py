@@ -105,6 +105,8 @@ class LspSettings(BaseModel):
     explore_gate: bool = False
     #: Predict the next edit, for clients that ask for it. Ghost text does not depend on it.
     next_edits: bool = True
+    #: Offer the rename of a definition at all of its uses, in every file, as one next edit.
+    whole_renames: bool = True
     #: While a next edit is shown, compute the one that would follow it: Tab, Tab, Tab.
     prefetch: bool = True
     #: Offer suggestions as entries of the completion menu too, for editors without ghost text.

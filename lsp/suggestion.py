@@ -10,15 +10,20 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from redraft.model.edits.edit import Edit
 from redraft.model.records import EditRequest, Task
 from redraft.model.text.brackets import closes
+from redraft.model.text.code_queries import prose_rows
 from redraft.model.text.common import common_ends, common_head
+from redraft.model.text.syntax import language_of
 
 from .documents import Document
 from .settings import LspSettings
+
+if TYPE_CHECKING:
+    from .renames.plan import WholeRename
 
 #: Brackets and quotes that an editor closes by itself, at most.
 _MOST_CLOSED = 4
@@ -45,6 +50,7 @@ class Query:
     in_snippet: bool = False  # between the fields of a snippet
     out_of_step: str = ""  # why our copy of the document cannot be trusted
     other_documents: bool = False  # the client can show an edit of another document
+    whole_renames: bool = False  # the client can apply a rename in several files
 
     @classmethod
     def at(cls, document: Document, path: str, cursor: int) -> Query:
@@ -123,6 +129,8 @@ class Suggestion:
     unsure: str = field(default="", compare=False)
     #: The document and the 0-based line where the user was, if that is another document.
     origin: tuple[str, int] | None = field(default=None, compare=False)
+    #: The rename of which the edit marks the definition and changes nothing.
+    rename: WholeRename | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, query: Query, task: Task, edit: Edit, score: float, model: str) -> Suggestion:
@@ -160,6 +168,12 @@ class Suggestion:
     def lines(self) -> tuple[int, int]:
         """The 0-based lines [first, last) of the document that it touches."""
         return self.edit.lines
+
+    @property
+    def is_prose(self) -> bool:
+        """Return whether it changes comments or docstrings alone, in lines that are there."""
+        rows = prose_rows(self.text, language_of(self.uri) or "")
+        return bool(self.edit.old) and rows.issuperset(range(*self.lines))
 
     def is_again(self, other: Suggestion) -> bool:
         """Return whether both do the same; for next edits the cursor does not matter."""

@@ -355,6 +355,10 @@ class Gatherer:
         """Return the open documents in which an edit may be offered."""
         return self._opened.editable()
 
+    def refuse(self, path: str) -> str:
+        """Return why the file at a path must not be read, or ""."""
+        return self._opened.refuse(path)
+
     def definers(self, name: str, language: str) -> set[str]:
         """Return the paths of the files that define ``name`` in a family of languages."""
         return {place.path for place in self.indexer.index.snapshot.places(name, language)}

@@ -63,6 +63,7 @@ class Indexer:
         self.index = Index()
         self.unread: dict[Path, str] = {}  # folders of the last look of which nothing is listed
         self.rules = IgnoreRules()  # as of the last look
+        self.has_looked = False  # at every file, once at least
         self._refuse, self._clock, self._background = refuse, clock, background
         self._folders: tuple[Path, ...] = ()
         self._opened: dict[str, tuple[int, str, str]] = {}  # path: revision, language, text
@@ -153,6 +154,15 @@ class Indexer:
         self._wake.clear()
         self._work()
 
+    def found(self, path: str) -> Found | None:
+        """Return the file at a path, None if the last look did not list it."""
+        return self._files.get(path)
+
+    @property
+    def is_complete(self) -> bool:
+        """True if every file of the workspace was seen, and each has one path."""
+        return not self._folders or (len(self._folders) == 1 and self.has_looked)
+
     @property
     def is_idle(self) -> bool:
         """True if nothing is left to do."""
@@ -176,6 +186,7 @@ class Indexer:
         if self._look_again or self._clock() - self._looked_at >= LOOK_AGAIN_S:
             self._look_again = False
             self._scan()
+            self.has_looked = self.has_looked or not self._look_again
             self._looked_at = self._clock()
             self._renew()
             _trim_heap()

@@ -52,6 +52,7 @@ class OpenText:
     language: str
     revision: int  # new with every change
     text: Callable[[], str]  # "\n" line ends
+    version: int | None = None  # of the client, where it numbers them
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,8 @@ class OpenDocuments:
             if is_file and not document.out_of_step and not self._is_secret(document):
                 path, revision = self._path(document), document.revision
                 text = partial(getattr, document, "text")
-                yield OpenText(document.uri, path, document.language, revision, text)
+                language, version = document.language, document.version
+                yield OpenText(document.uri, path, language, revision, text, version)
 
     def above(self, uri: str, language: str) -> CellsAbove | None:
         """Return the cells above a cell; the same object until one of them changes.

@@ -15,12 +15,15 @@ from redraft.model.release import RELEASE
 
 from .jsonrpc import RedraftServer
 from .messages import CommandParams, ItemParams, UuidParams, UuidsParams, document_uri
+from .workspace_edits import workspace_edit
 
 ACCEPT_COMMAND = "redraft.accept"
 REJECT_COMMAND = "redraft.reject"
 IGNORE_COMMAND = "redraft.ignore"
 #: The user hid it with Esc: it is not offered again at once, and the second time it is rejected.
 DISMISS_COMMAND = "redraft.dismiss"
+#: The user accepted a whole rename: the answer holds the edit of all its files.
+RENAME_COMMAND = "redraft.rename"
 SNOOZE_COMMAND = "redraft.snooze"
 STATUS_COMMAND = "redraft.status"
 RECORD_COMMAND = "redraft.record"
@@ -48,6 +51,18 @@ def dismiss(server: RedraftServer, id_: str) -> None:
 def ignore(server: RedraftServer, id_: str) -> None:
     """Note that the user let a suggestion pass."""
     server.session.outcomes.report_turned_down(id_, "ignored")
+
+
+async def rename(server: RedraftServer, id_: str) -> dict[str, Any]:
+    """Note that the user accepted a whole rename, and return its edit.
+
+    Raises:
+        InvalidRequest: no rename of this id is shown.
+        StaleDocument: one of its files has changed.
+    """
+    accepted = await server.session.renames.accept(id_)
+    accept(server, id_)
+    return {"edit": workspace_edit(accepted)}
 
 
 def snooze(server: RedraftServer, minutes: str) -> dict[str, Any]:
@@ -118,6 +133,7 @@ COMMANDS: dict[str, Callable[[RedraftServer, str], Any]] = {
     REJECT_COMMAND: reject,
     IGNORE_COMMAND: ignore,
     DISMISS_COMMAND: dismiss,
+    RENAME_COMMAND: rename,
     SNOOZE_COMMAND: snooze,
     STATUS_COMMAND: status,
     RECORD_COMMAND: record,

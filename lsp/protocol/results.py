@@ -10,10 +10,12 @@ from redraft.model.records import Task
 
 from ..documents import Document
 from ..positions import Position, Range, units
+from ..renames.plan import WholeRename
 from ..suggestion import Show, Suggestion
 from .messages import SuggestionParams
 from .reports import ACCEPT_COMMAND, COMMANDS
 from .status import sentence
+from .workspace_edits import workspace_edit
 
 ACTION_KIND = "refactor.rewrite.redraft"
 
@@ -116,6 +118,7 @@ def next_edit_result(target: Document, asked: SuggestionParams, show: Show) -> d
         "reason": show.reason,
         **_doubt(show),
         "cursor": cursor.as_json(),
+        **_rename(target, show.suggestion),
     }
 
 
@@ -142,6 +145,8 @@ def action(document: Document, suggestion: Suggestion, *, versioned: bool) -> di
     Args:
         versioned: name the version of the document, for clients that check it.
     """
+    if suggestion.rename is not None:
+        return _rename_action(suggestion, suggestion.rename)
     range_, text = _replaced(document, suggestion)
     changed = [{"range": range_, "newText": text}]
     doubt = ", unsure" if suggestion.unsure else ""
@@ -155,6 +160,26 @@ def action(document: Document, suggestion: Suggestion, *, versioned: bool) -> di
         "edit": edit,
         "command": _accept(suggestion),
     }
+
+
+def _rename_action(suggestion: Suggestion, rename: WholeRename) -> dict[str, Any]:
+    """Return a whole rename as a code action."""
+    return {
+        "title": rename.label[0].upper() + rename.label[1:],
+        "kind": ACTION_KIND,
+        "edit": workspace_edit(rename),
+        "command": _accept(suggestion),
+    }
+
+
+def _rename(target: Document, suggestion: Suggestion) -> dict[str, Any]:
+    """Return what a whole rename does; its edit comes when the user accepts it."""
+    if (rename := suggestion.rename) is None:
+        return {}
+    definition = Range(target.position(suggestion.start), target.position(suggestion.end))
+    about = {"old": rename.old, "new": rename.new, "label": rename.label}
+    counts = {"places": rename.places, "files": len(rename.files)}
+    return {"rename": {**about, **counts, "range": definition.as_json()}}
 
 
 def no_action(decision: Abstain) -> dict[str, Any]:

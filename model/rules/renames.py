@@ -18,18 +18,16 @@ from ..edits.origins import Rename, swaps
 from ..edits.recent_changes import is_same_file
 from ..records import RecentEdit
 from ..text.names import whole_name
-from ..text.scopes import LANGUAGES, Bindings, Occurrence
+from ..text.scopes import CONSTRUCTORS, LANGUAGES, Bindings, Occurrence
 from ..text.syntax import Syntax, language_of, parsed
 from .example import NAME, changes_in, paired
 from .patterns import learn_line
-
-_CONSTRUCTORS = ("__init__", "__new__", "constructor")
 
 Span = tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Renamed:
+class Renamed:
     """A rename that a recent edit made."""
 
     old: str
@@ -93,8 +91,8 @@ class RenameScopes:
         return bool(became) and not any(self.allows(name, new, line) for new in became)
 
     @cached_property
-    def _renames(self) -> list[_Renamed]:
-        return [one for edit in self._edits for one in _renamed_by(edit)]
+    def _renames(self) -> list[Renamed]:
+        return [one for edit in self._edits for one in renamed_by(edit)]
 
     @cached_property
     def _syntax(self) -> Syntax | None:
@@ -114,7 +112,7 @@ class RenameScopes:
             self._bindings[name] = Bindings(self._syntax, name)
         return self._bindings[name]
 
-    def _reaches(self, rename: _Renamed, place: Occurrence) -> bool:
+    def _reaches(self, rename: Renamed, place: Occurrence) -> bool:
         """Return whether ``place`` names what ``rename`` renamed."""
         if not is_same_file(rename.path, self._path):
             return self._reaches_file(rename, place)
@@ -123,7 +121,7 @@ class RenameScopes:
             self._is_same(rename, origin, outer, place) for origin, outer in origins
         )
 
-    def _reaches_file(self, rename: _Renamed, place: Occurrence) -> bool:
+    def _reaches_file(self, rename: Renamed, place: Occurrence) -> bool:
         """Return whether a rename in another file goes on at ``place``.
 
         It does not where this file binds or declares the name itself.
@@ -134,7 +132,7 @@ class RenameScopes:
             return True
         return bool(place.source) and _names_file(place.source, rename.path)
 
-    def _origins(self, rename: _Renamed) -> list[tuple[Occurrence, Span]]:
+    def _origins(self, rename: Renamed) -> list[tuple[Occurrence, Span]]:
         """Return what ``rename`` renamed, and where the old name is bound there."""
         found = [each for row in self._rows(rename) for each in self._of(rename.new).at(row)]
         if not found:  # its line was changed again
@@ -142,7 +140,7 @@ class RenameScopes:
             found = [each for each in self._of(rename.new).occurrences if each.role in bound]
         return [(each, self._outer_scope(rename.old, each)) for each in found]
 
-    def _rows(self, rename: _Renamed) -> list[int]:
+    def _rows(self, rename: Renamed) -> list[int]:
         """Return the line that a rename wrote: the nearest one with its text."""
         rows = [at for at, line in enumerate(self._lines) if line.strip() == rename.line.strip()]
         return sorted(rows, key=lambda at: abs(at - rename.near))[:1]
@@ -159,13 +157,11 @@ class RenameScopes:
         ]
         return min(around, key=lambda span: span[1] - span[0], default=None)
 
-    def _is_same(
-        self, rename: _Renamed, origin: Occurrence, outer: Span, place: Occurrence
-    ) -> bool:
+    def _is_same(self, rename: Renamed, origin: Occurrence, outer: Span, place: Occurrence) -> bool:
         if origin.role in ("field", "member", "keyword"):
             return self._is_same_member(rename, origin, place)
         if place.role == "keyword":
-            return origin.function in (place.function, *_CONSTRUCTORS)
+            return origin.function in (place.function, *CONSTRUCTORS)
         if place.role in ("member", "field"):
             # A module's own name is a member where another one uses it.
             is_module = origin.role == "binding" and origin.scope == self._whole
@@ -174,7 +170,7 @@ class RenameScopes:
             return True
         return origin.scope is None and place.scope == outer
 
-    def _is_same_member(self, rename: _Renamed, origin: Occurrence, place: Occurrence) -> bool:
+    def _is_same_member(self, rename: Renamed, origin: Occurrence, place: Occurrence) -> bool:
         """Return whether ``place`` is the member, or a variable with its name.
 
         Such a variable is in a function that passes it on as that member.
@@ -227,10 +223,10 @@ class RenameScopes:
 
 def renames_of(edits: Sequence[RecentEdit]) -> frozenset[Rename]:
     """Return the renames of the recent edits, wherever they were made."""
-    return frozenset((one.old, one.new) for edit in edits for one in _renamed_by(edit))
+    return frozenset((one.old, one.new) for edit in edits for one in renamed_by(edit))
 
 
-def _renamed_by(edit: RecentEdit) -> Iterator[_Renamed]:
+def renamed_by(edit: RecentEdit) -> Iterator[Renamed]:
     language = language_of(edit.path) or ""
     for change, _ in changes_in(edit.diff):
         rows = {line: at for at, line in enumerate(change.new)}
@@ -238,7 +234,7 @@ def _renamed_by(edit: RecentEdit) -> Iterator[_Renamed]:
             near = edit.line + change.first + rows.get(new, 0)
             for swap in learn_line(old, new, 0, language).swaps:
                 if swap.rename:
-                    yield _Renamed(swap.old, swap.new, new, near, edit.path)
+                    yield Renamed(swap.old, swap.new, new, near, edit.path)
 
 
 def _names_file(source: str, path: str) -> bool:

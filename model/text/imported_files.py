@@ -55,7 +55,7 @@ _COMPILED = {
 }
 _ANYWHERE = re.compile(r"[\\.:]+")
 #: Names of files that are imported by the name of their folder.
-_FOLDER_FILES = frozenset(("__init__", "index", "mod", "lib", "init", "main"))
+FOLDER_FILES = frozenset(("__init__", "index", "mod", "lib", "init", "main"))
 
 
 def family_of(language: str) -> str:
@@ -108,7 +108,7 @@ def parts_of(name: str, language: str, path: str) -> tuple[str, ...]:
 def is_meant(path: str, modules: Iterable[tuple[str, ...]]) -> bool:
     """Return whether ``path`` is the file that one of ``modules`` names, or within that package."""
     stem = splitext(path)[0].split("/")
-    if stem[-1] in _FOLDER_FILES and len(stem) > 1:
+    if stem[-1] in FOLDER_FILES and len(stem) > 1:
         stem = stem[:-1]
     return any(_agree(stem, parts) for parts in modules)
 
@@ -120,13 +120,13 @@ def _agree(stem: list[str], parts: tuple[str, ...]) -> bool:
     defines what the last part names (Rust, PHP).
     """
     return (
-        _ends_alike(stem, parts)
-        or _ends_alike(stem[:-1], parts)
-        or (len(parts) > 1 and _ends_alike(stem, parts[:-1]))
+        ends_alike(stem, parts)
+        or ends_alike(stem[:-1], parts)
+        or (len(parts) > 1 and ends_alike(stem, parts[:-1]))
     )
 
 
-def _ends_alike(place: list[str], parts: tuple[str, ...]) -> bool:
+def ends_alike(place: list[str], parts: tuple[str, ...]) -> bool:
     """Return whether the last parts agree, as far as the shorter one goes."""
     shared = min(len(place), len(parts))
     return shared > 0 and tuple(place[-shared:]) == parts[-shared:]

@@ -87,7 +87,7 @@ _NO_PATTERN = _types(
     "tuple_struct_pattern.type struct_pattern.type field_pattern.name"
 )
 #: Definitions whose name is bound in the scope around them.
-_NAMED = _types(
+NAMED = _types(
     "function_definition class_definition function_declaration generator_function_declaration "
     "class_declaration interface_declaration enum_declaration record_declaration function_item "
     "struct_item trait_item mod_item"
@@ -108,6 +108,8 @@ _FUNCTIONS = _types(
 _MEMBERS = _types("property_identifier field_identifier")
 _SHORTHAND = _types("shorthand_property_identifier shorthand_field_identifier")
 _SELF = _types("self this cls")
+#: Methods that are called by the name of their class.
+CONSTRUCTORS = ("__init__", "__new__", "constructor")
 
 _FAMILY = dict.fromkeys(SCRIPTS, "typescript")
 LANGUAGES = frozenset((*_SCOPES, *_FAMILY))
@@ -195,7 +197,7 @@ class Bindings:
         binder = self._binder(leaf)
         if binder is None:
             return None
-        scope = self._scope_of(binder if binder.type in _NAMED else leaf)
+        scope = self._scope_of(binder if binder.type in NAMED else leaf)
         if scope is not None and self._is_declared_outside(scope):
             return None
         if scope is not None and scope.type in _CLASSES:

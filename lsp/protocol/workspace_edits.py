@@ -1,0 +1,25 @@
+"""Whole renames as edits of the workspace, in the protocol's terms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..positions import Position, Range, units
+from ..renames.plan import FileRename, WholeRename
+
+
+def workspace_edit(rename: WholeRename) -> dict[str, Any]:
+    """Return a whole rename as an edit that names the version of each open document."""
+    return {"documentChanges": [_text_document_edit(each) for each in rename.files]}
+
+
+def _text_document_edit(file: FileRename) -> dict[str, Any]:
+    source, edits = file.source, list[dict[str, Any]]()
+    for start, end, text in file.spans:
+        line_start = source.text.rfind("\n", 0, start) + 1
+        line, head = source.text.count("\n", 0, start), source.text[line_start:start]
+        first = Position(line, units(head))
+        behind = Position(line, units(head + source.text[start:end]))
+        edits.append({"range": Range(first, behind).as_json(), "newText": text})
+    identifier = {"uri": source.uri, "version": source.version}
+    return {"textDocument": identifier, "edits": edits}

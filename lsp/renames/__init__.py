@@ -1,0 +1,1 @@
+"""Renames of a definition over the whole workspace, offered as one suggestion."""

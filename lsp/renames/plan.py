@@ -1,0 +1,170 @@
+"""The whole rename of a definition: all its places in the workspace, or why it is unclear."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from redraft.model.text.imported_files import family_of
+from redraft.model.text.scopes import Occurrence
+from redraft.model.text.syntax import SCRIPTS
+
+from ..context.index import Snapshot
+from .code_file import CodeFile, Unclear
+from .definition import RenamedDefinition
+from .modules import Modules, other_uses
+from .uses import callee, own_uses, replacement
+
+#: Files that are looked at, at most; more would take seconds.
+MOST_FILES = 200
+_SHORTEST = 3  # letters of a word that the index knows
+#: Languages whose files import names of scripts, and whose scopes are not known.
+_HOLD_SCRIPTS = ("vue", "svelte")
+
+
+@dataclass(frozen=True)
+class FileRename:
+    """The places of a rename in one file."""
+
+    source: CodeFile
+    spans: tuple[tuple[int, int, str], ...]  # text[start:end] and what replaces it, in order
+
+    @cached_property
+    def result(self) -> str:
+        """The text with all places renamed."""
+        text, end, parts = self.source.text, 0, list[str]()
+        for start, last, new in self.spans:
+            parts += [text[end:start], new]
+            end = last
+        return "".join(parts) + text[end:]
+
+
+@dataclass(frozen=True)
+class WholeRename:
+    """A rename of a definition at all of its uses."""
+
+    old: str
+    new: str
+    at: int  # index of the new name into the text of its document
+    files: tuple[FileRename, ...]
+
+    @property
+    def places(self) -> int:
+        """The number of uses."""
+        return sum(len(each.spans) for each in self.files)
+
+    @property
+    def label(self) -> str:
+        """The sentence that the user sees."""
+        many = "" if self.places == 1 else "s"
+        files = f" ({len(self.files)} files)" if len(self.files) > 1 else ""
+        return f"rename {self.old} → {self.new} in {self.places} place{many}{files}"
+
+    def file(self, uri: str) -> FileRename | None:
+        """Return the places in one file, None if it has none."""
+        return next((each for each in self.files if each.source.uri == uri), None)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The other files of the workspace.
+
+    Args:
+        snapshot: of the index.
+        opened: the other open documents, by path.
+        read: returns a file of the workspace that is not open; None if it must not be read.
+        is_indexed: the index has seen the whole workspace.
+    """
+
+    snapshot: Snapshot
+    opened: dict[str, CodeFile]
+    read: Callable[[str], CodeFile | None]
+    is_indexed: bool
+
+    def source(self, path: str) -> CodeFile | None:
+        """Return the file at a path as it is now."""
+        return self.opened.get(path) or self.read(path)
+
+
+def plan(target: RenamedDefinition, around: Surroundings) -> WholeRename:
+    """Return the rename of a definition at all its uses.
+
+    Raises:
+        Unclear: some place may or may not be one of its uses.
+    """
+    found = [_renamed(target, target.source, own_uses(target))]
+    found += [_renamed(target, each, uses) for each, uses in _elsewhere(target, around)]
+    files = tuple(each for each in found if each.spans)
+    return WholeRename(target.old, target.new, target.at, files)
+
+
+def _renamed(
+    target: RenamedDefinition, source: CodeFile, places: Iterable[Occurrence]
+) -> FileRename:
+    starts = ((source.index(place), replacement(target, place)) for place in places)
+    spans = sorted((at, at + len(target.old), new) for at, new in starts)
+    if spans and "__all__" in source.text and re.search(rf"""["']{target.old}["']""", source.text):
+        raise Unclear(f"{source.path} lists {target.old} in a string, as __all__ does")
+    if spans and source is not target.source:
+        taken = [each for each in source.occurrences(target.new) if source.receiver(each) is None]
+        if any(each.role in ("use", "binding", "import", "shorthand") for each in taken):
+            raise Unclear(f"{source.path} has another {target.new}")
+    return FileRename(source, tuple(spans))
+
+
+def _elsewhere(
+    target: RenamedDefinition, around: Surroundings
+) -> Iterator[tuple[CodeFile, Iterator[Occurrence]]]:
+    """Yield the other files that mention the name, with its uses there."""
+    if target.kind == "local":
+        called = callee(target)
+        if called:
+            for source in _mentioning(target, around, max(called, target.old, key=len)):
+                yield source, _calls(target, around, source, called)
+        return
+    modules = Modules(target, around.snapshot, around.source)
+    for source in _mentioning(target, around, target.old):
+        if target.kind == "module":
+            yield source, other_uses(target, source, modules)
+        elif any(_may_be_member(each) for each in source.occurrences(target.old)):
+            raise Unclear(f"{source.path} may use the member {target.old}")
+
+
+def _mentioning(target: RenamedDefinition, around: Surroundings, word: str) -> Iterator[CodeFile]:
+    """Yield the other files with the old name that mention a word."""
+    own = target.source
+    if not around.is_indexed:
+        raise Unclear("the files of the workspace are still being read")
+    if len(word) < _SHORTEST and len(around.snapshot) > 1:
+        raise Unclear(f"the index knows no names as short as {word}")
+    families = {family_of(own.language), *(_HOLD_SCRIPTS if own.language in SCRIPTS else ())}
+    entries = map(around.snapshot.get, around.snapshot.mentioning(word))
+    unopened = [
+        each.path
+        for each in entries
+        if each and each.path not in around.opened and family_of(each.language) in families
+    ]
+    if len(unopened) > MOST_FILES:
+        raise Unclear(f"more than {MOST_FILES} files mention {word}")
+    opened = [each for each in around.opened.values() if family_of(each.language) in families]
+    for source in (*opened, *map(around.read, unopened)):
+        if source is not None and source.path != own.path and target.old in source.text:
+            yield source
+
+
+def _calls(
+    target: RenamedDefinition, around: Surroundings, source: CodeFile, called: str
+) -> Iterator[Occurrence]:
+    """Yield the keywords of a renamed parameter in the calls of another file."""
+    for place in source.occurrences(target.old):
+        if place.role == "keyword" and place.function == called:
+            definers = around.snapshot.places(called, target.source.language)
+            if {each.path for each in definers} - {target.source.path}:
+                raise Unclear(f"several files define {called}")
+            yield place
+
+
+def _may_be_member(place: Occurrence) -> bool:
+    return place.role in ("member", "field", "keyword", "shorthand")

@@ -1,0 +1,51 @@
+"""Whole renames in a workspace that a test writes down."""
+
+from __future__ import annotations
+
+from redraft.lsp.context.index import Snapshot, make_entry
+from redraft.lsp.paths import code_language
+from redraft.lsp.renames.code_file import CodeFile, Unclear
+from redraft.lsp.renames.definition import renamed_definitions
+from redraft.lsp.renames.plan import Surroundings, WholeRename, plan
+
+from support.rules import history
+
+
+def whole_rename(
+    files: dict[str, str], before: str, after: str, *, opened: tuple[str, ...] = ()
+) -> WholeRename | str:
+    """Return the rename that follows a change of the first file, or why there is none.
+
+    Args:
+        before: what becomes ``after``; it stands in the first file once.
+        opened: paths of other files that are open.
+    """
+    (path, text), *_ = files.items()
+    assert text.count(before) == 1, f"{text.count(before)} places"
+    edited = text.replace(before, after)
+    entries = tuple(
+        make_entry(each, code_language(each) or "", content, (0, 0))
+        for each, content in files.items()
+    )
+
+    def read(name: str) -> CodeFile | None:
+        content = files.get(name)
+        uri = f"file:///w/{name}"
+        return None if content is None else CodeFile(uri, name, code_language(name) or "", content)
+
+    own = CodeFile(f"file:///w/{path}", path, code_language(path) or "", edited, 2)
+    known = {each: found for each in opened if (found := read(each)) is not None}
+    around = Surroundings(Snapshot(entries), {path: own, **known}, read, is_indexed=True)
+    targets = list(renamed_definitions(history(text, edited, path), own))
+    if not targets:
+        return "no definition was renamed"
+    try:
+        return plan(targets[0], around)
+    except Unclear as why:
+        return str(why)
+
+
+def results(found: WholeRename | str) -> dict[str, str]:
+    """Return the new texts of the files that a rename changes, by path."""
+    assert isinstance(found, WholeRename), found
+    return {each.source.path: each.result for each in found.files}
