@@ -7,7 +7,7 @@ import inspect
 import multiprocessing.process
 import platform
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -228,9 +228,12 @@ def project(vscode: Studio, tmp_path: Path, request: pytest.FixtureRequest) -> O
         files: dict[str, str] | None = None,
         settings: dict[str, Any] | None = None,
         ready: bool = True,
+        others: Sequence[str] = (),
+        several: bool = False,
         **script: Any,
     ) -> Iterator[Window]:
-        answers = [{"ghost": ghost, "edits": edits or []}]
+        made = {"ghost": ghost, "edits": edits or [], "others": [*others], "several": several}
+        answers = [made]
         name = request.node.name.removeprefix("test_")
         told = {"answers": answers, **script}
         with window(vscode, tmp_path, name, files or {"a.py": CODE}, told, settings) as w:

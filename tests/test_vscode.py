@@ -281,3 +281,34 @@ def test_snoozing_brings_nothing_until_woken(project: Open) -> None:
         assert (w.ghost(), w.asked()) == ("", [])
         w.command("Redraft: Wake Up")
         w.type_until_ghost("1 + ", "math.pi")  # the keys may be there before the command is
+
+
+def test_another_text_takes_the_place_of_ghost_text(project: Open) -> None:
+    with project("one", others=["two", "three"]) as w:
+        w.go_to(4, 13)
+        w.press("Enter")
+        w.type("s = ")
+        w.await_ghost("one", first=True)
+        w.press("Alt+]")
+        w.await_ghost("two", first=True)
+        w.press("Alt+]")
+        w.await_ghost("three", first=True)
+        w.press("Alt+[")
+        w.await_ghost("two", first=True)
+        w.press("Tab")
+        w.await_no_ghost()
+        assert "    s = two\n" in w.saved("a.py")
+        w.await_outcome("was accepted")
+
+
+def test_another_edit_takes_the_place_of_the_one_shown(project: Open) -> None:
+    with project(edits=[CALL, ["area(2)", "area(2, 3)"]], several=True) as w:
+        change_signature(w)
+        w.await_hint("→ edit at line 13")
+        w.press("Tab")
+        w.until(f"{POSITION}.startsWith('Ln 13')")
+        w.press("Alt+]")
+        w.await_outcome("was replaced")
+        time.sleep(1)  # the answer is on its way
+        w.press("Alt+l")
+        assert w.saved("a.py").endswith("print(area(2, 3))\n")

@@ -136,6 +136,11 @@ export class Ghost {
     });
   }
 
+  /** Take what VS Code shows off the screen; nothing is reported. */
+  async leaveScreen(): Promise<void> {
+    await vscode.commands.executeCommand(HIDE);
+  }
+
   /** Go to another text for the cursor. VS Code asks again by itself, as by a gesture. */
   async another(to: 'Next' | 'Previous'): Promise<void> {
     this.prompted = false;

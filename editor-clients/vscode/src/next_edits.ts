@@ -130,6 +130,8 @@ export class NextEdits implements vscode.Disposable {
     );
     if (source.token.isCancellationRequested || !answer) return undefined;
     if (invoked) this.revealed = answer.id ?? '';
+    // VS Code keeps the item that it shows, even if the next answer has another one.
+    if (another) await this.ghost().leaveScreen();
     this.take(answer);
     const shown = this.shown !== undefined;
     const text = answer.edits[0]?.text ?? '';

@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from redraft.model import errors
 from redraft.model.gate import gate
 from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
 
-from support.editors.predictor import Answer, ScriptedPredictor, infill, rewrite
+from support.editors.predictor import Answer, ScriptedPredictor, infill, predicted, rewrite
 from support.models.gates import write_plain
 
 
@@ -52,12 +52,24 @@ def answer(entry: Any) -> Answer:
 
 
 def by_rules(
-    request: EditRequest, ghost: str, edits: list[list[str]], confidence: float = 0.99
+    request: EditRequest,
+    ghost: str,
+    edits: list[list[str]],
+    confidence: float = 0.99,
+    others: Sequence[str] = (),
+    several: bool = False,
 ) -> Prediction:
-    """``ghost`` at the cursor; the first of ``edits`` that can be made."""
+    """``ghost`` at the cursor, and ``others`` if asked; the first of ``edits`` that can be made.
+
+    Args:
+        several: all of ``edits`` that can be made, the first being the best.
+    """
     if request.task == "infill":
-        return infill(request, ghost, confidence=confidence)
-    made = (rewrite(request, old, new, confidence=confidence) for old, new in edits)
+        texts = (ghost, *others)[: request.candidates]
+        return infill(request, *texts, confidence=confidence)
+    made = [rewrite(request, old, new, confidence=confidence) for old, new in edits]
+    if several:
+        return predicted(*(candidate for each in made for candidate in each.candidates))
     return next((each for each in made if each.candidates), rewrite(request, "", ""))
 
 
