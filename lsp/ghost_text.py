@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.decide import decide, too_unsure
+from redraft.model.gate.explore import ExplorationDraw, draw
 from redraft.model.gate.filters import CHEAP, NOTHING_TO_ADD, Situation, first_reason
 from redraft.model.gate.fitting import fit
 from redraft.model.gate.reasons import Abstain
@@ -138,12 +139,23 @@ def situation(session: Session, task: Task, query: Query) -> Situation:
         language=query.language,
         text=query.text,
         cursor=query.cursor,
-        threshold=session.drawn(query).threshold,
+        threshold=drawn(session, query).threshold,
         changes=history.just_done(query.uri),
         last_edit=last[1] if last is not None else None,
         pace=session.pace.features(session.clock()),
         rejected=lambda edit: session.rejections.has_rejected(query.uri, edit),
     )
+
+
+def drawn(session: Session, query: Query) -> ExplorationDraw:
+    """Return the threshold for what is not asked for by a gesture.
+
+    It is drawn only while outcomes are recorded; what is not recorded teaches nothing.
+    """
+    settings, recordings = session.settings, session.recordings
+    explores = settings.explore_gate and recordings is not None and recordings.is_on()
+    moment = f"{session.seed} {query.uri} {query.revision}"
+    return draw(settings.threshold_in(query.language), explores and not query.invoked, moment)
 
 
 def _marked(session: Session, query: Query, prediction: Prediction, found: Abstain) -> Abstain:

@@ -1,4 +1,4 @@
-"""Outcomes of suggestions, and what they say about the user's pace.
+"""Outcomes of suggestions.
 
 No client reports everything, so outcomes come from two sides: from its reports, and from the
 changes of the document.
@@ -6,13 +6,12 @@ changes of the document.
 
 from __future__ import annotations
 
-import math
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from redraft.model.gate.features import Features
+from redraft.model.text.brackets import closes
 from redraft.model.text.common import common_head
 
 from .suggestion import Suggestion, Way
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from .renames.plan import WholeRename
 
 Outcome = Literal["accepted", "rejected", "ignored", "replaced", "cancelled"]
+#: How a suggestion was accepted: whole, a part of it, or by typing all of it.
+Means = Literal["whole", "part", "typed"]
 
 #: A suggestion visible for this long was read: typing something else then rejects it. Faster than
 #: that, the fingers were already on their way and say nothing about it.
@@ -36,6 +37,9 @@ class Settled:
 
     suggestion: Suggestion
     outcome: Outcome
+    waited_ms: float = 0.0  # from the client's request to the suggestion
+    saved: int = 0  # keys that the user did not have to press
+    means: Means = "whole"  # of an acceptance
 
 
 @dataclass(slots=True)
@@ -44,9 +48,39 @@ class _Live:
 
     suggestion: Suggestion
     shown_at_s: float
+    waited_ms: float
     others: tuple[Suggestion, ...] = ()  # that the user can go to by a gesture
     is_begun: bool = False  # a part was accepted by a gesture
     way: Way | None = None  # of a next edit: how the document changed since it was shown
+    reached: int = 0  # characters of ghost text that the document has
+    gestures: int = 0  # that wrote more than a key does
+    saved: int = 0  # keys that the user did not have to press
+
+    @property
+    def left(self) -> int:
+        """The number of characters that are neither written nor deleted yet."""
+        if self.suggestion.task == "infill":
+            return len(self.suggestion.replacement) - self.reached
+        return _size(self.suggestion)
+
+    def take(self, count: int) -> None:
+        """Count characters that one gesture wrote and deleted."""
+        self.gestures += 1
+        self.saved += max(0, count - 1)
+
+    def reach(self, end: int) -> None:
+        """Note that the document has ghost text up to ``end``."""
+        written = self.suggestion.replacement[self.reached : end]
+        self.reached = end
+        if len(written) > 1 and not closes(written[0], written[1:]):  # a key and what it closes
+            self.take(len(written))
+
+    def follow(self, suggestion: Suggestion, way: Way) -> None:
+        """Take what is left of a next edit after a change of the document."""
+        written = self.left - _size(suggestion)
+        self.suggestion, self.way = suggestion, way
+        if written > 1:
+            self.take(written)
 
 
 class Outcomes:
@@ -89,14 +123,21 @@ class Outcomes:
         live = self._find(id_)
         return live.suggestion if live else None
 
-    def show(self, suggestion: Suggestion, now_s: float) -> None:
-        """Note that a suggestion goes to the client, in place of the one shown before."""
+    def show(self, suggestion: Suggestion, now_s: float, asked_s: float | None = None) -> None:
+        """Note that a suggestion goes to the client, in place of the one shown before.
+
+        Args:
+            asked_s: when the client asked for it; None: now.
+        """
         live = self._find(suggestion.id)
         if live is not None:
+            if live.suggestion.text != suggestion.text:
+                live.reached = 0  # it counts from where the suggestion begins
             live.suggestion, live.way = suggestion, None
             return
         self._end(suggestion.uri, "replaced")
-        self._live[suggestion.uri] = _Live(suggestion, now_s)
+        waited_ms = 0.0 if asked_s is None else 1000 * (now_s - asked_s)
+        self._live[suggestion.uri] = _Live(suggestion, now_s, waited_ms)
 
     def offer_too(self, shown: Suggestion, others: tuple[Suggestion, ...]) -> None:
         """Note that the user can go from a shown suggestion to ``others``, in its place."""
@@ -136,6 +177,10 @@ class Outcomes:
             self._take_other(live, text)
         suggestion = live.suggestion
         if suggestion.typed(text) == suggestion.replacement:
+            if suggestion.task == "infill":
+                live.reach(len(suggestion.replacement))
+            elif live.left > 1:
+                live.take(live.left)
             self._end(uri, "accepted")
             return True
         if suggestion.task == "infill":
@@ -157,6 +202,8 @@ class Outcomes:
         before = live.suggestion
         if suggestion.id != before.id:
             rest = (each for each in live.others if each.id != suggestion.id)
+            if suggestion.text != before.text:
+                live.reached = 0
             live.suggestion, live.others = suggestion, (before, *rest)
 
     def _is_renamed(self, uri: str, text: str) -> bool:
@@ -167,6 +214,7 @@ class Outcomes:
         if file is None or file.result != text:
             return False
         if shown is not None:
+            shown.take(shown.left)
             self._end(shown.suggestion.uri, "accepted")
         return True
 
@@ -178,12 +226,14 @@ class Outcomes:
         elif not suggestion.is_begun_by(inserted):
             own = inserted[common_head(inserted, suggestion.replacement) :]
             self._turn_down(live, own, now_s)
+        else:
+            live.reach(common_head(inserted, suggestion.replacement))
 
     def _follow_edit(self, live: _Live, text: str, now_s: float) -> None:
         suggestion = live.suggestion
         followed = suggestion.followed(text)
         if followed is not None:
-            live.suggestion, live.way = followed
+            live.follow(*followed)
         elif suggestion.rename is not None or suggestion.is_outdated(text):
             self._end(suggestion.uri, "ignored")  # the word that it builds on was typed on
         else:
@@ -213,13 +263,15 @@ class Outcomes:
         live = self._find(id_)
         if live is not None:
             self._reported[live.suggestion.uri] = live.suggestion
+            live.take(live.left)
             self._end(live.suggestion.uri, "accepted")
             return ""
         ended = self._ended.get(id_)
         if ended is None or ended.outcome == "accepted":
             return ""
         # A formatter or bracket closer changed the text on its way: the report is right.
-        self._settle(Settled(ended.suggestion, "accepted"))
+        saved = max(0, _size(ended.suggestion) - 1)
+        self._settle(replace(ended, outcome="accepted", saved=saved, means="whole"))
         return ended.suggestion.uri
 
     def report_accepted_part(self, id_: str) -> None:
@@ -243,7 +295,7 @@ class Outcomes:
         is_late = ended is not None and ended.outcome in ("ignored", "replaced")
         if ended is None or outcome != "rejected" or not is_late:
             return ""
-        self._settle(Settled(ended.suggestion, "rejected"))
+        self._settle(replace(ended, outcome="rejected"))
         return ended.suggestion.uri
 
     def _find(self, id_: str) -> _Live | None:
@@ -257,10 +309,14 @@ class Outcomes:
 
     def _end(self, uri: str, outcome: Outcome) -> None:
         live = self._live.pop(uri, None)
-        if live is not None:
-            if outcome == "accepted":
-                self._renaming = live.suggestion.rename
-            self._settle(Settled(live.suggestion, "accepted" if live.is_begun else outcome))
+        if live is None:
+            return
+        if outcome == "accepted":
+            self._renaming = live.suggestion.rename
+        means: Means = "whole" if live.gestures or live.is_begun else "typed"
+        if live.is_begun and outcome != "accepted":
+            outcome, means = "accepted", "part"
+        self._settle(Settled(live.suggestion, outcome, live.waited_ms, live.saved, means))
 
     def _settle(self, settled: Settled) -> None:
         self._ended[settled.suggestion.id] = settled
@@ -269,76 +325,16 @@ class Outcomes:
         self.listener(settled)
 
 
+def _size(suggestion: Suggestion) -> int:
+    """Return how many characters a suggestion writes and deletes."""
+    if suggestion.rename is not None:  # its edit changes nothing
+        return suggestion.rename.places * len(suggestion.rename.new)
+    least = suggestion.least()
+    return len(least.replacement) + least.end - least.start
+
+
 def _inserted(before: str, now: str) -> str:
     """Return what was inserted into a text, "" where something was deleted."""
     head, by = common_head(before, now), len(now) - len(before)
     is_added = by > 0 and before[head:] == now[head + by :]
     return now[head : head + by] if is_added else ""
-
-
-# --- the user's pace ---------------------------------------------------------------------------
-
-_SPAN_S = 5.0  # of typing that tell its speed
-_CHANGES = 256  # kept of them
-_COUNTED = 10  # outcomes kept; those that are no decision of the user do not count
-_VALUES: dict[Outcome, float] = {"accepted": 1.0, "ignored": 0.0, "rejected": -1.0}
-
-
-class Pace:
-    """Rate of recent changes and last outcomes, as features of the gate."""
-
-    def __init__(self) -> None:
-        self._changes: deque[float] = deque(maxlen=_CHANGES)  # at s
-        self._outcomes: deque[float] = deque(maxlen=_COUNTED)
-
-    def changed(self, now_s: float) -> None:
-        """Count a change of a document by the user."""
-        self._changes.append(now_s)
-
-    def settled(self, outcome: Outcome) -> None:
-        """Count an outcome."""
-        if outcome in _VALUES:
-            self._outcomes.append(_VALUES[outcome])
-
-    def features(self, now_s: float) -> Features:
-        """Return the time since the last edit, the typing speed and the last outcomes."""
-        found: Features = {}
-        if self._changes:
-            found["rested"] = math.log1p(1e3 * max(0.0, now_s - self._changes[-1]))
-            keys = sum(now_s - _SPAN_S < at_s <= now_s for at_s in self._changes)
-            found["speed"] = math.log1p(keys / _SPAN_S)
-        if self._outcomes:
-            found["previous"] = self._outcomes[-1]
-            accepted = sum(outcome > 0 for outcome in self._outcomes)
-            found["acceptance"] = accepted / len(self._outcomes)
-        return found
-
-
-_FACTORS: dict[Outcome, float] = {"rejected": 1.5, "accepted": 0.8, "ignored": 1.0}
-_FADE_S = 600.0  # until an outcome no longer matters
-SHORTEST_MS = 50.0
-LONGEST_MS = 3000.0
-
-
-class Debounce:
-    """Wait after a key: longer after rejections, shorter after acceptances.
-
-    An outcome's weight fades evenly to nothing over ten minutes.
-    """
-
-    def __init__(self) -> None:
-        self._outcomes: deque[tuple[float, float]] = deque(maxlen=_COUNTED)  # (at s, factor)
-
-    def note(self, outcome: Outcome, now_s: float) -> None:
-        """Count an outcome."""
-        if outcome in _FACTORS:
-            self._outcomes.append((now_s, _FACTORS[outcome]))
-
-    def delay_ms(self, base_ms: float, latency_ms: float, now_s: float) -> float:
-        """Return the wait before asking a model that takes ``latency_ms`` to answer."""
-        if base_ms == 0:  # the user asked for no delay at all
-            return 0.0
-        delay = base_ms
-        for at_s, factor in self._outcomes:
-            delay *= factor ** max(0.0, 1.0 - (now_s - at_s) / _FADE_S)
-        return max(0.0, min(max(delay, SHORTEST_MS), LONGEST_MS) - latency_ms)

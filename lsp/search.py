@@ -115,13 +115,17 @@ def known_edit(session: Session, query: Query) -> Show | Abstain | None:
     return kept or late or half_typed(query, session.history.just_done(query.uri))
 
 
-def show_edit(session: Session, query: Query, shown: Suggestion) -> None:
-    """Note that an edit is shown to the user, and predict what follows its acceptance."""
+def show_edit(session: Session, query: Query, shown: Suggestion, asked_s: float) -> None:
+    """Note that an edit is shown to the user, and predict what follows its acceptance.
+
+    Args:
+        asked_s: when the client asked for it.
+    """
     memory = session.memory(query.uri)
     if memory.away is not None and memory.away.id != shown.id:
         session.outcomes.give_way(memory.away)
     memory.away = shown if shown.uri != query.uri else None
-    session.outcomes.show(shown, session.clock())
+    session.outcomes.show(shown, session.clock(), asked_s)
     is_ahead = session.ahead_of == shown.id or shown.rename is not None
     if not session.settings.prefetch or is_ahead or session.load.now().effort == "calm":
         return

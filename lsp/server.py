@@ -26,6 +26,7 @@ from .positions import Range
 from .protocol import messages, notebooks, reports, results
 from .protocol.jsonrpc import RedraftServer
 from .protocol.messages import RequestContext, SelectedCompletion, SuggestionParams, at
+from .recording.counts import StatisticsFolder
 from .recording.folder import Recordings
 from .session import Session
 from .settings import LspSettings
@@ -351,13 +352,19 @@ def create_server(
     clock: Callable[[], float] = time.monotonic,
     settings: LspSettings | None = None,
     recordings: Recordings | None = None,
+    statistics: StatisticsFolder | None = None,
 ) -> RedraftServer:
     """Return the server of one client. It does not close the predictor, which may be shared.
 
     Args:
         recordings: where to record while the user has that turned on; None: never.
+        statistics: where suggestions are counted; None: nowhere.
     """
-    session = Session(predictor, settings or LspSettings(), clock, recordings=recordings)
+    session = Session(
+        *(predictor, settings or LspSettings(), clock),
+        recordings=recordings,
+        statistics=statistics,
+    )
     server = RedraftServer(session, predictor)
     for method, handler in HANDLERS.items():
         server.feature(method)(partial(handler, server))

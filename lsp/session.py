@@ -17,7 +17,6 @@ from functools import partial
 from itertools import count
 
 from redraft.model.errors import InvalidRequest
-from redraft.model.gate.explore import ExplorationDraw, draw
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Predictor
 from redraft.model.release import RELEASE
@@ -31,15 +30,18 @@ from .following import begin, follow
 from .history import History
 from .memory import DocumentMemory, Rejections
 from .notebooks.order import Notebooks
-from .outcomes import Debounce, Outcomes, Pace, Settled
+from .outcomes import Outcomes, Settled
 from .paths import shown_path
 from .places import EditScene
 from .policy.exclusions import Exclusions
 from .policy.load import LoadWatch
+from .policy.pace import Debounce, Pace
 from .policy.scopes import refuse_scope
+from .recording.counts import StatisticsFolder
 from .recording.folder import Recordings
 from .recording.own_gate import OwnGate
 from .recording.recorder import Recorder, Workplace
+from .recording.statistics import SessionStatistics
 from .refusals import is_empty_body_line, refuse, refuse_stale
 from .renames.offer import WholeRenames
 from .schedule import Requests, Superseded, delay_s, rest
@@ -63,6 +65,7 @@ class Session:
     Args:
         clock: reads seconds and never goes back.
         recordings: where to record while the user has that turned on; None: never.
+        statistics: where suggestions are counted; None: nowhere.
         reads: whether files of the workspace are read and indexed, in a thread.
     """
 
@@ -73,6 +76,7 @@ class Session:
         clock: Callable[[], float],
         *,
         recordings: Recordings | None = None,
+        statistics: StatisticsFolder | None = None,
         reads: bool = True,
     ) -> None:
         self.clock, self.settings = clock, settings
@@ -82,6 +86,9 @@ class Session:
         self.exclusions = Exclusions(lambda: self.settings, lambda: self.folders, self.notebooks)
         self.history = History(clock, self.exclusions.why)
         self.outcomes = Outcomes(self._settled)
+        self.statistics = SessionStatistics(
+            statistics, self.documents, lambda: self.settings.statistics
+        )
         self.debounce, self.pace = Debounce(), Pace()
         self.rejections = Rejections()
         self.load = LoadWatch(lambda: self.settings, clock)
@@ -109,7 +116,7 @@ class Session:
             lambda: next(iter(self.folders), ""),
             lambda: self.settings,
             self.exclusions.why,
-            lambda query: (self.gate(), self.pace.features(clock()), self.drawn(query)),
+            lambda query: (self.gate(), self.pace.features(clock()), ghost_text.drawn(self, query)),
         )
         self.recorder = Recorder(recordings, workplace, made_by=f"redraft {RELEASE}")
         self.requests = Requests(
@@ -118,7 +125,7 @@ class Session:
         self.renames = WholeRenames(
             self.documents, self.history, self.context, self.outcomes, self.rejections
         )
-        self._recordings, self._reads, self._since_s = recordings, reads, clock()
+        self.recordings, self._reads, self._since_s = recordings, reads, clock()
         self._memories: dict[str, DocumentMemory] = {}
         self._ids, self.prefetches = count(1), set[asyncio.Task[None]]()
 
@@ -177,8 +184,9 @@ class Session:
 
     def close(self, uri: str) -> None:
         """Stop following a document."""
-        self.documents.close(uri)
         self._forget(uri)
+        self.statistics.closing(uri)
+        self.documents.close(uri)
         self.recorder.closed(uri)
         self.context.closed(uri)
 
@@ -206,6 +214,7 @@ class Session:
         for document in self.documents.all():
             self.close(document.uri)
         self.recorder.close()
+        await self.statistics.write()
         await asyncio.to_thread(self.context.stop, _STOP_S)
 
     # --- reports ---------------------------------------------------------------------------
@@ -232,6 +241,7 @@ class Session:
         """Take a report of acceptance; the document may have changed before or after it."""
         if uri := self.outcomes.report_accepted(id_):
             self.history.mark_accepted(uri)
+        self.statistics.reported(id_)
 
     def rejected(self, id_: str) -> None:
         """Take a report of rejection, and cancel what was predicted for after acceptance."""
@@ -265,12 +275,14 @@ class Session:
         if outcome in ("accepted", "rejected") and suggestion.origin is not None:
             self.memory(suggestion.origin[0]).away = None
         self.recorder.settled(settled)
+        self.statistics.settled(settled)
         self.own_gate.settled(outcome)
 
     # --- decisions -------------------------------------------------------------------------
 
     async def ghost_text(self, query: Query) -> Show | Abstain:
         """Return the ghost text to show at the cursor, or why there is none."""
+        asked_s = self.clock()
         decision = ghost_text.known(self, query)  # 1. what needs no model
         if decision is None:
             try:
@@ -279,7 +291,7 @@ class Session:
                 decision = _SUPERSEDED
         if isinstance(decision, Show):  # 4. show
             self.memory(query.uri).keep(decision.suggestion)
-            self.outcomes.show(decision.suggestion, self.clock())
+            self.outcomes.show(decision.suggestion, self.clock(), asked_s)
         self.recorder.decided(query.uri, decision)
         return decision
 
@@ -311,6 +323,7 @@ class Session:
         Args:
             another: the user wants another one than the one shown; the first comes after the last.
         """
+        asked_s = self.clock()
         if another:
             self._pass_over(query.uri)
         try:
@@ -322,7 +335,7 @@ class Session:
         if isinstance(decision, Show) and ghost_text.comes_first(self, query):
             decision = GHOST_TEXT_SHOWN
         if isinstance(decision, Show):  # 3. show, and predict what follows
-            show_edit(self, query, decision.suggestion)
+            show_edit(self, query, decision.suggestion, asked_s)
         self.recorder.decided(query.uri, decision)
         return decision
 
@@ -377,18 +390,6 @@ class Session:
     def memory(self, uri: str) -> DocumentMemory:
         """Return what is remembered of a document."""
         return self._memories.setdefault(uri, DocumentMemory())
-
-    def drawn(self, query: Query) -> ExplorationDraw:
-        """Return the threshold for what is not asked for by a gesture.
-
-        It is drawn only while outcomes are recorded; what is not recorded teaches nothing.
-        """
-        is_recorded = self._recordings is not None and self._recordings.is_on()
-        explores = self.settings.explore_gate and is_recorded
-        moment = f"{self.seed} {query.uri} {query.revision}"
-        return draw(
-            self.settings.threshold_in(query.language), explores and not query.invoked, moment
-        )
 
     def named(self, made: Suggestion) -> Suggestion:
         """Return ``made`` with an id, or the same suggestion that is shown already."""

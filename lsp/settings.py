@@ -103,6 +103,8 @@ class LspSettings(BaseModel):
     #: While recording, show at one moment in a hundred what is a little too unsure, and hide at
     #: another what is just sure enough, so that the gate learns of that too.
     explore_gate: bool = False
+    #: Count suggestions and what becomes of them, for ``redraft stats``; no text is stored.
+    statistics: bool = True
     #: Predict the next edit, for clients that ask for it. Ghost text does not depend on it.
     next_edits: bool = True
     #: Offer the rename of a definition at all of its uses, in every file, as one next edit.

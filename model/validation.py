@@ -68,7 +68,7 @@ Number = Annotated[float, Exactly(0)]
 
 
 def _within(value: T, lowest: float, highest: float) -> T:
-    if not math.isfinite(cast(float, value)):
+    if isinstance(value, float) and not math.isfinite(value):
         raise objection(f"must be finite, not {brief(value)}.")
     if not lowest <= cast(float, value) <= highest:
         upto = f"between {lowest} and {highest}"

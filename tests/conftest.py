@@ -146,12 +146,14 @@ def _gate_by_the_mean(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     gate.shipped.cache_clear()
 
 
-@pytest.fixture(autouse=True)
-def _nothing_is_recorded(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Keep the tests out of the recordings of the user who runs them."""
-    monkeypatch.setenv("REDRAFT_RECORDINGS_DIR", str(tmp_path_factory.getbasetemp() / "none"))
+@pytest.fixture(autouse=True, scope="session")
+def _nothing_is_recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the tests, and editors of many tests, out of their user's recordings and statistics."""
+    folder = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REDRAFT_RECORDINGS_DIR", str(folder / "none"))
+        patch.setenv("REDRAFT_STATISTICS_DIR", str(folder / "statistics"))
+        yield
 
 
 @pytest.fixture

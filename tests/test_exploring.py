@@ -6,6 +6,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
+from redraft.lsp import ghost_text
 from redraft.lsp.suggestion import Show
 from redraft.model.gate.explore import BAND, SHARE, ExplorationDraw, draw
 from support.editors.predictor import infill
@@ -51,9 +52,9 @@ def answered_at(move: float, confidence: float, **fields: object) -> tuple[Workb
     """Return a desk at whose moment the threshold moves so, and its decision on an answer."""
     for seed in range(2_000):
         desk = Workbench(explore_gate=True)
-        desk.session._recordings = SimpleNamespace(is_on=lambda: True)  # type: ignore[assignment]
+        desk.session.recordings = SimpleNamespace(is_on=lambda: True)  # type: ignore[assignment]
         desk.session.seed = seed
-        if desk.session.drawn(desk.query()).threshold == pytest.approx(USUAL + move):
+        if ghost_text.drawn(desk.session, desk.query()).threshold == pytest.approx(USUAL + move):
             ask = desk.session.consider(desk.query(**fields))
             assert isinstance(ask, Ask)
             made = infill(ask.request, "x", confidence=confidence)

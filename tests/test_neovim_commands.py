@@ -147,3 +147,20 @@ def test_recording_is_the_servers_to_switch(desk: NeovimDesk) -> None:
     editor.sees("not recording; recordings are kept in ")
     editor.command("Redraft record perhaps")
     assert editor.notices() == ['Redraft: record is one of on, off, status, not "perhaps"']
+
+
+def test_statistics_stand_in_a_window_of_their_own(desk: NeovimDesk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    editor.keys("oname = ")
+    editor.sees("name = str(total)")
+    editor.keys("<Tab><Esc>")
+    editor.command("Redraft stats 7")
+    editor.until(lambda: editor.lines()[0].startswith("Suggestions from "))
+    table = {line.split("  ")[0]: line.split()[-9:] for line in editor.lines()}
+    shown, accepted, *_ = map(int, table["ghost text"][:2])
+    assert shown >= accepted >= 1
+    editor.command("close")
+    editor.command("Redraft stats week")
+    editor.until(lambda: editor.notices() != [])
+    told = "Redraft: redraft.statistics takes days from 1 to 90, got 'week'"
+    assert editor.notices() == [told]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from redraft.lsp.outcomes import Debounce, Outcome
+from redraft.lsp.outcomes import Outcome
+from redraft.lsp.policy.pace import Debounce
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import LEAST_LOG
 from support.editors.predictor import infill

@@ -312,3 +312,17 @@ def test_another_edit_takes_the_place_of_the_one_shown(project: Open) -> None:
         time.sleep(1)  # the answer is on its way
         w.press("Alt+l")
         assert w.saved("a.py").endswith("print(area(2, 3))\n")
+
+
+def test_statistics_are_a_document_that_cannot_be_edited(project: Open) -> None:
+    with project("math.pi") as w:
+        w.go_to(9, 5)
+        w.type_until_ghost("1 + ", "math.pi")
+        w.press("Tab")
+        w.await_outcome("was accepted")
+        w.command("Redraft: Show Statistics")
+        w.until("document.querySelector('.tab.active')?.textContent.includes('Redraft Statistics')")
+        lines = "[...document.querySelectorAll('.editor-instance .view-line')]"
+        w.until(f"{lines}.some(line => line.textContent.startsWith('ghost'))")
+        w.type("x")
+        assert not w.evaluate("document.querySelector('.tab.active.dirty') !== null")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from redraft.lsp.documents import ContentChange
+from redraft.lsp.outcomes import Settled
 from redraft.lsp.session import Session
 from redraft.lsp.settings import LspSettings
 from redraft.lsp.suggestion import Query, Show
@@ -122,8 +123,8 @@ def test_the_documents_that_a_rename_changes_are_no_edits_of_the_user() -> None:
 
     async def follow(reported: bool) -> None:
         session = Session(ScriptedPredictor(), LspSettings(), time.monotonic, reads=False)
-        outcomes: list[str] = []
-        session.outcomes.listener = lambda settled: outcomes.append(settled.outcome)
+        outcomes: list[Settled] = []
+        session.outcomes.listener = outcomes.append
         session.open("file:///w/main.py", MAIN, 1, "python")
         document = session.open("file:///w/shapes.py", SHAPES, 1, "python")
         renamed = SHAPES.replace("def area", "def surface")
@@ -140,7 +141,9 @@ def test_the_documents_that_a_rename_changes_are_no_edits_of_the_user() -> None:
         edits = session.history.edits(unfinished=True)
         found = list(dict.fromkeys((each.path, each.accepted) for each in edits))
         assert found == [("shapes.py", False), ("main.py", True), ("shapes.py", True)]
-        assert outcomes == ["accepted"]
+        [settled] = outcomes
+        saved = 4 * len("surface") - 1
+        assert (settled.outcome, settled.means, settled.saved) == ("accepted", "whole", saved)
 
     asyncio.run(follow(True))
     asyncio.run(follow(False))

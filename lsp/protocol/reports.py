@@ -6,6 +6,7 @@ No client reports everything; the session infers the rest from the document.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ from lsprotocol import types
 from redraft.model.errors import InvalidRequest
 from redraft.model.release import RELEASE
 
+from ..recording.counts import KEPT_DAYS
+from ..recording.statistics_text import DEFAULT_DAYS
 from .jsonrpc import RedraftServer
 from .messages import CommandParams, ItemParams, UuidParams, UuidsParams, document_uri
 from .workspace_edits import workspace_edit
@@ -27,6 +30,7 @@ RENAME_COMMAND = "redraft.rename"
 SNOOZE_COMMAND = "redraft.snooze"
 STATUS_COMMAND = "redraft.status"
 RECORD_COMMAND = "redraft.record"
+STATISTICS_COMMAND = "redraft.statistics"
 
 _LONGEST_MIN = 24 * 60.0  # of a pause; the setting enabled serves for longer
 
@@ -128,6 +132,18 @@ def record(server: RedraftServer, wanted: str) -> dict[str, Any]:
     return recorder.status()
 
 
+async def statistics(server: RedraftServer, days: str) -> dict[str, str]:
+    """Return the counts of suggestions of the last days as text: see ``redraft stats``.
+
+    Raises:
+        InvalidRequest: that is no number of days.
+    """
+    wanted = int(days or DEFAULT_DAYS) if re.fullmatch(r"\d{0,3}", days) else 0
+    if not 1 <= wanted <= KEPT_DAYS:
+        raise InvalidRequest(f"{STATISTICS_COMMAND} takes days from 1 to {KEPT_DAYS}, got {days!r}")
+    return {"text": await server.session.statistics.text(wanted)}
+
+
 COMMANDS: dict[str, Callable[[RedraftServer, str], Any]] = {
     ACCEPT_COMMAND: accept,
     REJECT_COMMAND: reject,
@@ -137,6 +153,7 @@ COMMANDS: dict[str, Callable[[RedraftServer, str], Any]] = {
     SNOOZE_COMMAND: snooze,
     STATUS_COMMAND: status,
     RECORD_COMMAND: record,
+    STATISTICS_COMMAND: statistics,
 }
 
 #: Commands of clients written for another server. They are not announced: where that server runs

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pygls.io_ import StdoutWriter, run_async
 from redraft.model.records import Predictor
 
+from ..recording.counts import StatisticsFolder
 from ..recording.folder import Recordings
 from ..server import create_server
 from ..settings import LspSettings
@@ -123,7 +124,12 @@ async def _serve(predictor: Predictor, settings: LspSettings | None) -> int:
     source, out = claim_stdio()
     writer = _Stdout(os.fdopen(out, "wb"))
     try:
-        server = create_server(predictor, settings=settings, recordings=Recordings())
+        server = create_server(
+            predictor,
+            settings=settings,
+            recordings=Recordings(),
+            statistics=StatisticsFolder(),
+        )
         return await converse(server, MessageReader(_stream(source)), writer)
     finally:
         await predictor.close()

@@ -22,6 +22,7 @@ from redraft.model.errors import SettingsError, Unauthorized
 from redraft.model.records import Predictor
 from redraft.model.validation import object_of
 
+from ..recording.counts import StatisticsFolder
 from ..recording.folder import Recordings
 from ..server import create_server
 from ..settings import TOKEN, LspSettings
@@ -196,7 +197,12 @@ async def serve_tcp(
         task.add_done_callback(connections.discard)
         try:
             first = await first_message(reader, token)
-            server = create_server(predictor, settings=settings, recordings=Recordings())
+            server = create_server(
+                predictor,
+                settings=settings,
+                recordings=Recordings(),
+                statistics=StatisticsFolder(),
+            )
             await converse(server, MessageReader(reader, first), writer)
         except Refused as refused:
             logger.warning("a connection was ended: %s", refused)

@@ -26,6 +26,7 @@ from .models import app as models
 from .models import cell
 from .options import RUNNING, Model, Running, load, with_options
 from .record import app as record_app
+from .stats import stats
 from .train import app as train_app
 
 if TYPE_CHECKING:
@@ -333,6 +334,7 @@ def stop() -> None:
 
 app.command(rich_help_panel=DAILY)(chat)
 app.add_typer(models, name="model", rich_help_panel=MODELS)
+app.command(rich_help_panel=LEARNING)(stats)
 app.add_typer(record_app, name="record", rich_help_panel=LEARNING)
 app.add_typer(gate_app, name="gate", rich_help_panel=LEARNING)
 app.add_typer(eval_app, name="eval", rich_help_panel=MEASURING)

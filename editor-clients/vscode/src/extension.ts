@@ -14,6 +14,7 @@ import { FOCUS } from './messages';
 import { NextEdits } from './next_edits';
 import { Recent } from './recent';
 import { change, clientSettings, SECTION } from './settings';
+import { Statistics } from './statistics';
 import { StatusItem } from './status';
 
 /** Time that the result of a gesture stays in the status bar, ms. */
@@ -36,6 +37,7 @@ class Redraft implements vscode.Disposable {
   private readonly server: Server;
   private readonly ghost: Ghost;
   private readonly edits: NextEdits;
+  private readonly statistics: Statistics;
   private readonly parts: vscode.Disposable[];
   private offered = false;
 
@@ -57,7 +59,9 @@ class Redraft implements vscode.Disposable {
       context.extension,
       this.recent,
     );
+    this.statistics = new Statistics(this.server);
     this.parts = [
+      this.statistics,
       this.server.onStatus((status) => this.status.show(status)),
       ...this.commands(),
       ...this.events(),
@@ -124,6 +128,7 @@ class Redraft implements vscode.Disposable {
       chooseModel: () => chooseModel(actions),
       chooseEagerness: () => chooseEagerness(actions),
       toggleSubtle: () => change('subtle', !clientSettings().subtle),
+      showStatistics: () => this.statistics.show(),
       toggleRecording: () => record(this.server),
       restart: () => this.start(true),
       install: () => this.install(),

@@ -105,7 +105,7 @@ async function whileRunning(actions: Actions): Promise<Entry[]> {
     });
   }
   entries.push(...snoozeEntries(server, standing?.snoozedS ?? 0), subtleEntry(), separator('model'));
-  entries.push(modelEntry(standing), ...recordEntries(server, recording));
+  entries.push(modelEntry(standing), statisticsEntry(), ...recordEntries(server, recording));
   return entries;
 }
 
@@ -162,6 +162,12 @@ function modelEntry(standing: Standing | undefined): Entry {
     run: () => vscode.commands.executeCommand('redraft.chooseModel'),
   };
 }
+
+const statisticsEntry = (): Entry => ({
+  label: '$(graph) Statistics',
+  description: 'what became of suggestions',
+  run: () => vscode.commands.executeCommand('redraft.showStatistics'),
+});
 
 function recordEntries(server: Server, state: Recording | undefined): Entry[] {
   if (!state) return [];

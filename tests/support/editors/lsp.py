@@ -16,6 +16,7 @@ from typing import Any
 
 from redraft.lsp.protocol.jsonrpc import RedraftServer
 from redraft.lsp.protocol.stdio import MessageReader, converse
+from redraft.lsp.recording.counts import StatisticsFolder
 from redraft.lsp.recording.folder import Recordings
 from redraft.lsp.server import create_server
 from redraft.lsp.session import Session
@@ -250,7 +251,12 @@ class LspHere(LspClient):
                 self._receive(b"")
 
     async def _serve(self) -> int:
-        server = create_server(self._predictor, settings=self._settings, recordings=Recordings())
+        server = create_server(
+            self._predictor,
+            settings=self._settings,
+            recordings=Recordings(),
+            statistics=StatisticsFolder(),
+        )
         try:
             return await converse(server, MessageReader(self._sent), self)
         finally:

@@ -226,6 +226,21 @@ function complete.record()
   return RECORDING
 end
 
+--- Show what became of suggestions, in a window below.
+function run.stats(words)
+  ask_server("redraft.statistics", { words[1] }, function(result)
+    local buffer = vim.api.nvim_create_buf(false, true)
+    vim.api.nvim_buf_set_lines(buffer, 0, -1, false, vim.split(result.text, "\n"))
+    vim.bo[buffer].bufhidden, vim.bo[buffer].modifiable = "wipe", false
+    vim.cmd("botright sbuffer " .. buffer)
+    vim.wo.wrap = false
+  end)
+end
+
+function complete.stats()
+  return { "7", "14", "30", "90" }
+end
+
 function run.accept(words)
   if not require("redraft").accept(words[1]) then
     run.why()
