@@ -23,7 +23,7 @@ from redraft.model.release import RELEASE
 
 from .documents import Document
 from .positions import Range
-from .protocol import messages, notebooks, reports, results
+from .protocol import messages, notebooks, reports, results, speech
 from .protocol.jsonrpc import RedraftServer
 from .protocol.messages import RequestContext, SelectedCompletion, SuggestionParams, at
 from .recording.counts import StatisticsFolder
@@ -255,6 +255,13 @@ async def _next_edit(
     return document, _report(server, document, asked, "next_edit", decision)
 
 
+def _describe(server: RedraftServer, params: Any) -> dict[str, Any]:
+    """Answer ``redraft/describe``: what is shown, as a sentence to be heard."""
+    asked = SuggestionParams.of(params)
+    document = _document(server, asked)
+    return speech.describe(server, document, document.index(asked.position))
+
+
 # --- queries and decisions -------------------------------------------------------------
 
 
@@ -339,6 +346,7 @@ HANDLERS: dict[str, Callable[[RedraftServer, Any], Any]] = {
     types.TEXT_DOCUMENT_COMPLETION: _completion,
     "textDocument/copilotInlineEdit": _copilot_inline_edit,
     "redraft/nextEdit": _redraft_next_edit,
+    "redraft/describe": _describe,
     "getCompletions": _get_completions,
     "getCompletionsCycling": _get_completions_cycling,
     **notebooks.HANDLERS,

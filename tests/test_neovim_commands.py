@@ -164,3 +164,36 @@ def test_statistics_stand_in_a_window_of_their_own(desk: NeovimDesk) -> None:
     editor.until(lambda: editor.notices() != [])
     told = "Redraft: redraft.statistics takes days from 1 to 90, got 'week'"
     assert editor.notices() == [told]
+
+
+def test_what_is_suggested_is_read_and_what_is_not_with_the_reason(desk: NeovimDesk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    editor.lua("vim.keymap.set({ 'n', 'i' }, '<M-r>', '<Cmd>Redraft read<CR>')")  # as in the help
+    editor.keys("oname = ")
+    editor.sees("name = str(total)")
+    editor.keys("<M-r>")
+    editor.sees("At the cursor: `str(total)`.")
+    editor = desk.open("old(1)\nold(2)\n", edits(("old(2)", "new(2)")))
+    editor.lua("vim.keymap.set({ 'n', 'i' }, '<M-r>', '<Cmd>Redraft read<CR>')")
+    editor.keys("cwnew<Esc>")
+    editor.until(lambda: editor.showing() == "edit")
+    editor.keys("<M-r>")
+    editor.sees("Line 2: replace `old` by `new`.")
+    editor.keys("<Esc><M-r>")
+    editor.sees("Nothing is suggested here.")
+
+
+def test_nothing_differs_by_colour_alone(desk: NeovimDesk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    editor.keys("oname = ")
+    editor.sees("name = str(total)")
+    assert editor.screen.attributes("str(total)")["italic"] is True
+    editor = desk.open("old(1)\nold(2)\n", edits(("old(2)", "new(2)\nmore")))
+    editor.keys("cwnew<Esc>")
+    editor.sees("more")
+    assert editor.screen.attributes("old")["strikethrough"] is True
+    assert editor.screen.attributes("more")["underdotted"] is True
+    editor = desk.open("x = 1\n\ny = 2\n")
+    editor.lua("require('redraft.marks').draw(0, { { kind = 'removed', row = 1 } }, {})")
+    [[*_, drawn]] = editor.request("nvim_buf_get_extmarks", 0, -1, 0, -1, {"details": True})
+    assert drawn["virt_text"] == [[" ", "RedraftDelete"]], "an empty line has something to strike"

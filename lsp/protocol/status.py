@@ -75,6 +75,11 @@ class StatusLine:
         """Return the result of the last request of a task, "" where there was none."""
         return self._reports[task].message if task in self._reports else ""
 
+    def reasons(self) -> list[str]:
+        """Return why the last requests showed nothing."""
+        found = (each.message for each in self._reports.values() if not each.is_shown)
+        return list(dict.fromkeys(found))
+
     def shown(self, task: Task, place: Hashable, unsure: str) -> None:
         """Say that a suggestion is shown; ``unsure``: why it would be hidden without a gesture."""
         doubt = f", though unsure: {unsure}" if unsure else ""

@@ -178,7 +178,8 @@ export class Server implements vscode.Disposable {
   ): Promise<T | undefined> {
     if (!this.running) return undefined;
     try {
-      return await this.client!.sendRequest<T>(method, params, token);
+      // The library would take an undefined token for a second parameter of the message.
+      return await this.client!.sendRequest<T>(method, params, ...(token ? [token] : []));
     } catch (error) {
       // The document changed or the request was superseded: another one is on its way.
       if (!token?.isCancellationRequested) this.log.debug(`${method}: ${messageOf(error)}`);

@@ -24,11 +24,13 @@ export class Painter implements vscode.Disposable {
   private readonly removed = vscode.window.createTextEditorDecorationType({
     backgroundColor: new vscode.ThemeColor('diffEditor.removedTextBackground'),
     overviewRulerColor: new vscode.ThemeColor('editorOverviewRuler.modifiedForeground'),
+    overviewRulerLane: vscode.OverviewRulerLane.Left,
     textDecoration: 'line-through; text-decoration-thickness: 1px; opacity: 0.75',
     rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
   });
   private readonly added = vscode.window.createTextEditorDecorationType({
     overviewRulerColor: new vscode.ThemeColor('editorOverviewRuler.addedForeground'),
+    overviewRulerLane: vscode.OverviewRulerLane.Right,
     rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
   });
   private readonly above = vscode.window.createTextEditorDecorationType({

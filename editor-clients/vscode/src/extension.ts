@@ -14,6 +14,7 @@ import { FOCUS } from './messages';
 import { NextEdits } from './next_edits';
 import { Recent } from './recent';
 import { change, clientSettings, SECTION } from './settings';
+import { Speech } from './speech';
 import { Statistics } from './statistics';
 import { StatusItem } from './status';
 
@@ -34,6 +35,7 @@ class Redraft implements vscode.Disposable {
   private readonly status = new StatusItem();
   private readonly painter = new Painter();
   private readonly recent = new Recent();
+  private readonly speech = new Speech(() => this.server);
   private readonly server: Server;
   private readonly ghost: Ghost;
   private readonly edits: NextEdits;
@@ -58,6 +60,7 @@ class Redraft implements vscode.Disposable {
       () => this.ghost,
       context.extension,
       this.recent,
+      this.speech,
     );
     this.statistics = new Statistics(this.server);
     this.parts = [
@@ -123,6 +126,7 @@ class Redraft implements vscode.Disposable {
       suggest: () => this.suggest(),
       nextAlternative: () => (edits.visible ? edits.ask(true, true) : ghost.another('Next')),
       previousAlternative: () => (edits.visible ? edits.ask(true, true) : ghost.another('Previous')),
+      read: () => this.speech.read(),
       menu: () => showMenu(actions),
       why: () => why(actions),
       chooseModel: () => chooseModel(actions),

@@ -26,6 +26,7 @@ import {
 } from './messages';
 import { type Recent } from './recent';
 import { clientSettings } from './settings';
+import { type Speech } from './speech';
 
 /** Time within which a change and its movement of the cursor cause one request, ms. The server waits
  * for pauses in typing. */
@@ -75,6 +76,7 @@ export class NextEdits implements vscode.Disposable {
     private readonly ghost: () => Ghost,
     extension: vscode.Extension<unknown>,
     private readonly recent: Recent,
+    private readonly speech: Speech,
   ) {
     const granted = (extension.packageJSON as { enabledApiProposals?: string[] }).enabledApiProposals;
     this.native = granted?.includes(PROPOSAL) ?? false;
@@ -258,6 +260,7 @@ export class NextEdits implements vscode.Disposable {
     this.reported = shown.id;
     if (mode === 'nothing') return this.server().tell('this next edit needs the renderer "decorations"');
     this.server().report(SHOW_EDIT, { item: { command: shown.command } });
+    if (isDrawn(mode)) void this.speech.announce(shown.id);
   }
 
   private isHeld(editor: vscode.TextEditor): boolean {

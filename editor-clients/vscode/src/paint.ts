@@ -127,7 +127,8 @@ export function untabbed(text: string, tabSize: number, column = 0): string {
 }
 
 /**
- * Return a picture of `lines`: `framed` beside the code, or within a line and as high as one.
+ * Return a picture of `lines`: `framed` beside the code, or within a line, as high as one and with a
+ * line below, so that its colour alone tells nothing.
  */
 export function picture(
   lines: readonly string[],
@@ -150,10 +151,12 @@ export function picture(
   });
   const font = `font:${look.fontSize}px ${look.fontFamily};white-space:pre`;
   const edge = framed ? ` stroke="${colours.border}"` : '';
+  const bottom = height - 1.5;
+  const line = `<line x1="0" x2="100%" y1="${bottom}" y2="${bottom}" stroke="${colours.plain}" stroke-dasharray="2 2"/>`;
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width + 2 * pad}ch" height="${height}" ` +
     `style="${escaped(font)}"><rect width="100%" height="100%" rx="3" fill="${colours.background}"${edge}/>` +
-    `${rows.join('')}</svg>`
+    `${rows.join('')}${framed ? '' : line}</svg>`
   );
 }
 

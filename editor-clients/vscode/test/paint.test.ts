@@ -33,6 +33,11 @@ test('a picture is as wide and high as its text', () => {
   assert.match(picture(['ab'], 'python', LOOK, 'dark', false), /width="2ch" height="19"/);
 });
 
+test('a picture within a line has a line below, one beside the code a frame', () => {
+  assert.match(picture(['ab'], 'python', LOOK, 'light', false), /<line [^>]*stroke="#1f1f1f"/);
+  assert.doesNotMatch(picture(['ab'], 'python', LOOK, 'light', true), /<line /);
+});
+
 test('no text can break out of its picture', () => {
   const svg = picture(['</text><script>"&\0'], 'html', LOOK, 'light', false);
   assert.ok(!svg.includes('<script'));

@@ -142,6 +142,7 @@ class Screen:
                     ("bold", "font-weight", "bold"),
                     ("italic", "font-style", "italic"),
                     ("underline", "text-decoration", "underline"),
+                    ("underdotted", "text-decoration", "underline dotted"),
                     ("strikethrough", "text-decoration", "line-through"),
                 )
                 if drawn.get(flag)

@@ -103,6 +103,14 @@ function M.ask(method, invoked, receive, fail, another)
   return sent
 end
 
+--- Ask what is shown, as a sentence to be heard; pass it on.
+function M.describe(client, done)
+  local buffer = vim.api.nvim_get_current_buf()
+  client:request("redraft/describe", params_of(client, buffer, false), function(err, result)
+    done(err and err.message or result.text)
+  end, buffer)
+end
+
 -- --- reports and commands -------------------------------------------------------------------
 
 function M.notify(client, method, params)

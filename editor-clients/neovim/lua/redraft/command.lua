@@ -6,16 +6,16 @@ local status = require("redraft.status")
 local M = {}
 
 --- Show `lines` in a window at the cursor until it moves. A message longer than a line would wait for
---- Enter.
-local function float(lines)
+--- Enter. Screen readers would say a border.
+local function float(lines, border)
   local widest = 0
   for _, line in ipairs(lines) do
     widest = math.max(widest, vim.fn.strdisplaywidth(line))
   end
   local width = math.max(1, math.min(widest, vim.o.columns - 4))
   vim.lsp.util.open_floating_preview(lines, "", {
-    border = "single",
-    title = " Redraft ",
+    border = border or "single",
+    title = not border and " Redraft " or nil,
     wrap = true,
     width = width,
     focus_id = "redraft",
@@ -168,6 +168,24 @@ end
 function run.why()
   require("redraft.events").when_answered(function()
     say(status.explanation())
+  end)
+end
+
+--- Write what is suggested on the screen, where a screen reader finds it. In insert mode the name of the
+--- mode would be drawn over a message.
+function run.read()
+  local running = client.get()
+  if not running then
+    return complain("this buffer has no server; :checkhealth redraft tells more")
+  end
+  require("redraft.events").when_answered(function()
+    client.describe(running, function(text)
+      if vim.fn.mode():sub(1, 1) == "n" and vim.fn.strdisplaywidth(text) <= vim.v.echospace then
+        vim.api.nvim_echo({ { text } }, true, {})
+      else
+        float({ text }, "none")
+      end
+    end)
   end)
 end
 

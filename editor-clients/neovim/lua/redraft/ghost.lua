@@ -54,7 +54,7 @@ local function drawing(ghost)
   local tabstop = vim.bo[ghost.buffer].tabstop
   local lines, line = text.lines(ghost.text), text.line(ghost.buffer, ghost.row)
   local marks, below = {}, nil
-  local colour = ghost.item.unsure and "RedraftUnsure" or "RedraftGhost"
+  local colour = { ghost.item.unsure and "RedraftUnsure" or "RedraftGhost", "RedraftItalic" }
   for _, part in ipairs(text.between(lines[1], ghost.behind:sub(1, ghost.over))) do
     local before = vim.fn.strdisplaywidth(line:sub(1, ghost.column + part.at))
     local chunk = { { text.shown(part.text, before, tabstop), colour } }

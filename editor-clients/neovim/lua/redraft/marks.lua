@@ -1,5 +1,6 @@
--- Draws an edit in its buffer: removed text tinted, new text as virtual text and lines in its later
--- colours, and a hint to a distant edit.
+-- Draws an edit in its buffer: removed text tinted and struck through, new text as virtual text and
+-- lines, tinted and underlined, in its later colours, and a hint to a distant edit. Nothing differs by
+-- its colour alone.
 local syntax = require("redraft.syntax")
 local text = require("redraft.text")
 
@@ -42,6 +43,8 @@ function draw.removed(buffer, change)
     hl_group = "RedraftDelete",
     hl_eol = true,
     strict = false, -- there is no line after the last
+    virt_text = text.line(buffer, change.row) == "" and { { " ", "RedraftDelete" } } or nil, -- to strike
+    virt_text_pos = "overlay",
   })
 end
 
@@ -135,8 +138,9 @@ function M.colours()
     vim.api.nvim_set_hl(0, name, vim.tbl_extend("force", values, { default = true }))
   end
   set("RedraftGhost", grey_like("Comment"))
+  set("RedraftItalic", { italic = true })
   set("RedraftUnsure", grey_like("NonText"))
-  set("RedraftAdd", { bg = colours.add[1], ctermbg = colours.add[2] })
+  set("RedraftAdd", { bg = colours.add[1], ctermbg = colours.add[2], underdotted = true })
   set("RedraftDelete", { bg = colours.removed[1], ctermbg = colours.removed[2], strikethrough = true })
   set("RedraftThinking", grey_like("NonText"))
   set("RedraftHint", { fg = colours.hint[1], ctermfg = colours.hint[2], italic = true })

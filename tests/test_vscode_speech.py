@@ -1,0 +1,57 @@
+"""The extension in VS Code for screen readers, which hear the live regions of the page."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.editors.vscode_desk import CALL, Open, Window, change_signature
+from support.editors.vscode_studio import missing
+
+pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(1_200)]
+
+#: What VS Code gives screen readers to say. It keeps the last messages.
+SAID = (
+    "[...document.querySelectorAll('.monaco-aria-container > *')].map(e => e.textContent).join(' ')"
+)
+SENTENCE = "Line 13: insert `, 3.14` after `print(area(2`."
+
+
+def hears(w: Window, text: str) -> None:
+    w.until(f"{SAID}.includes({json.dumps(text)})")
+
+
+def test_a_command_reads_ghost_text_and_edits_and_the_reasons_for_none(project: Open) -> None:
+    with project("math.pi", edits=[CALL]) as w:
+        w.go_to(9, 5)
+        w.type_until_ghost("z + ", "math.pi")
+        w.press("Shift+Alt+\\")
+        hears(w, "At the cursor: `math.pi`.")
+        w.await_toast("At the cursor: `math.pi`.")
+    with project("", edits=[CALL]) as w:
+        change_signature(w)
+        w.await_hint("edit")
+        w.press("Shift+Alt+\\")
+        hears(w, SENTENCE)
+        w.press("Escape")
+        w.command("Redraft: Read the Suggestion")
+        hears(w, "Nothing is suggested here.")
+
+
+def test_an_edit_is_announced_while_a_screen_reader_is_on(project: Open) -> None:
+    with project("", edits=[CALL], settings={"editor.accessibilitySupport": "on"}) as w:
+        change_signature(w)
+        hears(w, SENTENCE)
+        w.until(f"!({_toasts()}).includes('Line 13')")  # it goes by itself
+
+
+def test_nothing_is_announced_without_a_screen_reader(project: Open) -> None:
+    with project("", edits=[CALL], settings={"editor.accessibilitySupport": "off"}) as w:
+        change_signature(w)
+        w.await_hint("edit")
+        assert "Line 13" not in str(w.evaluate(SAID))
+        assert w.toasts() == []
+
+
+def _toasts() -> str:
+    return "[...document.querySelectorAll('.notification-toast')].map(e => e.textContent).join()"
