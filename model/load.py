@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -25,6 +26,7 @@ from .calibrate import (
 )
 from .choice import ModelChoice, Placement, check_here, choose_model, fit, usual_model, watch_choice
 from .config import AUTO
+from .decode.grammar import sorted_vocab
 from .decode.pass_costs import PassPrices
 from .errors import InvalidRequest, RedraftError, UnknownModel
 from .network.quantize import HALF
@@ -157,6 +159,8 @@ def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model
     """Return the model in memory, warm and calibrated."""
     from .runtime.onnx_backend import OnnxBackend
 
+    # Beside onnxruntime, which does not hold the interpreter lock.
+    reading = ThreadPoolExecutor(1, "tokenizer").submit(_read_tokenizer, folder)
     usual = usual_threads() if threads is None and device.provider == "CPU" else threads
     backend = OnnxBackend(folder, device.provider, usual, KV_BYTES)
     try:
@@ -168,7 +172,7 @@ def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model
         kept = kept_bytes(backend, budget)
         backend.keep(kept)
         backend.prepare(budget + 1)
-        tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
+        tokenizer = reading.result()
         return_freed()
         if backend.provider == "CPU":  # takes half a second beside the first requests
             threading.Thread(target=collapse, name="huge pages", daemon=True).start()
@@ -187,6 +191,13 @@ def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model
     except BaseException:
         backend.close()
         raise
+
+
+def _read_tokenizer(folder: Path) -> Tokenizer:
+    """Return the tokenizer of a model, with the tables that the first request needs."""
+    tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
+    sorted_vocab(tokenizer)
+    return tokenizer
 
 
 def template_in(folder: Path, tokenizer: Tokenizer) -> ChatTemplate | None:

@@ -80,7 +80,7 @@ class ForcedText(Constraint):
 
     def __init__(self, text: str, tokenizer: Tokenizer) -> None:
         self._bytes = text.encode("utf-8", "replace")
-        self._vocab, (self._sorted, self._ids) = tokenizer.vocab_bytes, _sorted_vocab(tokenizer)
+        self._vocab, (self._sorted, self._ids) = tokenizer.vocab_bytes, sorted_vocab(tokenizer)
 
     def allowed(self, written: Seq[int], /) -> NDArray[np.bool_] | None:
         """Return a mask over tokens that the text begins with, or that begin with its rest."""
@@ -98,10 +98,11 @@ class ForcedText(Constraint):
 
 
 @lru_cache(maxsize=4)
-def _sorted_vocab(tokenizer: Tokenizer) -> tuple[list[bytes], list[int]]:
+def sorted_vocab(tokenizer: Tokenizer) -> tuple[list[bytes], list[int]]:
     """Return the bytes of all tokens, sorted, and the token of each."""
-    pairs = sorted((data, token) for token, data in enumerate(tokenizer.vocab_bytes) if data)
-    return [data for data, _ in pairs], [token for _, token in pairs]
+    vocab = tokenizer.vocab_bytes
+    tokens = sorted(filter(vocab.__getitem__, range(len(vocab))), key=vocab.__getitem__)
+    return [vocab[token] for token in tokens], tokens
 
 
 class GrammarConstraint(Constraint):

@@ -178,13 +178,15 @@ class Tokenizer:
     def vocab_bytes(self) -> list[bytes]:
         """The bytes of each token; none for special tokens."""
         byte_of = byte_alphabet()
+        alphabet = frozenset(byte_of)
+        latin = str.maketrans({char: chr(byte) for char, byte in byte_of.items()})
         table = []
         for i in range(self.size):
             token = self._bpe.id_to_token(i)
             if token is None or i in self.special:
                 table.append(b"")
-            elif all(c in byte_of for c in token):
-                table.append(bytes(byte_of[c] for c in token))
+            elif alphabet.issuperset(token):
+                table.append(token.translate(latin).encode("latin-1"))
             else:  # added as it is written, such as a run of spaces
                 table.append(token.encode())
         return table
