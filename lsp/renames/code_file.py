@@ -1,4 +1,4 @@
-"""CodeFile file as a rename sees it: the occurrences of a name, and what surrounds each."""
+"""A file as a rename sees it: the occurrences of a name, and what surrounds each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Unclear(Exception):
 
 @dataclass(frozen=True)
 class CodeFile:
-    """File of the workspace, or open document."""
+    """A file of the workspace, or an open document."""
 
     uri: str
     path: str  # as shown to the model
