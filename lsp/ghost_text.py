@@ -62,10 +62,12 @@ def known(session: Session, query: Query) -> Show | Abstain | None:
 
 def question(session: Session, query: Query, wait_s: float = 0.0) -> PlacedRequest:
     """Return the question as the model gets it; ``wait_s`` is the debounce before it."""
+    above = session.context.above(query)
     asked = replace(
         infill_request(query, session.settings),
         edits=session.history.edits(),
         related=session.context.gather(query).related,
+        stop=() if above is None else above.stop,
     )
     others = session.context.above_hash(query)
     return PlacedRequest(query, asked, query, 1000 * wait_s, session.since_edit_s(), others)

@@ -55,7 +55,7 @@ class Answers:
         cursor = 0 if request.task == "next_edit" else request.cursor
         rest = replace(
             request, text="", cursor=cursor, edits=(), related=(), diagnostics=(), importable=(),
-            region=None,
+            region=None, stop=(),
         )  # fmt: skip
         return len(request.text), hash(request.text), rest, others
 

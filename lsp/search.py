@@ -296,8 +296,13 @@ def filters(
             lambda name: session.context.definers(name, language),
         )
 
+    def next_cell(edit: Edit) -> Abstain | None:
+        above = session.context.above(query)
+        opens = above is not None and any(one in f"\n{edit.new}" for one in above.stop)
+        return Abstain("special_token", "the edit begins another cell") if opens else None
+
     if query.invoked:
-        return (reach,)
+        return (reach, next_cell)
     scope = partial(refuse_edit_in_scope, query, session.settings, session.context.syntax)
     taken = session.memory(query.uri).taken.refuse
     return (
@@ -305,6 +310,7 @@ def filters(
         partial(beside_empty_body, query),
         scope,
         reach,
+        next_cell,
     )
 
 

@@ -283,6 +283,8 @@ FOLDERS = ("file:///w/project", "file:///w/project/inner", "file:///C%3A/code")
         ("file://server/share/q.c", "c", "q.c"),
         ("untitled:Untitled-1", "python", "Untitled-1.py"),
         ("vscode-notebook-cell:/w/project/n.ipynb#W1", "python", "n.ipynb.py"),
+        ("file:///w/project/n.ipynb", "python", "n.ipynb.py"),
+        ("file:///w/project/n.ipynb", "json", "n.ipynb"),
         ("file:///w/project/Makefile", "makefile", "Makefile"),
         ("git:/w/project/src/a.py?ref=HEAD", "python", "src/a.py"),
         ("file://[broken", "", "[broken"),

@@ -119,7 +119,7 @@ def joined(language: str, *texts: tuple[str, str]) -> str:
         ("sql", [("python", "x = 1"), ("sql", "select 1")],
          "-- %% [python]\n-- x = 1\n-- %%\nselect 1\n-- %%\n"),
         ("markdown", [("markdown", "# A\n\nb"), ("python", "x = 1")],
-         "# A\n\nb\n\n```python\nx = 1\n```\n\n\n"),
+         "# A\n\nb\n\n```python\nx = 1\n```\n\n"),
     ],
 )  # fmt: skip
 def test_cells_above_are_one_text_with_their_languages(
@@ -163,6 +163,27 @@ def test_a_question_has_the_cells_above_and_no_output(client: LspHere) -> None:
     assert "printed" not in asked and "below" not in asked
     notebook.close()
     assert "error" in client.complete(0, 0, uri=notebook.cells[0])
+
+
+def test_ghost_text_ends_before_the_next_cell(client: LspHere) -> None:
+    notebook = ClientNotebook(client, [("javascript", "let x = 1"), ("javascript", "x")])
+    notebook.above(1, 0, 1)
+    assert client.asked()[-1]["stop"] == ["\n// %%"]
+    notebook.above(0)
+    assert "stop" not in client.asked()[-1]
+
+
+@pytest.mark.parametrize(("new", "is_shown"), [("b = 7", True), ("b = 2\n# %%\nc = 3", False)])
+def test_a_next_edit_begins_no_other_cell(new: str, is_shown: bool) -> None:
+    with lsp_client({"edit": ["b = 2", new]}) as client:
+        client.initialize()
+        notebook = ClientNotebook(client, [("python", "a = 1"), ("python", "b = 2\nc = ")])
+        notebook.type(1, 1, 4, "5")
+        asked = {"textDocument": {"uri": notebook.cells[1]}, "context": {"triggerKind": 1}}
+        asked["position"] = {"line": 1, "character": 5}
+        result = client.request("redraft/nextEdit", asked)["result"]
+        assert bool(result["edits"]) == is_shown
+        assert is_shown or "begins another cell" in result["reason"]
 
 
 def test_changes_of_the_notebook_change_what_is_above(client: LspHere) -> None:

@@ -23,7 +23,6 @@ from redraft.model.text.imported_files import imported
 from redraft.model.text.syntax import Syntax
 
 from ..documents import Splice
-from ..notebooks.above import CellsAbove
 from ..paths import code_language, lies_within
 from ..policy.ignore_files import IgnoreRules
 from ..suggestion import Query
@@ -114,6 +113,7 @@ class Gatherer:
         kinds: frozenset[PieceKind] = KINDS,
     ) -> None:
         self._opened, self._clock = opened, clock
+        self.above, self.above_hash = opened.above, opened.above_hash
         self._edits, self._budget, self._kinds = edits, budget, kinds
         self.indexer = Indexer(opened.refuse, clock, background=background)
         self._trees = Trees(self.indexer.later)
@@ -333,15 +333,6 @@ class Gatherer:
         return Gathered(region, cost, pieces, left_out, room, len(scene.names), files)
 
     # --- what else a session asks ------------------------------------------------------------
-
-    def above(self, query: Query) -> CellsAbove | None:
-        """Return the cells above the query's cell; None if it is no cell, or there are none."""
-        return self._opened.above(query.uri, query.language)
-
-    def above_hash(self, query: Query) -> int:
-        """Return a hash of the text of the cells above, 0 if there are none."""
-        above = self.above(query)
-        return 0 if above is None else hash(above.text)
 
     def diagnostics(self, query: Query) -> tuple[Diagnostic, ...]:
         """Return what the editor last reported of the query's document, errors first."""

@@ -11,6 +11,7 @@ from ..paths import lies_within, shown_path
 from ..policy.exclusions import Exclusions
 from ..policy.secret_files import secret_in
 from ..settings import LspSettings
+from ..suggestion import Query
 from .mentions import OpenText
 from .workspace import OTHERS_CODE
 
@@ -34,6 +35,7 @@ class OpenDocuments:
             exclusions = Exclusions(exclusions, list)
         self._documents, self.folders, self._exclusions = documents, folders, exclusions
         self.settings, self._notebooks = exclusions.settings, exclusions.notebooks
+        self._above: tuple[Query | None, CellsAbove | None] = None, None  # of the last query
         self._joined: tuple[object, CellsAbove | None] = (), None  # what it was made of, and it
         self._paths: dict[str, str] = {}
         self._secrets: dict[str, tuple[int, bool]] = {}  # by URI: revision, and whether it is one
@@ -49,12 +51,22 @@ class OpenDocuments:
                 language, version = document.language, document.version
                 yield OpenText(document.uri, path, language, revision, text, version)
 
-    def above(self, uri: str, language: str) -> CellsAbove | None:
-        """Return the cells above a cell; the same object until one of them changes.
+    def above(self, query: Query) -> CellsAbove | None:
+        """Return the cells above the query's cell; the same object until one of them changes.
 
         Cells that are secrets, and those in disabled languages, are left out. None for a document
-        that is no cell.
+        that is no cell. To see whether one of 100 cells changed takes 35 µs: once for each query.
         """
+        if self._above[0] is not query:
+            self._above = query, self._find_above(query.uri, query.language)
+        return self._above[1]
+
+    def above_hash(self, query: Query) -> int:
+        """Return a hash of the text of the cells above, 0 if there are none."""
+        above = self.above(query)
+        return 0 if above is None else hash(above.text)
+
+    def _find_above(self, uri: str, language: str) -> CellsAbove | None:
         cells = self._notebooks.above(uri)
         if not cells:
             return None

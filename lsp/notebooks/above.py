@@ -56,6 +56,11 @@ class CellsAbove:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", self.text.count("\n"))
 
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """The line that opens the next cell: a suggestion ends there. Markdown has none."""
+        return () if self.language == "markdown" else (f"\n{_comment(self.language)} %%",)
+
     @cached_property
     def defined(self) -> frozenset[str]:
         """The names that the cells define, those of imports left out."""
@@ -82,7 +87,7 @@ def join_cells(cells: Sequence[CellText], language: str) -> CellsAbove | None:
             parts.append(part)
     if not parts:
         return None
-    own = "\n" if language == "markdown" else f"{_comment(language)} %%\n"
+    own = "" if language == "markdown" else f"{_comment(language)} %%\n"
     return CellsAbove("".join((*reversed(parts), own)), language, len(parts))
 
 

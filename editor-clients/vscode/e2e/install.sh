@@ -16,8 +16,8 @@ quiet=(--no-audit --no-fund --loglevel=error)
 npm install "${quiet[@]}" --ignore-scripts code-server@4.100.3 playwright-core@1.55.0
 vscode=node_modules/code-server/lib/vscode
 (cd "$vscode" && npm install "${quiet[@]}" --ignore-scripts --omit=dev)
-# Of what comes with VS Code only Python's grammar and the themes: the rest costs each window seconds.
-find "$vscode/extensions" -mindepth 1 -maxdepth 1 ! -name python ! -name 'theme-*' -exec rm -rf {} +
+# Of what comes with VS Code only Python's grammar, notebooks and the themes: the rest costs each window seconds.
+find "$vscode/extensions" -mindepth 1 -maxdepth 1 ! -name python ! -name ipynb ! -name 'theme-*' -exec rm -rf {} +
 ln -sfn node_modules "$vscode/node_modules.asar"
 # node-pty stays unbuilt: only terminals need it.
 (cd "$vscode" && npm rebuild "${quiet[@]}" @vscode/spdlog native-watchdog)

@@ -96,6 +96,8 @@ class LoggedPredictor(ScriptedPredictor):
             more |= {"task": request.task, "region": request.region}
         if request.related:
             more["related"] = [[each.path, each.text] for each in request.related]
+        if request.stop:
+            more["stop"] = request.stop
         if request.edits:
             more["edits"] = [[edit.path, edit.diff] for edit in request.edits]
         self.note("asked", request.cursor, **more)
