@@ -165,7 +165,7 @@ def _kept(session: Session, query: Query) -> Show | None:
         if old and not session.outcomes.is_in_view(uri):
             session.outcomes.dismiss(uri)
         elif shown.rename is not None and not (
-            query.whole_renames and session.renames.holds(shown.rename)
+            query.whole_renames and session.renames.is_current(shown.rename)
         ):
             return None
         elif shown.unsure or shown.confidence >= session.settings.threshold_in(query.language):

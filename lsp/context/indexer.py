@@ -186,9 +186,10 @@ class Indexer:
         if self._look_again or self._clock() - self._looked_at >= LOOK_AGAIN_S:
             self._look_again = False
             self._scan()
-            self.has_looked = self.has_looked or not self._look_again
+            is_whole = not self._look_again
             self._looked_at = self._clock()
             self._renew()
+            self.has_looked = self.has_looked or is_whole
             _trim_heap()
         if self.index.is_stale:
             self._renew()

@@ -14,6 +14,7 @@ from redraft.model.records import RecentEdit
 from redraft.model.rules.renames import renames_of
 
 from ..context.gather import Gatherer
+from ..context.index import Snapshot
 from ..context.workspace import read_code
 from ..documents import Documents
 from ..history import History
@@ -48,6 +49,7 @@ class WholeRenames:
         self._documents, self._history, self._context = documents, history, context
         self._outcomes, self._rejections = outcomes, rejections
         self._known: tuple[Hashable, list[WholeRename]] = (), []  # for the texts as they are
+        self._snapshot = Snapshot()  # of the index, for which they are known
         self._accepted = ("", "")  # its files may reach the disk, or the server, later
 
     async def offer(
@@ -75,6 +77,7 @@ class WholeRenames:
         key = (edits, around.snapshot, *(each.revision for each in around.opened.values()))
         if self._known[0] != key:
             await rest()
+            self._snapshot = around.snapshot
             self._known = key, await asyncio.to_thread(_renames, edits, own, around)
         if refuse_stale(self._documents, query) is not None:
             return None
@@ -88,6 +91,11 @@ class WholeRenames:
 
     def _is_fit(self, rename: WholeRename) -> bool:
         return self.holds(rename) and self._accepted != (rename.old, rename.new)
+
+    def is_current(self, rename: WholeRename) -> bool:
+        """Return whether nothing has changed since a rename was computed."""
+        is_known = self._snapshot is self._context.indexer.index.snapshot
+        return is_known and self.holds(rename)
 
     def holds(self, rename: WholeRename) -> bool:
         """Return whether the documents of a rename are as they were when it was computed."""

@@ -33,6 +33,23 @@ export interface GhostAnswer {
   readonly reason?: string;
 }
 
+/** A rename of a definition at all of its uses. */
+export interface Rename {
+  readonly old: string;
+  readonly new: string;
+  readonly label: string;
+  readonly places: number; // without the definition
+  readonly range: Span; // of the definition, which has the new name already
+}
+
+/** A `WorkspaceEdit` of the protocol, as the server sends it. */
+export interface RenameEdit {
+  readonly documentChanges: readonly {
+    readonly textDocument: { readonly uri: string; readonly version: number | null };
+    readonly edits: readonly { readonly range: Span; readonly newText: string }[];
+  }[];
+}
+
 export interface EditAnswer {
   readonly edits: readonly {
     readonly text: string;
@@ -45,6 +62,8 @@ export interface EditAnswer {
   /** Why it would not be shown without a gesture. */
   readonly unsure?: string;
   readonly cursor?: Place;
+  /** Then the edit itself changes nothing. */
+  readonly rename?: Rename;
 }
 
 export const SHOW_GHOST = 'textDocument/didShowCompletion';
@@ -54,6 +73,8 @@ export const FOCUS = 'textDocument/didFocus';
 export const ACCEPT = 'redraft.accept';
 /** The user hid it. The server counts the second time as a rejection. */
 export const DISMISS = 'redraft.dismiss';
+/** The user accepted a whole rename. It answers with the edit. */
+export const RENAME = 'redraft.rename';
 export const REJECT = 'redraft.reject';
 export const IGNORE = 'redraft.ignore';
 

@@ -5,7 +5,7 @@
 
 import * as vscode from 'vscode';
 import { type Asked } from './asked';
-import { type Server } from './client';
+import { messageOf, type Server } from './client';
 import { type Painter } from './decorations';
 import { asGhost, type Edit, followed, least, portion } from './edit';
 import { type EditItem, type Ghost } from './ghost';
@@ -22,9 +22,13 @@ import {
   question,
   range,
   REJECT,
+  type Rename,
+  RENAME,
+  type RenameEdit,
   SHOW_EDIT,
 } from './messages';
 import { type Recent } from './recent';
+import { applyRename } from './renames';
 import { clientSettings } from './settings';
 import { type Speech } from './speech';
 
@@ -47,13 +51,14 @@ interface Shown {
   readonly cursor: Place | undefined; // after the whole edit
   readonly unsure: boolean; // shown only because of a gesture
   readonly accepted: number; // UTF-16 units accepted by words and lines
+  readonly rename: Rename | undefined; // then the edit marks the definition and changes nothing
 }
 
 /** How an edit is shown at the present cursor. */
-type Mode = 'ghost' | 'native' | 'near' | 'far' | 'elsewhere' | 'subtle' | 'nothing';
+type Mode = 'ghost' | 'native' | 'near' | 'far' | 'elsewhere' | 'rename' | 'subtle' | 'nothing';
 
 /** True if it is drawn by decorations: our keys apply, not those of VS Code. */
-const isDrawn = (mode: Mode): boolean => mode === 'near' || mode === 'far' || mode === 'elsewhere';
+const isDrawn = (mode: Mode): boolean => ['near', 'far', 'elsewhere', 'rename'].includes(mode);
 
 export class NextEdits implements vscode.Disposable {
   private shown: Shown | undefined;
@@ -127,7 +132,7 @@ export class NextEdits implements vscode.Disposable {
     const params = question(document, editor.selection.active, invoked);
     const answer = await this.server().request<EditAnswer>(
       'redraft/nextEdit',
-      { ...params, diagnostics: diagnostics(document), otherDocuments: true, another },
+      { ...params, diagnostics: diagnostics(document), otherDocuments: true, wholeRenames: true, another },
       source.token,
     );
     if (source.token.isCancellationRequested || !answer) return undefined;
@@ -148,15 +153,16 @@ export class NextEdits implements vscode.Disposable {
     const document = vscode.workspace.textDocuments.find((each) => each.uri.toString() === uri);
     const { version } = found.textDocument;
     if (!document || (version !== null && version !== document.version)) return this.forget();
-    const where = range(found.range);
+    const { rename } = answer;
+    const where = range(rename?.range ?? found.range);
     const [start, end] = [document.offsetAt(where.start), document.offsetAt(where.end)];
-    const edit = least({ start, end, old: document.getText(where), text: found.text });
+    const edit = least({ start, end, old: document.getText(where), text: rename?.new ?? found.text });
     const id = found.command.arguments[0];
     const accepted = this.shown?.id === id ? this.shown.accepted : 0;
     const { cursor } = answer;
     const { command } = found;
     const unsure = answer.unsure !== undefined;
-    this.shown = { id, command, document, version: document.version, edit, cursor, unsure, accepted };
+    this.shown = { id, command, document, version: document.version, edit, cursor, unsure, accepted, rename };
     // VS Code may have hidden its item, for instance without focus: let it ask again.
     if (/ (?:ghost|native) /.test(this.drawn)) this.drawn = '';
     this.refresh();
@@ -172,7 +178,8 @@ export class NextEdits implements vscode.Disposable {
 
   /** Follow changes until the server answers, so that nothing flickers. */
   private follow(changes: readonly vscode.TextDocumentContentChangeEvent[]): void {
-    const { document, edit } = this.shown!;
+    const { document, edit, rename } = this.shown!;
+    if (rename) return this.forget();
     const [change] = changes;
     const lineOf = (offset: number): number => document.positionAt(offset).line;
     const { rangeOffset: start, rangeLength, text } = change!;
@@ -209,6 +216,7 @@ export class NextEdits implements vscode.Disposable {
     const { document, edit } = shown;
     if (subtle && this.revealed !== shown.id) return 'subtle';
     if (editor.document !== document) return 'elsewhere';
+    if (shown.rename) return 'rename';
     if (renderer !== 'decorations') {
       if (this.asGhost(shown, editor)) return 'ghost';
       if (this.native) return 'native';
@@ -284,10 +292,11 @@ export class NextEdits implements vscode.Disposable {
     this.painter.hint(editor, ...this.hint(shown, editor, mode));
   }
 
-  private hint({ document, edit, unsure }: Shown, editor: vscode.TextEditor, mode: Mode): [number, string] {
+  private hint({ document, edit, unsure, rename }: Shown, editor: vscode.TextEditor, mode: Mode): [number, string] {
     const first = document.positionAt(edit.start).line;
     const here = editor.selection.active.line;
     const key = mode === 'subtle' ? 'Alt+\\' : 'Tab';
+    if (rename) return [here, `${rename.label} · ${key}`];
     const what = unsure ? '→ edit?' : '→ edit';
     if (document !== editor.document) {
       const name = vscode.workspace.asRelativePath(document.uri);
@@ -341,7 +350,7 @@ export class NextEdits implements vscode.Disposable {
     const editor = vscode.window.activeTextEditor;
     if (!this.shown || !editor) return false;
     const mode = this.mode(this.shown, editor);
-    return isDrawn(mode) || mode === 'native';
+    return (isDrawn(mode) && mode !== 'rename') || mode === 'native';
   }
 
   /** Handle Tab: jump to an edit out of sight, otherwise apply it. Further Tabs wait. */
@@ -358,9 +367,25 @@ export class NextEdits implements vscode.Disposable {
     const editor = vscode.window.activeTextEditor;
     if (!shown || !editor) return;
     const mode = this.mode(shown, editor);
-    if (mode === 'far' || mode === 'elsewhere') await this.jump(shown);
+    if (shown.rename && mode === 'rename') await this.rename(shown.id, shown.rename, editor);
+    else if (mode === 'far' || mode === 'elsewhere') await this.jump(shown);
     // In subtle mode the next edit may be hidden: Tab does not accept it.
     else if (mode !== 'subtle' && mode !== 'nothing') await this.make(shown, editor, unit);
+  }
+
+  private async rename(id: string, rename: Rename, editor: vscode.TextEditor): Promise<void> {
+    this.forget();
+    this.applying = true;
+    try {
+      const { edit } = await this.server().command<{ edit: RenameEdit }>(RENAME, id);
+      const made = await applyRename(editor, rename, edit);
+      if (!made) this.server().tell('the text changed while it was renamed; nothing was done');
+    } catch (error) {
+      this.server().tell(messageOf(error));
+    } finally {
+      this.applying = false;
+    }
+    void this.ask(false);
   }
 
   private async jump({ document, edit, id }: Shown): Promise<void> {

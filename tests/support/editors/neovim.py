@@ -307,9 +307,17 @@ class NeovimDesk:
         file.write_bytes(text.encode())
         return file
 
-    def open(self, text: str, *answers: Any, name: str = "a.py") -> Neovim:
-        """Open a file with ``text``; see :class:`ScriptedPredictor` for the answers."""
+    def open(
+        self, text: str, *answers: Any, name: str = "a.py", beside: dict[str, str] | None = None
+    ) -> Neovim:
+        """Open a file with ``text``; see :class:`ScriptedPredictor` for the answers.
+
+        Args:
+            beside: texts of other files of the project, by name.
+        """
         file = self._file(text, name)
+        for other, content in (beside or {}).items():
+            (file.parent / other).write_bytes(content.encode())
         self.editor.keys("<C-\\><C-n>")
         self.editor.lua(
             """

@@ -110,6 +110,7 @@ def studio(folder: Path, pictures: Path, native: bool = False) -> Iterator[Studi
     installed = Path(os.environ["REDRAFT_VSCODE_DIR"])
     extensions = folder / "extensions"
     _install_extension(extensions, native)
+    _install_renamer(extensions)
     port, tools = _free_port(), folder / "tools"
     tools.mkdir()
     process = _start(installed, folder, extensions, port)
@@ -137,6 +138,22 @@ def _install_extension(extensions: Path, native: bool) -> None:
     (target / "package.json").write_text(json.dumps(manifest), encoding="utf-8")
     shutil.copy(CLIENT / "dist" / "extension.js", target / "dist")
     shutil.copytree(CLIENT / "media", target / "media")
+
+
+def _install_renamer(extensions: Path) -> None:
+    """Install an extension that renames in files of one name; see ``renamer.js``."""
+    target = extensions / "test.renamer-1.0.0"
+    target.mkdir()
+    manifest = {
+        "name": "renamer",
+        "publisher": "test",
+        "version": "1.0.0",
+        "engines": {"vscode": "^1.91.0"},
+        "main": "renamer.js",
+        "activationEvents": ["onLanguage:python"],
+    }
+    (target / "package.json").write_text(json.dumps(manifest), encoding="utf-8")
+    shutil.copy(Path(__file__).with_name("renamer.js"), target)
 
 
 USER_SETTINGS = {

@@ -5,6 +5,7 @@ local client = require("redraft.client")
 local config = require("redraft.config")
 local diff = require("redraft.diff")
 local marks = require("redraft.marks")
+local rename = require("redraft.rename")
 local text = require("redraft.text")
 
 local M = {}
@@ -16,7 +17,8 @@ local NEAR_ROWS = 2
 
 --- The shown edit: { id, item, client, cursor, uri, buffer, tick, changes, lines, first, last,
 --- hidden, faded, reported, taken } with the replaced range { row, column, to_row, to_column, with },
---- in bytes. `buffer` and the range are nil while the file is not loaded.
+--- in bytes. `buffer` and the range are nil while the file is not loaded. A whole rename has a field
+--- `rename` and no changes: it is shown by its label alone.
 local shown = nil
 
 --- Return whether an edit is visible. It is not between a nearby change and the next answer.
@@ -105,6 +107,10 @@ local function settle(edit)
     return false
   end
   edit.buffer, edit.tick = buffer, vim.api.nvim_buf_get_changedtick(buffer)
+  if edit.rename then
+    edit.first, edit.last = edit.rename.range.start.line, edit.rename.range.start.line
+    return true
+  end
   locate(edit)
   outline(edit)
   return #edit.changes > 0
@@ -121,6 +127,9 @@ end
 
 --- Return whether the cursor must go there before the edit is accepted.
 local function is_away()
+  if shown.rename then
+    return false
+  end
   if shown.buffer ~= vim.api.nvim_get_current_buf() then
     return true
   end
@@ -143,6 +152,9 @@ function M.hint()
   if not M.visible() or not client.get() then -- not in prompts, terminals, lists of files
     return marks.hint(nil)
   end
+  if shown.rename then
+    return marks.hint(shown.rename.label .. key_name())
+  end
   if not shown.hidden and not is_away() then
     return marks.hint(shown.unsure and "unsure" .. key_name() or nil)
   end
@@ -155,7 +167,7 @@ function M.hint()
 end
 
 local function draw()
-  if shown.buffer and not shown.hidden then
+  if shown.buffer and not shown.hidden and not shown.rename then
     marks.draw(shown.buffer, shown.changes, shown.lines)
   end
   M.hint()
@@ -172,7 +184,7 @@ function M.receive(result, from, invoked)
     return M.clear()
   end
   local edit = { item = item, client = from, id = result.id, uri = item.textDocument.uri }
-  edit.cursor, edit.unsure = result.cursor, result.unsure
+  edit.cursor, edit.unsure, edit.rename = result.cursor, result.unsure, result.rename
   if not settle(edit) then
     return M.clear()
   end
@@ -186,12 +198,13 @@ function M.receive(result, from, invoked)
   draw()
 end
 
---- Handle a change: an edit of other lines stays until the next answer.
+--- Handle a change: an edit of other lines stays until the next answer, a rename does not.
 function M.follow()
   if not shown or not shown.buffer or shown.buffer ~= vim.api.nvim_get_current_buf() then
     return
   end
-  if vim.api.nvim_buf_get_changedtick(shown.buffer) ~= shown.tick and M.is_beside_cursor() then
+  local changed = vim.api.nvim_buf_get_changedtick(shown.buffer) ~= shown.tick
+  if changed and (shown.rename or M.is_beside_cursor()) then
     marks.clear(shown.buffer)
     marks.hint(nil)
     shown.faded = true
@@ -237,6 +250,9 @@ end
 local function accept_all()
   local edit = shown
   M.clear()
+  if edit.rename then
+    return rename.apply(edit)
+  end
   vim.go.undolevels = vim.go.undolevels -- a separate undo step
   local row, column, to_row, to_column = edit.row, edit.column, edit.to_row, edit.to_column
   vim.api.nvim_buf_set_text(edit.buffer, row, column, to_row, to_column, edit.with)
@@ -328,7 +344,7 @@ function M.accept(unit)
     draw()
   elseif is_away() then
     jump()
-  elseif unit then
+  elseif unit and not shown.rename then
     accept_part(unit)
   else
     accept_all()
