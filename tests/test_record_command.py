@@ -124,7 +124,6 @@ def test_other_files_of_the_folder_are_told_and_left_alone() -> None:
     shown = said("status")
     assert "\x1b" not in shown and r"odd\x1b[2J[x].jsonl" in shown
     assert len(as_json("list")) == 1
-    assert "No suggestion was shown in 1 recordings" in said("outcomes")
     assert "there is no recording 'data'" in refused("delete", "data", "--yes")
     assert "Deleted 1 recordings" in said("delete", "--all", "--yes")
     assert "nothing to delete" in said("delete", "--older-than", "0", "--yes")

@@ -134,7 +134,7 @@ class _Asked:
 
 def _add(recording: Recording, found: OwnSamples) -> None:
     script = script_of(recording, recording.header.uuid or recording.path)
-    shown = shown_in([recording])
+    shown = shown_in(recording)
     user, done, asked = RecordedUser(), Counter[int](), dict[int, _Asked]()
     for event in recording.events:
         if isinstance(event, FetchStarted):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from redraft.model.errors import SettingsError
 
 if TYPE_CHECKING:
-    from redraft.evals.gate.outcomes import OutcomeTally
     from redraft.lsp.recording.folder import Recordings, StoredRecording
-    from rich.table import Table
 
 app = typer.Typer(
     help="Record your editing on this disk, to evaluate Redraft and to fit your own gate. Off by "
@@ -174,38 +171,6 @@ def delete(
     out.print(f"Deleted {len(chosen)} recordings, {size}.{forgotten}", markup=False)
 
 
-@app.command()
-def outcomes(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[FILE]…", help="Recordings to read. Default: all."),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, with every suggestion that was shown.")
-    ] = False,
-) -> None:
-    """Show how many suggestions were accepted, rejected and ignored, by task."""
-    from dataclasses import asdict
-
-    from redraft.evals.gate.outcomes import read_outcomes, tallies
-
-    from .console import out
-
-    paths = files if files else [kept.path for kept in _recordings().kept()]
-    shown = list(read_outcomes(paths))
-    found = tallies(shown)
-    if as_json:
-        data = {
-            "tasks": [asdict(one) for one in found],
-            "suggestions": [one.as_json() for one in shown],
-        }
-        out.print_json(data=data, ensure_ascii=True)
-    elif found:
-        out.print(_outcome_table(found), soft_wrap=False)
-    else:
-        out.print(f"No suggestion was shown in {len(paths)} recordings.")
-
-
 # --- small parts ---------------------------------------------------------------------------------
 
 
@@ -230,22 +195,6 @@ def _chosen(
     if unknown:
         raise SettingsError(f"there is no recording {unknown[0]!r}; see 'redraft record list'")
     return list(dict.fromkeys(by_name[name] for name in names))
-
-
-def _outcome_table(found: list[OutcomeTally]) -> Table:
-    from rich.table import Table
-
-    counted = ("accepted", "rejected", "ignored", "replaced", "cancelled")
-    table = Table(box=None, padding=(0, 3, 0, 0))
-    table.add_column("task")
-    for heading in ("shown", *counted, "open", "median s", "median s, accepted"):
-        table.add_column(heading, justify="right")
-    for one in found:
-        counts = [one.outcomes.get(name, 0) for name in counted]
-        open_ = one.outcomes.get("", 0)
-        times = ["–" if s is None else f"{s:.1f}" for s in (one.median_s, one.accepted_median_s)]
-        table.add_row(one.task, *(f"{n:,}" for n in (one.shown, *counts, open_)), *times)
-    return table
 
 
 def _described(kept: StoredRecording) -> dict[str, Any]:
