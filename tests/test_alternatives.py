@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from redraft.lsp.outcomes import Settled
 from redraft.lsp.suggestion import Show
 from redraft.model.gate.reasons import Abstain
 from support.editors.next_edits import edited
@@ -84,6 +85,17 @@ def test_typing_another_text_goes_on_with_it() -> None:
     desk.type("pri")
     assert showing(desk.consider()).text == "nt(x)"
     assert desk.outcomes == []
+
+
+def test_keys_that_another_text_saves_count_from_where_it_was_offered() -> None:
+    desk = desk_with_ghost()
+    settled: list[Settled] = []
+    desk.session.outcomes.listener = settled.append
+    desk.type("r")
+    desk.type("e")
+    offered(desk, "turn y")
+    desk.type("turn y")
+    assert [(each.outcome, each.saved) for each in settled] == [("accepted", len("turn y") - 1)]
 
 
 def test_another_edit_takes_the_place_of_the_shown_one_and_the_first_comes_again() -> None:

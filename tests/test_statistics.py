@@ -273,6 +273,22 @@ def test_it_is_looked_for_once_and_no_later(tmp_path: Path) -> None:
     assert counted.only().deleted == 0
 
 
+def test_what_was_undone_and_accepted_again_counts_once(tmp_path: Path) -> None:
+    counted = offered(tmp_path, "return x")
+    desk = counted.desk
+    by_key(desk)
+    counted.timers.let_pass(LOOK_S - 1)
+    desk.becomes(BODY)
+    desk.consider(invoked=True)
+    by_key(desk)
+    desk.becomes(BODY)
+    counted.timers.let_pass(1)
+    counts = counted.only()
+    assert (counts.shown, counts.accepted, counts.deleted) == (1, 1, 0), "a second of a minute"
+    counted.timers.let_pass(LOOK_S)
+    assert counted.only().deleted == 1
+
+
 def test_it_is_looked_for_when_its_document_closes(tmp_path: Path) -> None:
     counted = offered(tmp_path, "return x")
     by_key(counted.desk)

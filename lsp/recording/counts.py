@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import re
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -38,7 +37,7 @@ _FORGOTTEN = "forgotten"  # empty file, whose time says when everything was dele
 _MOST_BYTES = 1_000_000  # of a file: a day of ten languages has 5 kB
 _MOST = 10**9  # the largest count that is believed
 _NAME = re.compile(r"(\d{4}-\d\d-\d\d)-[0-9a-f]{8}\.json(\.tmp)?")
-_LANGUAGE = re.compile(r"[\w+#.-]{1,40}")
+_LANGUAGE = re.compile(r"[\w+#.-]{1,40}", re.ASCII)
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 for _flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_NOINHERIT", "O_BINARY"):
     _WRITE |= getattr(os, _flag, 0)
@@ -246,7 +245,7 @@ class StatisticsFolder:
             return
         for entry in entries:
             match = _NAME.fullmatch(entry.name)
-            if match is not None and not stat.S_ISDIR(entry.stat(follow_symlinks=False).st_mode):
+            if match is not None and not entry.is_dir(follow_symlinks=False):
                 yield entry.name, match[1]
 
 

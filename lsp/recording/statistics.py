@@ -121,8 +121,7 @@ class SessionStatistics:
         if len(self._recent) > _REMEMBERED:
             self._recent.popitem(last=False)
         if ending == "accepted" and settled.means == "whole" and suggestion.rename is None:
-            timer = self._later(LOOK_S, lambda: self._look(suggestion.id))
-            self._accepted[suggestion.id] = _Accepted(suggestion, row, timer)
+            self._follow(suggestion, row)
 
     def reported(self, id_: str) -> None:
         """Take a report of acceptance of what looked like typing: it was one key's text."""
@@ -157,6 +156,13 @@ class SessionStatistics:
 
     # --- what is deleted soon ------------------------------------------------------------------
 
+    def _follow(self, suggestion: Suggestion, row: CountsRow) -> None:
+        before = self._accepted.pop(suggestion.id, None)
+        if before is not None:  # it was undone, and accepted once more
+            before.timer.cancel()
+        timer = self._later(LOOK_S, lambda: self._look(suggestion.id))
+        self._accepted[suggestion.id] = _Accepted(suggestion, row, timer)
+
     def _look(self, id_: str) -> None:
         """Count an accepted suggestion whose text is gone."""
         accepted = self._accepted.pop(id_)
@@ -188,7 +194,7 @@ class SessionStatistics:
                 self._timer.cancel()
                 self._timer = None
             try:
-                await asyncio.to_thread(self._store, self.folder, rows)
+                await asyncio.to_thread(self._store, self.folder, rows, self._since_s)
             except OSError as error:
                 if not self._has_failed:
                     logger.warning("statistics cannot be kept in %s: %s", self.folder.folder, error)
@@ -204,9 +210,9 @@ class SessionStatistics:
         notes = [] if self._is_on() else ["Counting is switched off (setting statistics)."]
         return "\n".join([*notes, *problems, statistics_text(rows, days, today)])
 
-    def _store(self, folder: StatisticsFolder, rows: list[CountsRow]) -> None:
+    def _store(self, folder: StatisticsFolder, rows: list[CountsRow], since_s: float) -> None:
         folder.prune(date.fromtimestamp(self._wall_s()))
-        if rows and not folder.forgotten_since(self._since_s):
+        if rows and not folder.forgotten_since(since_s):
             folder.add(self._name, rows)
 
 
