@@ -77,6 +77,10 @@ class Notebooks:
         """Return the URI of the notebook of a cell, and that of any other document."""
         return self._notebooks.get(uri, uri)
 
+    def is_cell(self, uri: str) -> bool:
+        """Return whether a document is a cell of an open notebook."""
+        return uri in self._notebooks
+
     def above(self, uri: str) -> list[NotebookCell]:
         """Return the cells above a cell, in order; none for a document that is no cell."""
         cells = self._cells.get(self._notebooks.get(uri, ""), [])

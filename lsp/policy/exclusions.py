@@ -51,7 +51,7 @@ class _Globs:
 
     def refuse(self, file: tuple[str, str]) -> str:
         """Return why a file, given as path and URI, is refused; "" if it is allowed."""
-        path, uri = file[0].lower(), file[1]
+        path, uri = notebook_path(file[0]).lower(), file[1]
         name, place = path.rsplit("/", 1)[-1], end_of(uri).lower() if uri else path
         found = next(filter(None, map(self.fitting, {name, _BACKUP.sub("", name), path})), "")
         for glob, folders in self.below:
@@ -118,7 +118,6 @@ class Exclusions:
 
     def why(self, path: str, uri: str = "") -> str:
         """Return why a file is excluded, "" if it is not; see :func:`refuse_file`."""
-        uri, path = self.notebooks.file_of(uri), notebook_path(path)
         return refuse_file(path, self.settings(), uri) or self._known.get(
             (path, uri), lambda _: self._ignored(path, uri)
         )
