@@ -95,7 +95,7 @@ def test_why_and_status_answer_what_people_ask(desk: NeovimDesk) -> None:
 def test_a_wrong_word_is_answered_with_the_right_ones(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n")
     editor.command("Redraft sleep")
-    editor.sees('not "sleep"')
+    editor.sees('"sleep"')
     editor.command("Redraft eagerness most")
     assert editor.notices() == ['Redraft: eagerness is one of low, medium, high, not "most"']
     wrong = "return select(2, pcall(require('redraft').setup, ...))"
@@ -181,6 +181,17 @@ def test_what_is_suggested_is_read_and_what_is_not_with_the_reason(desk: NeovimD
     editor.sees("Line 2: replace `old` by `new`.")
     editor.keys("<Esc><M-r>")
     editor.sees("Nothing is suggested here.")
+
+
+def test_a_long_sentence_is_read_without_cutting_words(desk: NeovimDesk) -> None:
+    names = [f"a_rather_long_name_{number}" for number in range(6)]
+    editor = desk.open("total = 0\n", ghost(" + ".join(names)))
+    editor.keys("oname = ")
+    editor.sees(names[0])
+    editor.command("Redraft read")
+    editor.sees("At the cursor: ")
+    _, window = editor.screen.text().split("At the cursor: ")
+    assert all(name in window for name in names)
 
 
 def test_nothing_differs_by_colour_alone(desk: NeovimDesk) -> None:

@@ -13,13 +13,15 @@ local function float(lines, border)
     widest = math.max(widest, vim.fn.strdisplaywidth(line))
   end
   local width = math.max(1, math.min(widest, vim.o.columns - 4))
-  vim.lsp.util.open_floating_preview(lines, "", {
+  local _, window = vim.lsp.util.open_floating_preview(lines, "", {
     border = border or "single",
     title = not border and " Redraft " or nil,
     wrap = true,
     width = width,
     focus_id = "redraft",
   })
+  vim.wo[window].linebreak = true -- screen readers say the halves of a word
+  vim.api.nvim_win_set_height(window, vim.api.nvim_win_text_height(window, {}).all)
 end
 
 --- Show `message`, a string or lines, in the message line if it fits.

@@ -15,7 +15,7 @@ end
 -- --- the first time -------------------------------------------------------------------------
 
 --- The message of the first start; it fits in 80 columns, so that Neovim does not wait for a key.
-M.GREETING = "on. Tab takes what is grey; :Redraft why, :help redraft"
+M.GREETING = "on. Tab takes a suggestion; :Redraft why, :help redraft"
 
 --- Show the first message once. A file in Neovim's state folder remembers it.
 function M.greet()
