@@ -13,6 +13,8 @@ import psutil
 import pytest
 from support.editors.lsp_process import LspProcess
 from support.editors.neovim import needs_neovim, neovim
+from support.editors.vscode_desk import Open
+from support.editors.vscode_studio import missing
 from support.ssh import Shell, await_true, free_port, is_open, there
 
 CLIENTS = Path(__file__).parents[1] / "editor-clients"
@@ -189,10 +191,13 @@ def test_neovim_uses_a_language_server_over_a_socket(
     assert shell.run(make, home="there").wait() == 0
     shell.listening(server, page.ports["7332"], home="there")
     assert shell.run(fetch).wait() == 0
-    loop = shell.listening(tunnel, page.ports["7342"])
     (config,) = page.blocks(SOCKET, "lua")
     monkeypatch.setenv("HOME", shell.environment()["HOME"])
-    with neovim(tmp_path, "# typed\n", "nil", init=config) as editor:
+    with neovim(tmp_path, "# typed\n", "nil", attached=False, init=config) as editor:
+        editor.until(lambda: "times; see :Redraft log, then :Redraft restart" in editor.why())
+        loop = shell.listening(tunnel, page.ports["7342"])
+        editor.command("Redraft restart")
+        editor.attached()
         editor.keys("o# typed<CR>x = ")
         editor.sees("x = seen(2)")
         ssh_of(loop).kill()
@@ -220,3 +225,15 @@ def test_the_extension_runs_where_the_files_are_and_the_container_names_the_mode
     settings = json.loads(container)["customizations"]["vscode"]["settings"]
     assert set(settings) <= set(manifest["contributes"]["configuration"]["properties"])
     assert settings["redraft.server.arguments"][:2] == ["lsp", "--server"]
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing())
+@pytest.mark.timeout(1_200)
+def test_vscode_starts_a_language_server_over_ssh(shell: Shell, page: Page, project: Open) -> None:
+    settings = json.loads("{" + page.blocks(STDIO, "json")[0] + "}")
+    assert settings["redraft.server.path"] == "ssh"
+    settings["redraft.server.path"] = shell.command("ssh")  # the one that knows ``there``
+    with project(settings=settings, files={"a.py": "# typed\n"}) as w:
+        w.go_to(2, 1)
+        w.type("# typed\n")
+        w.type_until_ghost("x = ", "seen(2)")

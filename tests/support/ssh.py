@@ -105,6 +105,10 @@ class Shell:
     def environment(self, home: str = "here") -> dict[str, str]:
         return {"PATH": self.path, "HOME": str(self.homes[home])}
 
+    def command(self, name: str) -> str:
+        """Return the path of ``ssh`` or ``redraft``."""
+        return str(self._folder / "bin" / name)
+
     def listening(
         self, command: str, port: int, home: str = "here", **environment: str
     ) -> subprocess.Popen[bytes]:
