@@ -17,7 +17,7 @@ _QUALIFIED = (
     *("qualified_type", "nested_type_identifier", "scoped_type_identifier", "scoped_identifier"),
     *("attribute", "member_expression", "selector_expression", "field_expression"),
 )
-_REST_S = 0.0005  # between two pieces of a parse, for the thread that answers keys
+_REST_S = 0.00005  # after each piece of a parse: a thread that answers a key runs then
 
 
 class Unclear(Exception):

@@ -38,6 +38,7 @@ class Modules:
     ) -> None:
         self._target, self._snapshot, self._read = target, snapshot, read
         self._carries = {target.source.path: True}
+        self._receivers = dict[str, dict[str, str]]()  # by path
 
     def brings(self, module: str, source: CodeFile) -> bool:
         """Return whether the module that ``source`` imports carries the name.
@@ -64,6 +65,12 @@ class Modules:
 
     def receivers(self, source: CodeFile) -> dict[str, str]:
         """Return the modules that a file imports as a whole, by the names it has for them."""
+        if source.path not in self._receivers:
+            self._receivers[source.path] = self._received(source)
+        return self._receivers[source.path]
+
+    @staticmethod
+    def _received(source: CodeFile) -> dict[str, str]:
         found = dict[str, str]()
         for each in imports_of(source.syntax):
             if each.form == "alias" or (each.form == "whole" and source.language not in SCRIPTS):
