@@ -43,6 +43,7 @@ def test_an_edit_is_announced_while_a_screen_reader_is_on(project: Open) -> None
         change_signature(w)
         hears(w, SENTENCE)
         w.until(f"!({_toasts()}).includes('Line 13')")  # it goes by itself
+        assert "Progress" not in str(w.evaluate(SAID))
 
 
 def test_nothing_is_announced_without_a_screen_reader(project: Open) -> None:
