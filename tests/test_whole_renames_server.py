@@ -149,6 +149,21 @@ def test_the_documents_that_a_rename_changes_are_no_edits_of_the_user() -> None:
     asyncio.run(follow(False))
 
 
+def test_nothing_is_renamed_before_every_file_was_seen(tmp_path: Path) -> None:
+    async def ask() -> list[bool]:
+        session = Session(ScriptedPredictor(), LspSettings(), time.monotonic, reads=False)
+        session.context.indexer.watch([tmp_path])
+        document = session.open("file:///w/shapes.py", SHAPES, 1, "python")
+        renamed = SHAPES.replace("def area", "def surface")
+        session.change(document.uri, [ContentChange(renamed)], 2)
+        query = replace(Query.at(document, "shapes.py", 11), whole_renames=True, invoked=True)
+        found = [isinstance(await session.next_edit(query), Show)]
+        session.context.indexer.has_looked = True
+        return [*found, isinstance(await session.next_edit(query), Show)]
+
+    assert asyncio.run(ask()) == [False, True]
+
+
 def test_clients_that_do_not_ask_for_renames_get_one_place_at_a_time(tmp_path: Path) -> None:
     with workspace(tmp_path, {"main.py": MAIN}) as user:
         user.offered()

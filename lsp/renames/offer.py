@@ -74,7 +74,8 @@ class WholeRenames:
         own = around.opened.get(query.path)
         if own is None or own.uri != query.uri or own.revision != query.revision:
             return None
-        key = (edits, around.snapshot, *(each.revision for each in around.opened.values()))
+        revisions = (each.revision for each in around.opened.values())
+        key = (edits, around.snapshot, around.is_indexed, *revisions)
         if self._known[0] != key:
             await rest()
             self._snapshot = around.snapshot
