@@ -10,10 +10,17 @@ from support.editors.vscode_studio import missing
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(1_200)]
 
-#: What VS Code gives screen readers to say. It keeps the last messages.
-SAID = (
-    "[...document.querySelectorAll('.monaco-aria-container > *')].map(e => e.textContent).join(' ')"
-)
+#: Collects what VS Code gives screen readers to say. A message may replace another at once.
+LISTEN = """(() => {
+  window.said = '';
+  new MutationObserver(() => {
+    for (const region of document.querySelectorAll('.monaco-aria-container > *'))
+      window.said += region.textContent + '\\n';
+  }).observe(document.querySelector('.monaco-aria-container'), {
+    subtree: true, childList: true, characterData: true,
+  });
+})()"""
+SAID = "window.said"
 SENTENCE = "Line 13: insert `, 3.14` after `print(area(2`."
 
 
@@ -23,12 +30,14 @@ def hears(w: Window, text: str) -> None:
 
 def test_a_command_reads_ghost_text_and_edits_and_the_reasons_for_none(project: Open) -> None:
     with project("math.pi", edits=[CALL]) as w:
+        w.evaluate(LISTEN)
         w.go_to(9, 5)
         w.type_until_ghost("z + ", "math.pi")
         w.press("Shift+Alt+\\")
         hears(w, "At the cursor: `math.pi`.")
         w.await_toast("At the cursor: `math.pi`.")
     with project("", edits=[CALL]) as w:
+        w.evaluate(LISTEN)
         change_signature(w)
         w.await_hint("edit")
         w.press("Shift+Alt+\\")
@@ -40,6 +49,7 @@ def test_a_command_reads_ghost_text_and_edits_and_the_reasons_for_none(project: 
 
 def test_an_edit_is_announced_while_a_screen_reader_is_on(project: Open) -> None:
     with project("", edits=[CALL], settings={"editor.accessibilitySupport": "on"}) as w:
+        w.evaluate(LISTEN)
         change_signature(w)
         hears(w, SENTENCE)
         w.until(f"!({_toasts()}).includes('Line 13')")  # it goes by itself
@@ -48,6 +58,7 @@ def test_an_edit_is_announced_while_a_screen_reader_is_on(project: Open) -> None
 
 def test_nothing_is_announced_without_a_screen_reader(project: Open) -> None:
     with project("", edits=[CALL], settings={"editor.accessibilitySupport": "off"}) as w:
+        w.evaluate(LISTEN)
         change_signature(w)
         w.await_hint("edit")
         assert "Line 13" not in str(w.evaluate(SAID))
