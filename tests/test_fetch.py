@@ -373,3 +373,20 @@ def test_a_wheel_cut_anywhere_is_refused(world: World, monkeypatch: pytest.Monke
     for length in (10, 1_000, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
         refused(world, monkeypatch, path, r"tiny_part1|does not hold")
+
+
+def test_a_folder_that_vanishes_while_it_is_looked_at_does_not_end_a_pull(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.whl").write_bytes(b"123")
+    gone = tmp_path / "pip-unpack"
+    gone.mkdir()
+    scandir = os.scandir
+
+    def vanishing(path: object) -> object:
+        if Path(str(path)) == gone:
+            raise FileNotFoundError(str(gone))
+        return scandir(path)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(os, "scandir", vanishing)
+    assert package_index._bytes_so_far(tmp_path) == 3

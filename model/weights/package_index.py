@@ -93,9 +93,11 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 def _bytes_so_far(folder: Path) -> int:
     """Return the size of the wheels that pip is writing: not every release of it shows that."""
     total = 0
-    for path in folder.rglob("*.whl"):
-        with contextlib.suppress(OSError):  # it was just moved
-            total += path.stat().st_size
+    for place, _, names in os.walk(folder):  # passes over a folder that pip has just removed
+        for name in names:
+            with contextlib.suppress(OSError):  # it was just moved
+                if name.endswith(".whl"):
+                    total += (Path(place) / name).stat().st_size
     return total
 
 
