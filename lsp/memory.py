@@ -322,5 +322,5 @@ class DocumentMemory:
 
 
 def _only_deletes(splice: Splice) -> bool:
-    _, _, added = changed_part("\n".join(splice.removed), "\n".join(splice.added))
-    return not added
+    old, new = "\n".join(splice.removed), "\n".join(splice.added)
+    return len(new) < len(old) and not changed_part(old, new)[2]

@@ -389,7 +389,8 @@ class Session:
 
     def memory(self, uri: str) -> DocumentMemory:
         """Return what is remembered of a document."""
-        return self._memories.setdefault(uri, DocumentMemory())
+        known = self._memories.get(uri)
+        return known or self._memories.setdefault(uri, DocumentMemory())
 
     def named(self, made: Suggestion) -> Suggestion:
         """Return ``made`` with an id, or the same suggestion that is shown already."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from pathlib import PurePosixPath
 
@@ -226,7 +226,13 @@ def renames_of(edits: Sequence[RecentEdit]) -> frozenset[Rename]:
     return frozenset((one.old, one.new) for edit in edits for one in renamed_by(edit))
 
 
-def renamed_by(edit: RecentEdit) -> Iterator[Renamed]:
+@lru_cache(maxsize=64)
+def renamed_by(edit: RecentEdit) -> tuple[Renamed, ...]:
+    """Return the renames that an edit made. The same edits are asked about at every key."""
+    return tuple(_renamed_by(edit))
+
+
+def _renamed_by(edit: RecentEdit) -> Iterator[Renamed]:
     language = language_of(edit.path) or ""
     for change, _ in changes_in(edit.diff):
         rows = {line: at for at, line in enumerate(change.new)}
