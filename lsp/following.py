@@ -1,4 +1,4 @@
-"""Changes of documents: history, outcomes and what is remembered are kept in step with them."""
+"""Changes of documents, passed on to history, outcomes and memory."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def begin(session: Session, document: Document) -> None:
-    """Follow a document that is opened, or that has its text again."""
+    """Follow a document that was opened, or whose text is known again."""
     path = session.path(document)
     if secret_in("\n".join(document.lines), path):
-        session.history.closed(document.uri)  # no request about another document shows its edits
+        session.history.closed(document.uri)  # its edits reach no request
     else:
         session.history.opened(document.uri, path, document.lines)
     session.recorder.opened(document)
 
 
 def follow(session: Session, document: Document, splices: Sequence[Splice]) -> ChangeKind:
-    """Keep outcomes, history and suggestions in step with a change; return what it was."""
+    """Keep outcomes, history and suggestions in step with a change; return its kind."""
     uri, now, text = document.uri, session.clock(), document.text
     confirmed = session.outcomes.changed(uri, text, now)
     session.rejections.changed(uri, splices)

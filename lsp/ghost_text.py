@@ -102,10 +102,9 @@ def decide_ghost_text(
 
 
 async def alternatives(session: Session, query: Query, first: Show) -> tuple[Show, ...]:
-    """Return other ghost text for the cursor than ``first``, the likeliest first.
+    """Return other texts for the cursor than ``first``, the likeliest first.
 
-    The model is asked for several answers, each beginning with another token. The user may take
-    any of them.
+    The model is asked for several answers that begin with different tokens.
 
     Raises:
         Superseded: a newer request took the place of this one.
@@ -150,9 +149,9 @@ def situation(session: Session, task: Task, query: Query) -> Situation:
 
 
 def drawn(session: Session, query: Query) -> ExplorationDraw:
-    """Return the threshold for what is not asked for by a gesture.
+    """Return the threshold for suggestions without a gesture.
 
-    It is drawn only while outcomes are recorded; what is not recorded teaches nothing.
+    It is random only while outcomes are recorded: the gate learns from no others.
     """
     settings, recordings = session.settings, session.recordings
     explores = settings.explore_gate and recordings is not None and recordings.is_on()

@@ -110,7 +110,7 @@ class Rejections:
     def __init__(self) -> None:
         self._rejected: deque[_PastEdit] = deque(maxlen=_REJECTIONS)
         self._hidden: deque[_PastEdit] = deque(maxlen=_REJECTIONS)  # once
-        self._passed: list[_PastEdit] = []  # the user looks at others instead, until an edit
+        self._passed: list[_PastEdit] = []  # skipped until the next edit
         self._cooling: dict[str, tuple[float, frozenset[int]]] = {}  # URI: since s, lines
         self._place = ("", 0, 0)  # document, its revision and the 0-based line of the user
         self._quiet: tuple[Task, tuple[str, int, int]] | None = None  # where one was hidden
@@ -121,11 +121,11 @@ class Rejections:
         self._hidden.append(_PastEdit.of(suggestion.uri, suggestion.edit))
 
     def pass_over(self, suggestion: Suggestion) -> None:
-        """Offer others in place of an edit until the user edits or has seen all."""
+        """Skip an edit until the user edits or has seen all others."""
         self._passed.append(_PastEdit.of(suggestion.uri, suggestion.edit))
 
     def start_over(self) -> bool:
-        """Offer again what was passed over; return whether there was anything."""
+        """Offer skipped edits again; return whether there were any."""
         passed, self._passed = self._passed, []
         return bool(passed)
 
@@ -167,7 +167,7 @@ class Rejections:
                     remembered[at] = known._replace(line=_moved(known.line, splices))
 
     def has_rejected(self, uri: str, edit: Edit) -> bool:
-        """Return whether this very edit of a document was rejected before, or is passed over."""
+        """Return whether this very edit of a document was rejected before, or is skipped."""
         known = _PastEdit.of(uri, edit)
         return any(known.is_again(each) for each in (*self._rejected, *self._passed))
 

@@ -49,11 +49,11 @@ class _Live:
     suggestion: Suggestion
     shown_at_s: float
     waited_ms: float
-    others: tuple[Suggestion, ...] = ()  # that the user can go to by a gesture
+    others: tuple[Suggestion, ...] = ()  # the alternatives
     is_begun: bool = False  # a part was accepted by a gesture
     way: Way | None = None  # of a next edit: how the document changed since it was shown
-    reached: int = 0  # characters of ghost text that the document has
-    gestures: int = 0  # that wrote more than a key does
+    reached: int = 0  # characters of ghost text that are in the document
+    gestures: int = 0  # that wrote more than one key does
     saved: int = 0  # keys that the user did not have to press
 
     @property
@@ -72,7 +72,7 @@ class _Live:
         """Note that the document has ghost text up to ``end``."""
         written = self.suggestion.replacement[self.reached : end]
         self.reached = end
-        if len(written) > 1 and not closes(written[0], written[1:]):  # a key and what it closes
+        if len(written) > 1 and not closes(written[0], written[1:]):  # not a key and what it closes
             self.take(len(written))
 
     def follow(self, suggestion: Suggestion, way: Way) -> None:
@@ -132,7 +132,7 @@ class Outcomes:
         live = self._find(suggestion.id)
         if live is not None:
             if live.suggestion.text != suggestion.text:
-                live.reached = 0  # it counts from where the suggestion begins
+                live.reached = 0  # it counts from the start of the suggestion
             live.suggestion, live.way = suggestion, None
             return
         self._end(suggestion.uri, "replaced")
@@ -140,7 +140,7 @@ class Outcomes:
         self._live[suggestion.uri] = _Live(suggestion, now_s, waited_ms)
 
     def offer_too(self, shown: Suggestion, others: tuple[Suggestion, ...]) -> None:
-        """Note that the user can go from a shown suggestion to ``others``, in its place."""
+        """Note the alternatives to a shown suggestion."""
         live = self._find(shown.id)
         if live is not None:
             live.others = others

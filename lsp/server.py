@@ -256,7 +256,7 @@ async def _next_edit(
 
 
 def _describe(server: RedraftServer, params: Any) -> dict[str, Any]:
-    """Answer ``redraft/describe``: what is shown, as a sentence to be heard."""
+    """Answer ``redraft/describe``: what is shown, as a sentence for screen readers."""
     asked = SuggestionParams.of(params)
     document = _document(server, asked)
     return speech.describe(server, document, document.index(asked.position))

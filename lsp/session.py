@@ -296,7 +296,7 @@ class Session:
         return decision
 
     async def ghost_texts(self, query: Query) -> tuple[Show, ...] | Abstain:
-        """Return the ghost text to show, and others where a gesture asks once more."""
+        """Return the ghost text to show, and other texts if a gesture asks again."""
         is_again = query.invoked and ghost_text.shown_at(self, query) is not None
         decision = await self.ghost_text(query)
         if isinstance(decision, Abstain) or not is_again:
@@ -321,7 +321,7 @@ class Session:
         """Return the next edit to show, or why there is none.
 
         Args:
-            another: the user wants another one than the one shown; the first comes after the last.
+            another: return another one than the one shown; the first comes after the last.
         """
         asked_s = self.clock()
         if another:

@@ -24,8 +24,7 @@ from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Qualit
 #: Endings of settings that are secret by the name before them, and code is not.
 _DATA = ("json", "yml", "yaml", "toml")
 
-#: Comes with the settings of a client over TCP, and is none: :mod:`redraft.lsp.protocol.tcp`
-#: has looked at it.
+#: Sent among the settings by clients over TCP; :mod:`redraft.lsp.protocol.tcp` has checked it.
 TOKEN = "token"
 
 #: Files whose text must never reach a model, whatever the user set elsewhere, and lock files, where

@@ -129,7 +129,7 @@ class Suggestion:
     unsure: str = field(default="", compare=False)
     #: The document and the 0-based line where the user was, if that is another document.
     origin: tuple[str, int] | None = field(default=None, compare=False)
-    #: The rename of which the edit marks the definition and changes nothing.
+    #: The whole rename; then the edit marks its definition and changes nothing.
     rename: WholeRename | None = field(default=None, compare=False)
 
     @classmethod

@@ -63,7 +63,7 @@ class Indexer:
         self.index = Index()
         self.unread: dict[Path, str] = {}  # folders of the last look of which nothing is listed
         self.rules = IgnoreRules()  # as of the last look
-        self.has_looked = False  # at every file, once at least
+        self.has_looked = False  # every file was seen at least once
         self._refuse, self._clock, self._background = refuse, clock, background
         self._folders: tuple[Path, ...] = ()
         self._opened: dict[str, tuple[int, str, str]] = {}  # path: revision, language, text

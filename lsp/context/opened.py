@@ -35,8 +35,8 @@ class OpenDocuments:
             exclusions = Exclusions(exclusions, list)
         self._documents, self.folders, self._exclusions = documents, folders, exclusions
         self.settings, self._notebooks = exclusions.settings, exclusions.notebooks
-        self._above: tuple[Query | None, CellsAbove | None] = None, None  # of the last query
-        self._joined: tuple[object, CellsAbove | None] = (), None  # what it was made of, and it
+        self._above: tuple[Query | None, CellsAbove | None] = None, None  # for the last query
+        self._joined: tuple[object, CellsAbove | None] = (), None  # for these cells
         self._paths: dict[str, str] = {}
         self._secrets: dict[str, tuple[int, bool]] = {}  # by URI: revision, and whether it is one
 
@@ -55,7 +55,7 @@ class OpenDocuments:
         """Return the cells above the query's cell; the same object until one of them changes.
 
         Cells that are secrets, and those in disabled languages, are left out. None for a document
-        that is no cell. To see whether one of 100 cells changed takes 35 µs: once for each query.
+        that is no cell. Checking 100 cells for changes takes 35 µs, once for each query.
         """
         if not self._notebooks.is_cell(query.uri):
             return None

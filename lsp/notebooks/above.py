@@ -50,7 +50,7 @@ class CellsAbove:
 
     text: str
     language: str
-    cells: int  # that the text has
+    cells: int  # number of cells in the text
     lines: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class CellsAbove:
 
     @cached_property
     def defined(self) -> frozenset[str]:
-        """The names that the cells define, those of imports left out."""
+        """The names that the cells define, without imported ones."""
         syntax = parsed(self.text, self.language)
         found = definitions(syntax) if syntax else definitions_by_keyword(self.text)
         return frozenset(each.name for each in found)
@@ -111,5 +111,5 @@ def _filled(text: str) -> Iterable[str]:
 
 
 def _comment(language: str) -> str:
-    """Return what opens a comment."""
+    """Return the marker that opens a comment."""
     return "//" if language in _SLASHES else "--" if language in _DASHES else "#"

@@ -13,7 +13,7 @@ from redraft.model.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True)
 class NotebookCell:
-    """NotebookCell of a notebook; its text is in the document of its URI."""
+    """Cell of a notebook; its text is in the document of its URI."""
 
     uri: str
     is_prose: bool = False  # Markdown, not code
@@ -36,8 +36,8 @@ class Notebooks:
         """Put ``cells`` in place of ``count`` cells from number ``start`` (0-based) on.
 
         Raises:
-            InvalidRequest: the notebook has no such cells, or its order is not known. Then it is
-                not known until the notebook is opened again.
+            InvalidRequest: the notebook has fewer cells, or its order is unknown. It stays
+                unknown until the notebook is opened again.
         """
         known = self._cells.get(uri)
         if known is None:
@@ -58,13 +58,13 @@ class Notebooks:
         self._notebooks.update((cell.uri, uri) for cell in known)  # a moved cell is still there
 
     def update(self, uri: str, cells: Iterable[NotebookCell]) -> None:
-        """Note which kinds cells have now."""
+        """Update the kinds of some cells."""
         kinds = {cell.uri: cell for cell in cells}
         if uri in self._cells:
             self._cells[uri] = [kinds.get(cell.uri, cell) for cell in self._cells[uri]]
 
     def lose_track(self, uri: str) -> list[str]:
-        """Forget the order of a notebook, of which a change was lost; return its cells' URIs."""
+        """Forget the order of a notebook after a wrong change; return its cells' URIs."""
         self._cells.pop(uri, None)
         return [cell for cell, notebook in self._notebooks.items() if notebook == uri]
 
@@ -74,7 +74,7 @@ class Notebooks:
             del self._notebooks[cell]
 
     def file_of(self, uri: str) -> str:
-        """Return the URI of the notebook of a cell, and that of any other document."""
+        """Return the URI of a cell's notebook; of other documents, their URI."""
         return self._notebooks.get(uri, uri)
 
     def is_cell(self, uri: str) -> bool:

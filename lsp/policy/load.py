@@ -23,7 +23,7 @@ BUSY, QUIET = 0.75, 0.5
 #: Seconds without a change after which the keys rest, for "calm".
 CALM_S = 1.0
 
-_ORDER: tuple[Effort, ...] = get_args(Effort)  # the least saving first
+_ORDER: tuple[Effort, ...] = get_args(Effort)  # from the least saving to the most
 
 
 @runtime_checkable
@@ -46,14 +46,14 @@ class Load(NamedTuple):
     """The effort that the settings want now, and why it is not "full"."""
 
     effort: Effort = "full"
-    why: str = ""  # for people
+    why: str = ""  # shown to the user
 
 
 class Machine:
-    """Reads battery and processors.
+    """Battery and processors of this machine.
 
     Args:
-        engine: returns the process that computes suggestions: its work is not that of others.
+        engine: returns the process that computes suggestions: its work is no load.
     """
 
     def __init__(self, engine: Callable[[], psutil.Process | None]) -> None:
@@ -61,7 +61,7 @@ class Machine:
         self._last: _Times | None = None
 
     def look(self) -> Reading:
-        """Return what has been the case since the last call. Takes a few milliseconds."""
+        """Return the state since the last call. Takes a few milliseconds."""
         battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
         before, self._last = self._last, self._times()
         return Reading(
@@ -102,7 +102,7 @@ class _Times:
 
 
 class LoadWatch:
-    """The effort that battery and load leave.
+    """The effort that battery and load allow.
 
     Args:
         settings: as they are now.

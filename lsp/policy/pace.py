@@ -9,8 +9,8 @@ from redraft.model.gate.features import Features
 
 from ..outcomes import Outcome
 
-_SPAN_S = 5.0  # of typing that tell its speed
-_CHANGES = 256  # kept of them
+_SPAN_S = 5.0  # in which the speed of typing is measured
+_CHANGES = 256  # changes kept
 _COUNTED = 10  # outcomes kept; those that are no decision of the user do not count
 _VALUES: dict[Outcome, float] = {"accepted": 1.0, "ignored": 0.0, "rejected": -1.0}
 

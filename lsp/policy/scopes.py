@@ -31,7 +31,7 @@ def refuse_scope(
 def refuse_edit_in_scope(
     query: Query, settings: LspSettings, syntax: Callable[[Query], Syntax | None], edit: Edit
 ) -> Abstain | None:
-    """Return why an edit that changes nothing but such a part is not offered."""
+    """Return why an edit within such a part is not offered."""
     if query.invoked or not (off := settings.scopes_off(query.language)):
         return None
     least, tree = edit.least(), syntax(query)

@@ -117,7 +117,7 @@ def _opened(server: RedraftServer, params: Any) -> None:
 
 
 def _changed(server: RedraftServer, params: Any) -> None:
-    """Follow a change; what is wrong in it stops nothing else of it."""
+    """Follow a change; a part that is wrong does not stop the others."""
     session = server.session
     try:
         sent = NotebookChangeParams.of(params)

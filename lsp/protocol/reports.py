@@ -136,7 +136,7 @@ async def statistics(server: RedraftServer, days: str) -> dict[str, str]:
     """Return the counts of suggestions of the last days as text: see ``redraft stats``.
 
     Raises:
-        InvalidRequest: that is no number of days.
+        InvalidRequest: ``days`` is out of range or no number.
     """
     wanted = int(days or DEFAULT_DAYS) if re.fullmatch(r"\d{0,3}", days) else 0
     if not 1 <= wanted <= KEPT_DAYS:

@@ -26,7 +26,7 @@ from ..context.files import UnreadableFile, read_file
 
 FORMAT = "redraftStatistics@1.0"
 KEPT_DAYS = 90
-#: Upper ends in ms of the classes of the wait; one more class has what took longer.
+#: Upper ends of the classes of the wait, in ms; one more class counts longer waits.
 WAIT_ENDS_MS = (
     *(10, 15, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800, 1_000, 1_500, 2_000, 3_000),
     *(4_000, 6_000, 8_000, 10_000),
@@ -76,12 +76,12 @@ class SuggestionCounts:
 
     @property
     def p50_ms(self) -> int | None:
-        """The wait that half of the suggestions did not exceed; None: above all ends."""
+        """The wait that half of the suggestions did not exceed; None: above the last end."""
         return self._wait_ms(0.5)
 
     @property
     def p95_ms(self) -> int | None:
-        """The wait that 95 % of the suggestions did not exceed; None: above all ends."""
+        """The wait that 95 % of the suggestions did not exceed; None: above the last end."""
         return self._wait_ms(0.95)
 
     def _wait_ms(self, share: float) -> int | None:
@@ -98,7 +98,7 @@ class SuggestionCounts:
         return SuggestionCounts(**sums, waits=waits)
 
     def without_negatives(self) -> SuggestionCounts:
-        """Return the same with 0 for what was taken from counts that are deleted meanwhile."""
+        """Return the same with 0 for negative counts: what they correct was deleted."""
         return SuggestionCounts(
             **{name: max(0, getattr(self, name)) for name in _SUMMED}, waits=self.waits
         )

@@ -35,7 +35,7 @@ from .statistics_text import statistics_text
 logger = logging.getLogger(__name__)
 
 WRITE_S = 60.0  # from the first count to its writing
-LOOK_S = 60.0  # from an acceptance to the look for its text
+LOOK_S = 60.0  # from an acceptance until its text is looked for
 _REMEMBERED = 20  # suggestions whose outcome a late report can correct
 _DELETED_SHARE = 0.5  # of the accepted characters, from which they count as deleted
 
@@ -124,7 +124,7 @@ class SessionStatistics:
             self._follow(suggestion, row)
 
     def reported(self, id_: str) -> None:
-        """Take a report of acceptance of what looked like typing: it was one key's text."""
+        """Count a suggestion of one key as accepted, if it was counted as "typed"."""
         counted = self._recent.get(id_)
         if counted is not None and counted.ending == "typed":
             self._count(counted.row, "typed", -1)
@@ -158,13 +158,13 @@ class SessionStatistics:
 
     def _follow(self, suggestion: Suggestion, row: CountsRow) -> None:
         before = self._accepted.pop(suggestion.id, None)
-        if before is not None:  # it was undone, and accepted once more
+        if before is not None:  # accepted again after an undo
             before.timer.cancel()
         timer = self._later(LOOK_S, lambda: self._look(suggestion.id))
         self._accepted[suggestion.id] = _Accepted(suggestion, row, timer)
 
     def _look(self, id_: str) -> None:
-        """Count an accepted suggestion whose text is gone."""
+        """Count an accepted suggestion as deleted if its text is gone."""
         accepted = self._accepted.pop(id_)
         accepted.timer.cancel()
         document = self._documents.get(accepted.suggestion.uri)
@@ -228,8 +228,8 @@ def _ending(settled: Settled) -> Ending | None:
 def is_deleted(suggestion: Suggestion, text: str) -> bool:
     """Return whether most of what an accepted suggestion wrote is gone from its document.
 
-    The text right after the acceptance is compared with ``text``. What lies outside of their
-    difference is kept, and inside of it each word that is still there.
+    ``text`` is compared with the text right after the acceptance. Outside of their difference all
+    is kept, inside of it the words that are still there.
     """
     least = suggestion.least()
     if not least.replacement.strip():

@@ -17,7 +17,7 @@ _QUALIFIED = (
     *("qualified_type", "nested_type_identifier", "scoped_type_identifier", "scoped_identifier"),
     *("attribute", "member_expression", "selector_expression", "field_expression"),
 )
-_REST_S = 0.00005  # after each piece of a parse: a thread that answers a key runs then
+_REST_S = 0.00005  # pause within a parse, in which other threads answer keys
 
 
 class Unclear(Exception):
@@ -40,7 +40,7 @@ class CodeFile:
         """The syntax tree.
 
         Raises:
-            Unclear: the language has no scopes here, or the text is too long.
+            Unclear: the language has no known scopes, or the text is too long.
         """
         tree = None
         if self.language in LANGUAGES:

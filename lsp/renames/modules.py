@@ -1,6 +1,6 @@
 """Files that a renamed module-level name reaches, by their imports.
 
-A module *carries* the name if it is the one that defines it, or passes it on from one that does.
+A module *carries* the name if it defines it, or exports it from another module that carries it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Modules:
         return receiver.rpartition(".")[2] == _stem(self._target.source.path)[-1]
 
     def _files(self, module: str, source: CodeFile) -> list[str]:
-        """Return the files of the workspace that a module is, as ``source`` names it."""
+        """Return the files that a module name in ``source`` may mean."""
         parts = parts_of(module, source.language, source.path)
         known = [self._target.source.path, *self._snapshot.meant((parts,), source.language)]
         if source.language == "go":
@@ -159,7 +159,7 @@ def other_uses(
     """Yield the uses of a renamed module-level name in another file.
 
     Raises:
-        Unclear: some occurrence may or may not be one.
+        Unclear: an occurrence may or may not be a use.
     """
     places = source.occurrences(target.old)
     if places and source.language not in ("python", "go", *SCRIPTS):

@@ -48,9 +48,9 @@ class WholeRenames:
     ) -> None:
         self._documents, self._history, self._context = documents, history, context
         self._outcomes, self._rejections = outcomes, rejections
-        self._known: tuple[Hashable, list[WholeRename]] = (), []  # for the texts as they are
-        self._snapshot = Snapshot()  # of the index, for which they are known
-        self._accepted = ("", "")  # its files may reach the disk, or the server, later
+        self._known: tuple[Hashable, list[WholeRename]] = (), []  # for these texts
+        self._snapshot = Snapshot()  # of the index when they were computed
+        self._accepted = ("", "")  # old and new name; its files may change later
 
     async def offer(
         self,
@@ -152,7 +152,7 @@ def _planned(target: RenamedDefinition, around: Surroundings) -> WholeRename | N
 
 
 def _is_worth_it(rename: WholeRename) -> bool:
-    """Return whether a rename is more than one place that can be drawn where it is."""
+    """Return whether a rename has several places, or one in a file that is not open."""
     return rename.places > 1 or any(each.source.revision is None for each in rename.files)
 
 

@@ -19,7 +19,7 @@ from .uses import callee, own_uses, replacement
 
 #: Files that are looked at, at most; more would take seconds.
 MOST_FILES = 200
-_SHORTEST = 3  # letters of a word that the index knows
+_SHORTEST = 3  # letters of the shortest word in the index
 #: Languages whose files import names of scripts, and whose scopes are not known.
 _HOLD_SCRIPTS = ("vue", "svelte")
 
@@ -92,7 +92,7 @@ def plan(target: RenamedDefinition, around: Surroundings) -> WholeRename:
     """Return the rename of a definition at all its uses.
 
     Raises:
-        Unclear: some place may or may not be one of its uses.
+        Unclear: a place may or may not be one of its uses.
     """
     found = [_renamed(target, target.source, own_uses(target))]
     found += [_renamed(target, each, uses) for each, uses in _elsewhere(target, around)]

@@ -1,7 +1,7 @@
 """Uses of a renamed definition in the same file, and calls that name a renamed parameter.
 
-Each occurrence of the old name is the renamed one, another one, or unclear. One that is unclear
-stops the whole rename: it must never touch what another definition binds.
+Each occurrence of the old name is a use, belongs to another definition, or is unclear. One that is
+unclear stops the whole rename.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def own_uses(target: RenamedDefinition) -> Iterator[Occurrence]:
     """Yield the uses of the old name in the file of the definition.
 
     Raises:
-        Unclear: some occurrence may or may not be one.
+        Unclear: an occurrence may or may not be a use.
     """
     source = target.source
     places = source.occurrences(target.old)
@@ -66,7 +66,7 @@ def callee(target: RenamedDefinition) -> str:
 
 
 def replacement(target: RenamedDefinition, place: Occurrence) -> str:
-    """Return the text in place of the old name; ``{name}`` keeps the property it makes."""
+    """Return the text in place of the old name; ``{old}`` becomes ``{old: new}``."""
     return f"{target.old}: {target.new}" if place.role == "shorthand" else target.new
 
 

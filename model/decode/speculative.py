@@ -193,9 +193,9 @@ class Drafter:
         self._guesses = self._chain(masks, range(at, at + groups.masks), out.last)
 
     def ahead(self, out: Completion) -> list[int | None]:
-        """Return what stands behind the text until the next pass judges it.
+        """Return the tokens behind the text that the next pass verifies.
 
-        These are the tokens that masks guess, and None for each mask whose guess is not used.
+        They are the guesses of masks, and None for each mask whose guess is not used.
         """
         if not self._guesses:
             return []

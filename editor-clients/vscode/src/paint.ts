@@ -128,7 +128,7 @@ export function untabbed(text: string, tabSize: number, column = 0): string {
 
 /**
  * Return a picture of `lines`: `framed` beside the code, or within a line, as high as one and with a
- * line below, so that its colour alone tells nothing.
+ * line below, so that nothing differs by colour alone.
  */
 export function picture(
   lines: readonly string[],

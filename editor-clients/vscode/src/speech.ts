@@ -13,7 +13,7 @@ interface Described {
   readonly text: string;
 }
 
-/** Time that an announcement stays on the screen, ms. After three seconds VS Code says "Progress". */
+/** Time that an announcement stays on the screen, ms. VS Code would say "Progress" after three seconds. */
 const SHOWN_MS = 2_500;
 
 export class Speech {

@@ -104,7 +104,7 @@ function M.ask(method, invoked, receive, fail, another)
   return sent
 end
 
---- Ask what is shown, as a sentence to be heard; pass it on.
+--- Ask for what is shown, as a sentence for screen readers, and pass it to `done`.
 function M.describe(client, done)
   local buffer = vim.api.nvim_get_current_buf()
   client:request("redraft/describe", params_of(client, buffer, false), function(err, result)

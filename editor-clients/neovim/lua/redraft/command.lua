@@ -173,8 +173,8 @@ function run.why()
   end)
 end
 
---- Write what is suggested on the screen, where a screen reader finds it. In insert mode the name of the
---- mode would be drawn over a message.
+--- Write the suggestion as a sentence on the screen, for screen readers: in a window in insert mode, where
+--- the name of the mode hides messages.
 function run.read()
   local running = client.get()
   if not running then

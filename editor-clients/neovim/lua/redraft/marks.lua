@@ -1,6 +1,6 @@
 -- Draws an edit in its buffer: removed text tinted and struck through, new text as virtual text and
--- lines, tinted and underlined, in its later colours, and a hint to a distant edit. Nothing differs by
--- its colour alone.
+-- lines, tinted, underlined and with syntax colours, and a hint to a distant edit. Nothing differs by
+-- colour alone.
 local syntax = require("redraft.syntax")
 local text = require("redraft.text")
 

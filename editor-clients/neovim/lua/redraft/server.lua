@@ -139,8 +139,8 @@ function M.ended(id, code, signal)
   end)
 end
 
---- Return a `cmd` that connects to a server at an address. A client that reaches nobody ends and is
---- started again; that of `vim.lsp.rpc.connect` alone would wait for ever.
+--- Return a `cmd` that connects to a server at an address. A client that cannot connect ends and is
+--- started again; with `vim.lsp.rpc.connect` alone it would wait for ever.
 function M.connect(host, port)
   return function(dispatchers)
     local rpc, probe = vim.lsp.rpc.connect(host, port)(dispatchers), vim.uv.new_tcp()
