@@ -19,7 +19,7 @@ from redraft.model.edits.hunks import (
 from redraft.model.training.commits import FileChange, changes_of, order_hunks
 from redraft.model.training.excerpts import Neighbours, changed_with
 from redraft.model.training.moments import (
-    begin_block,
+    begin_hunk,
     begin_typing,
     draw_moment,
     end_of_edits,
@@ -103,18 +103,40 @@ def test_a_line_half_typed_keeps_what_stands_behind_the_cursor() -> None:
     assert rest == LineChange(1, ("call(a, oth1)",), ("call(a, other, 1)",))
 
 
-@given(st.integers(0, 99), st.integers(0, 20))
-def test_a_half_written_block_and_its_rest_begin_the_hunk(seed: int, length: int) -> None:
-    hunk = LineChange(2, ("a", "b"), tuple(f"line {i}" for i in range(length)))
-    found = begin_block(hunk, random.Random(seed))
-    assert (found is None) == (length < 3)
-    if found:
-        written, rest = found
-        assert (written.first, written.last) == (2, 4)
-        assert rest.first == rest.last == 2 + len(written.new)
-        assert rest.new
-        both = written.new + rest.new
-        assert both == hunk.new[: len(both)]
+HUNKS = st.builds(
+    LineChange,
+    st.just(2),
+    st.lists(st.sampled_from(["a(b, c)", "x = 1", "", "d"]), max_size=6).map(tuple),
+    st.lists(st.sampled_from(["a(B, C)", "y = 1", "", "d"]), max_size=9).map(tuple),
+)
+
+
+@given(st.integers(0, 99), HUNKS)
+def test_first_step_and_rest_begin_the_hunk(seed: int, hunk: LineChange) -> None:
+    before = ["top", "above", *hunk.old, "below"]
+    half = begin_hunk(hunk, random.Random(seed))
+    if half is None:
+        return
+    state, _, _ = apply_history("a.py", before, [half.made], 1)
+    line, column = half.cursor
+    assert 0 <= line < len(state) and 0 <= column <= len(state[line])
+    assert tuple(state[half.rest.first : half.rest.last]) == half.rest.old
+    state[half.rest.first : half.rest.last] = half.rest.new
+    whole = [*before[:2], *hunk.new, "below"]
+    if len(hunk.old) == len(hunk.new):
+        assert state == whole
+    else:
+        written = 2 + len(half.made.new) + len(half.rest.new)
+        assert half.rest.new and state[:written] == whole[:written]
+
+
+def test_one_changed_word_has_no_steps_and_two_have() -> None:
+    rng = random.Random(1)
+    assert begin_hunk(LineChange(0, ("call(a)",), ("call(b)",)), rng) is None
+    half = begin_hunk(LineChange(0, ("call(a, b)",), ("call(x, y)",)), rng)
+    assert half is not None
+    assert half.made.new == ("call(x, b)",) and half.cursor == (0, len("call(x"))
+    assert half.rest == LineChange(0, ("call(x, b)",), ("call(x, y)",))
 
 
 def test_a_long_edit_is_remembered_by_its_last_lines() -> None:
@@ -131,7 +153,7 @@ def test_a_long_edit_is_remembered_by_its_last_lines() -> None:
 @given(st.integers(0, 500))
 def test_a_moment_and_its_target_lie_on_the_way_to_the_commit(seed: int) -> None:
     new = [*changed(3, 20)[:30], *(f"added_{i} = {i}" for i in range(9)), *changed(35)[30:]]
-    moment = draw_moment(change(OLD, new), 0.3, random.Random(seed))
+    moment = draw_moment(change(OLD, new), 0.3, 0.35, random.Random(seed))
     assert moment.target is not None
     line, column = moment.cursor
     assert 0 <= line < len(moment.lines) and 0 <= column <= len(moment.lines[line])

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.decode.regions import region_text
-from redraft.model.edits.hunks import hunks_of
+from redraft.model.edits.edit import LineChange
+from redraft.model.edits.hunks import hunks_of, recent_edit
 from redraft.model.prompts.redraft3 import Redraft3
 from redraft.model.prompts.tokenizer import CURSOR, EDIT, HISTORY, PREFIX, REGION, SUFFIX
 from redraft.model.records import RecentEdit
@@ -184,7 +185,7 @@ def moments(seed: int) -> Iterator[TrainingMoment]:
     """Moments of a commit and of a chain, of each kind."""
     rng = random.Random(seed)
     new = [*changed(3, 20)[:30], *(f"added_{i} = {i}" for i in range(9)), *changed(35)[30:]]
-    yield draw_moment(change(OLD, new), 0.3, rng)
+    yield draw_moment(change(OLD, new), 0.3, 0.35, rng)
     yield nothing_left(change(OLD, new), rng)
     chain = chain_of("a.py", CHAINED, rng)
     if chain:
@@ -243,3 +244,45 @@ def test_edits_that_nothing_announces_are_rarer() -> None:
     assert share_kept(NEW_WORD, **everything | {"unrelated": 0}) == 0
     assert share_kept(ALONE, **everything) == 0, "a deletion that does not follow from an edit"
     assert share_kept(FOLLOWED, **everything) > 0.5
+
+
+def prompt_lengths(short: float) -> list[int]:
+    """Lengths of prompts for a place 60 lines below the only edit."""
+    recipe = Recipe(
+        max_answer=200, max_region=2_000, budgets=(2_000,), budget_weights=(1,), short=short
+    )
+    lines = [f"value_{i} = compute({i})" for i in range(300)]
+    new = [
+        line.replace("compute", "measure") if i in (4, 90) else line for i, line in enumerate(lines)
+    ]
+    moment = TrainingMoment(
+        "edit",
+        [new[4] if i == 4 else line for i, line in enumerate(lines)],
+        (recent_edit("a.py", lines, 4, 5, (new[4],)),),
+        LineChange(90, (lines[90],), (new[90],)),
+        (90, 0),
+    )
+    maker = RowMaker(TOKENIZER, recipe)
+    asked = [maker.ask("a.py", moment, random.Random(seed)) for seed in range(40)]
+    return sorted(len(each.prompt.tokens) for each in asked if each)
+
+
+def test_half_of_far_places_have_short_prompts() -> None:
+    long, half = prompt_lengths(0.0), prompt_lengths(0.5)
+    assert len(long) == len(half) == 40
+    assert half[8] < long[0] / 2
+    assert half[-1] == long[-1]
+
+
+def test_no_row_empties_its_region() -> None:
+    lines = ["def helper(a):", "    return a", ""]
+    moment = TrainingMoment(
+        "edit",
+        lines,
+        (recent_edit("b.py", ["helper(1)"], 0, 1, ()),),
+        LineChange(0, tuple(lines)),
+        (0, 0),
+    )
+    question = MAKER.ask("a.py", moment, random.Random(0))
+    assert question is not None
+    assert MAKER._edit_row(question, EditClass.NEXT_EDIT) is None

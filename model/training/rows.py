@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..decode.regions import region_text
 from ..edits.edit import LineChange
-from ..edits.hunks import apply_history, last_burst, lines_of
+from ..edits.hunks import CONTEXT_LINES, apply_history, last_burst, lines_of
 from ..prompts import tokenizer as marks
 from ..prompts.format import Prompt
 from ..prompts.redraft3 import REGION_MARGIN, render_edit, render_infill
@@ -32,6 +32,7 @@ from .moments import EditClass, TrainingMoment, draw_moment, group_of, nothing_l
 _TRIES = 3
 _DRAWS = 2  # rows of each kind from one commit or file
 _OF_CHAIN = 3  # rows of one chain, its end not counted
+_FAR = 12  # lines between a place and the newest edit from which on a place is far
 _SPARE = 4  # times its wanted length: the room a prompt is rendered with, so that nothing is cut
 
 
@@ -46,9 +47,12 @@ class Recipe:
     budgets: tuple[int, ...] = (192, 288, 416, 896)  # of prompts, drawn by
     budget_weights: tuple[float, ...] = (20, 28, 22, 30)
     edit_budget: int = 320  # least budget of a next-edit row: a region needs room
+    far_budgets: tuple[int, ...] = (256, 320, 384)  # of places far from the last edit
+    short: float = 0.5  # of these places: asked with such a budget
     edits_room: float = 0.35  # share of the budget that the recent edits take at most
     related: float = 1 / 3  # rows with excerpts of other files, where there are any
-    nothing_left: float = 0.1  # next edits whose region stays as it is
+    nothing_left: float = 0.16  # next edits whose region stays as it is: a tenth of all rows
+    two_steps: float = 0.35  # hunks of up to six lines of which a part is made already
     typing: float = 0.08  # moments drawn in the middle of a line being typed: all are kept
     new_words: float = 0.35  # kept of whole hunks with a word that stands nowhere in the prompt
     unrelated: float = 0.4  # kept of whole hunks that share no name with the recent edits
@@ -213,7 +217,7 @@ class RowMaker:
             if is_end:
                 moment = nothing_left(change, rng)
             else:
-                moment = draw_moment(change, recipe.typing, rng)
+                moment = draw_moment(change, recipe.typing, recipe.two_steps, rng)
             edits = (*_last_edits(before, rng), *moment.edits)[-rng.randint(1, 5) :]
             moment = replace(moment, edits=tuple(map(last_burst, edits)))
             question = self.ask(change.path, moment, rng, related)
@@ -261,6 +265,8 @@ class RowMaker:
         column = min(column, len(lines[line]))
         target = moment.target or LineChange(line)
         budget = max(recipe.edit_budget, recipe.budget(rng))
+        if is_far(path, line, moment.edits) and rng.random() < recipe.short:
+            budget = rng.choice(recipe.far_budgets)
         edits = newest(moment.edits, budget * recipe.edits_room)
         low, high = min(target.first, line), max(target.last, line + 1)
         room = budget - cost(edits, related)
@@ -286,11 +292,14 @@ class RowMaker:
 
     def _edit_row(self, question: AskedMoment, kind: int) -> Row | None:
         """Return the row, or None where the region gets too long."""
-        _, prompt, target = question
+        request, prompt, target = question
         text = region_text(prompt, target.first, target.last, target.new)
         answer = self._tokenizer.encode(text)
         if len(answer) > self._recipe.max_region:
             return None
+        before = request.text.split("\n")[slice(*prompt.region)]
+        if not text.strip() and "".join(before).strip():
+            return None  # a model that has seen empty regions empties them, block after block
         return Row("next_edit", int(kind), prompt.tokens, tuple(answer), 0)
 
     def _class_of(self, question: AskedMoment, moment: TrainingMoment) -> EditClass:
@@ -329,6 +338,14 @@ def _drawn_region(
     """Return ``size`` lines, or as many as there are, that hold the lines ``inner``."""
     first = max(0, inner[0] - rng.randint(0, max(0, size - (inner[1] - inner[0]))))
     return first, min(max(first + size, inner[1]), total)
+
+
+def is_far(path: str, line: int, edits: Sequence[RecentEdit]) -> bool:
+    """Return whether the newest edit is in another file, or far from ``line``."""
+    if not edits:
+        return False
+    newest = edits[-1]
+    return newest.path != path or abs(newest.line + CONTEXT_LINES - line) > _FAR
 
 
 def names_in(lines: Iterable[str]) -> set[str]:
