@@ -12,16 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 from urllib.parse import quote
 
-from redraft.lsp.context.excerpts import KINDS as PIECES
-from redraft.lsp.context.excerpts import PieceKind
-from redraft.lsp.context.gather import Gatherer
-from redraft.lsp.context.opened import OpenDocuments
 from redraft.lsp.context.region import TOKENS
-from redraft.lsp.documents import Documents
-from redraft.lsp.ghost_text import infill_request
-from redraft.lsp.places import edit_request
-from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import Query
+from redraft.lsp.context.scored_excerpts import KINDS as PIECES
+from redraft.lsp.context.scored_excerpts import PieceKind
+from redraft.lsp.documents.history import RecentEdits
+from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.question import infill, next_edit
+from redraft.lsp.snapshot import RequestFlags, Snapshot
+from redraft.lsp.workspace import Workspace
 from redraft.model.prompts.redraft3 import shrunk, window
 from redraft.model.records import LEAST_LOG, EditRequest, Prediction, RecentEdit
 from redraft.model.text.lines import estimate
@@ -75,9 +73,12 @@ def gather(example: Example, spec: RunSpec) -> GatheredRequest:
     if spec.task == "infill":
         request = EditRequest("infill", moment.path, moment.text, moment.cursor, moment.language)
         return GatheredRequest(_in_any_case(request, spec))  # no gap of the benchmarks is empty
-    query = Query("", moment.path, moment.language, moment.text, moment.cursor, 0)
     settings = LspSettings(context_tokens=spec.context_tokens or SERVED)
-    request = _in_any_case(infill_request(query, settings), spec)
+    workspace = Workspace(settings, lambda: 0.0, reads=False)
+    workspace.folders = [_ROOT]
+    uri = workspace.open(_uri(moment.path), moment.text, 0, moment.language).uri
+    snapshot = workspace.snapshot(uri, moment.cursor, RequestFlags())
+    request = _in_any_case(infill(snapshot).request, spec)
     return GatheredRequest(replace(request, least_total=LEAST_LOG))
 
 
@@ -90,15 +91,10 @@ def _next_edit(moment: Moment, spec: RunSpec) -> GatheredRequest:
     without = spec.without
     settings = LspSettings(context_tokens=spec.context_tokens or SERVED)
     edits = () if "history" in without else moment.edits
-    around, query = _around(moment, settings, edits, without)
-    gathered = around.gather(query)
-    region = _window(query) if "region" in without else gathered.region.lines
-    request = replace(
-        edit_request(query, settings, region),
-        edits=edits,
-        related=gathered.related,
-        importable=around.importable(query, edits),
-    )
+    workspace, snapshot = _around(moment, settings, edits, without)
+    gathered = workspace.context.gather(snapshot)
+    region = _window(snapshot) if "region" in without else gathered.region.lines
+    request = workspace.complete(next_edit(snapshot, region)).request
     parts = {"edit": len(edits)} | dict.fromkeys(sorted(PIECES), 0)
     for piece in gathered.pieces:
         parts[piece.kind] += 1
@@ -106,7 +102,7 @@ def _next_edit(moment: Moment, spec: RunSpec) -> GatheredRequest:
     return GatheredRequest(_in_any_case(request, spec), offset, region, tuple(parts.items()))
 
 
-def _window(query: Query) -> tuple[int, int]:
+def _window(query: Snapshot) -> tuple[int, int]:
     """Return a window of lines around the cursor that is not too long."""
     lines, at = query.text.split("\n"), query.line
     first, last = window(at, len(lines))
@@ -119,34 +115,31 @@ def _around(
     settings: LspSettings,
     edits: tuple[RecentEdit, ...],
     without: Collection[str],
-) -> tuple[Gatherer, Query]:
-    """Return a client with all documents of the moment open, and its query at the cursor.
+) -> tuple[Workspace, Snapshot]:
+    """Return a client with all documents of the moment open, and the user at the cursor.
 
-    It viewed the other documents just before.
+    They viewed the other documents just before.
     """
     clock = _Clock()
-    documents = Documents()
+    workspace = Workspace(settings, clock.read, reads=False)
+    workspace.folders = [_ROOT]
+    workspace.context.kinds = PIECES - {_EXCERPTS[kind] for kind in without if kind in _EXCERPTS}
     for other in moment.others:
-        documents.open(_uri(other.path), other.text, 0, other.language)
-    document = documents.open(_uri(moment.path), moment.text, 0, moment.language)
-    around = Gatherer(
-        OpenDocuments(documents.all, lambda: [_ROOT], lambda: settings),
-        clock.read,
-        edits=lambda: edits,
-        background=False,
-        kinds=PIECES - {_EXCERPTS[kind] for kind in without if kind in _EXCERPTS},
-    )
+        workspace.open(_uri(other.path), other.text, 0, other.language)
+    workspace.open(_uri(moment.path), moment.text, 0, moment.language)
+
+    def at(path: str, cursor: int) -> Snapshot:
+        found = workspace.snapshot(_uri(path), cursor, RequestFlags())
+        return replace(found, edits=RecentEdits.of(edits))
+
     for other in moment.others:
         if other.cursor is not None:
-            around.gather(_query(other.path, other.language, other.text, other.cursor))
+            workspace.context.gather(at(other.path, other.cursor))
     clock.now_s += _LOOKED_S
-    query = replace(
-        _query(moment.path, moment.language, moment.text, moment.cursor), revision=document.revision
-    )
-    around.gather(query)  # from here on it knows of all documents
-    around.catch_up()
-    around.exclusions_changed()  # chosen anew, with all of them read
-    return around, query
+    workspace.context.gather(at(moment.path, moment.cursor))  # from here on it knows all documents
+    workspace.context.catch_up()
+    workspace.context.exclusions_changed()  # chosen anew, with all of them read
+    return workspace, at(moment.path, moment.cursor)
 
 
 def _cropped(request: EditRequest, region: tuple[int, int]) -> tuple[EditRequest, int]:
@@ -171,7 +164,3 @@ class _Clock:
 
 def _uri(path: str) -> str:
     return f"{_ROOT}/{quote(path)}"
-
-
-def _query(path: str, language: str, text: str, cursor: int) -> Query:
-    return Query(_uri(path), path, language, text, cursor, 0)

@@ -1,263 +1,205 @@
-"""Ghost text of a session: what holds from before, what an answer shows, and what to ask."""
+"""Ghost text: the text that is offered at the cursor."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
 
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.decide import decide, too_unsure
-from redraft.model.gate.explore import ExplorationDraw, draw
 from redraft.model.gate.filters import CHEAP, NOTHING_TO_ADD, Situation, first_reason
 from redraft.model.gate.fitting import fit
 from redraft.model.gate.reasons import Abstain
-from redraft.model.records import LEAST_LOG, EditRequest, Prediction, Task
 from redraft.model.rules.renames import renames_of
 from redraft.model.text.cursor import is_free, line_after, line_before
 
-from .refusals import is_empty_body_line, refuse_moment, refuse_stale
-from .schedule import deleting_s
-from .settings import LspSettings
-from .suggestion import PlacedRequest, Query, Show, Suggestion, request
-
-if TYPE_CHECKING:
-    from .session import Session
+from . import precedence
+from .journal import AnswerDecided, Journal
+from .predictions import Predictions
+from .question import Answer, Question, infill
+from .refusals import refuse_moment
+from .schedule import Schedule, deleting_s
+from .snapshot import Snapshot
+from .suggestions.memory import Memory
+from .suggestions.situations import situation
+from .suggestions.suggestion import Offer, Suggestion
+from .workspace import Workspace
 
 RENAMING = Abstain("renaming", "you are replacing a name here")
 #: Other texts for the cursor that a gesture brings.
 ALTERNATIVES = 3
-NEXT_EDIT_SHOWN = Abstain("next_edit_shown", "a next edit is shown")
 
 
-def infill_request(query: Query, settings: LspSettings) -> EditRequest:
-    """Return the request for ghost text at the cursor, without what takes time to gather.
+class GhostText:
+    """Ghost text of one session."""
 
-    In the middle of code it is for one line. By a gesture it is for all that the model writes.
-    """
-    lines = settings.max_lines if is_free(line_after(query.text, query.cursor)) else 1
-    least = LEAST_LOG if query.invoked else settings.least_total_in(query.language)
-    return replace(request("infill", query, settings), max_lines=lines, least_total=least)
+    def __init__(
+        self,
+        workspace: Workspace,
+        predictions: Predictions,
+        schedule: Schedule,
+        memory: Memory,
+        journal: Journal,
+    ) -> None:
+        self._workspace, self._predictions, self._schedule = workspace, predictions, schedule
+        self._memory, self._journal = memory, journal
 
+    async def answer(self, snapshot: Snapshot) -> Offer | Abstain:
+        """Return the ghost text to show, or why there is none.
 
-def known(session: Session, query: Query) -> Show | Abstain | None:
-    """Decide without the model, or return None."""
-    if (refusal := session.refusal(query)) is not None:
-        return refusal
-    if edit_comes_first(session, query):
-        return NEXT_EDIT_SHOWN
-    if (hidden := session.rejections.hidden("infill", query)) is not None:
-        return hidden
-    if not query.invoked and _is_renaming(session, query):
-        return RENAMING
-    if (kept := _typed_through(session, query)) is not None:
-        return kept
-    if deleting_s(session, query):
-        return None  # the request waits, and looks again
-    if (answer := _known_answer(session, query)) is not None:
-        return decide_ghost_text(session, query, answer, "same text and cursor as before")
-    moment = refuse_moment(query, session.history, is_focused=session.is_focused)
-    return moment or session.rejections.cooling(query, session.clock())
+        Raises:
+            Superseded: a newer request took the place of this one.
+        """
+        if (decision := self.decide_without_model(snapshot)) is not None:  # 1. what needs no model
+            return decision
+        # 2. Wait, then look again: the request before this one may have brought the answer.
+        wait_s = await self._schedule.turn(snapshot, "infill")
+        now = self._workspace.renew(snapshot)
+        if isinstance(now, Abstain):
+            return now
+        if (decision := self.decide_without_model(now)) is not None:
+            return decision
+        # 3. Ask the model, and decide on its answer.
+        return await self._ask(replace(infill(now), delay_ms=1000 * wait_s), "from the model")
 
+    async def find_alternatives(self, snapshot: Snapshot, first: Offer) -> tuple[Offer, ...]:
+        """Return other texts for the cursor than ``first``, the likeliest first.
 
-def question(session: Session, query: Query, wait_s: float = 0.0) -> PlacedRequest:
-    """Return the question as the model gets it; ``wait_s`` is the debounce before it."""
-    above = session.context.above(query)
-    asked = replace(
-        infill_request(query, session.settings),
-        edits=session.history.edits(),
-        related=session.context.gather(query).related,
-        stop=() if above is None else above.stop,
-    )
-    others = session.context.above_hash(query)
-    return PlacedRequest(query, asked, query, 1000 * wait_s, session.since_edit_s(), others)
+        The model is asked for several answers that begin with different tokens.
 
+        Raises:
+            Superseded: a newer request took the place of this one.
+        """
+        question = infill(snapshot, candidates=1 + ALTERNATIVES)
+        if self._predictions.look_up(question) is None:
+            await self._ask(question, "another answer")
+        if (answer := self._predictions.look_up(question)) is None:
+            return ()  # the model gave none
+        found: dict[str, Offer] = {}
+        for candidate in answer.prediction.candidates:
+            alone = replace(answer, prediction=replace(answer.prediction, candidates=(candidate,)))
+            made = self._decide(alone, "another answer")
+            if isinstance(made, Offer) and made.text != first.text:
+                found.setdefault(made.text, made)
+        return tuple(found.values())[:ALTERNATIVES]
 
-def settle(session: Session, query: Query, prediction: Prediction) -> Show | Abstain:
-    """Decide on an answer that has just come."""
-    decision = decide_ghost_text(session, query, prediction, "from the model")
-    if (stale := refuse_stale(session.documents, query)) is None:
-        return NEXT_EDIT_SHOWN if edit_comes_first(session, query) else decision
-    if isinstance(decision, Show) and stale.kind == "document_changed":
-        session.memory(query.uri).keep(decision.suggestion)  # typing on may confirm it
-        session.outcomes.cancelled(decision.suggestion)
-    return stale
+    def decide_without_model(self, snapshot: Snapshot) -> Offer | Abstain | None:
+        """Decide without the model, or return None."""
+        if (refusal := self._workspace.refuse(snapshot)) is not None:
+            return refusal
+        if (first := precedence.refuse("infill", snapshot, self._memory.outcomes)) is not None:
+            return first
+        if (hidden := self._memory.rejections.hidden("infill", snapshot)) is not None:
+            return hidden
+        if not snapshot.is_invoked and _is_renaming(snapshot):
+            return RENAMING
+        if (kept := self._typed_through(snapshot)) is not None:
+            return kept
+        if deleting_s(snapshot):
+            return None  # the request waits, and looks again
+        question = infill(snapshot)
+        if (answer := self._known_answer(question)) is not None:
+            return self._decide(answer, "same text and cursor as before")
+        return refuse_moment(snapshot) or self._memory.rejections.cooling(snapshot)
 
+    # --- decisions -----------------------------------------------------------------------------
 
-def decide_ghost_text(
-    session: Session, query: Query, prediction: Prediction, reason: str
-) -> Show | Abstain:
-    """Return the first candidate that may be shown, or why the best one may not."""
-    here = situation(session, "infill", query)
-    here = replace(here, nothing=prediction.reason or NOTHING_TO_ADD)
-    if query.invoked:  # by a gesture, unsure text and deleted text may be shown as well
-        here = replace(here, changes=(), threshold=0.0)
-    found = decide(prediction.candidates, here, session.gate())
-    if isinstance(found, Abstain):
-        return _marked(session, query, prediction, found)
-    made = Suggestion.of(query, "infill", found.edit, found.score, prediction.model)
-    doubt = too_unsure(found.score, session.settings.threshold_in(query.language))
-    made = replace(session.named(made), unsure=doubt.reason if doubt else "")
-    return Show(made, made.replacement, reason)
+    async def _ask(self, question: Question, reason: str) -> Offer | Abstain:
+        answer = await self._predictions.ask("infill", self._workspace.complete(question))
+        if isinstance(answer, Abstain):
+            return answer
+        decision = self._decide(answer, reason)
+        self._journal.write(AnswerDecided(answer, decision))
+        return decision
 
+    def _decide(self, answer: Answer, reason: str) -> Offer | Abstain:
+        """Return the first candidate that may be shown, or why the best one may not."""
+        snapshot, prediction = answer.question.snapshot, answer.prediction
+        here = self._situation(snapshot)
+        here = replace(here, nothing=prediction.reason or NOTHING_TO_ADD)
+        found = decide(prediction.candidates, here, self._memory.gates.gate())
+        if isinstance(found, Abstain):
+            return self._marked(answer, found)
+        uri, cursor = snapshot.uri, snapshot.cursor
+        made = Suggestion.of(uri, "infill", found.edit, cursor, found.score, prediction.model)
+        usual = snapshot.settings.threshold_in(snapshot.language)
+        doubt = too_unsure(found.score, usual)
+        made = replace(self._memory.with_id(made), unsure=doubt.reason if doubt else "")
+        return Offer(made, made.replacement, reason)
 
-async def alternatives(session: Session, query: Query, first: Show) -> tuple[Show, ...]:
-    """Return other texts for the cursor than ``first``, the likeliest first.
+    def _situation(self, snapshot: Snapshot) -> Situation:
+        threshold = self._memory.gates.threshold_at(snapshot).threshold
+        return situation("infill", snapshot, self._memory, threshold, self._workspace.clock())
 
-    The model is asked for several answers that begin with different tokens.
+    def _marked(self, answer: Answer, found: Abstain) -> Abstain:
+        """Return ``found``, marked if a gesture would show what is hidden."""
+        if answer.question.snapshot.is_invoked:
+            return found
+        if answer.prediction.is_given_up:  # the model finishes what a gesture asks for
+            return replace(found, is_revealable=True)
+        if found.kind not in ("below_threshold", "reversal"):
+            return found
+        by_key = answer.question.snapshot.with_key(is_invoked=True)
+        best = self._decide(Answer(infill(by_key), answer.prediction), "asked for")
+        return replace(found, is_revealable=isinstance(best, Offer))
 
-    Raises:
-        Superseded: a newer request took the place of this one.
-    """
-    asked = question(session, query)
-    asked = replace(asked, request=replace(asked.request, candidates=1 + ALTERNATIVES))
-    prediction = session.requests.answers.get(asked.request)
-    if prediction is None:
-        await session.requests.ask(asked, partial(settle, session, query))
-        prediction = session.requests.answers.get(asked.request)
-    if prediction is None or refuse_stale(session.documents, query) is not None:
-        return ()
-    found: dict[str, Show] = {}
-    for candidate in prediction.candidates:
-        alone = replace(prediction, candidates=(candidate,))
-        made = decide_ghost_text(session, query, alone, "another answer")
-        if isinstance(made, Show) and made.text != first.text:
-            found.setdefault(made.text, made)
-    others = tuple(found.values())[:ALTERNATIVES]
-    suggestions = tuple(each.suggestion for each in others)
-    session.memory(query.uri).keep_behind(first.suggestion, suggestions)
-    session.outcomes.offer_too(first.suggestion, suggestions)
-    return others
+    # --- what holds from before ------------------------------------------------------------------
 
+    def _known_answer(self, question: Question) -> Answer | None:
+        """Return the answer that is known for a text and cursor.
 
-def situation(session: Session, task: Task, query: Query) -> Situation:
-    """Return what a prediction for the query's document is decided by."""
-    history = session.history
-    last = history.last_edit(query.uri)
-    return Situation(
-        task=task,
-        path=query.path,
-        language=query.language,
-        text=query.text,
-        cursor=query.cursor,
-        threshold=drawn(session, query).threshold,
-        changes=history.just_done(query.uri),
-        last_edit=last[1] if last is not None else None,
-        pace=session.pace.features(session.clock()),
-        rejected=lambda edit: session.rejections.has_rejected(query.uri, edit),
-    )
+        With and without a gesture it is the same, unless the model gave up without a gesture.
+        """
+        if (found := self._predictions.look_up(question)) is not None:
+            return found
+        snapshot = question.snapshot
+        other = self._predictions.look_up(
+            infill(snapshot.with_key(is_invoked=not snapshot.is_invoked))
+        )
+        if other is None or (snapshot.is_invoked and not other.prediction.candidates):
+            return None
+        return Answer(question, other.prediction)
 
-
-def drawn(session: Session, query: Query) -> ExplorationDraw:
-    """Return the threshold for suggestions without a gesture.
-
-    It is random only while outcomes are recorded: the gate learns from no others.
-    """
-    settings, recordings = session.settings, session.recordings
-    explores = settings.explore_gate and recordings is not None and recordings.is_on()
-    moment = f"{session.seed} {query.uri} {query.revision}"
-    return draw(settings.threshold_in(query.language), explores and not query.invoked, moment)
-
-
-def _marked(session: Session, query: Query, prediction: Prediction, found: Abstain) -> Abstain:
-    """Return ``found``, marked if a gesture would show what is hidden."""
-    if query.invoked:
-        return found
-    if prediction.is_given_up:  # the model finishes what a gesture asks for
-        return replace(found, is_revealable=True)
-    if found.kind not in ("below_threshold", "reversal"):
-        return found
-    by_gesture = replace(query, invoked=True)
-    best = decide_ghost_text(session, by_gesture, prediction, "asked for")
-    return replace(found, is_revealable=isinstance(best, Show))
-
-
-def edit_comes_first(session: Session, query: Query) -> bool:
-    """Return whether a next edit is shown that ghost text must not replace.
-
-    A gesture replaces an unsure one. In the empty line of a body ghost text comes first, unless
-    the edit writes there.
-    """
-    shown = session.outcomes.shown_edit(query.uri, query.text)
-    if shown is None or not session.outcomes.is_in_view(query.uri):
-        return False
-    if query.invoked and shown.unsure:
-        return False
-    first, last = shown.lines
-    return first <= query.line < last or not is_empty_body_line(query.text, query.cursor)
-
-
-def comes_first(session: Session, query: Query) -> bool:
-    """Return whether ghost text is shown at the cursor that a next edit must not replace.
-
-    A gesture replaces unsure ghost text, but not in the empty line of a body.
-    """
-    if (shown := shown_at(session, query)) is None:
-        return False
-    may_replace = query.invoked and bool(shown.unsure)
-    return not may_replace or is_empty_body_line(query.text, query.cursor)
-
-
-def shown_at(session: Session, query: Query) -> Suggestion | None:
-    """Return the ghost text that is shown at the cursor."""
-    shown = session.outcomes.showing(query.uri)
-    if shown is None or shown.task != "infill" or not shown.rest(query.text, query.cursor):
+    def _typed_through(self, snapshot: Snapshot) -> Offer | None:
+        """Return what is left of recent ghost text that the user has typed a part of."""
+        memory = self._memory.of(snapshot.uri)
+        memory.follow_above(snapshot.above_hash)
+        for suggestion in memory.ghosts:
+            threshold = snapshot.settings.threshold_in(snapshot.language)
+            if not suggestion.unsure and suggestion.confidence < threshold:
+                continue
+            left = _left(suggestion, snapshot)
+            if left is None or self._memory.rejections.has_rejected(
+                suggestion.uri, suggestion.edit
+            ):
+                continue
+            edit = Edit(snapshot.text, snapshot.cursor, snapshot.cursor, left[1])
+            if first_reason(CHEAP["infill"], edit, self._situation(snapshot)) is None:
+                return Offer(*left, "typed so far as suggested")
         return None
-    return shown
 
 
-def _known_answer(session: Session, query: Query) -> Prediction | None:
-    """Return the answer that is known for a text and cursor.
-
-    With and without a gesture it is the same, unless the model gave up without a gesture.
-    """
-    answers, settings = session.requests.answers, session.settings
-    above = session.context.above_hash(query)
-    found = answers.get(infill_request(query, settings), above)
-    if found is not None:
-        return found
-    other = answers.get(infill_request(replace(query, invoked=not query.invoked), settings), above)
-    return None if other is not None and query.invoked and not other.candidates else other
-
-
-def _is_renaming(session: Session, query: Query) -> bool:
+def _is_renaming(snapshot: Snapshot) -> bool:
     """Return whether the cursor follows a new name that has replaced another one.
 
     With code behind it on the line, ghost text could only make the name longer.
     """
-    before, rest = line_before(query.text, query.cursor), line_after(query.text, query.cursor)
+    text, cursor = snapshot.text, snapshot.cursor
+    before, rest = line_before(text, cursor), line_after(text, cursor)
     if is_free(rest) or not before[-1:].isidentifier() or rest[:1].isidentifier():
         return False
-    renames = renames_of(session.history.edits(unfinished=True))
-    return any(before.endswith(new) for _, new in renames)
+    return any(before.endswith(new) for _, new in renames_of(snapshot.recent))
 
 
-def _typed_through(session: Session, query: Query) -> Show | None:
-    """Return what is left of recent ghost text that the user has typed a part of."""
-    memory = session.memory(query.uri)
-    memory.follow_above(session.context.above_hash(query))
-    for suggestion in memory.ghosts:
-        threshold = session.settings.threshold_in(query.language)
-        if not suggestion.unsure and suggestion.confidence < threshold:
-            continue
-        left = _left(suggestion, query)
-        if left is None or session.rejections.has_rejected(suggestion.uri, suggestion.edit):
-            continue
-        edit = Edit(query.text, query.cursor, query.cursor, left[1])
-        if first_reason(CHEAP["infill"], edit, situation(session, "infill", query)) is None:
-            return Show(*left, "typed so far as suggested")
-    return None
-
-
-def _left(suggestion: Suggestion, query: Query) -> tuple[Suggestion, str] | None:
+def _left(suggestion: Suggestion, snapshot: Snapshot) -> tuple[Suggestion, str] | None:
     """Return ghost text of which some was typed, and what is left of it at the cursor."""
-    rest = suggestion.rest(query.text, query.cursor)
-    typed = suggestion.replacement[: query.cursor - suggestion.cursor]
-    if not rest or suggestion.inserted(query.text) == typed:
+    text, cursor = snapshot.text, snapshot.cursor
+    rest = suggestion.rest(text, cursor)
+    typed = suggestion.replacement[: cursor - suggestion.cursor]
+    if not rest or suggestion.inserted(text) == typed:
         return (suggestion, rest) if rest else None
     # The editor closed what was opened: what is left has to fit before that.
-    made = fit(rest, query, replaces=True)
+    made = fit(rest, snapshot, replaces=True)
     if isinstance(made, Abstain):
         return None
-    moved = replace(suggestion, text=query.text, cursor=query.cursor, start=made.start)
+    moved = replace(suggestion, text=text, cursor=cursor, start=made.start)
     return replace(moved, end=made.end, replacement=made.new), made.new

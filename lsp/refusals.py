@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 
-from redraft.model.edits.edit import Edit, LineChange
+from redraft.model.edits.edit import Edit
 from redraft.model.edits.syntax_errors import count_errors_of
 from redraft.model.gate.filters import is_import
 from redraft.model.gate.reasons import Abstain
 from redraft.model.text.common import changed_part
 from redraft.model.text.cursor import line_after, line_before
 
-from .documents import Documents
-from .history import History
-from .policy.load import Load
+from .editor_settings import LspSettings
 from .policy.secret_files import secret_in
-from .settings import LspSettings
-from .suggestion import Query
+from .snapshot import Snapshot
 
 #: Seconds after the user's last edit, in any document, in which the next one is asked for.
 AFTER_EDIT_S = 10.0
@@ -26,39 +22,30 @@ AFTER_EDIT_S = 10.0
 _WORD = re.compile(r"\w+")
 
 
-def refuse(
-    query: Query,
-    settings: LspSettings,
-    snoozed_s: float,
-    excluded: str = "",
-    load: Load | None = None,
-) -> Abstain | None:
-    """Return why nothing is ever offered for a query, None if something may be.
-
-    Args:
-        excluded: why the file is excluded, "" if it is not.
-        load: what battery and load leave; None: everything.
-    """
+def refuse(snapshot: Snapshot) -> Abstain | None:
+    """Return why nothing is ever offered at a place, None if something may be."""
+    settings, flags = snapshot.settings, snapshot.flags
+    language, document = snapshot.language, snapshot.document
     if not settings.enabled:
         return Abstain("disabled", "Redraft is switched off (setting enabled)")
-    if load is not None and load.effort == "off":
-        return Abstain("saving", f"Redraft is off {load.why}")
-    if snoozed_s and not query.invoked:
-        return Abstain("snoozed", snoozing(snoozed_s))
-    if query.language and query.language in settings.disabled_languages:
-        return Abstain("language_disabled", f"Redraft is switched off for {query.language} files")
-    if query.out_of_step:
-        return Abstain("lost_track", f"Redraft lost track of this file: {query.out_of_step}")
-    if excluded:
-        return Abstain("secret", excluded)
-    unfit = refuse_text(query.text, query.cursor, settings, query.path)
+    if snapshot.load.effort == "off":
+        return Abstain("saving", f"Redraft is off {snapshot.load.why}")
+    if snapshot.snoozed_s and not flags.is_invoked:
+        return Abstain("snoozed", snoozing(snapshot.snoozed_s))
+    if language and language in settings.disabled_languages:
+        return Abstain("language_disabled", f"Redraft is switched off for {language} files")
+    if document.out_of_step:
+        return Abstain("lost_track", f"Redraft lost track of this file: {document.out_of_step}")
+    if document.excluded:
+        return Abstain("secret", document.excluded)
+    unfit = refuse_text(document.text, snapshot.cursor, settings, document.path)
     if unfit is not None:
         return unfit
-    if query.selected:
+    if flags.selected:
         return Abstain("selection", "text is selected")
-    if query.cursors > 1:
-        return Abstain("several_cursors", f"there are {query.cursors} cursors")
-    if query.in_snippet:
+    if flags.cursors > 1:
+        return Abstain("several_cursors", f"there are {flags.cursors} cursors")
+    if flags.in_snippet:
         return Abstain("snippet", "you are filling in a snippet")
     return None
 
@@ -68,70 +55,49 @@ def snoozing(left_s: float) -> str:
     return f"paused for another {math.ceil(left_s / 60)} min"
 
 
-def refuse_moment(query: Query, history: History, *, is_focused: bool) -> Abstain | None:
+def refuse_moment(snapshot: Snapshot) -> Abstain | None:
     """Return why nothing is offered just now without a gesture."""
-    if query.invoked:
+    if snapshot.is_invoked:
         return None
-    if not is_focused:
+    if not snapshot.is_focused:
         return Abstain("unfocused", "the editor window is not active")
-    if history.is_bulk(query.uri):
+    if snapshot.edits.is_bulk(snapshot.uri):
         return Abstain("bulk_change", "a large change was just made, such as a paste")
-    if history.last_change(query.uri) == "undo":
+    if snapshot.edits.last_change(snapshot.uri) == "undo":
         return Abstain("undoing", "you just undid or redid a change")
     return None
 
 
-def refuse_stale(documents: Documents, query: Query, place: Query | None = None) -> Abstain | None:
-    """Return why an answer comes too late.
-
-    Args:
-        place: what the answer is about, where that is another document.
-    """
-    document = documents.get(query.uri)
-    if document is None:
-        return Abstain("document_closed", "the file was closed")
-    if document.revision != query.revision:
-        return Abstain("document_changed", "the text changed while the model was working")
-    if place is None or place.uri == query.uri:
-        return None
-    target = documents.get(place.uri)
-    if target is not None and target.revision == place.revision:
-        return None
-    how = "was closed" if target is None else "changed"
-    return Abstain("target_changed", f"{place.path} {how} while the model was working")
-
-
-def long_after(query: Query, history: History, now_s: float) -> Abstain | None:
+def long_after(snapshot: Snapshot) -> Abstain | None:
     """Refuse new next edits long after the user's last edit, unless by a gesture."""
-    if query.invoked:
+    if snapshot.is_invoked:
         return None
-    last_s = history.last_edit_s()
-    if last_s is None:
+    since_s = snapshot.since_edit_s
+    if since_s is None:
         return Abstain("nothing_edited", "you have not edited anything yet")
-    if now_s - last_s > AFTER_EDIT_S:
+    if since_s > AFTER_EDIT_S:
         return Abstain("no_recent_edit", f"your last edit is more than {AFTER_EDIT_S:g} s ago")
     return None
 
 
-def half_typed(query: Query, changes: Sequence[LineChange]) -> Abstain | None:
+def half_typed(snapshot: Snapshot) -> Abstain | None:
     """Refuse next edits while a name is to be typed in place of a deleted one at the cursor.
 
     The code is broken without that name. Where it is whole, as ``f()`` is without an argument, and
     in languages that are not known, next edits are offered.
-
-    Args:
-        changes: see :meth:`.history.History.just_done`.
     """
-    if query.invoked or not changes or len(changes[0].old) != 1 or len(changes[0].new) != 1:
+    changes = snapshot.edits.changes(snapshot.uri)
+    if snapshot.is_invoked or not changes or len(changes[0].old) != 1 or len(changes[0].new) != 1:
         return None
     (old,), (new,) = changes[0].old, changes[0].new
+    text, cursor = snapshot.text, snapshot.cursor
     head, written, gone = changed_part(new, old)
-    column = query.cursor - query.text.rfind("\n", 0, query.cursor) - 1
-    is_here = (query.line, column) == (changes[0].first, head)
+    column = cursor - text.rfind("\n", 0, cursor) - 1
+    is_here = (snapshot.line, column) == (changes[0].first, head)
     if written or not _WORD.fullmatch(gone) or not is_here:
         return None
-    put_back = Edit(query.text, query.cursor, query.cursor, gone)
-    errors = count_errors_of(put_back, query.path, query.language)
+    put_back = Edit(text, cursor, cursor, gone)
+    errors = count_errors_of(put_back, snapshot.path, snapshot.language)
     if errors is None or errors[1] >= errors[0]:
         return None
     return Abstain("half_typed", f"you have not typed yet what replaces '{gone}'")
@@ -201,7 +167,7 @@ def is_empty_body(text: str, cursor: int) -> bool:
     return _depth(below) < max(_depth(text[start:end]), 1) or _depth(below) <= _opener_depth(above)
 
 
-def beside_empty_body(query: Query, edit: Edit) -> Abstain | None:
+def beside_empty_body(snapshot: Snapshot, edit: Edit) -> Abstain | None:
     """Refuse new lines beside a body that is still empty, imports excepted.
 
     The user is about to write that body.
@@ -210,7 +176,7 @@ def beside_empty_body(query: Query, edit: Edit) -> Abstain | None:
     added = [line for line in new.split("\n") if line.strip()]
     if edit.text[start:end].strip() or is_import(added):
         return None
-    if not is_empty_body(query.text, query.cursor) or writes_body(edit, query.cursor):
+    if not is_empty_body(snapshot.text, snapshot.cursor) or writes_body(edit, snapshot.cursor):
         return None
     return Abstain("body_first", "the body at the cursor is still empty and comes first")
 

@@ -1,28 +1,17 @@
-"""Requests of one client to the model: the newest wins, and ghost text goes first."""
+"""Order of the requests of one client: the newest wins, and ghost text goes first."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Hashable
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from redraft.model.errors import EngineGone, ModelNotReady, Overloaded, RedraftError
-from redraft.model.gate.reasons import Abstain
-from redraft.model.records import Prediction, Predictor, Task
+from redraft.model.records import Task
 
-from .memory import Answers
-from .policy.load import CALM_S
-from .recording.own_gate import OwnGate
-from .recording.recorder import Recorder
-from .settings import LspSettings
-from .suggestion import PlacedRequest, Query, Show
-
-if TYPE_CHECKING:
-    from .session import Session
-
-logger = logging.getLogger(__name__)
+from .policy.machine_load import CALM_S
+from .policy.pace import Debounce
+from .snapshot import Snapshot
+from .suggestions.outcomes import SuggestionEnded
 
 #: Seconds without a key that end the typing of a line: more than there mostly are between two keys.
 REST_S = 0.3
@@ -134,117 +123,65 @@ def _yields(slot: _Slot, uri: str, kind: Kind) -> bool:
     return slot.uri == uri and slot.kind == "next_edit" and kind == "infill"
 
 
-class Requests:
-    """Ask the model for one client, and keep its answers."""
+class Schedule:
+    """Times at which the model is asked: the debounce, which adapts to outcomes and to the model.
 
-    def __init__(
-        self,
-        predictor: Predictor,
-        clock: Callable[[], float],
-        settings: Callable[[], LspSettings],
-        recorder: Recorder,
-        own_gate: OwnGate,
-    ) -> None:
-        self.latest, self.answers = Latest(), Answers()
-        self._predictor, self._clock, self._settings = predictor, clock, settings
-        #: Entered while the model works on a request that the user waits for.
-        self.busy: Callable[[], AbstractContextManager[object]] = nullcontext
-        self._recorder, self._own_gate = recorder, own_gate
+    Args:
+        clock: reads seconds and never goes back.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.latest, self.debounce = Latest(), Debounce()
+        self._clock = clock
         self._latency_ms: dict[Task, float] = {}  # running means
+
+    async def turn(self, snapshot: Snapshot, task: Task) -> float:
+        """Wait out the debounce before the model is asked; return its seconds.
+
+        Raises:
+            Superseded: a newer request took the place of this one.
+        """
+        wait_s, kind = self.delay_s(snapshot, task), _KINDS[task]
+        await self.latest.turn(snapshot.uri, kind, wait_s)
+        return wait_s
+
+    def delay_s(self, snapshot: Snapshot, task: Task) -> float:
+        """Return how long to wait before the model is asked.
+
+        Ghost text waits until a deletion is over, next edits until a line is no longer typed in.
+        """
+        if snapshot.is_invoked:
+            return 0.0
+        if snapshot.load.effort == "calm":
+            since_s = snapshot.since_edit_s
+            return 0.0 if since_s is None else max(0.0, CALM_S - since_s)
+        now_s, settings = snapshot.at_s, snapshot.settings
+        wait_s = self.debounce.delay_ms(settings.delay_ms, self.latency_ms(task), now_s) / 1000
+        if task == "infill":
+            return max(wait_s, deleting_s(snapshot))
+        typed_s = snapshot.typed_at_s
+        return wait_s if typed_s is None else max(wait_s, typed_s + REST_S - now_s)
 
     def latency_ms(self, task: Task) -> float:
         """Return the mean time of an answer, 0 while none came."""
         return self._latency_ms.get(task, 0.0)
 
-    async def ask(
-        self, question: PlacedRequest, settle: Callable[[Prediction], Show | Abstain]
-    ) -> Show | Abstain:
-        """Ask the model, decide on its answer by ``settle``, and record both.
-
-        Raises:
-            Superseded: a newer request took the place of this one.
-        """
-        if question.ahead_of:
-            prediction = await self._predict("prefetch", question)
-            if isinstance(prediction, Abstain):
-                return prediction
-            self._recorder.prefetched(question, prediction)
-            return settle(prediction)
-        task, started_s = question.request.task, self._clock()
-        number = self._recorder.asked(question)
-        with self.busy():
-            kind: Kind = "infill" if task == "infill" else "next_edit"
-            prediction = await self._predict(kind, question)
-        if isinstance(prediction, Abstain):
-            return prediction
-        took_ms = 1000 * (self._clock() - started_s)
+    def took(self, task: Task, took_ms: float) -> None:
+        """Count the time of an answer."""
         known_ms = self._latency_ms.get(task, took_ms)
         self._latency_ms[task] = known_ms + _LATENCY_WEIGHT * (took_ms - known_ms)
-        self._own_gate.answered(prediction)
-        decision = settle(prediction)
-        self._recorder.answered(number, question, prediction, decision, took_ms)
-        return decision
 
-    async def _predict(self, kind: Kind, question: PlacedRequest) -> Prediction | Abstain:
-        """Return the model's answer, which is kept, or why there is none."""
-        uri, request, others = question.asked_from.uri, question.request, question.others
-        limit_s = self._settings().timeout_ms / 1000
-        key = (self.answers.key(request, others), request.region)
-        try:
-            prediction = await self.latest.run(
-                uri, kind, key, lambda: self._predictor.predict(request), limit_s
-            )
-        except TimeoutError:
-            advice = "its machine is busy or slow ('redraft bench' measures it), or cut off"
-            return Abstain("timeout", f"the model took longer than {limit_s:g} s: {advice}")
-        except (ModelNotReady, EngineGone) as error:
-            return Abstain("not_ready", str(error))
-        except Overloaded as error:
-            return Abstain("overloaded", f"{error} (again in {error.retry_after_s:g} s)")
-        except RedraftError as error:
-            return Abstain("failed", str(error))
-        except Superseded:
-            raise
-        except Exception as error:
-            logger.exception("the predictor failed")
-            return Abstain("failed", f"{type(error).__name__}: {error}")
-        self.answers.put(request, prediction, others)
-        return prediction
+    def settled(self, settled: SuggestionEnded) -> None:
+        """Adapt the debounce to an outcome."""
+        self.debounce.note(settled.outcome, self._clock())
 
 
-def delay_s(session: Session, query: Query, task: Task) -> float:
-    """Return how long to wait before the model is asked.
-
-    Ghost text waits until a deletion is over, next edits until a line is no longer typed in.
-    """
-    if query.invoked:
-        return 0.0
-    if session.load.now().effort == "calm":
-        since_s = session.since_edit_s()
-        return 0.0 if since_s is None else max(0.0, CALM_S - since_s)
-    now_s, latency_ms = session.clock(), session.requests.latency_ms(task)
-    wait_s = session.debounce.delay_ms(session.settings.delay_ms, latency_ms, now_s) / 1000
-    typed_s = session.history.typed_at_s(query.uri, query.line)
-    if task == "infill":
-        return max(wait_s, deleting_s(session, query))
-    if typed_s is None:
-        return wait_s
-    return max(wait_s, typed_s + REST_S - now_s)
+_KINDS: dict[Task, Kind] = {"infill": "infill", "next_edit": "next_edit"}
 
 
-def deleting_s(session: Session, query: Query) -> float:
+def deleting_s(snapshot: Snapshot) -> float:
     """Return the seconds until the user is taken to have ended a deletion, 0 for none."""
-    last = session.history.last_edit(query.uri)
-    if query.invoked or last is None or not session.memory(query.uri).is_deleting:
+    last = snapshot.edits.last_edit(snapshot.uri)
+    if snapshot.is_invoked or last is None or not snapshot.edits.is_deleting(snapshot.uri):
         return 0.0
-    return max(0.0, last[0] + DELETED_S - session.clock())
-
-
-async def rest(session: Session, query: Query) -> None:
-    """Wait for the debounce of a next edit.
-
-    Raises:
-        Superseded: a newer request took the place of this one.
-    """
-    wait_s = delay_s(session, query, "next_edit")
-    await session.requests.latest.turn(query.uri, "next_edit", wait_s)
+    return max(0.0, last[0] + DELETED_S - snapshot.at_s)

@@ -21,16 +21,18 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Predictor, Task
 from redraft.model.release import RELEASE
 
-from .documents import Document
-from .positions import Range
-from .protocol import messages, notebooks, reports, results, speech
+from .documents.open_documents import Document
+from .documents.positions import Range
+from .editor_settings import LspSettings
+from .protocol import messages, reports, results, speech
+from .protocol import notebook_sync as notebooks
 from .protocol.jsonrpc import RedraftServer
-from .protocol.messages import RequestContext, SelectedCompletion, SuggestionParams, at
+from .protocol.messages import RequestContext, SuggestionParams, at
 from .recording.counts import StatisticsFolder
-from .recording.folder import Recordings
+from .recording.recordings_folder import Recordings
 from .session import Session
-from .settings import LspSettings
-from .suggestion import Query, Show
+from .snapshot import RequestFlags, Snapshot
+from .suggestions.suggestion import Offer
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +45,7 @@ def _initialize(server: RedraftServer, params: Any) -> dict[str, Any]:
     fields = params if isinstance(params, dict) else {}
     root, workspace = fields.get("rootUri"), at(fields, "capabilities", "workspace")
     folders = messages.folders(fields.get("workspaceFolders"))
-    server.session.folders = folders or ([root] if isinstance(root, str) else [])
+    server.session.workspace.folders = folders or ([root] if isinstance(root, str) else [])
     server.configure(fields.get("initializationOptions"))
     server.watch.shows_progress = bool(at(fields, "capabilities", "window", "workDoneProgress"))
     server.pulls_settings = bool(at(workspace, "configuration"))
@@ -54,7 +56,7 @@ def _initialize(server: RedraftServer, params: Any) -> dict[str, Any]:
     return {
         "capabilities": results.capabilities(
             notebooks=at(fields, "capabilities", "notebookDocument") is not None,
-            completion_items=server.session.settings.completion_items,
+            completion_items=server.session.workspace.settings.completion_items,
         ),
         "serverInfo": {"name": server.name, "version": RELEASE},
     }
@@ -68,7 +70,7 @@ async def _initialized(server: RedraftServer, _: Any) -> None:
         server.client_register_capability(types.RegistrationParams([wanted]))
     pulling = asyncio.ensure_future(_pull_settings(server))
     await asyncio.wait({pulling}, timeout=_SETTINGS_S)
-    server.session.context.start()
+    server.session.workspace.context.start()
     await pulling
 
 
@@ -94,14 +96,15 @@ async def _pull_settings(server: RedraftServer) -> None:
 
 
 def _folders_changed(server: RedraftServer, params: Any) -> None:
-    session, gone = server.session, messages.folders(at(params, "event", "removed"))
-    kept = [folder for folder in session.folders if folder not in gone]
-    session.folders = kept + messages.folders(at(params, "event", "added"))
-    session.context.folders_changed()
+    workspace, gone = server.session.workspace, messages.folders(at(params, "event", "removed"))
+    kept = [folder for folder in workspace.folders if folder not in gone]
+    workspace.folders = kept + messages.folders(at(params, "event", "added"))
+    workspace.place_all()
+    workspace.context.folders_changed()
 
 
 def _shutdown(server: RedraftServer, _: Any) -> None:
-    server.session.context.stop()  # nothing more can be asked
+    server.session.workspace.context.stop()  # nothing more can be asked
 
 
 # --- documents -----------------------------------------------------------------------
@@ -129,12 +132,12 @@ def _files_renamed(server: RedraftServer, params: Any) -> None:
     """Follow ``workspace/didRenameFiles``; the client reopens the documents itself."""
     for file in messages.RenameParams.of(params).files:
         server.session.rename(file.old_uri, file.new_uri)
-    server.session.context.files_changed()
+    server.session.workspace.context.files_changed()
 
 
 def _files_changed(server: RedraftServer, _: Any) -> None:
     """Let the index look for what was saved or changed on the disk."""
-    server.session.context.files_changed()
+    server.session.workspace.context.files_changed()
 
 
 # --- ghost text ----------------------------------------------------------------------
@@ -170,7 +173,7 @@ async def _old_completions(server: RedraftServer, asked: SuggestionParams) -> di
 
 async def _completion(server: RedraftServer, params: Any) -> dict[str, Any]:
     """Answer ``textDocument/completion`` with ghost text, where the settings want it."""
-    if not server.session.settings.completion_items:
+    if not server.session.workspace.settings.completion_items:
         return {"isIncomplete": False, "items": []}
     # Its trigger kind 1 means typing as well as a gesture.
     asked = SuggestionParams.of(params).model_copy(update={"context": RequestContext()})
@@ -182,23 +185,19 @@ async def _completion(server: RedraftServer, params: Any) -> dict[str, Any]:
 
 async def _ghost_text(
     server: RedraftServer, asked: SuggestionParams
-) -> tuple[Document, tuple[Show, ...] | Abstain]:
+) -> tuple[Document, tuple[Offer, ...] | Abstain]:
     document = _document(server, asked)
-    query = _query(server, document, asked)
-    if asked.context.selected_completion_info is not None:
-        query = _as_if_chosen(query, document, asked.context.selected_completion_info)
-    decision = await server.session.ghost_texts(query)
+    snapshot = _snapshot(server, document, asked)
+    if (chosen := asked.context.selected_completion_info) is not None:
+        # As if the marked entry of the completion menu were in the text already.
+        start, end = map(document.index, chosen.range.ends)
+        text = chosen.text.replace("\r\n", "\n").replace("\r", "\n")
+        whole = snapshot.text[:start] + text + snapshot.text[end:]
+        snapshot = snapshot.with_text(whole, start + len(text))
+    decision = await server.session.ghost_texts(snapshot)
     first = decision if isinstance(decision, Abstain) else decision[0]
     reported = _report(server, document, asked, "infill", first)
     return document, reported if isinstance(reported, Abstain) else decision
-
-
-def _as_if_chosen(query: Query, document: Document, selected: SelectedCompletion) -> Query:
-    """Return the query as if the marked entry of the completion menu were in the text already."""
-    start, end = map(document.index, selected.range.ends)
-    chosen = selected.text.replace("\r\n", "\n").replace("\r", "\n")
-    text = query.text[:start] + chosen + query.text[end:]
-    return replace(query, text=text, cursor=start + len(chosen))
 
 
 # --- next edits ----------------------------------------------------------------------
@@ -218,7 +217,7 @@ async def _redraft_next_edit(server: RedraftServer, params: Any) -> dict[str, An
     document, decision = await _next_edit(server, asked)
     if isinstance(decision, Abstain):
         return {"edits": [], **results.why("next_edit", decision)}
-    target = server.session.documents.get(decision.suggestion.uri) or document
+    target = server.session.workspace.documents.get(decision.suggestion.uri) or document
     return results.next_edit_result(target, asked, decision)
 
 
@@ -234,24 +233,24 @@ async def _code_action(server: RedraftServer, params: Any) -> list[dict[str, Any
         return []
     document, versioned = _document(server, asked), server.versions_edits
     if not asked.is_invoked:
-        shown = server.session.outcomes.shown_edit(document.uri, document.text)
+        shown = server.session.memory.outcomes.shown_edit(document.uri, document.text)
         return [results.action(document, shown, versioned=versioned)] if shown else []
     start, end = map(document.index, sent.range.ends)
     if abs(end - start) <= 1:  # Helix's cursor is a selection of the character under it
         asked = asked.model_copy(update={"selection": None})
     asked = asked.model_copy(update={"whole_renames": versioned})
     document, decision = await _next_edit(server, asked)
-    if isinstance(decision, Show):
+    if isinstance(decision, Offer):
         return [results.action(document, decision.suggestion, versioned=versioned)]
     return [results.no_action(decision)] if server.shows_disabled and kinds else []
 
 
 async def _next_edit(
     server: RedraftServer, asked: SuggestionParams
-) -> tuple[Document, Show | Abstain]:
+) -> tuple[Document, Offer | Abstain]:
     document = _document(server, asked)
-    query = _query(server, document, asked)
-    decision = await server.session.next_edit(query, another=asked.another)
+    snapshot = _snapshot(server, document, asked)
+    decision = await server.session.next_edit(snapshot, another=asked.another)
     return document, _report(server, document, asked, "next_edit", decision)
 
 
@@ -270,7 +269,7 @@ def _document(server: RedraftServer, asked: SuggestionParams) -> Document:
 
     Raise InvalidRequest if it is not open, StaleDocument if the request names another version.
     """
-    document = server.session.documents.get(asked.uri)
+    document = server.session.workspace.documents.get(asked.uri)
     if document is None:
         raise InvalidRequest(f"{asked.uri} is not open; send textDocument/didOpen first")
     if asked.version is not None and document.version not in (None, asked.version):
@@ -280,22 +279,20 @@ def _document(server: RedraftServer, asked: SuggestionParams) -> Document:
     return document
 
 
-def _query(server: RedraftServer, document: Document, asked: SuggestionParams) -> Query:
-    """Return a request in the session's terms."""
+def _snapshot(server: RedraftServer, document: Document, asked: SuggestionParams) -> Snapshot:
+    """Return what a request asks about, in the session's terms."""
     session, selection = server.session, asked.selection or Range(asked.position, asked.position)
-    if asked.diagnostics is not None:
-        session.context.diagnosed(asked.uri, asked.diagnostics)
     start, end = map(document.index, selection.ends)
-    session.recorder.cursor(document, selection)
-    return replace(
-        Query.at(document, session.path(document), document.index(asked.position)),
-        invoked=asked.is_invoked,
+    flags = RequestFlags(
+        is_invoked=asked.is_invoked,
         selected=abs(end - start),
         cursors=asked.cursors,
         in_snippet=asked.in_snippet,
         other_documents=asked.other_documents,
-        whole_renames=asked.whole_renames and session.settings.whole_renames,
+        whole_renames=asked.whole_renames and session.workspace.settings.whole_renames,
     )
+    at, reports = document.index(asked.position), asked.diagnostics
+    return session.snapshot(document, at, flags, selection=selection, reports=reports)
 
 
 def _report(
@@ -303,14 +300,14 @@ def _report(
     document: Document,
     asked: SuggestionParams,
     task: Task,
-    decision: Show | Abstain,
-) -> Show | Abstain:
+    decision: Offer | Abstain,
+) -> Offer | Abstain:
     """Say in the status line what is shown, or why nothing is; return the decision.
 
     Raise StaleDocument if the text has changed meanwhile.
     """
     place = (document.uri, document.revision, asked.position)
-    if isinstance(decision, Show):
+    if isinstance(decision, Offer):
         server.line.shown(task, place, decision.suggestion.unsure)
         return decision
     if decision.kind == "not_ready":
@@ -319,14 +316,14 @@ def _report(
     if not decision.is_stale:
         server.line.abstained(task, place, decision)
     # A document that was closed has no version that could be stale.
-    elif server.session.documents.get(document.uri) is document:
+    elif server.session.workspace.documents.get(document.uri) is document:
         server.line.idle()
         raise StaleDocument(decision.reason)
     return decision
 
 
-def _shown(decision: Show | Abstain) -> list[Show]:
-    return [decision] if isinstance(decision, Show) else []
+def _shown(decision: Offer | Abstain) -> list[Offer]:
+    return [decision] if isinstance(decision, Offer) else []
 
 
 HANDLERS: dict[str, Callable[[RedraftServer, Any], Any]] = {

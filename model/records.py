@@ -2,8 +2,8 @@
 
 Frozen dataclasses only: no I/O, no torch, no onnxruntime. A field names its unit and base. Its type
 limits the values from outside (``validation.py``) and is not checked for records made here. Text
-offsets are ``str`` indices (code points); only ``lsp/positions.py`` knows UTF-16. Texts use
-``\n`` line ends; clients' line ends are converted on the way in and out.
+offsets are ``str`` indices (code points); only ``lsp/documents/positions.py`` knows UTF-16. Texts
+use ``\n`` line ends; clients' line ends are converted on the way in and out.
 """
 
 from __future__ import annotations

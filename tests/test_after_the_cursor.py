@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from redraft.lsp.suggestion import Show
+from redraft.lsp.suggestions.suggestion import Offer
 from support.editors.lsp import lsp_client
 from support.editors.neovim import NeovimDesk, ghost, needs_neovim
 from support.editors.predictor import ScriptedPredictor
@@ -30,7 +30,7 @@ def test_a_bracket_the_editor_closed_is_not_written_again() -> None:
 def test_the_rest_of_the_line_is_replaced_where_the_answer_holds_it() -> None:
     here = at("x = sorted()\n", len("x = sorted("))
     decision = here.answer("items)[0]")
-    assert isinstance(decision, Show)
+    assert isinstance(decision, Offer)
     assert decision.suggestion.result == "x = sorted(items)[0]\n"
     here.accept(decision)
     assert here.outcomes == ["accepted"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from redraft.lsp.outcomes import Settled
-from redraft.lsp.suggestion import Show
+from redraft.lsp.suggestions.outcomes import SuggestionEnded
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.reasons import Abstain
 from support.editors.next_edits import edited
 from support.editors.paused_session import LOOP, spin
@@ -11,7 +11,7 @@ from support.editors.predictor import infill, rewrite
 from support.editors.workbench import Workbench, showing
 
 
-def offered(desk: Workbench, *texts: str) -> tuple[Show, ...]:
+def offered(desk: Workbench, *texts: str) -> tuple[Offer, ...]:
     """Ask for alternatives by a gesture, and let the model answer with ``texts``."""
     known = len(desk.session.model.asks)
     task = LOOP.create_task(desk.session.ghost_texts(desk.query(invoked=True)))
@@ -25,7 +25,7 @@ def offered(desk: Workbench, *texts: str) -> tuple[Show, ...]:
     return found
 
 
-def texts(found: tuple[Show, ...]) -> list[str]:
+def texts(found: tuple[Offer, ...]) -> list[str]:
     return [each.text for each in found]
 
 
@@ -65,16 +65,16 @@ def test_taking_another_text_accepts_it_and_replaces_the_first() -> None:
     _, other = offered(desk, "return y")
     desk.type(other.text)
     assert desk.outcomes == ["accepted"]
-    assert desk.session.history.last_change(desk.document.uri) == "accepted"
+    assert desk.session.workspace.history.view().last_change(desk.document.uri) == "accepted"
 
 
 def test_a_report_names_the_text_that_was_taken() -> None:
     desk = desk_with_ghost()
     first, other = offered(desk, "return y")
     desk.session.shown(other.suggestion.id)
-    assert desk.session.outcomes.showing(desk.document.uri) == other.suggestion
+    assert desk.session.memory.outcomes.showing(desk.document.uri) == other.suggestion
     desk.session.shown(first.suggestion.id)
-    assert desk.session.outcomes.showing(desk.document.uri) == first.suggestion
+    assert desk.session.memory.outcomes.showing(desk.document.uri) == first.suggestion
     desk.session.rejected(other.suggestion.id)
     assert desk.outcomes == ["rejected"]
 
@@ -89,8 +89,8 @@ def test_typing_another_text_goes_on_with_it() -> None:
 
 def test_keys_that_another_text_saves_count_from_where_it_was_offered() -> None:
     desk = desk_with_ghost()
-    settled: list[Settled] = []
-    desk.session.outcomes.listener = settled.append
+    settled: list[SuggestionEnded] = []
+    desk.session.memory.outcomes.listener = settled.append
     desk.type("r")
     desk.type("e")
     offered(desk, "turn y")
@@ -115,12 +115,12 @@ def test_another_edit_takes_the_place_of_the_shown_one_and_the_first_comes_again
     )
     assert "3" in made.text
 
-    def another() -> Show:
+    def another() -> Offer:
         query = desk.query(invoked=True)
         task = LOOP.create_task(desk.session.next_edit(query, another=True))
         spin()
         for each in desk.session.model.asks:
-            if each.is_open and not each.question.ahead_of:
+            if each.is_open and not each.question.after:
                 each.answer.set_result(rewrite(each.request, "nowhere", "x"))
                 spin()
         return showing(task.result())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from redraft.lsp.suggestion import Show
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.reasons import Abstain
 from support.editors.lsp import lsp_client
 from support.editors.neovim import NeovimDesk, ghost, needs_neovim
@@ -15,11 +15,11 @@ CODE = "def area(width, height):\n    return width * height\n\n\nprint(area(3))\
 
 
 def doubt(decision: Decision) -> str:
-    assert isinstance(decision, Show), decision
+    assert isinstance(decision, Offer), decision
     return decision.suggestion.unsure
 
 
-def answered(desk: Workbench, text: str, confidence: float, invoked: bool) -> Show | Abstain:
+def answered(desk: Workbench, text: str, confidence: float, invoked: bool) -> Offer | Abstain:
     ask = desk.ask(invoked=invoked)
     prediction = infill(ask.request, text, confidence=confidence)
     return desk.settle(ask, prediction)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from redraft.lsp.context.gather import Gatherer
 from redraft.lsp.context.index import make_entry
-from redraft.lsp.context.mentions import OpenText, Traces, find_places
-from redraft.lsp.context.opened import OpenDocuments
-from redraft.lsp.documents import ContentChange, Document
-from redraft.lsp.notebooks.order import NotebookCell, Notebooks
-from redraft.lsp.policy.exclusions import Exclusions
-from redraft.lsp.positions import Range
-from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import Query
+from redraft.lsp.context.name_uses import Traces, find_places
+from redraft.lsp.documents.notebooks import NotebookCell
+from redraft.lsp.documents.open_documents import ContentChange
+from redraft.lsp.documents.positions import Range
+from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.snapshot import RequestFlags
+from redraft.lsp.workspace import Workspace
 from redraft.model.prompts.redraft3 import render_edit, render_infill
 from redraft.model.prompts.registry import OTHERS
 from redraft.model.records import EditRequest, RelatedFile
 from redraft.model.text.common import common_head
+from support.editors.shop import open_text
 from support.foreign_prompts import TOKENIZERS, rendered
 from support.models.tiny import tiny_tokenizer
 from support.rules import history, proposed
@@ -105,16 +104,15 @@ class Book:
     """A notebook of some cells, and a gatherer with one file in its index."""
 
     def __init__(self, *texts: str) -> None:
+        self.workspace = Workspace(LspSettings(), lambda: 0.0, reads=False)
+        self.workspace.folders = ["file:///w"]
+        uris = [f"cell:/w/a.ipynb#{number}" for number in range(len(texts))]
+        self.workspace.notebooks.open("file:///w/a.ipynb", [NotebookCell(uri) for uri in uris])
         self.cells = [
-            Document(f"cell:/w/a.ipynb#{number}", text, 1, "python")
-            for number, text in enumerate(texts)
+            self.workspace.open(uri, text, 1, "python")
+            for uri, text in zip(uris, texts, strict=True)
         ]
-        notebooks = Notebooks()
-        notebooks.open("file:///w/a.ipynb", [NotebookCell(cell.uri) for cell in self.cells])
-        exclusions = Exclusions(LspSettings, lambda: ["file:///w"], notebooks)
-        opened = OpenDocuments(lambda: self.cells, lambda: ["file:///w"], exclusions)
-        self.gatherer = Gatherer(opened, lambda: 0.0, background=False)
-        index = self.gatherer.indexer.index
+        index = self.workspace.context.indexer.index
         index.put(make_entry("store/cart.py", "python", CART, (1, 1)), CART)
         index.renew()
 
@@ -122,12 +120,15 @@ class Book:
         """Type at the end of a cell."""
         document = self.cells[cell]
         at = document.position(len(document.text))
-        document.apply([ContentChange(text, Range(at, at))], None)
+        self.workspace.change(document.uri, [ContentChange(text, Range(at, at))], None)
 
     def gather(self, cell: int):  # type: ignore[no-untyped-def]
         """Gather at the end of a cell."""
         document = self.cells[cell]
-        return self.gatherer.gather(Query.at(document, "a.ipynb.py", len(document.text)))
+        at = len(document.text)
+        return self.workspace.context.gather(
+            self.workspace.snapshot(document.uri, at, RequestFlags())
+        )
 
 
 def paths(gathered) -> list[str]:  # type: ignore[no-untyped-def]
@@ -166,7 +167,7 @@ def test_long_cells_above_leave_less_room_for_excerpts() -> None:
 @pytest.mark.parametrize(("above", "places"), [("", [0]), ("# %%\nimport json\n# %%\n", [])])
 def test_no_place_lacks_an_import_that_a_cell_above_has(above: str, places: list[int]) -> None:
     text = "".join(f"x_{number} = {number}\n" for number in range(30)) + "y = json.loads(x)\n"
-    here = OpenText("cell:/w/a.ipynb#1", "a.ipynb.py", "python", 1, lambda: text)
+    here = open_text("cell:/w/a.ipynb#1", "a.ipynb.py", "python", text)
     traces = Traces((), {"y = json.loads(x)"}, above=above)
     found = find_places(traces, here, (28, 31), 30, (), lambda *_: ())
     assert [place.line for place in found] == places

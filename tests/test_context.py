@@ -5,14 +5,12 @@ Typing changes none of it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from redraft.lsp.context.excerpts import Diagnostic, ScoredExcerpt
-from redraft.lsp.context.gather import Gathered
-from redraft.lsp.suggestion import Query
+from redraft.lsp.context.gatherer import Gathered
+from redraft.lsp.context.scored_excerpts import Diagnostic, ScoredExcerpt
+from redraft.lsp.snapshot import RequestFlags
 from redraft.model.prompts.tokenizer import REGION
 from redraft.model.records import EditRequest, RecentEdit, Task
 from redraft.model.text.common import common_head
@@ -33,7 +31,7 @@ def names(pieces: tuple[ScoredExcerpt, ...]) -> list[str]:
 
 
 def request_of(shop: Shop, gathered: Gathered, task: Task = "next_edit") -> EditRequest:
-    seen = shop.query()
+    seen = shop.snapshot()
     return EditRequest(
         *(task, seen.path, seen.text, seen.cursor),
         related=gathered.related,
@@ -103,7 +101,7 @@ def test_the_place_in_the_document_before_is_shown_for_a_while() -> None:
     assert "def total_price(cart, discount):" in piece.text
     for later_s, is_open in ((3_600, True), (0, False)):
         if not is_open:
-            shop.documents.remove(cart)
+            shop.close(cart)
         shop.gatherer.exclusions_changed()  # it is chosen anew
         shop.now_s = 15.0 + later_s
         assert shop.gather().pieces == ()
@@ -127,13 +125,13 @@ def test_diagnostics_in_the_region_are_shown_but_not_those_of_the_line_being_typ
 
 def test_a_large_file_is_parsed_in_the_background_and_served_by_lines_until_then() -> None:
     text = MAIN * 40
-    shop = Shop({}, text, "def padding_3")
+    shop = Shop({}, text, "def padding_3", reads=True)
     assert shop.gather().region.why == "lines around the cursor"
     shop.gatherer.indexer.start()
     done: list[None] = []
     shop.gatherer.indexer.later(lambda rest: done.append(None))
     shop.gatherer.stop(60.0)
-    assert shop.gatherer._trees.get(shop.query()) is not None
+    assert shop.gatherer._trees.get(shop.snapshot()) is not None
 
 
 def test_what_has_no_room_is_named_with_the_reason() -> None:
@@ -266,16 +264,17 @@ def test_both_tasks_begin_their_prompts_with_the_same_excerpts() -> None:
 
 def test_a_look_at_other_places_leaves_what_is_remembered_as_it_is() -> None:
     shop = Shop()
-    found, seen = shop.gather(), shop.query()
-    away = shop.query(MAIN.index("padding_30"))
+    found, seen = shop.gather(), shop.snapshot()
+    away = shop.snapshot(MAIN.index("padding_30"))
     there = shop.gatherer.region_at(away)
     assert there.first <= away.line < there.last
     assert there.lines != found.region.lines
     for number in range(8):
         text = f"def other_{number}():\n    pass\n"
-        shop.gatherer.region_at(Query(f"file:///{number}.py", f"{number}.py", "python", text, 0, 1))
+        other = shop.open(f"{number}.py", text)
+        shop.gatherer.region_at(shop.workspace.snapshot(other.uri, 0, RequestFlags()))
     assert shop.gatherer.look(away).region.lines == there.lines
-    longer = replace(away, text=f"{seen.text}# more\n")
+    longer = away.with_text(f"{seen.text}# more\n", away.cursor)
     assert shop.gatherer.region_at(longer).lines == there.lines
     again = shop.gather()
     assert again.region is found.region

@@ -35,7 +35,7 @@ LINE = MAIN[: MAIN.index("    return cart")].count("\n")
 
 def parts(shop: Shop, task: str, budget: int) -> list[PromptPart]:
     gathered = shop.gather()
-    request = request_for(shop.query(), gathered, task)  # type: ignore[arg-type]
+    request = request_for(shop.snapshot(), gathered, task)  # type: ignore[arg-type]
     kit = command._Kit(tiny_tokenizer(), tiny_config())
     return list(parts_of(request, gathered, kit, budget))
 
@@ -44,7 +44,7 @@ def parts(shop: Shop, task: str, budget: int) -> list[PromptPart]:
 def test_the_parts_add_up_to_the_prompt(task: str) -> None:
     shop = Shop()
     gathered = shop.gather()
-    request = request_for(shop.query(), gathered, task)  # type: ignore[arg-type]
+    request = request_for(shop.snapshot(), gathered, task)  # type: ignore[arg-type]
     prompt = rendered(request, tiny_tokenizer(), tiny_config(), 4_000)
     found = parts(shop, task, 4_000)
     assert sum(part.tokens for part in found) == len(prompt.tokens)
@@ -65,7 +65,7 @@ def test_a_piece_that_the_prompt_had_no_room_for_is_named() -> None:
 
 def test_the_prompt_is_spelled_with_its_marks_by_name() -> None:
     shop = Shop()
-    request = request_for(shop.query(), shop.gather(), "next_edit")
+    request = request_for(shop.snapshot(), shop.gather(), "next_edit")
     text = spelled(request, tiny_tokenizer(), tiny_config(), 20_000)
     assert text.startswith("<file_sep>shop/cart.py\n")
     assert "\n<jupyter_output>" in text and "<issue_comment>" in text

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redraft.lsp.context import region as regions
 from redraft.lsp.context.region import Region, choose, cost, follow, keep
-from redraft.lsp.documents import ContentChange, Document
+from redraft.lsp.documents.open_documents import ContentChange, Document
 from redraft.model.text import syntax
 from redraft.model.text.syntax import LANGUAGES, Syntax, parse
 from support.definitions import SAMPLES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from redraft.lsp.suggestion import Show
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.decide import refuse, situation_of
 from redraft.model.records import Diagnostic, EditRequest
@@ -56,7 +56,7 @@ def test_the_place_of_an_error_from_the_edit_comes_first(message: str, where: st
     assert ask.origin is not None
     assert ask.query.line == desk.text[: desk.text.index(where)].count("\n")
     shown = desk.settle(ask, rewrite(ask.request, where, "area(1, 1, 1)"))
-    assert isinstance(shown, Show)
+    assert isinstance(shown, Offer)
 
 
 def test_an_import_that_nothing_uses_any_longer_is_asked_about_first() -> None:
@@ -66,7 +66,7 @@ def test_an_import_that_nothing_uses_any_longer_is_asked_about_first() -> None:
     ask = desk.ask_edit()
     assert ask.query.line == 0
     shown = desk.settle(ask, rewrite(ask.request, "import math\n", ""))
-    assert isinstance(shown, Show)
+    assert isinstance(shown, Offer)
 
 
 def test_what_is_reported_of_something_else_does_not_lead() -> None:
@@ -136,12 +136,12 @@ def test_after_another_edit_by_hand_other_places_are_open_again() -> None:
     desk.clock.now += 2
     desk.swap("s.Host", "s.Name")
     desk.cursor = 0
-    assert isinstance(desk.edit("s.Port)", "s.Port())"), Show)
+    assert isinstance(desk.edit("s.Port)", "s.Port())"), Offer)
 
 
 def test_a_function_that_calls_the_changed_one_may_get_its_parameter() -> None:
     desk = with_a_parameter()
-    assert isinstance(desk.edit("describe(width, height)", "describe(width, height, depth)"), Show)
+    assert isinstance(desk.edit("describe(width, height)", "describe(width, height, depth)"), Offer)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ def test_an_edit_of_an_error_may_be_unlikely(is_reported: bool, sure: float, sho
     if is_reported:
         reporting(desk, 'Argument missing for parameter "depth"', "area(2, 3)")
     decision = desk.edit("area(2, 3)", "area(2, 3, 4)", confidence=sure)
-    assert isinstance(decision, Show) == shown
-    if isinstance(decision, Show):
+    assert isinstance(decision, Offer) == shown
+    if isinstance(decision, Offer):
         assert decision.suggestion.unsure == ""
 
 
@@ -195,5 +195,5 @@ def test_of_several_edits_the_one_that_repairs_an_error_comes_first() -> None:
     repair = rewrite(ask.request, "area(2, 3)", "area(2, 3, 4)", confidence=0.5)
     both = predicted(*likelier.candidates, *repair.candidates)
     decision = desk.settle(ask, both)
-    assert isinstance(decision, Show)
+    assert isinstance(decision, Offer)
     assert "area(2, 3, 4)" in decision.suggestion.result

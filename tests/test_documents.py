@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.lsp.documents import ContentChange, Document, Documents, Extent
-from redraft.lsp.positions import Position, Range
+from redraft.lsp.documents.open_documents import ContentChange, Document, Documents, Extent
+from redraft.lsp.documents.positions import Position, Range
 from redraft.model.errors import InvalidRequest
 
 URI = "untitled:Untitled-1"
@@ -60,7 +60,7 @@ def test_changes_give_the_text_the_client_has(
         assert document.source == reference.text()
         fresh = Document(URI, reference.text())
         assert document.text == fresh.text
-        assert document.text_lines() == document.text.split("\n")
+        assert list(document.current().lines) == document.text.split("\n")
         for index in range(len(document.text) + 1):
             assert document.line_of(index) == document.text.count("\n", 0, index)
         assert document.line_count == fresh.line_count

@@ -16,7 +16,7 @@ from redraft.evals.sources.commits import CommitChange, fingerprint, in_turn, re
 from redraft.evals.sources.gaps import gaps_of, human_eval, whole_files
 from redraft.evals.sources.next_edits import steps_of
 from redraft.evals.spec import RunSpec
-from redraft.lsp.history import SHOWN_EDITS
+from redraft.lsp.documents.history import SHOWN_EDITS
 from redraft.model.edits.hunks import recent_edit
 from redraft.model.errors import SettingsError
 from redraft.model.prompts.redraft3 import window

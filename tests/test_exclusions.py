@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from redraft.lsp.context.workspace import find_files
+from redraft.lsp.context.listing import find_files
+from redraft.lsp.editor_settings import LspSettings, updated
 from redraft.lsp.policy.exclusions import Exclusions, refuse_file
 from redraft.lsp.policy.ignore_files import IgnoreRules, folders_above
 from redraft.lsp.session import Session
-from redraft.lsp.settings import LspSettings, updated
-from redraft.lsp.suggestion import Query
+from redraft.lsp.snapshot import RequestFlags
 from redraft.model.gate.reasons import Abstain
 from support.editors.predictor import ScriptedPredictor
 
@@ -86,23 +86,25 @@ def test_a_pattern_that_is_in_no_list_cannot_be_taken_out() -> None:
 
 
 async def decision(session: Session, file: Path) -> object:
-    document = session.documents.get(file.as_uri()) or session.open(
+    document = session.workspace.documents.get(file.as_uri()) or session.open(
         file.as_uri(), CODE, 1, "python"
     )
-    return await session.ghost_text(Query.at(document, session.path(document), len(CODE)))
+    return await session.ghost_text(session.at(document.uri, len(CODE), RequestFlags()))
 
 
 @pytest.mark.usefixtures("spawn")  # git
 async def test_a_document_obeys_at_once_and_what_is_written_later(project: Path) -> None:
     session = Session(ScriptedPredictor(), LspSettings(), lambda: 100.0)
-    session.folders = [project.as_uri()]
+    session.workspace.folders = [project.as_uri()]
     try:
         refused = await decision(session, project / "gen" / "b.py")
         assert isinstance(refused, Abstain) and "line 3 of .redraftignore" in refused.reason
         (project / ".redraftignore").write_text("a.*\n")
         rules = IgnoreRules()
         find_files(project, lambda _: "", rules)
-        session.context.indexer.rules = rules  # as the index does when it has looked again
+        session.workspace.context.indexer.rules = (
+            rules  # as the index does when it has looked again
+        )
         refused = await decision(session, project / "a.py")
         assert isinstance(refused, Abstain) and "line 1 of .redraftignore: a.*" in refused.reason
         allowed = await decision(session, project / "gen" / "b.py")

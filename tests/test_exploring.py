@@ -6,8 +6,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from redraft.lsp import ghost_text
-from redraft.lsp.suggestion import Show
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.explore import BAND, SHARE, ExplorationDraw, draw
 from support.editors.predictor import infill
 from support.editors.workbench import Ask, Decision, Workbench, reason, shown
@@ -52,9 +51,9 @@ def answered_at(move: float, confidence: float, **fields: object) -> tuple[Workb
     """Return a desk at whose moment the threshold moves so, and its decision on an answer."""
     for seed in range(2_000):
         desk = Workbench(explore_gate=True)
-        desk.session.recordings = SimpleNamespace(is_on=lambda: True)  # type: ignore[assignment]
-        desk.session.seed = seed
-        if ghost_text.drawn(desk.session, desk.query()).threshold == pytest.approx(USUAL + move):
+        desk.session.gates.recordings = SimpleNamespace(is_on=lambda: True)  # type: ignore[assignment]
+        desk.session.gates.seed = seed
+        if desk.session.gates.threshold_at(desk.query()).threshold == pytest.approx(USUAL + move):
             ask = desk.session.consider(desk.query(**fields))
             assert isinstance(ask, Ask)
             made = infill(ask.request, "x", confidence=confidence)
@@ -65,7 +64,7 @@ def answered_at(move: float, confidence: float, **fields: object) -> tuple[Workb
 def test_a_little_too_unsure_is_shown_says_so_and_stays() -> None:
     desk, decision = answered_at(-BAND, 0.2)
     assert shown(decision) == "x"
-    assert isinstance(decision, Show)
+    assert isinstance(decision, Offer)
     assert decision.suggestion.unsure == "20 % likely to be kept (medium shows from 25 %)"
     assert shown(desk.consider()) == "x"
     assert reason(answered_at(-BAND, 0.1)[1]) == "10 % likely to be kept (shown from 15 %)"

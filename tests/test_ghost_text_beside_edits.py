@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from redraft.lsp.refusals import is_empty_body, is_empty_body_line
-from redraft.lsp.suggestion import Show
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.reasons import Abstain
 from support.editors.predictor import infill, predicted, rewrite
 from support.editors.workbench import Ask, Workbench, reason, showing
@@ -19,7 +19,7 @@ def with_an_import_shown() -> Workbench:
     desk.cursor = len(READ) - 1
     desk.type("x")
     desk.erase(1)
-    assert isinstance(desk.edit(*IMPORT), Show)
+    assert isinstance(desk.edit(*IMPORT), Offer)
     return desk
 
 
@@ -27,7 +27,7 @@ def test_on_the_empty_line_of_a_body_ghost_text_comes_before_an_edit_that_is_sho
     desk = with_an_import_shown()
     ask = desk.ask()
     body = infill(ask.request, "return list(csv.reader(path))")
-    assert isinstance(desk.settle(ask, body), Show)
+    assert isinstance(desk.settle(ask, body), Offer)
     assert reason(desk.consider_edit()) == "ghost text is shown at the cursor"
 
 
@@ -35,7 +35,7 @@ def test_where_the_body_gets_no_ghost_text_the_edit_stays() -> None:
     desk = with_an_import_shown()
     ask = desk.ask()
     assert isinstance(desk.settle(ask, predicted()), Abstain)
-    assert isinstance(desk.consider_edit(), Show)
+    assert isinstance(desk.consider_edit(), Offer)
 
 
 def typed_up_to_the_value() -> Workbench:
@@ -46,11 +46,11 @@ def typed_up_to_the_value() -> Workbench:
 
 def test_an_edit_that_is_ready_after_ghost_text_is_shown_is_not_shown_beside_it() -> None:
     desk = typed_up_to_the_value()
-    desk.session.outcomes.report_turned_down(
+    desk.session.memory.outcomes.report_turned_down(
         showing(desk.answer("logging.getLogger(__name__)")).suggestion.id, "ignored"
     )
     ask = desk.ask_edit()
-    assert isinstance(desk.consider(), Show)  # the model is not asked
+    assert isinstance(desk.consider(), Offer)  # the model is not asked
     made = rewrite(ask.request, "logger = ", "logger = logging.getLogger()")
     late = desk.settle(ask, made)
     assert reason(late) == "ghost text is shown at the cursor"
@@ -59,23 +59,23 @@ def test_an_edit_that_is_ready_after_ghost_text_is_shown_is_not_shown_beside_it(
 def test_ghost_text_that_is_ready_after_an_edit_is_shown_is_not_shown_beside_it() -> None:
     desk = typed_up_to_the_value()
     edit = showing(desk.edit("logger = ", "logger = logging.getLogger()"))
-    desk.session.outcomes.report_turned_down(edit.suggestion.id, "ignored")
+    desk.session.memory.outcomes.report_turned_down(edit.suggestion.id, "ignored")
     ask = desk.ask()
-    assert isinstance(desk.consider_edit(), Show)  # the model is not asked
+    assert isinstance(desk.consider_edit(), Offer)  # the model is not asked
     late = desk.settle(ask, infill(ask.request, "None"))
     assert reason(late) == "a next edit is shown"
 
 
 def test_a_gesture_gets_a_sure_edit_in_place_of_unsure_ghost_text_and_no_unsure_one() -> None:
     desk = typed_up_to_the_value()
-    assert isinstance(desk.answer("logging.getLogger(__name__)", confidence=0.1), Show)
+    assert isinstance(desk.answer("logging.getLogger(__name__)", confidence=0.1), Offer)
     ask = desk.ask_edit(invoked=True)
     unsure = rewrite(ask.request, "logger = ", "logger = None", confidence=0.1)
     assert isinstance(desk.session.go_on(ask, desk.settle(ask, unsure)), Abstain)
     desk = typed_up_to_the_value()
     desk.answer("logging.getLogger(__name__)", confidence=0.1)
     shown = desk.edit("logger = ", "logger = logging.getLogger()", invoked=True)
-    assert isinstance(shown, Show)
+    assert isinstance(shown, Offer)
     assert desk.outcomes == ["replaced"], "the client shows one of the two"
 
 
@@ -96,7 +96,7 @@ def in_the_empty_body(**settings: object) -> Workbench:
 def test_in_an_empty_body_a_next_edit_may_write_it() -> None:
     desk = in_the_empty_body(eagerness="high")
     body = "        return self.items.pop()\n"
-    assert isinstance(desk.edit("        \n", body), Show)
+    assert isinstance(desk.edit("        \n", body), Offer)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_while_a_name_is_replaced_no_ghost_text_makes_it_longer() -> None:
     desk.type("surface")
     assert reason(desk.consider()) == "you are replacing a name here"
     desk.clock.now += 1
-    assert isinstance(desk.edit("print(area(2, 3))", "print(surface(2, 3))"), Show)
+    assert isinstance(desk.edit("print(area(2, 3))", "print(surface(2, 3))"), Offer)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.lsp.context import history_edits
-from redraft.lsp.documents import ContentChange
-from redraft.lsp.history import MAX_AGE_S, MAX_CHARACTERS, MAX_EDITS, SHOWN_EDITS
-from redraft.lsp.positions import Position, Range
+from redraft.lsp.documents import history_edits
+from redraft.lsp.documents.history import MAX_AGE_S, MAX_CHARACTERS, MAX_EDITS, SHOWN_EDITS
+from redraft.lsp.documents.open_documents import ContentChange
+from redraft.lsp.documents.positions import Position, Range
 from redraft.model.edits.edit import LineChange as CommitHunk
 from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
 from redraft.model.training.commits import FileChange
@@ -24,7 +24,7 @@ def desk() -> Workbench:
 def test_typing_a_word_is_one_edit_with_three_lines_of_context(desk: Workbench) -> None:
     desk.type_at(10, 8, "_of_all")
     desk.pause()
-    [edit] = desk.history.edits()
+    [edit] = desk.history.view().finished
     assert (edit.path, edit.line) == ("a.py", 7)
     assert edit.diff == (
         " value_7 = compute(7)\n value_8 = compute(8)\n value_9 = compute(9)\n"
@@ -35,10 +35,10 @@ def test_typing_a_word_is_one_edit_with_three_lines_of_context(desk: Workbench) 
 
 def test_an_edit_in_progress_is_kept_apart_until_the_burst_ends(desk: Workbench) -> None:
     desk.type_at(10, 0, "total_")
-    assert desk.history.edits() == ()
+    assert desk.history.view().finished == ()
     assert "+total_value_10" in str(in_progress(desk.history)[0])
     desk.history.flush(URI)
-    assert len(desk.history.edits()) == 1
+    assert len(desk.history.view().finished) == 1
     assert in_progress(desk.history) == []
 
 
@@ -82,7 +82,7 @@ def test_an_edit_looks_as_in_training() -> None:
     desk.put(9, 0, 0, "def added():\n")
     desk.put(15, 0, 99, "changed = 1")
     desk.pause()
-    assert desk.history.edits() == tuple(map(last_burst, expected))
+    assert desk.history.view().finished == tuple(map(last_burst, expected))
 
 
 def test_only_the_last_edits_are_shown(desk: Workbench) -> None:
@@ -156,7 +156,7 @@ def test_an_accepted_suggestion_is_an_edit_of_its_own_and_marked(desk: Workbench
     assert desk.change(change, accepted=True) == "accepted"  # however long, no bulk change
     desk.type_at(11, 0, "y")
     desk.pause()
-    assert [edit.accepted for edit in desk.history.edits()] == [False, True, False]
+    assert [edit.accepted for edit in desk.history.view().finished] == [False, True, False]
     assert rebuilt(desk) == lines(desk)
 
 
@@ -215,8 +215,7 @@ def test_documents_share_one_history_in_order_of_time() -> None:
     desk.pause()
     desk.type_at(11, 0, "three ", URI)
     desk.pause()
-    desk.history.edits()
-    assert [edit.path for edit in desk.history.edits()] == ["a.py", "b.py", "a.py"]
+    assert [edit.path for edit in desk.history.view().finished] == ["a.py", "b.py", "a.py"]
     assert rebuilt(desk, URI) == lines(desk, URI)
     assert rebuilt(desk, OTHER) == lines(desk, OTHER)
 
@@ -238,12 +237,11 @@ def test_what_was_just_done_is_where_it_is_by_now() -> None:
     desk.put(30, 0, 0, "abc")
     desk.pause()
     desk.put(10, 0, 0, "new line\n")
-    newest, older = desk.history.just_done(URI)
+    newest, older = desk.history.view().changes(URI)
     assert (newest.first, newest.old, newest.new) == (10, (), ("new line",))
     assert lines(desk)[older.first] == "abcvalue_30 = compute(30)"
     desk.pause(61)
-    desk.history.edits()
-    assert desk.history.just_done(URI) == []
+    assert desk.history.view().changes(URI) == []
 
 
 def test_the_history_is_bounded_in_count_characters_and_age() -> None:
@@ -264,7 +262,7 @@ def test_the_history_is_bounded_in_count_characters_and_age() -> None:
     assert sum(edit.span.characters for edit in desk.history._entries) <= MAX_CHARACTERS
     assert rebuilt(desk) == lines(desk)
     desk.pause(MAX_AGE_S + 1)
-    assert desk.history.edits() == ()
+    assert desk.history.view().finished == ()
     assert rebuilt(desk) == lines(desk)
 
 
@@ -280,7 +278,7 @@ def test_a_keystroke_touches_no_line_but_its_own(monkeypatch: pytest.MonkeyPatch
     desk.type_at(5_000, 5, " + 2 * 3")
     assert seen == []  # no difference is searched while typing
     desk.pause()
-    desk.history.edits()
+    desk.history.view()
     assert seen == [14]  # and then only in the line typed, with its context
 
 
@@ -311,7 +309,7 @@ def test_snapshot_and_history_give_the_text(text: str, steps: list[tuple[object,
             desk.change(ContentChange(str(new), at), uri=uri, accepted=kind == "accept")
         elif kind == "pause":
             desk.pause(rest[0])  # type: ignore[arg-type]
-            desk.history.edits()
+            desk.history.view()
         elif kind == "flush":
             desk.history.flush(uri)
         else:

@@ -16,15 +16,15 @@ from pathlib import Path
 from struct import pack
 
 import pytest
-from redraft.lsp.context import files, workspace
+from redraft.lsp.context import files
+from redraft.lsp.context import listing as workspace
 from redraft.lsp.context.files import UnreadableFile, read_file
-from redraft.lsp.context.gather import Gatherer
 from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import Indexer, fill
-from redraft.lsp.context.opened import OpenDocuments
-from redraft.lsp.context.workspace import MOST_BYTES, find_files, read_code
-from redraft.lsp.recording.sources import has_moved
-from redraft.lsp.settings import LspSettings
+from redraft.lsp.context.listing import MOST_BYTES, find_files, read_code
+from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.recording.change_sources import has_moved
+from redraft.lsp.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="such files are made on POSIX alone")
 
@@ -127,8 +127,8 @@ def git(folder: Path, *arguments: str) -> None:
 def indexed(folder: Path) -> list[str]:
     index = Index()
     fill(index, [folder], lambda path: "", lambda done, total: None)
-    assert not index.snapshot.places("outside", "python")
-    return sorted(entry.path for entry in index.snapshot.entries)
+    assert not index.generation.places("outside", "python")
+    return sorted(entry.path for entry in index.generation.entries)
 
 
 @hostile
@@ -238,9 +238,9 @@ def test_the_number_of_patterns_is_bounded(
 
 #: Modules that look at the disk because a folder was opened, and how they may.
 READERS = (
-    *("context/workspace.py", "context/indexer.py", "context/index.py", "context/gather.py"),
-    *("context/excerpts.py", "context/git.py", "policy/secret_files.py", "recording/sources.py"),
-    *("context/opened.py", "context/trees.py", "context/region.py"),
+    *("context/listing.py", "context/indexer.py", "context/index.py", "context/gatherer.py"),
+    *("context/git.py", "policy/secret_files.py", "recording/change_sources.py"),
+    *("context/scored_excerpts.py", "context/trees.py", "context/region.py", "snapshot.py"),
 )
 
 
@@ -252,14 +252,15 @@ def test_files_of_a_folder_are_opened_by_one_function(name: str) -> None:
 
 class Desk:
     def __init__(self, *uris: str) -> None:
-        opened = OpenDocuments(list, lambda: uris, LspSettings)
-        self.context = Gatherer(opened, lambda: 1_000.0, background=False)
+        workspace = Workspace(LspSettings(), lambda: 1_000.0, reads=False)
+        workspace.folders = [*uris]
+        self.context = workspace.context
         self.context.start()
         self.context.catch_up()
 
     @property
     def knows(self) -> bool:
-        return bool(self.context.definers("inside", "python"))
+        return bool(self.context.indexer.index.generation.definers("inside", "python"))
 
 
 @pytest.mark.parametrize(
@@ -322,7 +323,7 @@ def test_an_unreadable_file_stops_no_other(project: Path, monkeypatch: pytest.Mo
     indexer = Indexer(lambda path: "", lambda: 1_000.0, background=False)
     indexer.watch([project])
     indexer.catch_up()
-    assert [entry.path for entry in indexer.index.snapshot.entries] == ["a.py"]
+    assert [entry.path for entry in indexer.index.generation.entries] == ["a.py"]
 
 
 def test_a_documents_name_that_is_none_disturbs_nothing() -> None:

@@ -16,7 +16,7 @@ import pytest
 from redraft.lsp.context import git
 from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import fill
-from redraft.lsp.recording.sources import has_moved
+from redraft.lsp.recording.change_sources import has_moved
 from redraft.model.errors import InstallError
 from support.tree import PACKAGES, ROOT, modules
 
@@ -207,7 +207,7 @@ def test_nothing_that_a_repository_names_is_run(
     index = Index()
     fill(index, [trap.folder], lambda path: "", lambda done, total: None)
     assert not trap.mark.exists()
-    assert "seen/a.py" in {entry.path for entry in index.snapshot.entries}
+    assert "seen/a.py" in {entry.path for entry in index.generation.entries}
 
     has_moved(trap.folder / "seen" / "a.py", 0.0)
     assert not trap.mark.exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from redraft.lsp.settings import LspSettings
+from redraft.lsp.editor_settings import LspSettings
 from redraft.model.gate.eagerness import EAGERNESS, Eagerness, threshold
 from redraft.model.records import EditRequest, Prediction
 from redraft.server.settings import Settings, load_settings

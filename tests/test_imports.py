@@ -38,17 +38,6 @@ LEVELS = {
         "runtime", "decode", "calibrate", "choice conversation predict",
         "load engine training",
     ),
-    "lsp": (
-        "settings paths positions documents", "context.files context.history_edits context.index",
-        "renames",
-        "history policy.secret_files policy.ignore_files policy.load notebooks",
-        "context.mentions context.region", "suggestion", "memory outcomes", "context",
-        "refusals policy", "context.opened context.trees", "context.gather",
-        "recording renames.offer",
-        "session following ghost_text search places schedule",
-        "protocol.messages protocol.status", "protocol.jsonrpc", "protocol", "server",
-        "protocol.stdio", "protocol.tcp",
-    ),
     "server": (
         "settings", "http", "routes", "app", "engine_process", "scaling", "commands",
     ),
@@ -58,6 +47,25 @@ LEVELS = {
         "predictors", "pipeline", "replay", "gate report",
     ),
 }  # fmt: skip
+
+
+#: Groups of modules of the language server, lowest first. A module imports from the same group and
+#: from those before it.
+LSP_GROUPS = (
+    "editor_settings documents policy context.index context.files context.git context.listing "
+    "recording.recordings_folder recording.events recording.format recording.counts",
+    "renames",
+    "suggestions.suggestion suggestions.outcomes policy.pace",
+    "snapshot",
+    "question refusals policy.disabled_scopes schedule context",
+    "workspace",
+    "journal recording.own_gate suggestions",
+    "precedence predictions edit_places edit_choice renames.offer",
+    "ghost_text edit_search",
+    "recording",
+    "session",
+    "protocol server",
+)
 
 
 def imported(path: Path, types: bool = True) -> set[str]:
@@ -104,7 +112,50 @@ def test_packages_import_only_downwards(package: str) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+def lsp_modules() -> dict[str, Path]:
+    """Return the modules of the language server by their dotted names within it."""
+    root = ROOT / "lsp"
+    named = {".".join(p.relative_to(root).with_suffix("").parts): p for p in modules("lsp")}
+    return {name: path for name, path in named.items() if path.name != "__init__.py"}
+
+
+def test_language_server_imports_only_downwards() -> None:
+    level = {name: n for n, names in enumerate(LSP_GROUPS) for name in names.split()}
+    found = lsp_modules()
+
+    def group_of(name: str) -> int:
+        return level[name] if name in level else level[name.partition(".")[0]]
+
+    wrong = [
+        f"{name} imports {other}"
+        for name, path in found.items()
+        for other in found.keys() & {each.removeprefix("redraft.lsp.") for each in imported(path)}
+        if group_of(other) > group_of(name)
+    ]
+    assert not wrong
+
+
+def test_no_module_name_stands_twice_in_the_language_server() -> None:
+    last = [name.rpartition(".")[2] for name in lsp_modules()]
+    assert sorted(last) == sorted(set(last))
+
+
+def test_only_server_and_protocol_take_the_session() -> None:
+    wrong = []
+    for name, path in lsp_modules().items():
+        if name == "server" or name.startswith("protocol."):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.arg) and node.annotation is not None:
+                words = {
+                    each.id for each in ast.walk(node.annotation) if isinstance(each, ast.Name)
+                }
+                quoted = ast.unparse(node.annotation).strip("'\"")
+                wrong += [f"{name}:{node.lineno}"] * ("Session" in words or quoted == "Session")
+    assert not wrong
+
+
+@pytest.mark.parametrize("package", LEVELS)
 def test_rooms_import_only_downwards(package: str) -> None:
     level = {room: n for n, rooms in enumerate(LEVELS[package]) for room in rooms.split()}
 
@@ -128,7 +179,7 @@ def test_rooms_import_only_downwards(package: str) -> None:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     names = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in modules(package)}
-    reached = {n: {f"redraft.{o}" for o in names} & imported(p, False) for n, p in names.items()}
+    reached = {n: {f"redraft.{o}" for o in names} & imported(p) for n, p in names.items()}
     for through in names:  # Warshall's closure
         for ways in reached.values():
             ways |= reached[through] if f"redraft.{through}" in ways else set()

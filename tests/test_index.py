@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from redraft.lsp.context.index import Index, make_entry
 from redraft.lsp.context.indexer import Indexer, fill, within
-from redraft.lsp.context.workspace import MOST_BYTES, find_files, read_code
+from redraft.lsp.context.listing import MOST_BYTES, find_files, read_code
+from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.policy.exclusions import refuse_file
 from redraft.lsp.policy.ignore_files import IgnoreRules
-from redraft.lsp.settings import LspSettings
 
 
 def allow(path: str) -> str:
@@ -108,7 +108,7 @@ def test_secrets_data_and_generated_files_are_not_read(tmp_path: Path) -> None:
     settings = LspSettings()
     index = Index()
     fill(index, [tmp_path], lambda path: refuse_file(path, settings), lambda done, total: None)
-    assert [each.path for each in index.snapshot.entries] == ["a.py"]
+    assert [each.path for each in index.generation.entries] == ["a.py"]
 
 
 def test_line_ends_and_marks_of_encoding_are_made_alike(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_files_near_the_open_ones_come_first(tmp_path: Path) -> None:
 def test_places_are_found_by_name_and_family() -> None:
     snapshot = index_of(
         a_py="x = 1\ndef total(items):\n    return 1\n", b_ts="export function total() {}\n"
-    ).snapshot
+    ).generation
     (place,) = snapshot.places("total", "python")
     assert (place.path, place.kind, place.first, place.last) == ("a.py", "function", 1, 3)
     assert [each.path for each in snapshot.places("total", "javascript")] == ["b.ts"]
@@ -141,14 +141,14 @@ def test_places_are_found_by_name_and_family() -> None:
 
 
 def test_style_sheets_are_found_from_markup() -> None:
-    snapshot = index_of(a_css=".big-card { color: red }\n").snapshot
+    snapshot = index_of(a_css=".big-card { color: red }\n").generation
     assert [each.path for each in snapshot.places("big-card", "typescriptreact")] == ["a.css"]
     assert snapshot.places("big-card", "python") == []
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
     texts = {f"f{number}_py": "import common_thing\n" for number in range(80)}
-    snapshot = index_of(**texts, g_py="common_thing(seldom_seen)\n").snapshot
+    snapshot = index_of(**texts, g_py="common_thing(seldom_seen)\n").generation
     assert snapshot.rarity("seldom_seen") > 0.8
     assert snapshot.rarity("common_thing") < 0.1
     assert snapshot.rarity("never_seen") == 1.0
@@ -191,13 +191,13 @@ def test_every_process_knows_a_file_by_the_same_numbers() -> None:
 def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
     write(tmp_path, a_py="def one(): pass\n", b_py="def two(): pass\n", made_py="# do not edit\n")
     index = filled(tmp_path)
-    before = {entry.path: entry for entry in index.snapshot.entries}
+    before = {entry.path: entry for entry in index.generation.entries}
     write(tmp_path, b_py="def three(): pass\n\n")
     fill(index, [tmp_path], allow, lambda done, total: None)
-    after = {entry.path: entry for entry in index.snapshot.entries}
+    after = {entry.path: entry for entry in index.generation.entries}
     assert after["a.py"] is before["a.py"]
-    assert [p.path for p in index.snapshot.places("three", "python")] == ["b.py"]
-    assert index.snapshot.places("two", "python") == []
+    assert [p.path for p in index.generation.places("three", "python")] == ["b.py"]
+    assert index.generation.places("two", "python") == []
 
 
 @pytest.mark.usefixtures("spawn")
@@ -207,7 +207,7 @@ def test_what_is_gone_or_turns_into_data_is_forgotten(tmp_path: Path) -> None:
     (tmp_path / "b.py").unlink()
     (tmp_path / "c.py").write_bytes(b"\0" * 100)
     fill(index, [tmp_path], allow, lambda done, total: None)
-    assert [entry.path for entry in index.snapshot.entries] == ["a.py"]
+    assert [entry.path for entry in index.generation.entries] == ["a.py"]
     assert index.text("b.py") is None
 
 
@@ -230,7 +230,7 @@ def running(tmp_path: Path) -> Indexer:  # type: ignore[misc]
 
 
 def knows(indexer: Indexer, name: str) -> list[str]:
-    return [place.path for place in indexer.index.snapshot.places(name, "python")]
+    return [place.path for place in indexer.index.generation.places(name, "python")]
 
 
 @pytest.mark.usefixtures("spawn")

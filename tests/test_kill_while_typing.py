@@ -23,7 +23,7 @@ from support.editors.recordings import replayed
 #: A language server with recording, in front of an engine process that answers with its process id.
 SERVER = """
 from redraft.lsp.protocol.stdio import run_stdio
-from redraft.lsp.settings import LspSettings
+from redraft.lsp.editor_settings import LspSettings
 from redraft.server.engine_process.client import EngineClient
 from redraft.server.settings import load_settings
 

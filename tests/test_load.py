@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-from redraft.lsp.policy.load import BUSY, LOOK_S, QUIET, Load, LoadWatch, Machine, Reading
-from redraft.lsp.settings import LspSettings, updated
+from redraft.lsp.editor_settings import LspSettings, updated
+from redraft.lsp.policy.machine_load import BUSY, LOOK_S, QUIET, Load, LoadWatch, Machine, Reading
 from redraft.model.gate.reasons import Abstain
 from support.editors.next_edits import edited, shown_edit
 from support.editors.workbench import Ask, Clock, Workbench, reason
@@ -74,7 +74,7 @@ async def test_load_begins_high_and_ends_low_and_the_stricter_setting_counts() -
 
 
 def strained(effort: str, desk: Workbench) -> Workbench:
-    desk.session.load = SimpleNamespace(now=lambda: Load(effort, BATTERY))  # type: ignore[assignment,arg-type]
+    desk.session.workspace.load = SimpleNamespace(now=lambda: Load(effort, BATTERY))  # type: ignore[assignment,arg-type]
     return desk
 
 

@@ -27,7 +27,7 @@ from redraft.lsp.protocol.tcp import (
     new_token,
     serve_tcp,
 )
-from redraft.lsp.recording.folder import Recordings
+from redraft.lsp.recording.recordings_folder import Recordings
 from redraft.model.errors import SettingsError
 from redraft.server.commands.lsp_token import given_token
 from support.editors.predictor import ScriptedPredictor

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from redraft.lsp import server
-from redraft.lsp.context.gather import BUDGET
+from redraft.lsp.context.gatherer import BUDGET
 from redraft.lsp.server import create_server
 from redraft.server.commands import show_context as command
 from redraft.server.commands.complete import FilePlace
@@ -124,8 +124,8 @@ def test_another_folder_of_the_workspace_is_read_too(workspace: Path, tmp_path: 
 def test_the_command_shows_what_the_server_chooses(workspace: Path) -> None:
     file = workspace / "shop" / "main.py"
     place = FilePlace(file, AT + 1, 1)
-    query, gathered, _ = command.gather_at(place, BUDGET, lambda done, total: None)
-    request = command.request_for(query, gathered, "next_edit")
+    snapshot, gathered, _ = command.gather_at(place, BUDGET, lambda done, total: None)
+    request = command.request_for(snapshot, gathered, "next_edit")
     with lsp_client() as client:
         editor = Editor(client, workspace)
         editor.until("shop/cart.py")
@@ -166,9 +166,9 @@ def threads() -> list[threading.Thread]:
 @pytest.mark.parametrize("ending", ["shutdown", "leave"])
 async def test_the_index_ends_with_the_connection(workspace: Path, ending: str) -> None:
     client = create_server(ScriptedPredictor())
-    client.session.folders = [workspace.as_uri()]
+    client.session.workspace.folders = [workspace.as_uri()]
     before = set(threads())
-    client.session.context.start()
+    client.session.workspace.context.start()
     (thread,) = set(threads()) - before
     if ending == "shutdown":
         client.protocol.fm.features["shutdown"](None)
@@ -176,24 +176,24 @@ async def test_the_index_ends_with_the_connection(workspace: Path, ending: str) 
     else:
         await client.leave()
     assert not thread.is_alive()
-    client.session.context.start()  # settings that come too late
+    client.session.workspace.context.start()  # settings that come too late
     assert set(threads()) == before
     await client.leave()
 
 
 async def test_the_budget_is_the_models_once_it_told(workspace: Path) -> None:
     client = create_server(ScriptedPredictor(statuses=[READY]))
-    assert client.watch.context_tokens is None
+    assert client.session.workspace.context_tokens is None
     client.watch.start()
-    while client.watch.context_tokens is None:
+    while client.session.workspace.context_tokens is None:
         await asyncio.sleep(0)
-    assert client.watch.context_tokens == READY.context_tokens
+    assert client.session.workspace.context_tokens == READY.context_tokens
     await client.leave()
 
 
 async def test_no_reading_before_settings(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     client = create_server(ScriptedPredictor())
-    client.session.folders, client.pulls_settings = [workspace.as_uri()], True
+    client.session.workspace.folders, client.pulls_settings = [workspace.as_uri()], True
     told = asyncio.get_running_loop().create_future()
     asked = asyncio.Event()
 
@@ -209,5 +209,5 @@ async def test_no_reading_before_settings(workspace: Path, monkeypatch: pytest.M
     told.set_result([{"secretGlobs": ["cart.*"]}])
     await starting
     assert len(set(threads()) - before) == 1
-    assert client.session.settings.secret_globs[-1] == "cart.*"
+    assert client.session.workspace.settings.secret_globs[-1] == "cart.*"
     await client.leave()

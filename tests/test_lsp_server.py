@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from redraft.evals.latency.bench_editing import keystroke_overhead
-from redraft.lsp.paths import shown_path
+from redraft.lsp.documents.uris import shown_path
 from support.editors.lsp import CODE, URI, insert_texts, lsp_client, opened
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
-from redraft.lsp.context import excerpts
+from redraft.lsp.context import scored_excerpts as excerpts
+from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.policy import exclusions
-from redraft.lsp.settings import LspSettings
 from redraft.model.memo import Memo
 from redraft.model.prompts import pieces, redraft3
 from redraft.model.prompts.tokenizer import Tokenizer

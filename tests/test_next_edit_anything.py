@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.lsp.documents import Document
-from redraft.lsp.suggestion import Query, Show
+from redraft.lsp.documents.open_documents import Document
+from redraft.lsp.snapshot import Snapshot
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.reasons import Abstain
 from redraft.model.prompts.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
@@ -32,7 +32,7 @@ class World:
         self.other: Document | None = self.desk.open(CALLER, "b.py")
         self.past: list[str] = []  # texts of the first document
         self.late: list[Ask] = []
-        self.shown: Show | None = None
+        self.shown: Offer | None = None
 
     def edit(self) -> None:
         old, new = SWAPS[self.draw(len(SWAPS))]
@@ -76,7 +76,7 @@ class World:
                 return
             settled = self.answer(decision)
             self.check(settled)
-            if isinstance(settled, Show) or settled.is_stale:
+            if isinstance(settled, Offer) or settled.is_stale:
                 return
             decision = self.desk.session.go_on(decision, settled)
         raise AssertionError("the questions never end")
@@ -110,14 +110,14 @@ class World:
             self.desk.session.rejected(self.shown.suggestion.id)
             self.shown = None
 
-    def here(self) -> Query:
+    def here(self) -> Snapshot:
         return self.desk.query(other_documents=True, invoked=bool(self.draw(2)))
 
-    def there(self) -> Query:
+    def there(self) -> Snapshot:
         assert self.other is not None
-        return replace(
-            self.here(), uri=OTHER, path="b.py", text=self.other.text, cursor=0,
-            revision=self.other.revision,
+        return self.desk.query(
+            uri=OTHER, text=self.other.text, cursor=0, revision=self.other.revision,
+            other_documents=True, invoked=bool(self.draw(2)),
         )  # fmt: skip
 
     def text(self, uri: str) -> str | None:
@@ -125,7 +125,7 @@ class World:
             return self.desk.text
         return self.other.text if self.other is not None else None
 
-    def answer(self, ask: Ask) -> Show | Abstain:
+    def answer(self, ask: Ask) -> Offer | Abstain:
         return self.desk.settle(ask, self.predict(ask.request), 5.0)
 
     def predict(self, request: EditRequest) -> Prediction:
@@ -143,7 +143,7 @@ class World:
         return Prediction("1", "fake", (Candidate(start, end, body, sure, 5, 1, "end"),))
 
     def check(self, decision: Decision) -> None:
-        if isinstance(decision, Show):
+        if isinstance(decision, Offer):
             suggestion = decision.suggestion
             assert suggestion.text == self.text(suggestion.uri)
             assert suggestion.result != suggestion.text

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from redraft.lsp.documents import Document
-from redraft.lsp.places import MOST_PLACES
+from redraft.lsp.documents.open_documents import Document
+from redraft.lsp.edit_places import MOST_PLACES
 from redraft.lsp.refusals import AFTER_EDIT_S
-from redraft.lsp.suggestion import Show
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Diagnostic, EditRequest, Prediction
 from support.editors.predictor import rewrite
@@ -19,7 +19,7 @@ FAR = f"def area(r):\n    return r\n\n{FILLER}print(area(2))\n"
 NOTHING = Prediction("fake-1", "fake-1m int8", (), "The model would change nothing here.")
 
 
-def settle(desk: Workbench, ask: Ask, prediction: Prediction) -> Show | Abstain:
+def settle(desk: Workbench, ask: Ask, prediction: Prediction) -> Offer | Abstain:
     """Settle an answer while the documents are as they are now."""
     return desk.settle(ask, prediction)
 
@@ -145,8 +145,8 @@ def with_caller(text: str = FAR.replace("print(area(2))\n", "")) -> tuple[Workbe
     return desk, other
 
 
-def shown_there(desk: Workbench) -> Show:
-    """Show an edit of another document to the user, who is in the first one."""
+def shown_there(desk: Workbench) -> Offer:
+    """Offer an edit of another document to the user, who is in the first one."""
     ask = next_place(desk, other_documents=True)
     show = showing(settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))")))
     return show
@@ -169,12 +169,8 @@ def test_a_document_that_is_not_open_is_never_asked_about() -> None:
 
 def test_files_of_another_language_are_passed_over() -> None:
     desk, other = with_caller()
-    desk.shelf.opened["file:///w/notes.md"] = desk.shelf.opened.pop(other.uri)
-    documents = desk.shelf.documents()
-    desk.shelf.documents = lambda: [  # type: ignore[method-assign]
-        replace(each, language="markdown") if each.path == "notes.md" else each
-        for each in documents
-    ]
+    desk.session.close(other.uri)
+    desk.session.open("file:///w/notes.md", CALLER, 1, "markdown")
     assert isinstance(nothing_near(desk, other_documents=True), Abstain)
 
 
@@ -219,7 +215,7 @@ def test_it_waits_for_who_takes_their_time() -> None:
     at, revision = CALLER.index("print"), other.revision
     there = desk.query(uri=other.uri, path="b.py", text=CALLER, cursor=at, revision=revision)
     for again in (here, desk.session.consider_edit(there)):
-        assert isinstance(again, Show), again
+        assert isinstance(again, Offer), again
         assert again.suggestion.id == show.suggestion.id
     assert isinstance(desk.consider_edit(cursor=0), Abstain)  # who shows no other documents
 
@@ -242,13 +238,18 @@ def test_a_rejected_edit_of_another_document_cools_the_line_where_the_user_is() 
 
 def test_what_was_done_in_another_document_makes_it_a_new_question() -> None:
     desk, other = with_caller()
-    at = desk.query(uri=other.uri, path="b.py", text=CALLER, cursor=0, revision=other.revision)
-    ask = asking(desk.session.consider_edit(at))
+
+    def at():
+        return desk.query(
+            uri=other.uri, path="b.py", text=CALLER, cursor=0, revision=other.revision
+        )
+
+    ask = asking(desk.session.consider_edit(at()))
     desk.settle(ask, NOTHING)
-    assert not isinstance(desk.session.consider_edit(at), Ask)
+    assert not isinstance(desk.session.consider_edit(at()), Ask)
     desk.clock.now += 2
     desk.swap("return r", "return r * pi")
-    assert isinstance(desk.session.consider_edit(at), Ask)
+    assert isinstance(desk.session.consider_edit(at()), Ask)
 
 
 def test_the_same_edit_in_two_documents_is_two_suggestions() -> None:
@@ -281,13 +282,13 @@ def model_of_a_rename(request: EditRequest) -> Prediction:
     return replace(NOTHING, candidates=(replace(made[0], start=at, end=at + 5),), reason="")
 
 
-def drive(desk: Workbench, decision: Decision, prefetch: bool) -> Show | Abstain:
+def drive(desk: Workbench, decision: Decision, prefetch: bool) -> Offer | Abstain:
     """Answer questions until there is a decision, then compute what follows its acceptance."""
     asked = 0
     while isinstance(decision, Ask):
         ask, asked = decision, asked + 1
         decision = go_on(desk, ask, model_of_a_rename(ask.request))
-    if prefetch and isinstance(decision, Show):
+    if prefetch and isinstance(decision, Offer):
         while (ahead := desk.session.follow_up()) is not None:
             desk.session.prefetched(ahead, model_of_a_rename(ahead.request))
     desk.asked = asked  # type: ignore[attr-defined]
@@ -323,7 +324,7 @@ def test_a_name_that_is_reported_undefined_is_a_place_to_look_at() -> None:
     assert (ask.query.line, ask.reason) == (line, "area: it is not defined")
     assert ask.request.diagnostics == told
     show = settle(desk, ask, rewrite(ask.request, "area(2)", "arena(2)"))
-    assert isinstance(show, Show)
+    assert isinstance(show, Offer)
 
 
 def test_a_name_that_nothing_imports_leads_to_the_imports() -> None:
@@ -333,4 +334,4 @@ def test_a_name_that_nothing_imports_leads_to_the_imports() -> None:
     assert ask.request.region is not None and ask.request.region[0] == 0
     assert ask.reason == "json: it is not imported"
     show = settle(desk, ask, rewrite(ask.request, "import os\n", "import json\nimport os\n"))
-    assert isinstance(show, Show)
+    assert isinstance(show, Offer)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from redraft.lsp.documents import ContentChange
-from redraft.lsp.memory import COOL_DOWN_S
-from redraft.lsp.positions import Position, Range
-from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import Query, Show
+from redraft.lsp.documents.open_documents import ContentChange
+from redraft.lsp.documents.positions import Position, Range
+from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.snapshot import RequestFlags
+from redraft.lsp.suggestions.rejections import COOL_DOWN_S
+from redraft.lsp.suggestions.suggestion import Offer
 from support.editors.next_edits import edited, shown_edit
 from support.editors.paused_session import PausedSession
 from support.editors.predictor import rewrite
 from support.editors.workbench import URI, Ask, Clock, Workbench, asking, reason, showing
 
 
-def prefetch(desk: Workbench, show: Show, old: str, new: str) -> Ask | None:
+def prefetch(desk: Workbench, show: Offer, old: str, new: str) -> Ask | None:
     """Answer the next question about the text after acceptance."""
     ask = desk.session.follow_up()
     if ask is not None:
@@ -79,7 +80,7 @@ def test_two_tabs_later_the_edit_was_computed_while_the_first_was_shown() -> Non
     for _ in range(2):
         desk.accept(shown)
         following = desk.consider_edit()
-        assert isinstance(following, Show), following  # the model is not asked
+        assert isinstance(following, Offer), following  # the model is not asked
         shown = following
 
 
@@ -105,7 +106,7 @@ def test_the_same_edit_elsewhere_is_another_one() -> None:
     desk.session.rejected(str(desk.edit("a = f(1)", "a = g(1)").suggestion.id))
     desk.type("0")
     below = "x = 1\na = f(1)"
-    assert isinstance(desk.edit(below, "x = 1\na = g(1)"), Show)
+    assert isinstance(desk.edit(below, "x = 1\na = g(1)"), Offer)
 
 
 def test_after_a_rejection_nothing_is_offered_in_the_same_line_for_five_seconds() -> None:
@@ -154,7 +155,7 @@ def test_an_edit_undone_after_others_is_no_rejection() -> None:
     desk.accept(show)
     desk.type("  # more")
     desk.becomes(show.suggestion.text)
-    assert isinstance(desk.consider_edit(invoked=True), Show)
+    assert isinstance(desk.consider_edit(invoked=True), Offer)
 
 
 def test_an_edit_that_followed_from_what_is_undone_is_dropped() -> None:
@@ -166,32 +167,35 @@ def test_an_edit_that_followed_from_what_is_undone_is_dropped() -> None:
     assert isinstance(desk.consider_edit(), Ask)
 
 
-def by_the_document(desk: Workbench, show: Show) -> None:
+def by_the_document(desk: Workbench, show: Offer) -> None:
     desk.accept(show)
 
 
-def by_a_report_first(desk: Workbench, show: Show) -> None:
+def by_a_report_first(desk: Workbench, show: Offer) -> None:
     desk.session.accepted(show.suggestion.id)
     desk.accept(show)
 
 
-def by_a_report_after(desk: Workbench, show: Show) -> None:
+def by_a_report_after(desk: Workbench, show: Offer) -> None:
     desk.accept(show)
     desk.session.accepted(show.suggestion.id)
 
 
 @pytest.mark.parametrize("way", [by_the_document, by_a_report_first, by_a_report_after])
-def test_acceptance_is_told_once_and_in_history(way: Callable[[Workbench, Show], None]) -> None:
+def test_acceptance_is_told_once_and_in_history(way: Callable[[Workbench, Offer], None]) -> None:
     desk = edited()
     way(desk, shown_edit(desk))
     assert desk.outcomes == ["accepted"]
     desk.clock.now += 2
-    assert [edit.accepted for edit in desk.session.history.edits()] == [False, True]
+    assert [edit.accepted for edit in desk.session.workspace.history.view().finished] == [
+        False,
+        True,
+    ]
 
 
 def test_dismissal_and_indifference_are_told_apart() -> None:
     desk = edited()
-    desk.session.outcomes.report_turned_down(shown_edit(desk).suggestion.id, "ignored")
+    desk.session.memory.outcomes.report_turned_down(shown_edit(desk).suggestion.id, "ignored")
     assert desk.outcomes == ["ignored"]
     show = showing(desk.consider_edit())
     desk.session.rejected(show.suggestion.id)
@@ -220,20 +224,20 @@ def test_what_is_computed_ahead_leaves_the_region_of_the_user_where_it_is() -> N
     code = "".join(f"def f{i}(a):\n    b = a + {i}\n    return b * {i}\n\n\n" for i in range(40))
     document = session.open(URI, code, 0, "python")
 
-    def query(line: int) -> Query:
-        return Query.at(document, "a.py", document.index(Position(line, 0)))
+    def query(line: int):
+        return session.at(URI, document.index(Position(line, 0)), RequestFlags())
 
-    session.context.gather(query(60))
+    session.workspace.context.gather(query(60))
     place = Position(41, 0)
     session.change(URI, [ContentChange("x", Range(place, place))], 1)
     clock.now += 1
-    region = session.context.gather(query(41)).region
+    region = session.workspace.context.gather(query(41)).region
     ask = asking(session.consider_edit(query(41)))
     old = document.text.split("\n")[40]
     showing(session.settle(ask, rewrite(ask.request, old, old + " + 1")))
     ahead = session.follow_up()
     assert ahead is not None and ahead.request.region != region.lines
-    assert session.context.gather(query(41)).region == region
+    assert session.workspace.context.gather(query(41)).region == region
 
 
 def test_no_second_edit_is_computed_ahead_of_one_that_a_filter_refuses() -> None:

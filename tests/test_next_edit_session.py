@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from redraft.lsp.edit_search import LIFETIME_S
 from redraft.lsp.refusals import AFTER_EDIT_S
-from redraft.lsp.search import LIFETIME_S
-from redraft.lsp.suggestion import Show
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.reasons import Abstain
 from redraft.model.prompts.answers import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
@@ -221,14 +221,14 @@ def rewritten(request: EditRequest, *edits: tuple[int, int, str]) -> Prediction:
     return predicted(*made)
 
 
-def answered(desk: Workbench, *edits: tuple[int, int, str]) -> Show | Abstain:
+def answered(desk: Workbench, *edits: tuple[int, int, str]) -> Offer | Abstain:
     ask = desk.ask_edit()
     return desk.settle(ask, rewritten(ask.request, *edits))
 
 
 def lines_of(shown: Decision) -> list[tuple[int, str]]:
     """Return the lines that a shown edit writes, by their numbers."""
-    assert isinstance(shown, Show), shown
+    assert isinstance(shown, Offer), shown
     before, after = shown.suggestion.text.split("\n"), shown.suggestion.result.split("\n")
     return [
         (at, two.strip())
@@ -294,7 +294,7 @@ def test_a_line_that_the_user_edits_after_an_acceptance_may_be_changed_again() -
     desk = after_acceptance()
     desk.clock.now += 2
     desk.swap("s.Timeout)", "s.Limit)")
-    assert isinstance(answered(desk, (5, 6, '\treturn fmt.Sprintf("%d", s.Limit)\n')), Show)
+    assert isinstance(answered(desk, (5, 6, '\treturn fmt.Sprintf("%d", s.Limit)\n')), Offer)
 
 
 def test_another_rename_may_go_on_in_a_line_that_a_suggestion_changed() -> None:

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from redraft.evals.replay.answers import ReplayPredictor
 from redraft.evals.replay.clock import run
-from redraft.lsp.documents import ContentChange
-from redraft.lsp.positions import Position, Range
+from redraft.lsp.documents.open_documents import ContentChange
+from redraft.lsp.documents.positions import Position, Range
+from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.schedule import REST_S
 from redraft.lsp.session import Session
-from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import Query, Show
+from redraft.lsp.snapshot import RequestFlags
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.records import EditRequest, Prediction
 from support.editors.predictor import READY, rewrite
 from support.editors.workbench import FOLDER, URI, Workbench
@@ -86,7 +87,7 @@ def typed(text: str, latency_ms: float) -> tuple[list[EditRequest], list[str]]:
         clock = asyncio.get_running_loop().time
         predictor = ReplayPredictor(model, READY, latency_ms)
         session = Session(predictor, LspSettings(), clock, reads=False)
-        session.folders = [FOLDER.rstrip("/")]
+        session.workspace.folders = [FOLDER.rstrip("/")]
         document = session.open(URI, CODE, 0, "python")
         answers = []
         for count, key in enumerate(text):
@@ -94,12 +95,12 @@ def typed(text: str, latency_ms: float) -> tuple[list[EditRequest], list[str]]:
             at = CODE.index("):") + count
             place = Position(0, at)
             session.change(URI, [ContentChange(key, Range(place, place))], None)
-            query = Query.at(document, "a.py", at + 1)
+            query = session.snapshot(document, at + 1, RequestFlags())
             answers.append(asyncio.ensure_future(session.next_edit(query)))
             await asyncio.sleep(0)
         found = await asyncio.gather(*answers)
         await session.leave()
-        return [each.text for each in found if isinstance(each, Show)]
+        return [each.text for each in found if isinstance(each, Offer)]
 
     return asked, run(session())
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from redraft.lsp.notebooks.above import MOST_CHARACTERS, CellText, join_cells
-from redraft.lsp.notebooks.order import NotebookCell, Notebooks
+from redraft.lsp.documents.cells_above import MOST_CHARACTERS, CellText, join_cells
+from redraft.lsp.documents.notebooks import NotebookCell, Notebooks
 from redraft.model.errors import InvalidRequest
 from support.editors.lsp import LspHere, insert_texts, lsp_client
 from support.notebook import ClientNotebook

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from redraft.evals.gate.outcomes import Shown, shown_in
 from redraft.evals.sources.recordings import read_recording
-from redraft.lsp.outcomes import Outcome
-from redraft.lsp.recording.answers import answer_event, decision_event
+from redraft.lsp.question import Answer, Question
+from redraft.lsp.recording.answer_events import answer_event, decision_event
 from redraft.lsp.recording.events import (
     AnswerEvent,
     DrawnEvent,
@@ -21,18 +21,16 @@ from redraft.lsp.recording.events import (
 )
 from redraft.lsp.recording.format import encode_all
 from redraft.lsp.recording.recorder import PREFETCHED
-from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import PlacedRequest, Query, Show, Suggestion
+from redraft.lsp.suggestions.outcomes import Outcome
+from redraft.lsp.suggestions.suggestion import Offer, Suggestion
 from redraft.model.errors import InvalidRequest
-from redraft.model.gate.explore import draw
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction, Task
-from support.models.gates import PLAIN
+from support.editors.shop import memory, question
 
 TEXT = "def area(r):\n    return\n"
 AT = len(TEXT) - 1
-PACE: dict[str, float] = {}
-JUDGING = PLAIN, PACE, draw(LspSettings().threshold_in("python"), False, "")
+URI = "file:///w/src/a.py"
 PARTS = Confidence(0.91, 0.5, 0.8, total=-0.4, place=-0.1, nothing=-3.0)
 
 
@@ -46,12 +44,12 @@ class Session:
             Encountered(self.now_ms, 3, "src/a.py"),
         ]
 
-    def answer(self, asked: PlacedRequest, made: Prediction, decided: Show | Abstain) -> None:
+    def answer(self, asked: Question, made: Prediction, decided: Offer | Abstain) -> None:
         self.now_ms += 100
-        about = asked, (made, decided, 90.0), LspSettings(), JUDGING
-        self.lines.append(answer_event((self.now_ms, 3), 1, *about))
+        at = self.now_ms, 3
+        self.lines.append(answer_event(at, Answer(asked, made, 90.0), decided, memory()))
 
-    def decide(self, decision: Show | Abstain) -> None:
+    def decide(self, decision: Offer | Abstain) -> None:
         self.now_ms += 100
         self.lines.append(decision_event(self.now_ms, 3, decision))
 
@@ -63,13 +61,12 @@ class Session:
         self, id_: str, text: str = " r * r", task: Task = "infill", ahead: bool = False
     ) -> None:
         """Asked, answered with two candidates, and the first of them shown."""
-        query = Query("file:///w/src/a.py", "src/a.py", "python", TEXT, AT, 1)
-        asked = PlacedRequest(query, EditRequest(task, "src/a.py", TEXT, AT), query, 0.0, 0.4)
+        asked = question(URI, TEXT, EditRequest(task, "src/a.py", TEXT, AT))
         made = Candidate(AT, AT, f"{text}\n", PARTS, 5, 2, "end", source="both")
         other = Candidate(AT, AT, " pi", Confidence(0.2, 0.1, 0.1), 3, 1, "end")
         prediction = Prediction("fake fp32", "w", (made, other))
-        suggestion = Suggestion(id_, query.uri, task, TEXT, AT, AT, AT, text, 0.91, "fake fp32")
-        show = Show(suggestion, text, "from the model")
+        suggestion = Suggestion(id_, URI, task, TEXT, AT, AT, AT, text, 0.91, "fake fp32")
+        show = Offer(suggestion, text, "from the model")
         decided = PREFETCHED if ahead else show
         self.answer(asked, prediction, decided)
         self.decide(show)
@@ -142,14 +139,13 @@ def test_what_was_computed_ahead_finds_its_answer(tmp_path: Path) -> None:
 
 def test_a_deletion_is_of_the_candidate_that_replaces_what_it_deletes(tmp_path: Path) -> None:
     session = Session()
-    query = Query("file:///w/src/a.py", "src/a.py", "python", TEXT, AT, 1)
-    asked = PlacedRequest(query, EditRequest("next_edit", "src/a.py", TEXT, AT), query, 0.0, 0.4)
+    asked = question(URI, TEXT, EditRequest("next_edit", "src/a.py", TEXT, AT))
     elsewhere = Candidate(4, 8, "size", Confidence(0.91, 0.1, 0.1), 3, 1, "end")
     deletes = Candidate(AT - 7, AT, "", PARTS, 5, 2, "end")
     prediction = Prediction("fake fp32", "w", (elsewhere, deletes))
     start, end = AT - 7, AT
-    gone = Suggestion("redraft-1", query.uri, "next_edit", TEXT, AT, start, end, "", 0.91, "fake")
-    show = Show(gone, "", "from the model")
+    gone = Suggestion("redraft-1", URI, "next_edit", TEXT, AT, start, end, "", 0.91, "fake")
+    show = Offer(gone, "", "from the model")
     session.answer(asked, prediction, show)
     session.decide(show)
     [shown] = read(tmp_path, session.lines)

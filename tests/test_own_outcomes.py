@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from redraft.evals.gate.own import OwnSamples, label_shown, own_samples
-from redraft.lsp.documents import ContentChange
-from redraft.lsp.outcomes import Outcome, Settled
-from redraft.lsp.positions import Position, Range
-from redraft.lsp.recording.folder import Recordings
+from redraft.lsp.documents.open_documents import ContentChange
+from redraft.lsp.documents.positions import Position, Range
+from redraft.lsp.question import Answer, Question
 from redraft.lsp.recording.own_gate import EVERY, OUTDATED, OwnGate
-from redraft.lsp.suggestion import PlacedRequest, Query, Show, Suggestion
+from redraft.lsp.recording.recordings_folder import Recordings
+from redraft.lsp.snapshot import RequestFlags
+from redraft.lsp.suggestions.outcomes import Outcome, SuggestionEnded
+from redraft.lsp.suggestions.suggestion import Offer, Suggestion
 from redraft.model.gate.gate import Gate, Head, shipped, write_gate
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
@@ -63,26 +65,26 @@ class Work(Workbench):
         document = self.documents.get(URI)
         assert document is not None
         text = document.text
-        query = Query(URI, "a.py", "python", text, AT, 1)
-        asked = PlacedRequest(query, EditRequest("infill", "a.py", text, AT), query, 0.0, 0.4)
+        request = EditRequest("infill", "a.py", text, AT)
+        asked = Question(self.session.at(URI, AT, RequestFlags()), request, number=1)
         confidence = Confidence(sure, sure, sure)
         candidates = tuple(
             Candidate(AT, AT, each, confidence, 4, 1, "end", features={f"is {each}": 1.0})
             for each in texts
         )
         made = Suggestion(id_, URI, "infill", text, AT, AT, AT, texts[shown], sure, "fake fp32")
-        show = sure >= self.session.settings.threshold_in("python")
-        decision = Show(made, texts[shown], "") if show else Abstain("below_threshold", "")
-        number = self.recorder.asked(asked)
+        show = sure >= self.session.workspace.settings.threshold_in("python")
+        decision = Offer(made, texts[shown], "") if show else Abstain("below_threshold", "")
+        self.recorder.asked(asked)
         self.clock.now += 0.1
         prediction = Prediction("1", "fake fp32", candidates, weights="w1")
-        self.recorder.answered(number, asked, prediction, decision, 90)
+        self.recorder.answered(Answer(asked, prediction, 90.0), decision)
         self.recorder.decided(URI, decision)
         return made
 
     def settle(self, made: Suggestion, outcome: Outcome, after_ms: int = 1_000) -> None:
         self.clock.now += after_ms / 1000
-        self.recorder.settled(Settled(made, outcome))
+        self.recorder.settled(SuggestionEnded(made, outcome))
 
     def rest(self) -> OwnSamples:
         """Long enough for all to be at rest; what the recordings tell then."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from redraft.lsp.context.gather import Gatherer
-from redraft.lsp.context.opened import OpenDocuments
 from redraft.lsp.context.pinned import read_pinned
-from redraft.lsp.documents import Document
-from redraft.lsp.settings import LspSettings, updated
-from redraft.lsp.suggestion import Query
+from redraft.lsp.editor_settings import LspSettings, updated
+from redraft.lsp.snapshot import RequestFlags
+from redraft.lsp.workspace import Workspace
 from redraft.model.prompts.redraft3 import render_infill
 from redraft.model.records import EditRequest, RelatedFile
 from support.models.tiny import tiny_tokenizer
@@ -51,14 +49,15 @@ def test_what_may_not_be_read_is_left_out(folder: Path, pattern: str) -> None:
 @pytest.mark.usefixtures("spawn")  # git
 def test_they_stand_in_front_of_every_prompt_and_stay_the_same(folder: Path) -> None:
     settings = LspSettings(pinned_files=("docs/api.md",), context_tokens=512)
-    code = Document((folder / "a.py").as_uri(), "x = 1\ncharge(\n", 1, "python")
-    opened = OpenDocuments(lambda: [code], lambda: [folder.as_uri()], lambda: settings)
-    gatherer = Gatherer(opened, lambda: 100.0, background=False)
-    gatherer.start()
-    gatherer.catch_up()
+    workspace = Workspace(settings, lambda: 100.0, reads=False)
+    workspace.folders = [folder.as_uri()]
+    workspace.context.start()
+    workspace.context.catch_up()
+    code = workspace.open((folder / "a.py").as_uri(), "x = 1\ncharge(\n", 1, "python")
     prompts = []
     for cursor in (5, 13):
-        related = gatherer.gather(Query.at(code, "a.py", cursor)).related
+        snapshot = workspace.snapshot(code.uri, cursor, RequestFlags())
+        related = workspace.context.gather(snapshot).related
         assert related[0].path == "docs/api.md" and related[0].pinned
         asked = EditRequest("infill", "a.py", code.text, cursor, related=related)
         made = render_infill(asked, TOKENIZER, 512)

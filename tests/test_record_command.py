@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.lsp.recording.folder import Recordings, recordings_folder
+from redraft.lsp.recording.recordings_folder import Recordings, recordings_folder
 from redraft.server.commands import console
 from redraft.server.commands.main import app
 from support.editors.workbench import Workbench

@@ -9,12 +9,17 @@ from pathlib import Path
 
 import pytest
 from redraft.evals.sources.recordings import read_recording
-from redraft.lsp.documents import ContentChange, Document
-from redraft.lsp.positions import Position, Range, units
+from redraft.lsp.documents.open_documents import ContentChange, Document
+from redraft.lsp.documents.positions import Position, Range, units
+from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.recording.events import Focused, Header, SelectionChanged
-from redraft.lsp.recording.folder import FolderLimits, RecordingFile, Recordings, recording_name
 from redraft.lsp.recording.format import encode
-from redraft.lsp.settings import LspSettings
+from redraft.lsp.recording.recordings_folder import (
+    FolderLimits,
+    RecordingFile,
+    Recordings,
+    recording_name,
+)
 from redraft.model.errors import SettingsError
 from support.editors.recordings import changes_in, replayed
 from support.editors.workbench import URI, Workbench, change
@@ -215,7 +220,7 @@ def test_secret_files_are_not_recorded(tmp_path: Path) -> None:
 
 def test_a_file_that_becomes_secret_is_recorded_no_longer(tmp_path: Path) -> None:
     scene = Workbench("x\n", tmp_path)
-    scene.session.settings = LspSettings(secret_globs=("a.py",))
+    scene.session.workspace.settings = LspSettings(secret_globs=("a.py",))
     scene.recorder.exclusions_changed()
     scene.type_at(0, 1, "hunter2")
     assert changes_in(scene.files()[0]) == []

@@ -11,7 +11,7 @@ import pytest
 from redraft.evals.sources.documents import Texts, lsp_changes
 from redraft.evals.sources.recorded_moments import script_of
 from redraft.evals.sources.recordings import Recording, read_recording
-from redraft.lsp.documents import Document
+from redraft.lsp.documents.open_documents import Document
 from redraft.lsp.recording.events import (
     AnswerEvent,
     Changed,

@@ -13,7 +13,7 @@ from redraft.lsp.recording.events import (
     DrawnEvent,
     OutcomeEvent,
 )
-from redraft.lsp.recording.folder import Recordings
+from redraft.lsp.recording.recordings_folder import Recordings
 from support.editors.lsp import LspClient, insert_texts, lsp_client
 from support.editors.recordings import changes_in, replayed
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from redraft.lsp.settings import LspSettings, updated
+from redraft.lsp.editor_settings import LspSettings, updated
 from redraft.model.gate.reasons import Abstain
 from redraft.model.text.code_queries import scope_at
 from redraft.model.text.syntax import parsed

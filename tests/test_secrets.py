@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import fill
-from redraft.lsp.context.opened import OpenDocuments
-from redraft.lsp.documents import Document
+from redraft.lsp.editor_settings import LspSettings, updated
 from redraft.lsp.policy.exclusions import refuse_file
 from redraft.lsp.policy.secret_files import secret_in
-from redraft.lsp.settings import LspSettings, updated
+from redraft.lsp.snapshot import RequestFlags
+from redraft.lsp.workspace import Workspace
 from redraft.model.gate.reasons import Abstain
 from support.editors.workbench import URI, Ask, Workbench
 
@@ -221,12 +221,13 @@ def ways_in(tmp_path: Path) -> dict[str, Callable[[str, str], bool]]:
         file.write_text(text)
         index, settings = Index(), LspSettings()
         fill(index, [tmp_path / "w"], lambda name: refuse_file(name, settings), lambda *_: None)
-        return path in {entry.path for entry in index.snapshot.entries}
+        return path in {entry.path for entry in index.generation.entries}
 
     def beside(path: str, text: str) -> bool:
-        document = Document(f"file:///w/{path}", text, 0, "")
-        opened = OpenDocuments(lambda: [document], lambda: ["file:///w"], LspSettings)
-        return bool(opened.editable())
+        workspace = Workspace(LspSettings(), lambda: 0.0, reads=False)
+        workspace.folders = ["file:///w"]
+        uri = workspace.open(f"file:///w/{path}", text, 0, "").uri
+        return bool(workspace.snapshot(uri, 0, RequestFlags()).opened.editable)
 
     def recorded(path: str, text: str) -> bool:
         scene = Workbench(None, tmp_path / path.replace("/", "_"))
@@ -238,8 +239,8 @@ def ways_in(tmp_path: Path) -> dict[str, Callable[[str, str], bool]]:
         document = desk.open(text, path)
         desk.becomes_elsewhere(document, text + "changed = 1\n")
         desk.clock.now += 5
-        desk.session.history.flush(document.uri)
-        return bool(desk.session.history.edits())
+        desk.session.workspace.history.flush(document.uri)
+        return bool(desk.session.workspace.history.view().finished)
 
     return dict(zip(WAYS, (asked, indexed, beside, recorded, remembered), strict=True))
 
@@ -262,10 +263,10 @@ def test_edits_of_what_becomes_secret_are_shown_no_longer() -> None:
     desk = Workbench()
     document = desk.open(PLAIN, "notes.py")
     desk.becomes_elsewhere(document, PLAIN.replace("+ 1", "+ 22"))
-    desk.session.history.flush(document.uri)
-    assert desk.session.history.edits()
-    desk.session.settings = LspSettings(secret_globs=("notes.*",))
-    assert not desk.session.history.edits()
+    desk.session.workspace.history.flush(document.uri)
+    assert desk.session.workspace.history.view().finished
+    desk.session.workspace.settings = LspSettings(secret_globs=("notes.*",))
+    assert not desk.session.workspace.history.view().finished
 
 
 def test_the_reason_is_said_without_the_secret() -> None:

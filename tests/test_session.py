@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from redraft.lsp.outcomes import Outcome
 from redraft.lsp.policy.pace import Debounce
+from redraft.lsp.suggestions.outcomes import Outcome
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import LEAST_LOG
 from support.editors.predictor import infill
@@ -25,7 +25,11 @@ def test_only_who_asks_by_hand_gets_what_is_too_unlikely_to_be_shown() -> None:
     desk = Workbench()
     typed, by_hand = desk.ask().request, desk.ask(invoked=True).request
     assert by_hand.least_total == LEAST_LOG
-    assert math.log(desk.session.settings.threshold_in("python")) > typed.least_total > LEAST_LOG
+    assert (
+        math.log(desk.session.workspace.settings.threshold_in("python"))
+        > typed.least_total
+        > LEAST_LOG
+    )
 
 
 def test_a_gesture_asks_again_only_where_the_answer_may_have_been_given_up() -> None:

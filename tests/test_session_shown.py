@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from redraft.lsp.memory import COOL_DOWN_S
-from redraft.lsp.settings import LspSettings, updated
-from redraft.lsp.suggestion import Show
+from redraft.lsp.editor_settings import LspSettings, updated
+from redraft.lsp.suggestions.rejections import COOL_DOWN_S
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.reasons import Abstain
 from support.editors.next_edits import edited, shown_edit
 from support.editors.predictor import infill, rewrite_lines
@@ -36,9 +36,11 @@ def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> No
     hidden = edit.edit("print(area(r))", "print(area(r, 3))", confidence=0.12)
     assert reason(hidden) == "12 % likely to be kept (medium shows from 25 %)"
     for desk in (ghost, edit):
-        desk.session.settings, _ = updated(desk.session.settings, {"eagerness": "high"})
+        desk.session.workspace.settings, _ = updated(
+            desk.session.workspace.settings, {"eagerness": "high"}
+        )
     assert shown(ghost.consider()) == "x"
-    assert isinstance(edit.consider_edit(), Show)
+    assert isinstance(edit.consider_edit(), Offer)
 
 
 def test_the_next_candidate_is_shown_where_the_best_cannot_be() -> None:
@@ -82,7 +84,7 @@ def reported(desk: Workbench) -> None:
 
 
 def taken_in_part_then_left(desk: Workbench) -> None:
-    desk.session.outcomes.report_accepted_part("redraft-1")
+    desk.session.memory.outcomes.report_accepted_part("redraft-1")
     desk.type("return")
     desk.clock.now += 1
     desk.type("!")
@@ -151,7 +153,7 @@ def test_a_late_report_marks_what_was_accepted() -> None:
     desk.type("f( x )")  # a formatter had its way with it
     desk.session.accepted("redraft-1")
     desk.clock.now += 2
-    assert [edit.accepted for edit in desk.session.history.edits()] == [True]
+    assert [edit.accepted for edit in desk.session.workspace.history.view().finished] == [True]
 
 
 def test_settings_are_read_in_either_spelling_and_under_their_key() -> None:
@@ -191,16 +193,16 @@ def test_a_hidden_next_edit_stays_away_in_its_line_and_comes_back_in_another() -
         == "dismissed"
     )
     elsewhere = desk.consider_edit(cursor=len(desk.text))
-    assert isinstance(elsewhere, Show) and elsewhere.text == first.text
+    assert isinstance(elsewhere, Offer) and elsewhere.text == first.text
 
 
 def test_a_hidden_next_edit_comes_back_where_the_user_returns_to_its_line() -> None:
     desk = edited()
     first = shown_edit(desk)
     desk.session.dismissed(first.suggestion.id)
-    assert isinstance(desk.consider_edit(cursor=len(desk.text)), Show)
+    assert isinstance(desk.consider_edit(cursor=len(desk.text)), Offer)
     back = desk.consider_edit()
-    assert isinstance(back, Show) and back.text == first.text
+    assert isinstance(back, Offer) and back.text == first.text
 
 
 def test_a_hidden_next_edit_comes_back_after_an_edit() -> None:
@@ -215,7 +217,7 @@ def test_a_gesture_brings_a_hidden_suggestion_back() -> None:
     first = shown_edit(desk)
     desk.session.dismissed(first.suggestion.id)
     again = desk.consider_edit(invoked=True)
-    assert isinstance(again, Show) and again.text == first.text
+    assert isinstance(again, Offer) and again.text == first.text
 
 
 def test_what_is_hidden_twice_is_rejected() -> None:
@@ -235,7 +237,7 @@ def test_ghost_text_that_is_hidden_leaves_next_edits_alone_and_comes_back() -> N
     assert kind(desk.consider()) == "dismissed"
     assert kind(desk.consider_edit()) == "nothing_edited"
     assert isinstance(desk.consider(cursor=desk.text.index("\n\n")), Ask)
-    assert isinstance(desk.consider(), Show)
+    assert isinstance(desk.consider(), Offer)
 
 
 def test_after_a_rejection_the_next_candidate_is_offered_at_once() -> None:
@@ -245,10 +247,10 @@ def test_after_a_rejection_the_next_candidate_is_offered_at_once() -> None:
     lines = [(first, first, [f"    print(area(r, {number}))"]) for number in (3, 4)]
     prediction = rewrite_lines(ask.request, *lines)
     shown = desk.settle(ask, prediction)
-    assert isinstance(shown, Show) and "3" in shown.text
+    assert isinstance(shown, Offer) and "3" in shown.text
     desk.session.rejected(shown.suggestion.id)
     following = desk.consider_edit()
-    assert isinstance(following, Show) and "4" in following.text
+    assert isinstance(following, Offer) and "4" in following.text
 
 
 def test_after_a_rejection_the_next_place_is_asked_about_at_once() -> None:
@@ -267,10 +269,10 @@ def test_after_a_rejection_other_ghost_text_is_offered_at_once() -> None:
     ask = desk.ask()
     prediction = infill(ask.request, "return 1", "return 2")
     shown = desk.settle(ask, prediction)
-    assert isinstance(shown, Show) and shown.text == "return 1"
+    assert isinstance(shown, Offer) and shown.text == "return 1"
     desk.session.rejected(shown.suggestion.id)
     following = desk.consider()
-    assert isinstance(following, Show) and following.text == "return 2"
+    assert isinstance(following, Offer) and following.text == "return 2"
 
 
 def test_a_suggestion_typed_out_by_hand_is_one_edit_of_the_user() -> None:
@@ -282,5 +284,8 @@ def test_a_suggestion_typed_out_by_hand_is_one_edit_of_the_user() -> None:
             each.type(key)
     for each in (desk, by_hand):
         each.clock.now += 2
-    assert desk.session.history.edits() == by_hand.session.history.edits()
-    assert [edit.accepted for edit in desk.session.history.edits()] == [False]
+    assert (
+        desk.session.workspace.history.view().finished
+        == by_hand.session.workspace.history.view().finished
+    )
+    assert [edit.accepted for edit in desk.session.workspace.history.view().finished] == [False]

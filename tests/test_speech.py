@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from redraft.lsp.protocol.speech import next_edit
 from redraft.lsp.renames.code_file import CodeFile
-from redraft.lsp.renames.plan import FileRename, WholeRename
-from redraft.lsp.suggestion import Suggestion
+from redraft.lsp.renames.whole_rename import FileRename, WholeRename
+from redraft.lsp.suggestions.suggestion import Suggestion
 from support.editors.lsp import URI, LspClient, lsp_client, opened
 
 TEXT = "import os\ndef area(width):\n    return width * foo\n\nx = foo(1)\ny = foo(2)\nz = 3\n"

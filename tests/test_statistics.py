@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redraft.lsp.editor_settings import updated
 from redraft.lsp.recording.counts import StatisticsFolder, SuggestionCounts, summed
 from redraft.lsp.recording.statistics import LOOK_S, WRITE_S, SessionStatistics
 from support.editors.next_edits import edited, shown_edit
@@ -54,10 +55,9 @@ class Counted:
         self.desk, self.timers, self.kept = desk, Timers(desk), StatisticsFolder(folder)
         session = desk.session
         self.statistics = session.statistics = SessionStatistics(
-            *(self.kept, session.documents, lambda: session.settings.statistics),
-            wall_s=desk.clock,
-            later=self.timers.later,
+            *(self.kept, session.workspace), wall_s=desk.clock, later=self.timers.later
         )
+        session.journal.subscribe(self.statistics.hear)
         self.statistics._begin_to_write = self.write  # type: ignore[method-assign]
 
     def write(self) -> None:
@@ -113,7 +113,7 @@ def by_hand_and_key(desk: Workbench) -> None:
 
 def by_word(desk: Workbench) -> None:
     desk.type("return ")
-    desk.session.outcomes.report_accepted_part("redraft-1")
+    desk.session.memory.outcomes.report_accepted_part("redraft-1")
     desk.clock.now += 1
     desk.type("y")
 
@@ -130,7 +130,8 @@ def replaced(desk: Workbench) -> None:
     desk.cursor = 0
     ask = desk.ask(invoked=True)
     desk.settle(ask, infill(ask.request, "import os\n"))
-    desk.session.statistics._is_on = lambda: False  # the second one still lies there
+    workspace = desk.session.workspace
+    workspace.settings, _ = updated(workspace.settings, {"statistics": False})  # it is still shown
 
 
 @pytest.mark.parametrize(

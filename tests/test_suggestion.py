@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.documents import ContentChange, Document
-from redraft.lsp.memory import Rejections
-from redraft.lsp.suggestion import Suggestion
+from redraft.lsp.documents.open_documents import ContentChange, Document
+from redraft.lsp.suggestions.rejections import Rejections
+from redraft.lsp.suggestions.suggestion import Suggestion
 
 URI = "file:///w/a.py"
 CODE = "def area(r, pi):\n    return 3.14 * r * r\n\n\nprint(area(2))\n"

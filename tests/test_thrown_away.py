@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from redraft.lsp.context.history_edits import PAUSE_S
-from redraft.lsp.documents import ContentChange
-from redraft.lsp.positions import Position, Range
+from redraft.lsp.documents.history_edits import PAUSE_S
+from redraft.lsp.documents.open_documents import ContentChange
+from redraft.lsp.documents.positions import Position, Range
+from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.session import Session
-from redraft.lsp.settings import LspSettings
 from redraft.model.edits.hunks import joined
 from redraft.model.prompts.diffs import unified_diffs
 from redraft.model.records import RecentEdit
@@ -106,7 +106,7 @@ def test_the_word_that_is_still_being_written_is_one_change_with_the_deletion() 
     desk = Workbench(CODE)
     put(desk, 3, 0, 7, "")
     desk.change(ContentChange("tot", Range(Position(3, 0), Position(3, 0))))
-    [edit] = desk.history.edits(unfinished=True)
+    [edit] = desk.history.view().with_pending
     assert "-value_3 = compute(3)\n+tot = compute(3)\n" in edit.diff
 
 
@@ -155,24 +155,24 @@ def opened(
 
 def test_an_edit_made_before_the_server_was_there_is_known(tmp_path: Path) -> None:
     session = opened(tmp_path, CODE, CODE.replace("value_3 ", "total_3 "))
-    [edit] = session.history.edits()
+    [edit] = session.workspace.history.view().finished
     assert FIRST in edit.diff
     assert edit.line == 0
     uri = (tmp_path / "a.py").as_uri()
-    assert session.history.last_edit(uri) == (1000.0, 3)
-    assert snapshot(session.history, uri) == CODE.split("\n")
+    assert session.workspace.history.view().last_edit(uri) == (1000.0, 3)
+    assert snapshot(session.workspace.history, uri) == CODE.split("\n")
 
 
 def test_what_a_person_could_not_have_typed_meanwhile_is_none(tmp_path: Path) -> None:
     session = opened(tmp_path, CODE, CODE.replace("value", "total"))
-    assert session.history.edits() == ()
+    assert session.workspace.history.view().finished == ()
 
 
 def test_unsaved_edits_of_a_file_opened_later_are_none(tmp_path: Path) -> None:
     session = opened(tmp_path, CODE, CODE.replace("value_3 ", "total_3 "), after_s=60)
-    assert session.history.edits() == ()
+    assert session.workspace.history.view().finished == ()
 
 
 def test_a_secret_file_is_not_compared(tmp_path: Path) -> None:
     session = opened(tmp_path, "TOKEN=a\nPORT=1\n", "TOKEN=b\nPORT=1\n", name=".env")
-    assert session.history.edits() == ()
+    assert session.workspace.history.view().finished == ()

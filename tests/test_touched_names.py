@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.context.mentions import OpenText, Traces, find_places
+from redraft.lsp.context.name_uses import Traces, find_places
+from redraft.lsp.documents.open_documents import OpenText
 from redraft.model.records import RecentEdit
 from redraft.model.rules.touched_names import Touched, touched, written
 from redraft.model.text.lines import defines
+from support.editors.shop import open_text
 
 
 def names(*diffs: str) -> list[tuple[str, str]]:
@@ -92,7 +94,7 @@ def test_a_definition_is_told_from_a_use(line: str, is_definition: bool) -> None
 
 
 def a_file(path: str, text: str, language: str = "python") -> OpenText:
-    return OpenText(f"file:///w/{path}", path, language, 1, lambda: text)
+    return open_text(f"file:///w/{path}", path, language, text)
 
 
 def found(

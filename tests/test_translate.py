@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.positions import (
+from redraft.lsp.documents.positions import (
     character_at,
     cut,
     index_at,

@@ -14,7 +14,7 @@ import pytest
 from redraft.evals.replay.answers import ReplayPredictor
 from redraft.evals.replay.clock import run
 from redraft.lsp.server import HANDLERS
-from redraft.lsp.suggestion import Show
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.errors import StaleDocument
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest, Prediction
@@ -55,7 +55,7 @@ class Renaming(Workbench):
         assert self.asked is not None
         return self.asked
 
-    def answered(self, *edit: str) -> Show | Abstain:
+    def answered(self, *edit: str) -> Offer | Abstain:
         assert self.asked is not None
         said = rewrite(self.asked.request, *edit)
         return self.settle(self.asked, said)
@@ -93,14 +93,14 @@ def test_what_carries_the_name_on_is_shown_though_the_better_one_takes_it_back()
     both = (*rewrite(ask.request, *BACK).candidates, *rewrite(ask.request, *CALL).candidates)
     assert len(both) == 2
     made = desk.settle(ask, predicted(*both))
-    assert isinstance(made, Show) and made.suggestion.result == desk.text.replace(*CALL)
+    assert isinstance(made, Offer) and made.suggestion.result == desk.text.replace(*CALL)
 
 
 def test_an_edit_that_goes_on_with_half_a_name_goes_when_the_name_does() -> None:
     desk = Renaming()
     desk.keys("are", every_s=1.5)
     half = desk.answered("print(area(1, 2))", "print(are(1, 2))")
-    assert isinstance(half, Show)
+    assert isinstance(half, Offer)
     desk.type("a_of")
     assert isinstance(desk.consider_edit(), Ask), "it wrote 'are', which nobody wants"
     assert desk.outcomes == ["ignored"], "that is no answer to what was offered"
@@ -126,19 +126,19 @@ def test_a_late_edit_that_does_not_write_the_name_is_kept() -> None:
     desk.type("f")
     said = rewrite(asked.request, "width * height", "height * width")
     desk.settle(asked, said)
-    assert isinstance(desk.consider_edit(), Show)
+    assert isinstance(desk.consider_edit(), Offer)
 
 
 def test_a_name_taken_back_by_hand_takes_the_edit_that_followed_with_it() -> None:
     desk = Renaming()
     desk.keys("area_of")
     desk.clock.now += 3
-    assert isinstance(desk.edit(*CALL), Show)
+    assert isinstance(desk.edit(*CALL), Offer)
     for _ in "_of":
         desk.erase(1)
         desk.clock.now += KEY_S
     assert desk.text == CODE
-    assert not isinstance(desk.consider_edit(), Show)
+    assert not isinstance(desk.consider_edit(), Offer)
 
 
 def test_whoever_takes_a_change_back_by_undo_gets_edits_again_after_the_next_key() -> None:
@@ -151,7 +151,7 @@ def test_whoever_takes_a_change_back_by_undo_gets_edits_again_after_the_next_key
     assert desk.outcomes == ["ignored"], "and not rejected"
     desk.keys("_by")
     desk.clock.now += 3
-    assert isinstance(desk.edit("print(area(1, 2))", "print(area_by(1, 2))"), Show)
+    assert isinstance(desk.edit("print(area(1, 2))", "print(area_by(1, 2))"), Offer)
 
 
 def test_a_call_may_be_named_as_before_where_the_user_did_so_with_the_definition() -> None:
@@ -161,7 +161,7 @@ def test_a_call_may_be_named_as_before_where_the_user_did_so_with_the_definition
         desk.erase(1)
         desk.clock.now += KEY_S
     desk.clock.now += 3
-    assert isinstance(desk.edit(*reversed(CALL)), Show)
+    assert isinstance(desk.edit(*reversed(CALL)), Offer)
 
 
 def gone(text: str, word: str) -> Workbench:
@@ -188,10 +188,10 @@ def test_what_is_whole_without_the_word_is_carried_on(word: str) -> None:
 def test_an_edit_that_takes_something_away_goes_when_the_user_types_something_there() -> None:
     desk = gone(CODE, "area")
     show = desk.edit("print(area(1, 2))", "print((1, 2))", invoked=True)
-    assert isinstance(show, Show)
-    assert isinstance(desk.consider_edit(), Show), "still holds"
+    assert isinstance(show, Offer)
+    assert isinstance(desk.consider_edit(), Offer), "still holds"
     desk.type("a")
-    assert not isinstance(desk.consider_edit(), Show)
+    assert not isinstance(desk.consider_edit(), Offer)
 
 
 Changes = Callable[[str, str, int], list[dict[str, Any]]]
@@ -243,7 +243,7 @@ def renamed(
                 )
             except StaleDocument:
                 return
-            document = server.session.documents.get(URI)
+            document = server.session.workspace.documents.get(URI)
             assert document is not None
             for edit in answer["edits"]:
                 assert edit["textDocument"]["version"] == document.version == version

@@ -9,12 +9,12 @@ from typing import get_args
 
 import pytest
 from redraft.evals.replay.clock import run
-from redraft.lsp.policy.load import Reading
+from redraft.lsp.edit_choice import UNRELATED
+from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.policy.machine_load import Reading
 from redraft.lsp.recording.recorder import PREFETCHED
-from redraft.lsp.search import UNRELATED
 from redraft.lsp.session import Session
-from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import Query
+from redraft.lsp.snapshot import RequestFlags
 from redraft.model.edits.edit import LineChange
 from redraft.model.errors import EngineGone, Overloaded, RedraftError
 from redraft.model.gate.decide import decide, situation_of
@@ -72,8 +72,8 @@ def with_settings(text: str = CODE, edits: bool = False, **settings: object) -> 
 def snoozed(**settings: str) -> Decision:
     desk = Workbench(**settings)
     desk.session.snooze(60)
-    desk.session.load.look = lambda: desk.session.load._reading
-    desk.session.load._reading = Reading(True, None)
+    desk.session.workspace.load.look = lambda: desk.session.workspace.load._reading
+    desk.session.workspace.load._reading = Reading(True, None)
     return desk.consider()
 
 
@@ -81,6 +81,13 @@ def unfocused() -> Decision:
     desk = Workbench()
     desk.session.focus("")
     return desk.consider()
+
+
+def in_a_document_that_is_closed_meanwhile() -> Decision:
+    desk = Workbench(CODE)
+    snapshot = desk.query()
+    desk.session.close(URI)
+    return desk.session.consider(snapshot)
 
 
 def after_a_paste() -> Decision:
@@ -215,10 +222,10 @@ def asked_of(predictor: ScriptedPredictor, times: int = 1) -> Decision:
     async def asking() -> Decision:
         clock = asyncio.get_running_loop().time
         session = Session(predictor, LspSettings(timeout_ms=2_000), clock, reads=False)
-        session.folders = [FOLDER.rstrip("/")]
-        document = session.open(URI, CODE, 0, "python")
-        query = Query.at(document, "a.py", len(CODE))
-        found = await asyncio.gather(*(session.ghost_text(query) for _ in range(times)))
+        session.workspace.folders = [FOLDER.rstrip("/")]
+        session.open(URI, CODE, 0, "python")
+        snapshot = session.at(URI, len(CODE), RequestFlags())
+        found = await asyncio.gather(*(session.ghost_text(snapshot) for _ in range(times)))
         await session.leave()
         return found[0]
 
@@ -346,7 +353,7 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         "the text changed while the model was working",
     ),
     "document_closed": (
-        lambda: considered(uri=f"{FOLDER}closed.py"),
+        in_a_document_that_is_closed_meanwhile,
         "the file was closed",
     ),
     "target_changed": (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic.alias_generators import to_camel
-from redraft.lsp.settings import LspSettings
+from redraft.lsp.editor_settings import LspSettings
 from support.editors.vscode_studio import PROPOSALS
 
 CLIENT = Path(__file__).parents[1] / "editor-clients" / "vscode"

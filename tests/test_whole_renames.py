@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from redraft.lsp.renames.plan import MOST_FILES, WholeRename
+from redraft.lsp.renames.whole_rename import MOST_FILES, WholeRename
 from support.renames import results, whole_rename
 
 SHAPES = '''\

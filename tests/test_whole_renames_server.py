@@ -6,16 +6,16 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.lsp.documents import ContentChange
-from redraft.lsp.outcomes import Settled
+from redraft.lsp.documents.open_documents import ContentChange
+from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.session import Session
-from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import Query, Show
+from redraft.lsp.snapshot import RequestFlags
+from redraft.lsp.suggestions.outcomes import SuggestionEnded
+from redraft.lsp.suggestions.suggestion import Offer
 from support.editors.lsp import LspClient, lsp_client
 from support.editors.predictor import ScriptedPredictor
 
@@ -123,22 +123,22 @@ def test_the_documents_that_a_rename_changes_are_no_edits_of_the_user() -> None:
 
     async def follow(reported: bool) -> None:
         session = Session(ScriptedPredictor(), LspSettings(), time.monotonic, reads=False)
-        outcomes: list[Settled] = []
-        session.outcomes.listener = outcomes.append
+        outcomes: list[SuggestionEnded] = []
+        session.memory.outcomes.listener = outcomes.append
         session.open("file:///w/main.py", MAIN, 1, "python")
         document = session.open("file:///w/shapes.py", SHAPES, 1, "python")
         renamed = SHAPES.replace("def area", "def surface")
         session.change(document.uri, [ContentChange(renamed)], 2)
-        query = replace(Query.at(document, "shapes.py", 11), whole_renames=True, invoked=True)
+        query = session.at(document.uri, 11, RequestFlags(True, whole_renames=True))
         decision = await session.next_edit(query)
-        assert isinstance(decision, Show) and decision.suggestion.rename is not None
+        assert isinstance(decision, Offer) and decision.suggestion.rename is not None
         if reported:
-            await session.renames.accept(decision.suggestion.id)
+            await session.edits.renames.accept(decision.suggestion.id)
             session.accepted(decision.suggestion.id)
         for each in reversed(decision.suggestion.rename.files):
             session.change(each.source.uri, [ContentChange(each.result)], 3)
         session.accepted(decision.suggestion.id)
-        edits = session.history.edits(unfinished=True)
+        edits = session.workspace.history.view().with_pending
         found = list(dict.fromkeys((each.path, each.accepted) for each in edits))
         assert found == [("shapes.py", False), ("main.py", True), ("shapes.py", True)]
         [settled] = outcomes
@@ -152,14 +152,15 @@ def test_the_documents_that_a_rename_changes_are_no_edits_of_the_user() -> None:
 def test_nothing_is_renamed_before_every_file_was_seen(tmp_path: Path) -> None:
     async def ask() -> list[bool]:
         session = Session(ScriptedPredictor(), LspSettings(), time.monotonic, reads=False)
-        session.context.indexer.watch([tmp_path])
+        session.workspace.context.indexer.watch([tmp_path])
         document = session.open("file:///w/shapes.py", SHAPES, 1, "python")
         renamed = SHAPES.replace("def area", "def surface")
         session.change(document.uri, [ContentChange(renamed)], 2)
-        query = replace(Query.at(document, "shapes.py", 11), whole_renames=True, invoked=True)
-        found = [isinstance(await session.next_edit(query), Show)]
-        session.context.indexer.has_looked = True
-        return [*found, isinstance(await session.next_edit(query), Show)]
+        query = session.at(document.uri, 11, RequestFlags(True, whole_renames=True))
+        found = [isinstance(await session.next_edit(query), Offer)]
+        session.workspace.context.indexer.has_looked = True
+        query = session.at(document.uri, 11, RequestFlags(True, whole_renames=True))
+        return [*found, isinstance(await session.next_edit(query), Offer)]
 
     assert asyncio.run(ask()) == [False, True]
 

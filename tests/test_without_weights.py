@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from redraft.lsp.recording.folder import Recordings
+from redraft.lsp.recording.recordings_folder import Recordings
 from support.command import RUN
 from support.editors.lsp import insert_texts
 from support.editors.lsp_process import LspProcess

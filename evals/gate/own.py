@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from redraft.lsp.positions import index_at
+from redraft.lsp.documents.positions import index_at
 from redraft.lsp.recording.events import (
     AnswerEvent,
     Changed,

@@ -17,13 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from redraft.lsp import ghost_text, places
-from redraft.lsp.context.gather import BUDGET
-from redraft.lsp.positions import Position
+from redraft.lsp.context.gatherer import BUDGET
+from redraft.lsp.documents.positions import Position
+from redraft.lsp.edit_places import own_question
+from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.protocol.messages import ChangeParams
+from redraft.lsp.question import Question, infill
 from redraft.lsp.session import Session
-from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import PlacedRequest, Query, Show
+from redraft.lsp.snapshot import RequestFlags, Snapshot
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.conversation import abilities_of
 from redraft.model.edits.edit import Edit
 from redraft.model.edits.syntax_errors import added_errors
@@ -65,7 +67,7 @@ def keystroke_overhead(lines: int = 10_000, keystrokes: int = 500) -> Keystrokes
 
 async def _type(document: list[str], keys: str) -> tuple[list[float], list[float]]:
     typist = Typist(document, len(document) // 2, clock=asyncio.get_running_loop().time)
-    session, asking, spent = typist.session, list[asyncio.Task[Show | Abstain]](), []
+    session, asking, spent = typist.session, list[asyncio.Task[Offer | Abstain]](), []
     for key in keys:
         message = typist.message(key)
         wall, processor = time.perf_counter(), time.thread_time()
@@ -123,10 +125,10 @@ class Typist:
         self._line, self._column = line, 0
         settings, clock = LspSettings(context_tokens=budget), clock or (lambda: self.now_s)
         self.session = Session(_SilentModel(), settings, clock, reads=False)
-        self.session.folders = ["file:///w"]
+        self.session.workspace.folders = ["file:///w"]
         self.session.open(self._uri, "\n".join(lines), 0, "python")
         self.question(self.press(self.message("#")), "next_edit")
-        self.session.context.catch_up()  # a large document is parsed in the background
+        self.session.workspace.context.catch_up()  # a large document is parsed in the background
 
     def go(self, line: int) -> None:
         """Put the cursor at the beginning of another line."""
@@ -143,22 +145,21 @@ class Typist:
         params = {"textDocument": document, "contentChanges": [change]}
         return json.dumps({"method": "textDocument/didChange", "params": params}).encode()
 
-    def press(self, message: bytes) -> Query:
+    def press(self, message: bytes) -> Snapshot:
         """Take a message in; the query that a client follows it with."""
         sent = ChangeParams.of(json.loads(message)["params"])
         changed = sent.text_document
         self.session.change(changed.uri, sent.content_changes, changed.version)
-        document = self.session.documents.get(changed.uri)
+        document = self.session.workspace.documents.get(changed.uri)
         assert document is not None
         cursor = document.index(Position(self._line, self._column))
-        return Query.at(document, self._path, cursor)
+        return self.session.snapshot(document, cursor, RequestFlags())
 
-    def question(self, query: Query, task: Task) -> PlacedRequest:
+    def question(self, query: Snapshot, task: Task) -> Question:
         """Return the question for the model, whatever the moment."""
-        if task == "infill":
-            return ghost_text.question(self.session, query)
-        scene = self.session.scene(query)
-        return places.question(self.session, scene, places.place_of(self.session, scene, query))
+        workspace = self.session.workspace
+        question = infill(query) if task == "infill" else own_question(query, workspace.context)
+        return workspace.complete(question)
 
 
 class _SilentModel:

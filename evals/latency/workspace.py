@@ -19,14 +19,13 @@ from typing import Any
 import numpy as np
 import psutil
 import zstandard
-from redraft.lsp.context.gather import Gatherer
 from redraft.lsp.context.indexer import Indexer
-from redraft.lsp.context.opened import OpenDocuments
-from redraft.lsp.context.workspace import read_code
-from redraft.lsp.documents import ContentChange, Document, Splice
-from redraft.lsp.positions import Range
-from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import Query
+from redraft.lsp.context.listing import read_code
+from redraft.lsp.documents.open_documents import ContentChange
+from redraft.lsp.documents.positions import Range
+from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.snapshot import RequestFlags
+from redraft.lsp.workspace import Workspace
 from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.training.shards import read_records
 
@@ -160,10 +159,9 @@ def workspace_cost(folder: Path) -> dict[str, float]:
     """
     memory = psutil.Process().memory_info
     before = memory().rss
-    opened: list[Document] = []
-    documents = OpenDocuments(lambda: opened, lambda: [folder.as_uri()], LspSettings)
-    gatherer = Gatherer(documents, time.monotonic)
-    indexer = gatherer.indexer
+    workspace = Workspace(LspSettings(), time.monotonic)
+    workspace.folders = [folder.as_uri()]
+    indexer = workspace.context.indexer
     indexer.watch([folder])
     started_s = time.perf_counter()
     indexer.start()
@@ -171,7 +169,7 @@ def workspace_cost(folder: Path) -> dict[str, float]:
         late_ms = _tick_until_full(indexer)
         filled_s = time.perf_counter() - started_s
         held = memory().rss
-        snapshot = indexer.index.snapshot
+        snapshot = indexer.index.generation
         return {
             "files": len(snapshot),
             "definitions": sum(entry.definitions for entry in snapshot.entries),
@@ -181,7 +179,7 @@ def workspace_cost(folder: Path) -> dict[str, float]:
             "MB held by the index itself": indexer.index.bytes_held / 1e6,
             **_quantiles("ms another thread waited meanwhile", late_ms),
             "ms another thread waited meanwhile, most": max(late_ms),
-            **_gather(gatherer, opened, folder, random.Random(0)),
+            **_gather(workspace, folder, random.Random(0)),
         }
     finally:
         indexer.stop()
@@ -198,42 +196,37 @@ def _tick_until_full(indexer: Indexer) -> list[float]:
     return late_ms
 
 
-def _gather(
-    gatherer: Gatherer, opened: list[Document], folder: Path, rng: random.Random
-) -> dict[str, float]:
-    """Return milliseconds to gather at a new place, for a key there, and for the next line.
-
-    Args:
-        opened: the open documents of ``gatherer``.
-    """
-    entries = gatherer.indexer.index.snapshot.entries
+def _gather(workspace: Workspace, folder: Path, rng: random.Random) -> dict[str, float]:
+    """Return milliseconds to gather at a new place, for a key there, and for the next line."""
+    entries = workspace.context.indexer.index.generation.entries
     times: dict[str, list[float]] = {"at a new place": [], "per key": [], "for the next line": []}
     for entry in rng.sample(entries, min(_PLACES, len(entries))):
         text = read_code(folder, entry.path)
         if not text:
             continue
-        document = Document((folder / entry.path).as_uri(), text, 0, entry.language)
-        opened[:] = [document]
+        uri = (folder / entry.path).as_uri()
+        document = workspace.open(uri, text, 0, entry.language)
         cursor = text.find("\n", rng.randrange(len(text))) + 1
-        query = Query.at(document, entry.path, cursor)
-        times["at a new place"].append(_timed(gatherer, query, ()))
+        times["at a new place"].append(_timed(workspace, uri, cursor, None))
         for typed in [*"x" * _KEYS, "\n"]:
             at = document.position(cursor)
-            splices = document.apply([ContentChange(typed, Range(at, at))], None)
             cursor += 1
-            query = Query.at(document, entry.path, cursor)
             key = "per key" if typed == "x" else "for the next line"
-            times[key].append(_timed(gatherer, query, splices))
+            change = ContentChange(typed, Range(at, at))
+            times[key].append(_timed(workspace, uri, cursor, change))
+        workspace.close(uri)
     found: dict[str, float] = {}
     for what, spent_ms in times.items():
         found |= _quantiles(f"ms to gather {what}", spent_ms)
     return found
 
 
-def _timed(gatherer: Gatherer, query: Query, splices: Sequence[Splice]) -> float:
+def _timed(workspace: Workspace, uri: str, cursor: int, change: ContentChange | None) -> float:
+    """Apply a change, gather behind it, and return the milliseconds that both took."""
     started_s = time.perf_counter()
-    gatherer.changed(query.uri, splices)
-    gatherer.gather(query)
+    if change is not None:
+        workspace.change(uri, [change], None)
+    workspace.context.gather(workspace.snapshot(uri, cursor, RequestFlags()))
     return 1000 * (time.perf_counter() - started_s)
 
 

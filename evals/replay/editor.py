@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from urllib.parse import quote
 
-from redraft.lsp.positions import units
+from redraft.lsp.documents.positions import units
 from redraft.lsp.recording import events as ev
 from redraft.lsp.recording.events import Changed, Event, TextEdit
 from redraft.lsp.session import Session
-from redraft.lsp.suggestion import Query
+from redraft.lsp.snapshot import RequestFlags, Snapshot
 from redraft.model.text.syntax import language_of
 
 from ..sources.documents import Texts, lsp_changes
@@ -29,8 +28,8 @@ class ReplayEditor:
         self._selections: dict[int, tuple[tuple[int, int], ...]] = {}
         self._open: dict[int, None] = {}  # in the order they were opened
         self.steps = Counter[int]()  # changes of each document so far
-        session.folders = [ROOT]
-        session.context.start()
+        session.workspace.folders = [ROOT]
+        session.workspace.context.start()
 
     def uri(self, document: int) -> str:
         """Return the URI of a document."""
@@ -85,16 +84,12 @@ class ReplayEditor:
             del self._open[document]
             self._session.close(self.uri(document))
 
-    def query(self, document: int) -> Query | None:
-        """Return the query of the editor where its cursor is now, None in a closed document."""
-        followed = self._session.documents.get(self.uri(document))
+    def snapshot(self, document: int) -> Snapshot | None:
+        """Return the snapshot of the editor where its cursor is now, None in a closed document."""
+        followed = self._session.workspace.documents.get(self.uri(document))
         if followed is None:
             return None
         selections = self._selections.get(document) or ((0, 0),)
         first, last = sorted(self._texts.index(document, each) for each in selections[0])
-        return replace(
-            Query.at(followed, self._session.path(followed), last),
-            selected=last - first,
-            cursors=len(selections),
-            other_documents=True,
-        )
+        flags = RequestFlags(selected=last - first, cursors=len(selections), other_documents=True)
+        return self._session.snapshot(followed, last, flags)

@@ -12,11 +12,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterator
 from dataclasses import dataclass
 
-from redraft.lsp import ghost_text, search
+from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.recording.events import Event
 from redraft.lsp.session import Session
-from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import Query, Show
+from redraft.lsp.snapshot import Snapshot
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Task
@@ -36,7 +36,7 @@ _TURNS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ShownEdit:
     """An edit of a document that is shown."""
 
     id: str  # the session's
@@ -49,12 +49,12 @@ class Offer:
 
 
 @dataclass(slots=True)
-class Question:
-    """Question that an editor asks at a moment (ghost text or next edit), with its answer."""
+class EditorQuestion:
+    """EditorQuestion that an editor asks at a moment (ghost text or next edit), with its answer."""
 
     task: Task
     trace: Trace
-    shown: Offer | None = None
+    shown: ShownEdit | None = None
     late: bool = False  # the document had changed by then, and the rest of it was still valid
     reason: str = ""  # why nothing is shown
     arrived_s: float = 0.0  # simulated
@@ -76,11 +76,11 @@ class MomentResult:
 
     moment: ReplayMoment
     asked_s: float  # simulated
-    questions: tuple[Question, ...]
+    questions: tuple[EditorQuestion, ...]
     finished: bool = False
 
     @property
-    def shown(self) -> Question | None:
+    def shown(self) -> EditorQuestion | None:
         """The question whose answer is shown."""
         return next((each for each in self.questions if each.shown is not None), None)
 
@@ -114,7 +114,7 @@ class _Player:
         loop, predictor = asyncio.get_running_loop(), self._predictor
         self._session = Session(predictor, self._settings, loop.time, reads=False)
         status = await predictor.status()
-        self._session.context_tokens = lambda: status.context_tokens
+        self._session.workspace.context_tokens = status.context_tokens
         self._editor = ReplayEditor(self._session)
         begins_s, tasks = loop.time(), set[asyncio.Task[None]]()
         open_ = deque[MomentResult]()
@@ -123,7 +123,7 @@ class _Player:
             if isinstance(act, ReplayMoment):
                 while open_ and open_[0].finished:  # it may still ask ahead until now
                     yield open_.popleft()
-                questions = (Question(task, Trace(predictor.real_time())) for task in TASKS)
+                questions = (EditorQuestion(task, Trace(predictor.real_time())) for task in TASKS)
                 open_.append(MomentResult(act, loop.time(), tuple(questions)))
                 tasks.add(asyncio.ensure_future(self._ask(open_[-1])))
                 for _ in range(_TURNS):
@@ -154,16 +154,16 @@ class _Player:
 
     async def _ask(self, result: MomentResult) -> None:
         """Ask for ghost text and for the next edit, as editors do when the user pauses."""
-        self._session.context.catch_up()
-        query = self._editor.query(result.moment.document)
+        self._session.workspace.context.catch_up()
+        query = self._editor.snapshot(result.moment.document)
         await asyncio.gather(*(self._put(each, query) for each in result.questions))
         result.finished = True
 
-    async def _put(self, question: Question, query: Query | None) -> None:
+    async def _put(self, question: EditorQuestion, query: Snapshot | None) -> None:
         """Ask one question, and note its answer."""
         TRACE.set(question.trace)
         session, is_infill = self._session, question.task == "infill"
-        decision: Show | Abstain = Abstain("document_closed", "the file was closed")
+        decision: Offer | Abstain = Abstain("document_closed", "the file was closed")
         if query is not None:
             decision = await (session.ghost_text(query) if is_infill else session.next_edit(query))
             if isinstance(decision, Abstain) and decision.is_stale:
@@ -178,20 +178,20 @@ class _Player:
         question.arrived_s = asyncio.get_running_loop().time()
         question.finished = self._predictor.real_time()
 
-    def _query(self, uri: str) -> Query | None:
+    def _query(self, uri: str) -> Snapshot | None:
         document = self._editor.document(uri)
-        return None if document is None else self._editor.query(document)
+        return None if document is None else self._editor.snapshot(document)
 
-    def _known(self, task: Task, query: Query) -> Show | None:
+    def _known(self, task: Task, query: Snapshot) -> Offer | None:
         """Return what is still valid of an answer that came after the user typed on.
 
         Editors ask with every key. If nothing is, the model is not asked before the next moment.
         """
-        known = ghost_text.known if task == "infill" else search.known_edit
-        decision = known(self._session, query)
-        return decision if isinstance(decision, Show) else None
+        flow = self._session.ghost if task == "infill" else self._session.edits
+        decision = flow.decide_without_model(query)
+        return decision if isinstance(decision, Offer) else None
 
-    def _offer(self, task: Task, show: Show, query: Query) -> Offer:
+    def _offer(self, task: Task, show: Offer, query: Snapshot) -> ShownEdit:
         made = show.suggestion
         document = self._editor.document(made.uri)
         assert document is not None
@@ -201,4 +201,4 @@ class _Player:
             is_near = first - NEAR_LINES <= query.line < last + NEAR_LINES
             jumps = made.uri != query.uri or not is_near
         done = self._editor.steps[document]
-        return Offer(made.id, task, document, done, edit, made.confidence, jumps)
+        return ShownEdit(made.id, task, document, done, edit, made.confidence, jumps)

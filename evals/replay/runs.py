@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
-from redraft.lsp.settings import LspSettings
+from redraft.lsp.editor_settings import LspSettings
 from redraft.model.errors import InstallError, SettingsError
 from redraft.model.release import how_to_install
 from redraft.model.silence import import_silenced

@@ -21,7 +21,7 @@ from ..example import Example, Moment, Row, Truth
 from ..scorers.matchers import UNSEEN_S, WITHIN, compare, match, needed, until_rest
 from ..sources.recorded_moments import DocumentChange, ReplayMoment, Script
 from .answers import TimedAnswer
-from .player import MomentResult, Offer, Question
+from .player import EditorQuestion, MomentResult, ShownEdit
 
 #: Lines by which an unchanged suggestion may move and still be the same episode.
 _SLACK_LINES = 2
@@ -34,7 +34,7 @@ class Scorer:
 
     def __init__(self, script: Script) -> None:
         self._script = script
-        self._last: tuple[Offer, str] | None = None  # what was shown, and its episode
+        self._last: tuple[ShownEdit, str] | None = None  # what was shown, and its episode
 
     def example(self, result: MomentResult) -> Example:
         """Return a moment with the scores of the suggestion that is shown."""
@@ -65,7 +65,7 @@ class Scorer:
     def _following(self, moment: ReplayMoment) -> Sequence[DocumentChange]:
         return self._script.following(moment.document, moment.done)
 
-    def _suggestion(self, result: MomentResult, question: Question | None) -> Row:
+    def _suggestion(self, result: MomentResult, question: EditorQuestion | None) -> Row:
         before, self._last = self._last, None
         if question is None or question.shown is None:
             return _NOTHING
@@ -87,7 +87,7 @@ class Scorer:
         at_s = moment.asks_s + question.arrived_s - result.asked_s
         return row if repeats else row | self._worth(moment, offer, at_s)
 
-    def _worth(self, moment: ReplayMoment, offer: Offer, at_s: float) -> Row:
+    def _worth(self, moment: ReplayMoment, offer: ShownEdit, at_s: float) -> Row:
         """Return how a suggestion compares with what was typed."""
         steps, edit = self._script.following(offer.document, offer.done), offer.edit
         matched = match(edit, steps, is_known=self._script.ends_s - at_s >= UNSEEN_S)
@@ -166,7 +166,7 @@ def is_right(
     return bool(written.exact or written.prefix)
 
 
-def _is_again(before: Offer, now: Offer) -> bool:
+def _is_again(before: ShownEdit, now: ShownEdit) -> bool:
     """Return whether it is the same suggestion still, or what typing left of it."""
     if before.id == now.id:
         return True
@@ -179,7 +179,7 @@ def _is_again(before: Offer, now: Offer) -> bool:
     return same and near and (old.old, old.new) == (new.old, new.new)
 
 
-def _cost(result: MomentResult, shown: Question | None) -> dict[str, Any]:
+def _cost(result: MomentResult, shown: EditorQuestion | None) -> dict[str, Any]:
     """Return what all questions of a moment took, and the stages of one of them.
 
     That is the one that is shown, else the last that was answered.
@@ -201,7 +201,9 @@ def _cost(result: MomentResult, shown: Question | None) -> dict[str, Any]:
     return row | _stages(result, timed, timed.answered[-1])
 
 
-def _stages(result: MomentResult, question: Question, answer: TimedAnswer) -> dict[str, float]:
+def _stages(
+    result: MomentResult, question: EditorQuestion, answer: TimedAnswer
+) -> dict[str, float]:
     stats = answer.prediction.stats if answer.prediction is not None else Stats()
     stages = {
         "total_ms": 1e3 * (question.arrived_s - result.asked_s),

@@ -11,8 +11,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from redraft.lsp.documents import ContentChange, split_lines
-from redraft.lsp.positions import Position, Range, index_at, units, without_surrogates
+from redraft.lsp.documents.open_documents import ContentChange, split_lines
+from redraft.lsp.documents.positions import Position, Range, index_at, units, without_surrogates
 from redraft.lsp.recording.events import (
     Changed,
     Closed,

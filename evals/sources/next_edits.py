@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Literal
 
-from redraft.lsp.history import SHOWN_EDITS
+from redraft.lsp.documents.history import SHOWN_EDITS
 from redraft.model.edits.edit import LineChange
 from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
 from redraft.model.prompts.redraft3 import window

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from redraft.lsp.documents import Document
-from redraft.lsp.history import History
+from redraft.lsp.documents.history import History
+from redraft.lsp.documents.open_documents import Document
 from redraft.lsp.recording import events as ev
+from redraft.lsp.recording.change_sources import source_of
 from redraft.lsp.recording.events import Changed, ChangeSource, Event, Header, Note
 from redraft.lsp.recording.format import ACCEPTED_REASON, CHANGE_REASON, FORMAT, Entry, decode
-from redraft.lsp.recording.sources import source_of
 from redraft.model.edits.edit import LineChange
 from redraft.model.errors import InvalidRequest
 
@@ -270,5 +270,6 @@ class RecordedUser:
     def last_changes(self, document: int) -> tuple[list[LineChange], int | None]:
         """Return the last changes of a document, and the 0-based line of the last edit."""
         uri = str(document)
-        last = self._history.last_edit(uri)
-        return self._history.just_done(uri), None if last is None else last[1]
+        edits = self._history.view()
+        last = edits.last_edit(uri)
+        return edits.changes(uri), None if last is None else last[1]

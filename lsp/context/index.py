@@ -1,8 +1,8 @@
 """Index of what the files of a workspace define and mention.
 
 A file is an :class:`Entry`: hashes of the names it defines, their lines, hashes of the words it
-mentions, and its compressed text. Readers get an immutable :class:`Snapshot`; :mod:`.indexer`
-writes. 5,000 files of ordinary code (27 MB) take 14 MB.
+mentions, and its compressed text. Readers get an immutable :class:`IndexGeneration`;
+:mod:`.indexer` writes. 5,000 files of ordinary code (27 MB) take 14 MB.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from itertools import islice
 from threading import Lock
 
 import numpy as np
-from redraft.model.rules.modules import Workspace
+from redraft.model.rules.modules import WorkspaceModules
 from redraft.model.text.definitions import DefinitionKind, definitions, definitions_by_keyword
 from redraft.model.text.imported_files import family_of, is_meant
 from redraft.model.text.syntax import parse
@@ -115,7 +115,7 @@ def _word_key(word: str) -> int:
     return zlib.crc32(word.encode("utf-8", "surrogatepass"))
 
 
-class Snapshot:
+class IndexGeneration:
     """The index at one moment. It is immutable, so any thread may read it."""
 
     def __init__(self, entries: tuple[Entry, ...] = ()) -> None:
@@ -153,6 +153,10 @@ class Snapshot:
             if _is_related(entry.language, language):
                 found.append(DefinitionPlace(entry, *entry.definition(int(self._number[at]))))
         return found
+
+    def definers(self, name: str, language: str) -> set[str]:
+        """Return the paths of the files that define ``name`` in a family of languages."""
+        return {place.path for place in self.places(name, language)}
 
     def mentioning(self, word: str) -> list[str]:
         """Return the paths of the files that mention a word of three letters or more.
@@ -194,11 +198,11 @@ def _is_related(one: str, other: str) -> bool:
 
 
 class Index:
-    """Entries by path, with their texts. One thread writes; any may read :attr:`snapshot`."""
+    """Entries by path, with their texts. One thread writes; any may read :attr:`generation`."""
 
     def __init__(self, text_bytes: int = TEXT_BYTES) -> None:
-        self.snapshot = Snapshot()
-        self.is_stale = False  # entries differ from the snapshot
+        self.generation = IndexGeneration()
+        self.is_stale = False  # entries differ from the generation
         self._entries: dict[str, Entry] = {}
         self._unfit: dict[str, tuple[int, int]] = {}  # stamps of files that are not code
         self._texts: OrderedDict[str, bytes] = OrderedDict()  # compressed, least recent first
@@ -260,7 +264,7 @@ class Index:
     def renew(self) -> None:
         """Make the changes since the last call visible to readers."""
         self.is_stale = False
-        self.snapshot = Snapshot(tuple(self._entries.values()))
+        self.generation = IndexGeneration(tuple(self._entries.values()))
 
     def text(self, path: str) -> str | None:
         """Return a file's text, or None if it was dropped for memory.
@@ -276,15 +280,15 @@ class Index:
             self._texts.move_to_end(path)
         return _unpacked(packed)
 
-    def workspace(self) -> Workspace:
+    def workspace(self) -> WorkspaceModules:
         """Return access to the files as they are now, for :mod:`redraft.model.rules.modules`."""
-        snapshot = self.snapshot
+        generation = self.generation
 
         def places(name: str, language: str) -> list[tuple[str, int, int]]:
-            found = snapshot.places(name, language)
+            found = generation.places(name, language)
             return [(each.path, each.first, each.last) for each in found if each.kind != "method"]
 
-        return Workspace(places, snapshot.mentioning, self.text)
+        return WorkspaceModules(places, generation.mentioning, self.text)
 
     @property
     def misses(self) -> bool:
@@ -300,7 +304,7 @@ class Index:
     @property
     def bytes_held(self) -> int:
         """Memory of the texts, entries and tables, roughly."""
-        return self._held + self.snapshot.bytes_held
+        return self._held + self.generation.bytes_held
 
 
 @lru_cache(maxsize=8)  # texts around the cursor are asked for with every new line

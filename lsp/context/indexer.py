@@ -19,15 +19,7 @@ from pathlib import Path
 
 from ..policy.ignore_files import IgnoreRules
 from .index import Index, make_entry
-from .workspace import (
-    MOST_FILES,
-    Found,
-    find_files,
-    is_generated,
-    read_code,
-    stamp_of,
-    unfit_folder,
-)
+from .listing import MOST_FILES, Found, find_files, is_generated, read_code, stamp_of, unfit_folder
 
 logger = logging.getLogger(__name__)
 
@@ -229,7 +221,7 @@ class Indexer:
             missed = read_code(found.folder, found.path) if found is not None else None
             if missed is not None:
                 self.index.put_text(path, missed)
-        due_s = _RENEW_S * (1 + len(self.index.snapshot) / _RENEW_FILES)
+        due_s = _RENEW_S * (1 + len(self.index.generation) / _RENEW_FILES)
         if self.index.is_stale and self._clock() - self._renewed_at >= due_s:
             self._renew()
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..policy.secret_files import secret_in
-from .excerpts import ScoredExcerpt
 from .files import UnreadableFile, lies_below, read_file
+from .scored_excerpts import ScoredExcerpt
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from redraft.model.text.lines import estimate
 from redraft.model.text.syntax import Syntax
 from tree_sitter import Node
 
-from ..documents import Splice
+from ..documents.open_documents import Splice
 
 TOKENS = 350  # of a region as the prompt numbers it
 MARGIN = 3  # lines from the cursor to the edge below which a region is chosen anew

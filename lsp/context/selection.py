@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from .excerpts import ScoredExcerpt
+from .scored_excerpts import ScoredExcerpt
 
 QUANTUM = 64  # tokens to which the room for excerpts is rounded, so that typing rarely moves it
 #: This share of the room stays free in a new region, for what comes up in it; tokens at most.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from redraft.model.text.syntax import LANGUAGES, Syntax, language_of, parse, parsed
 
-from ..suggestion import Query
+from ..snapshot import Snapshot
 
 Job = Callable[[Callable[[], None]], None]  # is given what to call every few milliseconds
 
@@ -27,30 +27,30 @@ class Trees:
         self._trees: OrderedDict[str, Syntax] = OrderedDict()  # by URI, least recent first
         self._parsing: set[str] = set()
 
-    def get(self, query: Query) -> Syntax | None:
+    def get(self, snapshot: Snapshot) -> Syntax | None:
         """Return the tree of the document that the user is in, and keep it.
 
         None if its language has no grammar, and while a large file is parsed for the first time in
         the background.
         """
-        language, earlier = tree_language(query), self._trees.get(query.uri)
-        if earlier is not None and (earlier.text, earlier.language) == (query.text, language):
+        language, earlier = tree_language(snapshot), self._trees.get(snapshot.uri)
+        if earlier is not None and (earlier.text, earlier.language) == (snapshot.text, language):
             return earlier
-        if earlier is None and len(query.text) > _PARSED_AT_ONCE:
-            self._parse_later(query.uri, query.text, language)
+        if earlier is None and len(snapshot.text) > _PARSED_AT_ONCE:
+            self._parse_later(snapshot.uri, snapshot.text, language)
             return None
-        return self._keep(query.uri, parse(query.text, language, earlier))
+        return self._keep(snapshot.uri, parse(snapshot.text, language, earlier))
 
-    def look(self, query: Query) -> Syntax | None:
+    def look(self, snapshot: Snapshot) -> Syntax | None:
         """Return the tree of a text that the user is not in; trees that are kept stay.
 
         None if its language has no grammar, and for a large file without a tree that is kept.
         """
-        language, earlier = tree_language(query), self._trees.get(query.uri)
+        language, earlier = tree_language(snapshot), self._trees.get(snapshot.uri)
         if earlier is not None and earlier.language == language:
-            same = earlier.text == query.text
-            return earlier if same else parse(query.text, language, earlier)
-        return None if len(query.text) > _PARSED_AT_ONCE else parsed(query.text, language)
+            same = earlier.text == snapshot.text
+            return earlier if same else parse(snapshot.text, language, earlier)
+        return None if len(snapshot.text) > _PARSED_AT_ONCE else parsed(snapshot.text, language)
 
     def closed(self, uri: str) -> None:
         """Drop the tree of a document."""
@@ -78,8 +78,8 @@ class Trees:
         return syntax
 
 
-def tree_language(query: Query) -> str:
+def tree_language(snapshot: Snapshot) -> str:
     """Return the language by which a document is parsed."""
-    if query.language in LANGUAGES:
-        return query.language
-    return language_of(query.path) or query.language
+    if snapshot.language in LANGUAGES:
+        return snapshot.language
+    return language_of(snapshot.path) or snapshot.language

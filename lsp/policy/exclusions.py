@@ -15,11 +15,11 @@ from pathlib import Path
 
 from redraft.model.memo import Memo
 
-from ..context.workspace import folder_of
-from ..documents import Document
-from ..notebooks.order import Notebooks
-from ..paths import end_of, notebook_path, path_below
-from ..settings import LspSettings
+from ..context.listing import folder_of
+from ..documents.notebooks import Notebooks
+from ..documents.open_documents import Document
+from ..documents.uris import end_of, notebook_path, path_below
+from ..editor_settings import LspSettings
 from .ignore_files import IgnoreRules
 
 _WILD = re.compile(r"[*?[]")

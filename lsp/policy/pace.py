@@ -7,7 +7,7 @@ from collections import deque
 
 from redraft.model.gate.features import Features
 
-from ..outcomes import Outcome
+from ..suggestions.outcomes import Outcome
 
 _SPAN_S = 5.0  # in which the speed of typing is measured
 _CHANGES = 256  # changes kept

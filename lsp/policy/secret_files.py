@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..paths import code_language
+from ..documents.uris import code_language
 
 _BEGIN = "-----BEGIN "
 _HEADER = re.compile(

@@ -32,10 +32,10 @@ from redraft.model.errors import InvalidRequest, RedraftError, StaleDocument
 from redraft.model.records import Predictor
 from redraft.model.release import RELEASE
 
-from ..policy.load import HasProcess, Machine
+from ..editor_settings import updated
+from ..policy.machine_load import HasProcess, Machine
 from ..refusals import snoozing
 from ..session import Session
-from ..settings import updated
 from .status import ModelWatch, StatusLine
 
 logger = logging.getLogger(__name__)
@@ -110,11 +110,10 @@ class RedraftServer(LanguageServer):
         )
         self.session = session
         self.line = StatusLine(self.protocol.notify)
-        self.watch = ModelWatch(predictor, self.line, self.work_done_progress)
-        session.requests.busy = lambda: self.line.thinking(is_silent=bool(self.watch.waiting))
+        self.watch = ModelWatch(predictor, session.workspace, self.line, self.work_done_progress)
+        session.predictions.busy = lambda: self.line.thinking(is_silent=bool(self.watch.waiting))
         if isinstance(predictor, HasProcess):
-            session.load.look = Machine(predictor.process).look
-        session.context_tokens = lambda: self.watch.context_tokens
+            session.workspace.load.look = Machine(predictor.process).look
         self.pulls_settings = False  # it answers workspace/configuration
         self.registers_settings = False  # it reports changed settings only if asked to
         self.shows_disabled = False  # it shows disabled code actions with their reason
@@ -127,7 +126,7 @@ class RedraftServer(LanguageServer):
 
     def configure(self, sent: Any) -> None:
         """Use the settings that the client sent, and log what is wrong with them."""
-        settings, problems = updated(self.session.settings, sent)
+        settings, problems = updated(self.session.workspace.settings, sent)
         self.session.configure(settings)
         for problem in problems:
             warning = types.LogMessageParams(types.MessageType.Warning, f"Redraft: {problem}")

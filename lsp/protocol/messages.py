@@ -13,8 +13,8 @@ from pydantic.alias_generators import to_camel
 from redraft.model.records import Diagnostic
 from redraft.model.validation import AnyText, Exactly, objection, read
 
-from ..documents import ContentChange
-from ..positions import Offset, Position, Range
+from ..documents.open_documents import ContentChange
+from ..documents.positions import Offset, Position, Range
 
 #: Trigger kind of a request that the user made by a gesture.
 INVOKED = 1

@@ -54,7 +54,7 @@ def dismiss(server: RedraftServer, id_: str) -> None:
 
 def ignore(server: RedraftServer, id_: str) -> None:
     """Note that the user let a suggestion pass."""
-    server.session.outcomes.report_turned_down(id_, "ignored")
+    server.session.ignored(id_)
 
 
 async def rename(server: RedraftServer, id_: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ async def rename(server: RedraftServer, id_: str) -> dict[str, Any]:
         InvalidRequest: no rename of this id is shown.
         StaleDocument: one of its files has changed.
     """
-    accepted = await server.session.renames.accept(id_)
+    accepted = await server.session.edits.renames.accept(id_)
     accept(server, id_)
     return {"edit": workspace_edit(accepted)}
 
@@ -84,7 +84,7 @@ def snooze(server: RedraftServer, minutes: str) -> dict[str, Any]:
             f"{SNOOZE_COMMAND} takes minutes from 0 to {_LONGEST_MIN:g}, got {minutes!r}"
         )
     server.snooze(60 * length)
-    return {"snoozedS": round(server.session.snoozed_s())}
+    return {"snoozedS": round(server.session.workspace.snoozed_s())}
 
 
 async def status(server: RedraftServer, _: str) -> dict[str, Any]:
@@ -107,11 +107,11 @@ async def status(server: RedraftServer, _: str) -> dict[str, Any]:
             "message": model.message,
             "contextTokens": model.context_tokens,
         },
-        "snoozedS": round(session.snoozed_s()),
-        "load": session.load.now()._asdict(),
-        "gate": {"inUse": session.gate().name, "own": session.own_gate.summary},
-        "unreadFolders": session.context.unread,
-        "settings": session.settings.model_dump(mode="json", by_alias=True),
+        "snoozedS": round(session.workspace.snoozed_s()),
+        "load": session.workspace.load.now()._asdict(),
+        "gate": {"inUse": session.gates.gate().name, "own": session.gates.own.summary},
+        "unreadFolders": session.workspace.context.unread,
+        "settings": session.workspace.settings.model_dump(mode="json", by_alias=True),
     }
 
 
@@ -189,7 +189,7 @@ def _shown(server: RedraftServer, params: Any) -> None:
 def _accepted_part(server: RedraftServer, params: Any) -> None:
     sent = ItemParams.of(params)
     if sent.accepted_length:
-        server.session.outcomes.report_accepted_part(sent.item.command.argument)
+        server.session.accepted(sent.item.command.argument, part=True)
 
 
 # --- copilot.el --------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def _notify_accepted(server: RedraftServer, params: Any) -> str:
     if sent.accepted_length is None:
         server.session.accepted(sent.uuid)
     elif sent.accepted_length:
-        server.session.outcomes.report_accepted_part(sent.uuid)
+        server.session.accepted(sent.uuid, part=True)
     return "OK"
 
 

@@ -8,10 +8,10 @@ from lsprotocol import types
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Task
 
-from ..documents import Document
-from ..positions import Position, Range, units
-from ..renames.plan import WholeRename
-from ..suggestion import Show, Suggestion
+from ..documents.open_documents import Document
+from ..documents.positions import Position, Range, units
+from ..renames.whole_rename import WholeRename
+from ..suggestions.suggestion import Offer, Suggestion
 from .messages import SuggestionParams
 from .reports import ACCEPT_COMMAND, COMMANDS
 from .status import sentence
@@ -50,7 +50,7 @@ def capabilities(*, notebooks: bool, completion_items: bool) -> dict[str, Any]:
 # --- ghost text ----------------------------------------------------------------------
 
 
-def inline_item(document: Document, asked: SuggestionParams, show: Show) -> dict[str, Any]:
+def inline_item(document: Document, asked: SuggestionParams, show: Offer) -> dict[str, Any]:
     """Return ghost text as ``textDocument/inlineCompletion`` has it."""
     text = _client_text(document, show.text)
     at = document.clamped(asked.position)
@@ -66,7 +66,7 @@ def inline_item(document: Document, asked: SuggestionParams, show: Show) -> dict
     return item | {"insertText": text, "range": range_, "command": _accept(show.suggestion)}
 
 
-def old_completion(document: Document, asked: SuggestionParams, show: Show) -> dict[str, Any]:
+def old_completion(document: Document, asked: SuggestionParams, show: Offer) -> dict[str, Any]:
     """Return ghost text as ``getCompletions`` has it."""
     at, text = document.clamped(asked.position), _client_text(document, show.text)
     start = Position(at.line, 0)
@@ -81,7 +81,7 @@ def old_completion(document: Document, asked: SuggestionParams, show: Show) -> d
     }
 
 
-def menu_item(document: Document, asked: SuggestionParams, show: Show) -> dict[str, Any]:
+def menu_item(document: Document, asked: SuggestionParams, show: Offer) -> dict[str, Any]:
     """Return ghost text as an entry of the completion menu."""
     at, text = document.clamped(asked.position), _client_text(document, show.text)
     first, *more = show.text.split("\n")
@@ -98,7 +98,7 @@ def menu_item(document: Document, asked: SuggestionParams, show: Show) -> dict[s
     }
 
 
-def _behind(document: Document, at: Position, show: Show) -> Position:
+def _behind(document: Document, at: Position, show: Offer) -> Position:
     """Return the end of what ghost text at ``at`` replaces."""
     over = show.suggestion.end - show.suggestion.start
     return document.position(document.index(at) + over) if over else at
@@ -107,7 +107,7 @@ def _behind(document: Document, at: Position, show: Show) -> Position:
 # --- next edits ----------------------------------------------------------------------
 
 
-def next_edit_result(target: Document, asked: SuggestionParams, show: Show) -> dict[str, Any]:
+def next_edit_result(target: Document, asked: SuggestionParams, show: Offer) -> dict[str, Any]:
     """Return an edit of ``target`` as ``redraft/nextEdit`` has it."""
     result, at = show.suggestion.result, show.suggestion.landing
     start = result.rfind("\n", 0, at) + 1
@@ -122,7 +122,7 @@ def next_edit_result(target: Document, asked: SuggestionParams, show: Show) -> d
     }
 
 
-def inline_edit(target: Document, asked: SuggestionParams, show: Show) -> dict[str, Any]:
+def inline_edit(target: Document, asked: SuggestionParams, show: Offer) -> dict[str, Any]:
     """Return an edit of ``target`` for the user who is where the request says."""
     range_, text = _replaced(target, show.suggestion)
     is_here = target.uri == asked.uri
@@ -199,7 +199,7 @@ def why(task: Task, decision: Abstain) -> dict[str, Any]:
     return {"reason": sentence(task, decision), "revealable": decision.is_revealable}
 
 
-def _doubt(show: Show) -> dict[str, str]:
+def _doubt(show: Offer) -> dict[str, str]:
     """Return why it would be hidden without a gesture; the protocol has no field for it."""
     return {"unsure": show.suggestion.unsure} if show.suggestion.unsure else {}
 

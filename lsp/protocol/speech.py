@@ -8,9 +8,9 @@ from typing import Any
 
 from redraft.model.text.names import changed_words
 
-from ..documents import Document
-from ..renames.plan import WholeRename
-from ..suggestion import Suggestion
+from ..documents.open_documents import Document
+from ..renames.whole_rename import WholeRename
+from ..suggestions.suggestion import Suggestion
 from .jsonrpc import RedraftServer
 
 _MOST_CHANGES = 2  # within a line that are listed one by one
@@ -24,9 +24,8 @@ def describe(server: RedraftServer, document: Document, cursor: int) -> dict[str
     Without a suggestion the id is "", and the sentence gives the reasons.
     """
     session = server.session
-    shown = session.outcomes.showing(document.uri)
-    if shown is None and (away := session.memory(document.uri).away) is not None:
-        shown = session.outcomes.live(away.id)
+    outcomes = session.memory.outcomes
+    shown = outcomes.showing(document.uri) or outcomes.seen_from(document.uri)
     sentence = _sentence(server, shown, document, cursor) if shown is not None else ""
     if shown is None or not sentence:
         return {"id": "", "text": " ".join(("Nothing is suggested here.", *server.line.reasons()))}
@@ -37,9 +36,9 @@ def _sentence(server: RedraftServer, shown: Suggestion, document: Document, curs
     if shown.task == "infill":
         rest = shown.rest(document.text, cursor)
         return f"At the cursor: {_listed(rest.split(_END))}." if rest else ""
-    target = server.session.documents.get(shown.uri)
+    target = server.session.workspace.documents.get(shown.uri)
     is_elsewhere = target is not None and shown.uri != document.uri
-    return next_edit(shown, server.session.path(target) if target and is_elsewhere else "")
+    return next_edit(shown, target.path if target and is_elsewhere else "")
 
 
 def next_edit(suggestion: Suggestion, file: str = "") -> str:

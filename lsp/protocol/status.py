@@ -16,6 +16,8 @@ from redraft.model.errors import RedraftError
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import ModelStatus, Predictor, Task
 
+from ..workspace import Workspace
+
 logger = logging.getLogger(__name__)
 
 StatusKind = Literal["Normal", "Warning", "Error", "Inactive"]
@@ -164,11 +166,13 @@ def describe(status: ModelStatus) -> tuple[str, StatusKind]:
 class ModelWatch:
     """Watch of the model until it is ready; started again by a request that finds it is not."""
 
-    def __init__(self, predictor: Predictor, line: StatusLine, progress: Progress) -> None:
-        self._predictor, self._line, self._progress = predictor, line, progress
+    def __init__(
+        self, predictor: Predictor, workspace: Workspace, line: StatusLine, progress: Progress
+    ) -> None:
+        self._predictor, self._workspace = predictor, workspace
+        self._line, self._progress = line, progress
         self._task: asyncio.Task[None] | None = None
         self.waiting = ""  # why there is no model; "" once there is one
-        self.context_tokens: int | None = None  # of a prompt, as the model said last
         self.shows_progress = False  # the client supports window/workDoneProgress/create
 
     def start(self) -> None:
@@ -188,7 +192,8 @@ class ModelWatch:
         try:
             while True:
                 status = await self.look()
-                self.context_tokens = status.context_tokens or self.context_tokens
+                if status.context_tokens:
+                    self._workspace.context_tokens = status.context_tokens
                 message, kind = describe(status)
                 self.waiting = "" if status.state == "ready" else message
                 self._line.tell(message, kind)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pygls.io_ import StdoutWriter, run_async
 from redraft.model.records import Predictor
 
+from ..editor_settings import LspSettings
 from ..recording.counts import StatisticsFolder
-from ..recording.folder import Recordings
+from ..recording.recordings_folder import Recordings
 from ..server import create_server
-from ..settings import LspSettings
 from .jsonrpc import RedraftServer
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class MessageReader:
         """Return ``count`` bytes as text, "" where the stream ends before.
 
         An editor sends the bytes of a Latin-1 file as they are (``nvim -b``). Each invalid byte
-        becomes a lone surrogate, one character as in the editor; see ``lsp/positions.py``.
+        becomes a lone surrogate, one character as in the editor (``lsp/documents/positions.py``).
         """
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             body = self._first.read(count) or await self._stream.readexactly(count)

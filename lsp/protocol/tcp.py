@@ -22,10 +22,10 @@ from redraft.model.errors import SettingsError, Unauthorized
 from redraft.model.records import Predictor
 from redraft.model.validation import object_of
 
+from ..editor_settings import TOKEN, LspSettings
 from ..recording.counts import StatisticsFolder
-from ..recording.folder import Recordings
+from ..recording.recordings_folder import Recordings
 from ..server import create_server
-from ..settings import TOKEN, LspSettings
 from .messages import at
 from .stdio import MessageReader, converse
 

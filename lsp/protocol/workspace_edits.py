@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..positions import Position, Range, units
-from ..renames.plan import FileRename, WholeRename
+from ..documents.positions import Position, Range, units
+from ..renames.whole_rename import FileRename, WholeRename
 
 
 def workspace_edit(rename: WholeRename) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from redraft.model.text.common import changed_part
 
-from ..documents import ContentChange, Document
-from ..positions import Position, units
+from ..documents.open_documents import ContentChange, Document
+from ..documents.positions import Position, units
 from .events import TextEdit
 
 

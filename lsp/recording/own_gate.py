@@ -17,8 +17,8 @@ from redraft.model.gate.eagerness import Eagerness
 from redraft.model.gate.gate import Gate, is_outdated, read_gate, shipped
 from redraft.model.records import Prediction
 
-from ..outcomes import Outcome
-from .folder import Recordings
+from ..suggestions.outcomes import Outcome
+from .recordings_folder import Recordings
 
 logger = logging.getLogger(__name__)
 

@@ -17,23 +17,26 @@ from functools import partial
 from typing import Any
 
 from redraft.model.gate.reasons import Abstain
-from redraft.model.records import Prediction
 
-from ..context.workspace import folder_of
-from ..documents import Document, Splice
-from ..history import ChangeKind
-from ..outcomes import Settled
+from .. import journal
+from ..context.listing import folder_of
+from ..documents.history import ChangeKind
+from ..documents.open_documents import Document, Splice
+from ..documents.positions import Range
+from ..journal import Entry
 from ..policy.secret_files import secret_in
-from ..positions import Range
-from ..settings import LspSettings
-from ..suggestion import PlacedRequest, Query, Show
+from ..question import Answer, Question
+from ..suggestions.memory import Memory
+from ..suggestions.outcomes import SuggestionEnded
+from ..suggestions.suggestion import Offer
+from ..workspace import Workspace
 from . import events
-from .answers import GateInputs, answer_event, decision_event
+from .answer_events import answer_event, decision_event
+from .change_sources import has_moved, source_of
 from .events import Changed, Encountered, Event, FetchStarted, Header, Note, SetContent
-from .folder import RecordingFile, Recordings, recording_name
 from .format import ACCEPTED_REASON, CHANGE_REASON
 from .offsets import DocumentEdits
-from .sources import has_moved, source_of
+from .recordings_folder import RecordingFile, Recordings, recording_name
 
 logger = logging.getLogger(__name__)
 
@@ -41,18 +44,6 @@ _ENDED = 50  # suggestions; a later report can correct the outcome of as many
 
 #: Decision on an answer that was asked for ahead of time.
 PREFETCHED = Abstain("prefetched", "computed ahead of time")
-
-
-@dataclass(frozen=True, slots=True)
-class Workplace:
-    """Callables by which a recorder reads its session."""
-
-    documents: Callable[[], Iterable[Document]]
-    path: Callable[[Document], str]  # relative to the workspace, "/" separated
-    root: Callable[[], str]  # URI of the workspace, "" for none
-    settings: Callable[[], LspSettings]
-    excluded: Callable[[str, str], str]  # why a file, given as path and URI, is excluded, or ""
-    gate_inputs: Callable[[Query], GateInputs]  # at a moment
 
 
 @dataclass(slots=True)
@@ -76,12 +67,13 @@ class Recorder:
     def __init__(
         self,
         recordings: Recordings | None,
-        workplace: Workplace,
+        workspace: Workspace,
+        memory: Memory,
         made_by: str,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._recordings = recordings
-        self._workplace = workplace
+        self._workspace, self._memory = workspace, memory
         self._made_by = made_by
         self._clock_ms = clock_ms
         self._file: RecordingFile | None = None
@@ -93,8 +85,35 @@ class Recorder:
         self._tracked: dict[str, _Tracked] = {}
         self._focused = ""
         self._is_away = False  # the user has left the editor
-        self._questions = 0
         self._ended: deque[str] = deque(maxlen=_ENDED)  # ids of suggestions with an outcome
+
+    def hear(self, entry: Entry) -> None:
+        """Take an entry of the journal."""
+        match entry:
+            case journal.DocumentOpened():
+                self.opened(entry.document)
+            case journal.ChangeComing():
+                self.look()
+            case journal.DocumentChanged():
+                self.changed(entry.document, entry.splices, entry.kind)
+            case journal.DocumentClosed():
+                self.closed(entry.uri)
+            case journal.ExclusionsChanged():
+                self.exclusions_changed()
+            case journal.CursorMoved():
+                self.cursor(entry.document, entry.selection)
+            case journal.FocusMoved():
+                self.focused(entry.uri)
+            case journal.QuestionAsked():
+                self.asked(entry.question)
+            case journal.AnswerDecided():
+                self.answered(entry.answer, entry.decision)
+            case journal.DecisionMade():
+                self.decided(entry.uri, entry.decision)
+            case journal.SuggestionDrawn():
+                self.drawn(entry.id)
+            case SuggestionEnded():
+                self.settled(entry)
 
     # --- the switch ----------------------------------------------------------------------------
 
@@ -155,7 +174,9 @@ class Recorder:
         self._most_bytes = 0
         self._parts += 1
         now_ms = self._clock_ms()
-        header = Header(now_ms, self._session, self._workplace.root(), self._made_by)
+        header = Header(
+            now_ms, self._session, next(iter(self._workspace.folders), ""), self._made_by
+        )
         name = recording_name(now_ms / 1000, self._session, self._parts)
         try:
             recordings.make_room()
@@ -165,7 +186,7 @@ class Recorder:
             self._fail(error)
             return False
         logger.info("recording to %s; 'redraft record off' ends it", self._file.path)
-        for document in self._workplace.documents():
+        for document in self._workspace.documents.all():
             self._track(document)
         if self._file is not file:
             return False
@@ -246,7 +267,7 @@ class Recorder:
         self._tracked[document.uri] = _Tracked(id_, document, edits, document.revision)
         now_ms = self._clock_ms()
         self._write(
-            Encountered(now_ms, id_, self._workplace.path(document)),
+            Encountered(now_ms, id_, document.path),
             SetContent(now_ms, id_, document.version, document.source),
             events.Opened(now_ms, id_),
         )
@@ -262,8 +283,8 @@ class Recorder:
         return self._tracked.get(uri) if self.look() else None
 
     def _is_excluded(self, document: Document) -> bool:
-        settings, path = self._workplace.settings(), self._workplace.path(document)
-        if self._workplace.excluded(path, document.uri):
+        settings, path = self._workspace.settings, document.path
+        if self._workspace.exclusions.why(path, document.uri):
             return True
         text = document.text
         is_too_large = len(text) > settings.max_file_chars
@@ -284,39 +305,25 @@ class Recorder:
 
     # --- suggestions ---------------------------------------------------------------------------
 
-    def asked(self, question: PlacedRequest) -> int:
-        """Record that a question goes to the model; return its number."""
-        self._questions += 1
-        query = question.query
-        if (tracked := self._recorded(query.uri)) is not None:
-            about = tracked.document.version, question.request.task, query.invoked
-            self._write(FetchStarted(self._clock_ms(), tracked.id, self._questions, *about))
-        return self._questions
+    def asked(self, question: Question) -> None:
+        """Record that a question goes to the model."""
+        place = question.snapshot
+        if not question.after and (tracked := self._recorded(place.uri)) is not None:
+            about = tracked.document.version, question.task, place.is_invoked
+            self._write(FetchStarted(self._clock_ms(), tracked.id, question.number, *about))
 
-    def answered(
-        self,
-        number: int,
-        question: PlacedRequest,
-        prediction: Prediction,
-        decision: Show | Abstain,
-        took_ms: float,
-    ) -> None:
+    def answered(self, answer: Answer, decision: Offer | Abstain) -> None:
         """Record the answer to a question, and the decision on it."""
-        if (tracked := self._recorded(question.query.uri)) is None:
+        question = answer.question
+        if (tracked := self._recorded(question.snapshot.uri)) is None:
             return
-        place, answer = self._workplace, (prediction, decision, took_ms)
-        gate_inputs, at = place.gate_inputs(question.query), (self._clock_ms(), tracked.id)
-        self._write(answer_event(at, number, question, answer, place.settings(), gate_inputs))
+        at = (self._clock_ms(), tracked.id)
+        decision = PREFETCHED if question.after else decision
+        self._write(answer_event(at, answer, decision, self._memory))
 
-    def prefetched(self, question: PlacedRequest, prediction: Prediction) -> None:
-        """Record an answer for the text that accepting a suggestion leads to."""
-        self._questions += 1
-        took_ms = prediction.stats.total_ms
-        self.answered(self._questions, question, prediction, PREFETCHED, took_ms)
-
-    def decided(self, uri: str, decision: Show | Abstain) -> None:
+    def decided(self, uri: str, decision: Offer | Abstain) -> None:
         """Record the decision that the client gets."""
-        about = decision.suggestion.uri if isinstance(decision, Show) else uri
+        about = decision.suggestion.uri if isinstance(decision, Offer) else uri
         if (tracked := self._recorded(about)) is not None:
             self._write(decision_event(self._clock_ms(), tracked.id, decision))
 
@@ -325,7 +332,7 @@ class Recorder:
         if self.look():
             self._write(events.DrawnEvent(self._clock_ms(), suggestion))
 
-    def settled(self, settled: Settled) -> None:
+    def settled(self, settled: SuggestionEnded) -> None:
         """Record the outcome of a suggestion."""
         suggestion, outcome = settled.suggestion, settled.outcome
         if (tracked := self._recorded(suggestion.uri)) is not None:

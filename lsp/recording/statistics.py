@@ -19,9 +19,10 @@ from typing import Literal, Protocol
 
 from redraft.model.text.common import common_ends
 
-from ..documents import Documents
-from ..outcomes import Settled
-from ..suggestion import Suggestion
+from ..journal import AcceptanceReported, DocumentClosing, Entry
+from ..suggestions.outcomes import SuggestionEnded
+from ..suggestions.suggestion import Suggestion
+from ..workspace import Workspace
 from .counts import (
     CountsRow,
     Ending,
@@ -75,7 +76,6 @@ class SessionStatistics:
 
     Args:
         folder: where they are kept; None: nothing is counted.
-        is_on: returns the setting.
         wall_s: returns s since 1970.
         later: calls a function after so many seconds.
     """
@@ -83,14 +83,13 @@ class SessionStatistics:
     def __init__(
         self,
         folder: StatisticsFolder | None,
-        documents: Documents,
-        is_on: Callable[[], bool],
+        workspace: Workspace,
         *,
         wall_s: Callable[[], float] = time.time,
         later: Callable[[float, Callable[[], object]], _Timer] = _later,
     ) -> None:
         self.folder = folder
-        self._documents, self._is_on = documents, is_on
+        self._workspace, self._documents = workspace, workspace.documents
         self._wall_s, self._later = wall_s, later
         self._name = secrets.token_hex(4)
         self._pending: list[CountsRow] = []  # changes that are not written yet
@@ -102,12 +101,22 @@ class SessionStatistics:
         self._lock = asyncio.Lock()
         self._has_failed = False
 
+    def hear(self, entry: Entry) -> None:
+        """Take an entry of the journal."""
+        match entry:
+            case SuggestionEnded():
+                self.settled(entry)
+            case AcceptanceReported():
+                self.reported(entry.id)
+            case DocumentClosing():
+                self.closing(entry.uri)
+
     # --- counting ------------------------------------------------------------------------------
 
-    def settled(self, settled: Settled) -> None:
+    def settled(self, settled: SuggestionEnded) -> None:
         """Count a suggestion that was shown, or correct how it ended."""
         suggestion, ending = settled.suggestion, _ending(settled)
-        if self.folder is None or ending is None or not self._is_on():
+        if self.folder is None or ending is None or not self._workspace.settings.statistics:
             return
         before = self._recent.pop(suggestion.id, None)
         if before is None:
@@ -207,7 +216,11 @@ class SessionStatistics:
         await self.write()
         today = date.fromtimestamp(self._wall_s())
         rows, problems = await asyncio.to_thread(self.folder.read, days, today)
-        notes = [] if self._is_on() else ["Counting is switched off (setting statistics)."]
+        notes = (
+            []
+            if self._workspace.settings.statistics
+            else ["Counting is switched off (setting statistics)."]
+        )
         return "\n".join([*notes, *problems, statistics_text(rows, days, today)])
 
     def _store(self, folder: StatisticsFolder, rows: list[CountsRow], since_s: float) -> None:
@@ -216,7 +229,7 @@ class SessionStatistics:
             folder.add(self._name, rows)
 
 
-def _ending(settled: Settled) -> Ending | None:
+def _ending(settled: SuggestionEnded) -> Ending | None:
     """Return how a suggestion is counted, None for one that was never shown."""
     if settled.outcome == "cancelled":
         return None

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import InvalidRequest, StaleDocument
 from redraft.model.records import RecentEdit
 from redraft.model.rules.renames import renames_of
 
-from ..context.gather import Gatherer
-from ..context.index import Snapshot
-from ..context.workspace import read_code
-from ..documents import Documents
-from ..history import History
-from ..memory import Rejections
-from ..outcomes import Outcomes
-from ..paths import code_language
-from ..refusals import refuse_stale
-from ..suggestion import Query, Show, Suggestion
+from ..context.index import IndexGeneration
+from ..context.listing import read_code
+from ..documents.uris import code_language
+from ..snapshot import Snapshot
+from ..suggestions.memory import Memory
+from ..suggestions.suggestion import Offer, Suggestion
+from ..workspace import Workspace
 from .code_file import CodeFile, Unclear
 from .definition import RenamedDefinition, renamed_definitions
-from .plan import Surroundings, WholeRename, plan
+from .whole_rename import Surroundings, WholeRename, plan
 
 logger = logging.getLogger(__name__)
 
@@ -38,70 +36,90 @@ class WholeRenames:
     They are computed in a thread, when the keys rest after an edit that renamed a definition.
     """
 
-    def __init__(
-        self,
-        documents: Documents,
-        history: History,
-        context: Gatherer,
-        outcomes: Outcomes,
-        rejections: Rejections,
-    ) -> None:
-        self._documents, self._history, self._context = documents, history, context
-        self._outcomes, self._rejections = outcomes, rejections
+    def __init__(self, workspace: Workspace, memory: Memory) -> None:
+        self._workspace, self._memory = workspace, memory
         self._known: tuple[Hashable, list[WholeRename]] = (), []  # for these texts
-        self._snapshot = Snapshot()  # of the index when they were computed
+        self._index = IndexGeneration()  # when they were computed
+        self._stop = Event()  # of the search that runs
         self._accepted = ("", "")  # old and new name; its files may change later
 
-    async def offer(
-        self,
-        query: Query,
-        rest: Callable[[], Awaitable[None]],
-        named: Callable[[Suggestion], Suggestion],
-    ) -> Show | None:
-        """Return the rename of a definition that the last edits began, None if there is none.
+    def is_due(self, snapshot: Snapshot) -> bool:
+        """Return whether the last edits may have renamed a definition, and it is not known how."""
+        return _has_renamed(snapshot) and self._known[0] != self._key(snapshot)
 
-        Args:
-            rest: waits for the debounce.
-            named: gives a suggestion its id.
-
-        Raises:
-            Superseded: a newer request took the place of this one.
-        """
-        edits = self._history.edits(unfinished=True) if query.whole_renames else ()
-        if not renames_of([each for each in edits if each.path == query.path]):
+    def look_up(self, snapshot: Snapshot) -> Offer | None:
+        """Return the rename that is known for a snapshot, None if there is none."""
+        if not _has_renamed(snapshot) or self._known[0] != self._key(snapshot):
             return None
-        around = surroundings(self._context)
-        own = around.opened.get(query.path)
-        if own is None or own.uri != query.uri or own.revision != query.revision:
-            return None
-        revisions = (each.revision for each in around.opened.values())
-        key = (edits, around.snapshot, around.is_indexed, *revisions)
-        if self._known[0] != key:
-            await rest()
-            self._snapshot = around.snapshot
-            self._known = key, await asyncio.to_thread(_renames, edits, own, around)
-        if refuse_stale(self._documents, query) is not None:
-            return None
-        made = (_suggestion(query, each) for each in self._known[1] if self._is_fit(each))
-        is_rejected = self._rejections.has_rejected
-        found = next((each for each in made if not is_rejected(query.uri, each.edit)), None)
+        is_rejected = self._memory.rejections.has_rejected
+        made = (_suggestion(snapshot, each) for each in self._known[1] if self._is_fit(each))
+        found = next((each for each in made if not is_rejected(snapshot.uri, each.edit)), None)
         if found is None:
             return None
-        shown = replace(named(found), rename=found.rename)
-        return Show(shown, shown.replacement, "its definition was just renamed")
+        shown = replace(self._memory.with_id(found), rename=found.rename)
+        return Offer(shown, shown.replacement, "its definition was just renamed")
+
+    async def find(self, snapshot: Snapshot) -> Offer | None:
+        """Return the rename of a definition that the last edits began, None if there is none."""
+        if self.is_due(snapshot):
+            self._stop.set()  # of the search before, read between two files
+            self._stop = stop = Event()
+            key, around = self._key(snapshot), self._surroundings(snapshot, stop)
+            own = around.opened.get(snapshot.path)
+            if own is None or own.uri != snapshot.uri:
+                return None
+            found = await asyncio.to_thread(_renames, snapshot.recent, own, around)
+            if not stop.is_set():
+                self._known, self._index = (key, found), snapshot.index
+        return self.look_up(snapshot)
+
+    def _key(self, snapshot: Snapshot) -> Hashable:
+        revisions = (each.revision for each in snapshot.opened.editable)
+        return (snapshot.recent, snapshot.index, self._is_indexed(), *revisions)
+
+    def _is_indexed(self) -> bool:
+        context = self._workspace.context
+        return context.indexer.is_complete and not context.unread
+
+    def _surroundings(self, snapshot: Snapshot, stop: Event) -> Surroundings:
+        opened = {
+            each.path: CodeFile(
+                each.uri,
+                each.path,
+                code_language(each.path) or each.language,
+                each.text,
+                each.revision,
+                each.version,
+            )
+            for each in snapshot.opened.editable
+        }
+
+        def read(path: str) -> CodeFile | None:
+            if stop.is_set():
+                raise Unclear("a newer question took the place of this one")
+            return self._read(path)
+
+        return Surroundings(snapshot.index, opened, read, self._is_indexed())
+
+    def _read(self, path: str) -> CodeFile | None:
+        context = self._workspace.context
+        found = context.indexer.found(path)
+        if found is None or context.refuse(path):
+            return None
+        text = read_code(found.folder, path)
+        return None if text is None else CodeFile(uri_of(found.file), path, found.language, text)
 
     def _is_fit(self, rename: WholeRename) -> bool:
         return self.holds(rename) and self._accepted != (rename.old, rename.new)
 
-    def is_current(self, rename: WholeRename) -> bool:
+    def is_current(self, rename: WholeRename, snapshot: Snapshot) -> bool:
         """Return whether nothing has changed since a rename was computed."""
-        is_known = self._snapshot is self._context.indexer.index.snapshot
-        return is_known and self.holds(rename)
+        return self._index is snapshot.index and self.holds(rename)
 
     def holds(self, rename: WholeRename) -> bool:
         """Return whether the documents of a rename are as they were when it was computed."""
         for each in rename.files:
-            document = self._documents.get(each.source.uri)
+            document = self._workspace.documents.get(each.source.uri)
             if (document.revision if document is not None else None) != each.source.revision:
                 return False
         return True
@@ -113,24 +131,30 @@ class WholeRenames:
             InvalidRequest: no rename of this id is shown.
             StaleDocument: one of its files has changed.
         """
-        suggestion = self._outcomes.live(id_)
+        suggestion = self._memory.outcomes.live(id_)
         rename = suggestion.rename if suggestion is not None else None
         if suggestion is None or rename is None:
             raise InvalidRequest(f"no rename {id_!r} is shown; ask for the next edit again")
-        read = surroundings(self._context).read
+        read = self._read
         unopened = [each.source for each in rename.files if each.source.revision is None]
         now = await asyncio.to_thread(lambda: [read(each.path) for each in unopened])
         if now != unopened or not self.holds(rename):
             self._known = (), []
-            self._outcomes.dismiss(suggestion.uri)
+            self._memory.outcomes.dismiss(suggestion.uri)
             raise StaleDocument("a file of this rename has changed; ask for the next edit again")
         self._accepted = rename.old, rename.new
         return rename
 
 
-def _suggestion(query: Query, rename: WholeRename) -> Suggestion:
-    mark = Edit(query.text, rename.at, rename.at + len(rename.new), rename.new)
-    return replace(Suggestion.of(query, "next_edit", mark, 1.0, _MODEL), rename=rename)
+def _has_renamed(snapshot: Snapshot) -> bool:
+    edits = snapshot.recent if snapshot.flags.whole_renames else ()
+    return bool(renames_of([each for each in edits if each.path == snapshot.path]))
+
+
+def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
+    mark = Edit(snapshot.text, rename.at, rename.at + len(rename.new), rename.new)
+    made = Suggestion.of(snapshot.uri, "next_edit", mark, snapshot.cursor, 1.0, _MODEL)
+    return replace(made, rename=rename)
 
 
 def _renames(edits: Sequence[RecentEdit], own: CodeFile, around: Surroundings) -> list[WholeRename]:
@@ -154,32 +178,6 @@ def _planned(target: RenamedDefinition, around: Surroundings) -> WholeRename | N
 def _is_worth_it(rename: WholeRename) -> bool:
     """Return whether a rename has several places, or one in a file that is not open."""
     return rename.places > 1 or any(each.source.revision is None for each in rename.files)
-
-
-def surroundings(context: Gatherer) -> Surroundings:
-    """Return the files of the workspace as they are now."""
-    indexer = context.indexer
-    opened = {
-        each.path: CodeFile(
-            each.uri,
-            each.path,
-            code_language(each.path) or each.language,
-            each.text(),
-            each.revision,
-            each.version,
-        )
-        for each in context.documents()
-    }
-
-    def read(path: str) -> CodeFile | None:
-        found = indexer.found(path)
-        if found is None or context.refuse(path):
-            return None
-        text = read_code(found.folder, path)
-        return None if text is None else CodeFile(uri_of(found.file), path, found.language, text)
-
-    is_indexed = indexer.is_complete and not context.unread
-    return Surroundings(indexer.index.snapshot, opened, read, is_indexed)
 
 
 def uri_of(file: str) -> str:

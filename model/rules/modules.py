@@ -38,7 +38,7 @@ _TYPE = re.compile(r"export (?:default |declare )?(?:interface|type)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class WorkspaceModules:
     """Access to the files of a workspace, by their paths."""
 
     #: Paths and lines [first, last) of the definitions of a name, for a language; no methods.
@@ -58,7 +58,7 @@ class _Exporter:
 
 
 def find_modules(
-    names: Iterable[str], path: str, language: str, text: str, workspace: Workspace
+    names: Iterable[str], path: str, language: str, text: str, workspace: WorkspaceModules
 ) -> tuple[Importable, ...]:
     """Return where a document would import ``names`` from, of those for which that is certain.
 
@@ -79,7 +79,7 @@ def find_modules(
     return tuple(one for one in found if counts[one.name] == 1)
 
 
-def _exporter(name: str, path: str, language: str, workspace: Workspace) -> _Exporter | None:
+def _exporter(name: str, path: str, language: str, workspace: WorkspaceModules) -> _Exporter | None:
     package, _, used = name.rpartition(".")
     languages = SCRIPTS if language in SCRIPTS else (language,)
     places = [
@@ -106,7 +106,7 @@ def _exporter(name: str, path: str, language: str, workspace: Workspace) -> _Exp
 
 
 def _as_imported(
-    exporter: _Exporter, path: str, language: str, text: str, workspace: Workspace
+    exporter: _Exporter, path: str, language: str, text: str, workspace: WorkspaceModules
 ) -> Iterator[Importable]:
     """Yield the name as the nearest file imports it, or as it imports the module."""
     for word in (exporter.name, exporter.stem):
@@ -152,7 +152,7 @@ def _importable(one: Import, exporter: _Exporter, language: str) -> tuple[bool, 
     return line.startswith("export default "), _TYPE.match(line) is not None
 
 
-def _module_for(path: str, module: str, witness: str, workspace: Workspace) -> str | None:
+def _module_for(path: str, module: str, witness: str, workspace: WorkspaceModules) -> str | None:
     """Return a module that ``witness`` imports, as the document at ``path`` names it."""
     folder, own = dirname(witness), dirname(path)
     if module.startswith(("self", "super")):

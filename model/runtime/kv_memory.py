@@ -74,7 +74,7 @@ class Buffer:
             yield f"value.{layer}", value
 
 
-class Memory:
+class KVMemory:
     """Buffers in the memory of the machine."""
 
     def __init__(self, runtime: Any, config: ModelConfig, dtype: np.dtype[Any]) -> None:
@@ -115,7 +115,7 @@ class Memory:
         return 2 * c.layers * c.kv_heads * c.head_dim * capacity * self._dtype.itemsize
 
 
-class DeviceMemory(Memory):
+class DeviceMemory(KVMemory):
     """Buffers on a device, which backs its memory when it allocates."""
 
     def __init__(
@@ -160,7 +160,7 @@ class Pool:
     Buffers larger than the whole budget are outside it: they are never kept.
     """
 
-    memory: Memory
+    memory: KVMemory
     budget_bytes: int
     bytes_per_token: int
     free: list[Buffer] = field(default_factory=list)  # oldest first

@@ -21,7 +21,7 @@ from ..network.quantize import HALF, variant_named
 from ..weights.files import MANIFEST, problem_of, read_json
 from .backend import SUPPRESSED, Cancelled
 from .embedding import Embedding
-from .kv_memory import DeviceMemory, Memory
+from .kv_memory import DeviceMemory, KVMemory
 from .mask_sampler import MaskSampler
 from .rope import rope_tables
 from .short_head import ShortHead
@@ -89,7 +89,7 @@ class Graphs:
         self.provider = provider
         self.variant = str(about.get("variant"))
         self.dtype = variant_named(self.variant).dtype
-        self.memory = Memory(runtime, config, self.dtype)
+        self.memory = KVMemory(runtime, config, self.dtype)
         if provider == "CUDA":
             self.memory = DeviceMemory(runtime, config, self.dtype, "cuda")
         self._run_options = runtime.RunOptions()

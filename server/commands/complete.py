@@ -168,9 +168,9 @@ def _refuse_secret(file: Path, path: str, text: str) -> None:
     Raises:
         InvalidRequest: the file's name or its text looks like a secret.
     """
+    from redraft.lsp.editor_settings import LspSettings
     from redraft.lsp.policy.exclusions import refuse_file
     from redraft.lsp.policy.secret_files import secret_in
-    from redraft.lsp.settings import LspSettings
 
     secret = secret_in(text, path)
     uri = file.resolve().as_uri()

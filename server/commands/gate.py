@@ -38,7 +38,7 @@ def fit(
 ) -> None:
     """Fit your own gate on your recordings. It is used only if it beats the shipped one."""
     from redraft.evals.gate.own import own_samples
-    from redraft.lsp.recording.folder import Recordings
+    from redraft.lsp.recording.recordings_folder import Recordings
     from redraft.model.gate.eagerness import RATIOS
     from redraft.model.gate.gate import shipped, write_gate
     from redraft.model.training.gate.fit import fit_own
@@ -84,8 +84,8 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show which gate is in use, and why."""
-    from redraft.lsp.recording.folder import Recordings
     from redraft.lsp.recording.own_gate import OUTDATED
+    from redraft.lsp.recording.recordings_folder import Recordings
     from redraft.model.gate.gate import SHIPPED, is_outdated, read_gate, shipped
 
     from .console import harmless
@@ -120,7 +120,7 @@ def status(
 @app.command()
 def reset() -> None:
     """Delete your own gate and use the shipped one. Recordings stay."""
-    from redraft.lsp.recording.folder import Recordings
+    from redraft.lsp.recording.recordings_folder import Recordings
 
     from .console import out as console
 

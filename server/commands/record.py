@@ -9,7 +9,7 @@ import typer
 from redraft.model.errors import SettingsError
 
 if TYPE_CHECKING:
-    from redraft.lsp.recording.folder import Recordings, StoredRecording
+    from redraft.lsp.recording.recordings_folder import Recordings, StoredRecording
 
 app = typer.Typer(
     help="Record your editing on this disk, to evaluate Redraft and to fit your own gate. Off by "
@@ -22,7 +22,7 @@ _NAMED = 5  # other files of the folder that are listed
 
 
 def _recordings() -> Recordings:
-    from redraft.lsp.recording.folder import Recordings
+    from redraft.lsp.recording.recordings_folder import Recordings
 
     return Recordings()
 
@@ -39,7 +39,7 @@ def turn_on(
     ] = None,
 ) -> None:
     """Start recording in every editor that runs Redraft, open ones included."""
-    from redraft.lsp.recording.folder import FILE_BYTES, FolderLimits
+    from redraft.lsp.recording.recordings_folder import FILE_BYTES, FolderLimits
 
     from .console import out
 

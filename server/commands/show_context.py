@@ -13,14 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.lsp.context.gather import Gathered, Gatherer
+from redraft.lsp.context.gatherer import Gathered
 from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import OnIndexed, fill
-from redraft.lsp.context.opened import OpenDocuments
-from redraft.lsp.policy.exclusions import Exclusions
-from redraft.lsp.refusals import refuse_text
-from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import Query
+from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.snapshot import RequestFlags, Snapshot
+from redraft.lsp.workspace import Workspace
 from redraft.model.config import ModelConfig
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.model.prompts.format import Declined, Prompt
@@ -87,12 +85,12 @@ def show(settings: Settings, place: FilePlace, task: Task, budget: int, prompt: 
     """
     kit = _kit(settings, must=prompt)
     with bar() as progress:
-        query, gathered, index = gather_at(
+        snapshot, gathered, index = gather_at(
             place, budget, lambda done, total: progress("indexing", done / max(1, total))
         )
-    request = request_for(query, gathered, task)
+    request = request_for(snapshot, gathered, task)
     parts = list(
-        parts_of(request, gathered, kit, budget) if kit else _estimated(gathered, query.path)
+        parts_of(request, gathered, kit, budget) if kit else _estimated(gathered, snapshot.path)
     )
     out.print(_table(parts, exact=kit is not None), soft_wrap=False)
     if gathered.left_out:
@@ -109,21 +107,30 @@ def show(settings: Settings, place: FilePlace, task: Task, budget: int, prompt: 
         out.print(spelled(request, kit.tokenizer, kit.config, budget), markup=False, style="")
 
 
-def gather_at(place: FilePlace, budget: int, progress: OnIndexed) -> tuple[Query, Gathered, Index]:
-    """Index the workspace of a place, and return the query there with its context.
+def gather_at(
+    place: FilePlace, budget: int, progress: OnIndexed
+) -> tuple[Snapshot, Gathered, Index]:
+    """Index the workspace of a place, and return the snapshot there with its context.
 
     Raises:
         InvalidRequest: the file cannot be read, has no such place, or is excluded.
     """
-    root = workspace_of(place.file)
-    exclusions = Exclusions(LspSettings, lambda: [root.as_uri()])
-    exclusions.opened(place.file.resolve().as_uri())
-    query = _query(place, place.file.resolve().relative_to(root).as_posix(), exclusions)
-    opened = OpenDocuments(list, lambda: [root.as_uri()], exclusions)
-    gatherer = Gatherer(opened, time.monotonic, budget=lambda: budget, background=False)
-    index = gatherer.indexer.index = Index(_TEXT_BYTES)
-    fill(index, [root], opened.refuse, progress)
-    return query, gatherer.gather(query), index
+    root, uri = workspace_of(place.file), place.file.resolve().as_uri()
+    text = read_text(place.file)
+    workspace = Workspace(LspSettings(), time.monotonic, reads=False)
+    workspace.folders, workspace.context_tokens = [root.as_uri()], budget
+    workspace.exclusions.opened(uri)
+    workspace.open(uri, text, None, "")
+    cursor = cursor_at(text, place)
+    refusal = workspace.refuse(workspace.snapshot(uri, cursor, RequestFlags()))
+    if refusal is not None:
+        raise InvalidRequest(
+            f"The language server would show nothing of {place.file}: {refusal.reason}"
+        )
+    index = workspace.context.indexer.index = Index(_TEXT_BYTES)
+    fill(index, [root], workspace.exclusions.why, progress)
+    snapshot = workspace.snapshot(uri, cursor, RequestFlags())
+    return snapshot, workspace.context.gather(snapshot), index
 
 
 def measure_workspace(place: Path, json_file: Path | None) -> None:
@@ -178,13 +185,13 @@ def workspace_of(file: Path) -> Path:
     return here if file.is_relative_to(here) else file.parent
 
 
-def request_for(query: Query, gathered: Gathered, task: Task) -> EditRequest:
-    """Return the request for a query with its context."""
+def request_for(snapshot: Snapshot, gathered: Gathered, task: Task) -> EditRequest:
+    """Return the request for a snapshot with its context."""
     return EditRequest(
         task=task,
-        path=query.path,
-        text=query.text,
-        cursor=query.cursor,
+        path=snapshot.path,
+        text=snapshot.text,
+        cursor=snapshot.cursor,
         related=gathered.related,
         region=gathered.region.lines if task == "next_edit" else None,
     )
@@ -303,17 +310,6 @@ def _left_out(gathered: Gathered) -> Table:
         cells = (piece.why, f"{piece.path}:{piece.first + 1}-{piece.last}", f"{piece.tokens:.0f}")
         table.add_row(*map(Text, (*cells, f"{piece.score:.2f}", each.reason)), style="dim")
     return table
-
-
-def _query(place: FilePlace, path: str, exclusions: Exclusions) -> Query:
-    text = read_text(place.file)
-    cursor = cursor_at(text, place)
-    settings, uri = LspSettings(), place.file.resolve().as_uri()
-    unfit = refuse_text(text, cursor, settings, path)
-    objection = exclusions.why(path, uri) or (unfit.reason if unfit is not None else "")
-    if objection:
-        raise InvalidRequest(f"The language server would show nothing of {place.file}: {objection}")
-    return Query(uri, path, "", text, cursor, 0)
 
 
 def _kit(settings: Settings, must: bool) -> _Kit | None:

@@ -17,7 +17,7 @@ from redraft.model.prompts.fim import Middle
 from redraft.model.prompts.registry import Unknown
 from redraft.model.records import CanvasState, EditRequest, Prediction
 
-from .respond import Abstention, Answer
+from .respond import Abstention, Reply
 
 FINISH_REASONS = {"end": "stop", "stop": "stop", "length": "length", "unsure": "stop"}
 
@@ -62,10 +62,10 @@ class Unanswered:
     def request(self) -> EditRequest | None:
         return None
 
-    def answers(self, prediction: Prediction | None) -> list[Answer]:
+    def answers(self, prediction: Prediction | None) -> list[Reply]:
         """Return one empty answer with the reason."""
         del prediction
-        return [Answer("", "stop", self.reason, "unreadable")]
+        return [Reply("", "stop", self.reason, "unreadable")]
 
     def preview(self, state: CanvasState) -> str | None:
         """Return nothing: there are no intermediate states."""
@@ -80,13 +80,13 @@ class Infilling:
     request: EditRequest
     newline: str
 
-    def answers(self, prediction: Prediction | None) -> list[Answer]:
+    def answers(self, prediction: Prediction | None) -> list[Reply]:
         """Return the texts that no filter refuses."""
         if prediction is None or not prediction.candidates:
-            return [Answer("", "stop", prediction.reason if prediction else "", "nothing")]
+            return [Reply("", "stop", prediction.reason if prediction else "", "nothing")]
         verdicts = [inserted(each, self.request) for each in prediction.candidates]
         texts = [
-            Answer(
+            Reply(
                 self._outside(made.edit.new),
                 FINISH_REASONS[made.candidate.finish],
                 confidence=made.candidate.confidence.mean,
@@ -95,7 +95,7 @@ class Infilling:
             if isinstance(made, ShownCandidate)
         ]
         objections = [made for made in verdicts if isinstance(made, Abstain)]
-        return texts or [Answer("", "stop", _sentence(objections[0]), "refused")]
+        return texts or [Reply("", "stop", _sentence(objections[0]), "refused")]
 
     def preview(self, state: CanvasState) -> str | None:
         """Return the whole answer as it stands, masked positions as light shades."""
@@ -125,13 +125,13 @@ class Rewriting:
     threshold: float  # score from which a candidate is given
     most: int = 1  # choices
 
-    def answers(self, prediction: Prediction | None) -> list[Answer]:
+    def answers(self, prediction: Prediction | None) -> list[Reply]:
         """Return the rewritten regions that filters and the gate let pass."""
         if prediction is None:
             return [self._none(LONG_LINE, "long_line")]
         situation = situation_of(self.request, self.threshold) if self.request else None
-        regions: list[Answer] = []
-        objections: list[Answer] = []
+        regions: list[Reply] = []
+        objections: list[Reply] = []
         for candidate in prediction.candidates:
             region = rewrite(self.excerpt, candidate)
             if region is None or situation is None:
@@ -141,7 +141,7 @@ class Rewriting:
                 objections.append(self._refused(decision))
             else:
                 given = self.excerpt.write(region)
-                regions.append(Answer(given, "stop", confidence=decision.score))
+                regions.append(Reply(given, "stop", confidence=decision.score))
         nothing = self._none(prediction.reason or NO_CHANGE, "nothing")
         return regions[: self.most] or objections[:1] or [nothing]
 
@@ -150,14 +150,14 @@ class Rewriting:
         del state
         return None
 
-    def _refused(self, abstain: Abstain) -> Answer:
+    def _refused(self, abstain: Abstain) -> Reply:
         if abstain.kind == "below_threshold":
             reason = f"Hidden: {abstain.reason}. The field 'eagerness' changes the limit."
             return self._none(reason, "below_threshold")
         return self._none(_sentence(abstain), "refused")
 
-    def _none(self, reason: str, abstained: Abstention) -> Answer:
-        return Answer(self.excerpt.write(None), "stop", reason, abstained)
+    def _none(self, reason: str, abstained: Abstention) -> Reply:
+        return Reply(self.excerpt.write(None), "stop", reason, abstained)
 
 
 Question = Infilling | Rewriting | Unanswered

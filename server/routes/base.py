@@ -32,7 +32,7 @@ from ..http.bodies import SERVICE
 from ..http.prometheus import STAGES
 from ..settings import Settings
 from .answers import Question, question
-from .respond import Answer
+from .respond import Reply
 
 #: First part of the names of our own models.
 OUR_NAMES = "redraft-"
@@ -224,14 +224,14 @@ class AnswerHead:
         }
 
 
-def why(answer: Answer) -> Json:
+def why(answer: Reply) -> Json:
     """Return the fields that say why an answer is empty. Clients ignore fields they do not know."""
     if answer.abstained is None:
         return {}
     return {"redraft": {"reason": answer.reason, "abstained": answer.abstained}}
 
 
-def measured(answer: Answer, prediction: Prediction | None) -> Json:
+def measured(answer: Reply, prediction: Prediction | None) -> Json:
     """Return the confidence of an answer, and the time of each stage as llama.cpp names times."""
     times: Json = {}
     if prediction is not None:

@@ -34,7 +34,7 @@ from ..settings import Settings
 from .answers import FINISH_REASONS
 from .base import AnswerHead, CompletionBody, check_model, loaded, usage
 from .constraints import grammar_of
-from .respond import Answer, Dialect, respond
+from .respond import Dialect, Reply, respond
 from .tools import Tools, call_to_json, calls_to_deltas, grammar_of_call, read_calls, read_tools
 
 routes = web.RouteTableDef()
@@ -124,14 +124,14 @@ class Chat:
         """
         return bool(self.tools.functions) or self.request.grammar is not None
 
-    def answers(self, prediction: Prediction | None) -> list[Answer]:
+    def answers(self, prediction: Prediction | None) -> list[Reply]:
         """Return as many answers as were asked for, with repetitions if there are fewer."""
         assert prediction is not None, "a conversation always asks the engine"
         answers = []
         for candidate in prediction.candidates:
             text, calls = read_calls(candidate.text, self.tools.names)
             finish = "tool_calls" if calls else FINISH_REASONS[candidate.finish]
-            answers.append(Answer(text, finish, calls=calls))
+            answers.append(Reply(text, finish, calls=calls))
         return [*islice(cycle(answers), self.body.n)]
 
 
@@ -277,7 +277,7 @@ class OpenAIChat(Dialect):
         self._asked = asked
         self._sent = FinalText(asked.request.stop)
 
-    def whole(self, answers: list[Answer], prediction: Prediction | None) -> Json:
+    def whole(self, answers: list[Reply], prediction: Prediction | None) -> Json:
         """Return one choice per answer."""
         choices = [_choice(index, one) for index, one in enumerate(answers)]
         return {**self._head.body(choices, "chat.completion"), "usage": _usage(prediction)}
@@ -290,7 +290,7 @@ class OpenAIChat(Dialect):
             return None
         return self._chunk([_delta(0, {"role": "assistant", "content": text})])
 
-    def last(self, answers: list[Answer], prediction: Prediction | None) -> Iterator[Json | str]:
+    def last(self, answers: list[Reply], prediction: Prediction | None) -> Iterator[Json | str]:
         """Yield the rest of each choice, and its finish reason."""
         for index, one in enumerate(answers):
             is_whole = self._asked.body.diffusing or index > 0
@@ -315,7 +315,7 @@ def _usage(prediction: Prediction | None) -> Json:
     return {**usage(prediction), "completion_tokens_details": {"reasoning_tokens": 0}}
 
 
-def _choice(index: int, answer: Answer) -> Json:
+def _choice(index: int, answer: Reply) -> Json:
     message: Json = {"role": "assistant", "content": answer.text, "refusal": None}
     if answer.calls:
         message["content"] = answer.text or None

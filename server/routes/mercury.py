@@ -22,7 +22,7 @@ from ..http.bodies import SERVICE, read_question
 from .answers import Question
 from .base import AnswerHead, CompletionBody, after_gap, measured, served_model, usage, why
 from .constraints import constrained
-from .respond import Answer, Dialect, respond
+from .respond import Dialect, Reply, respond
 
 routes = web.RouteTableDef()
 
@@ -123,7 +123,7 @@ class MercuryEdit(Dialect):
         self._is_diffusing = body.diffusing
         self._question = question
 
-    def whole(self, answers: list[Answer], prediction: Prediction | None) -> Json:
+    def whole(self, answers: list[Reply], prediction: Prediction | None) -> Json:
         """Return one choice per answer."""
         choices = [self._choice(i, self._text(one), one.finish) for i, one in enumerate(answers)]
         body = self._head.body(choices, self.kind)
@@ -135,18 +135,18 @@ class MercuryEdit(Dialect):
             return None
         return self._head.body([self._piece(0, text, None)], self.chunk_kind)
 
-    def last(self, answers: list[Answer], prediction: Prediction | None) -> Iterator[Json | str]:
+    def last(self, answers: list[Reply], prediction: Prediction | None) -> Iterator[Json | str]:
         """Yield all choices in one chunk."""
         choices = [self._piece(i, self._text(one), one.finish) for i, one in enumerate(answers)]
         body = self._head.body(choices, self.chunk_kind)
         yield body | self._notes(answers, prediction)
         yield "[DONE]"
 
-    def _notes(self, answers: list[Answer], prediction: Prediction | None) -> Json:
+    def _notes(self, answers: list[Reply], prediction: Prediction | None) -> Json:
         best = answers[0]
         return {"usage": usage(prediction), **measured(best, prediction), **why(best)}
 
-    def _text(self, answer: Answer) -> str:
+    def _text(self, answer: Reply) -> str:
         return answer.text or NO_EDIT
 
     def _choice(self, index: int, text: str, finish: str | None) -> Json:
@@ -164,7 +164,7 @@ class MercuryInfill(MercuryEdit):
 
     kind = chunk_kind = "text_completion"
 
-    def _text(self, answer: Answer) -> str:
+    def _text(self, answer: Reply) -> str:
         return answer.text
 
     def _choice(self, index: int, text: str, finish: str | None) -> Json:

@@ -34,7 +34,7 @@ from .base import (
     why,
 )
 from .chat import Chat, FinalText, Turn, chat_model, read_chat
-from .respond import LINES, Answer, Dialect, Stream, respond
+from .respond import LINES, Dialect, Reply, Stream, respond
 
 routes = web.RouteTableDef()
 
@@ -128,7 +128,7 @@ class OllamaChat(Ollama):
         self._asked = asked
         self._sent = FinalText(asked.request.stop)
 
-    def whole(self, answers: list[Answer], prediction: Prediction | None) -> Json:
+    def whole(self, answers: list[Reply], prediction: Prediction | None) -> Json:
         """Return the rest of the answer. Arguments of calls are objects."""
         answer = answers[0]
         message: Json = {
@@ -217,7 +217,7 @@ def _question(body: GenerateBody, settings: Settings) -> Question | None:
 class OllamaText(Ollama):
     """Completions."""
 
-    def whole(self, answers: list[Answer], prediction: Prediction | None) -> Json:
+    def whole(self, answers: list[Reply], prediction: Prediction | None) -> Json:
         """Return the whole answer."""
         answer = answers[0]
         end = {"response": answer.text, "done": True, "done_reason": answer.finish}

@@ -24,7 +24,7 @@ from ..http.bodies import SERVICE, read_question
 from .answers import Question
 from .base import AnswerHead, CompletionBody, after_gap, served_model, usage, why
 from .constraints import constrained
-from .respond import Answer, Dialect, respond
+from .respond import Dialect, Reply, respond
 
 routes = web.RouteTableDef()
 
@@ -91,7 +91,7 @@ class OpenAIText(Dialect):
         self._body = body
         self._question = question
 
-    def whole(self, answers: list[Answer], prediction: Prediction | None) -> Json:
+    def whole(self, answers: list[Reply], prediction: Prediction | None) -> Json:
         """Return as many choices as were asked for."""
         choices = [_choice(index, one.text, one.finish) for index, one in self._repeated(answers)]
         return {**self._head.body(choices), "usage": usage(prediction), **why(answers[0])}
@@ -102,7 +102,7 @@ class OpenAIText(Dialect):
             return None
         return self._chunk([_choice(0, text, None)])
 
-    def last(self, answers: list[Answer], prediction: Prediction | None) -> Iterator[Json | str]:
+    def last(self, answers: list[Reply], prediction: Prediction | None) -> Iterator[Json | str]:
         """Yield the text line by line."""
         for index, one in self._repeated(answers):
             lines = [one.text] if self._body.diffusing else _lines(one.text, self._body.stop)
@@ -113,7 +113,7 @@ class OpenAIText(Dialect):
             yield self._chunk([], usage(prediction))
         yield "[DONE]"
 
-    def _repeated(self, answers: list[Answer]) -> Iterator[tuple[int, Answer]]:
+    def _repeated(self, answers: list[Reply]) -> Iterator[tuple[int, Reply]]:
         """Yield ``n`` choices, with repetitions if there are fewer.
 
         Clients rely on the number, and other servers repeat themselves at temperature 0 as well.

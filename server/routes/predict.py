@@ -14,7 +14,7 @@ from redraft.model.validation import Json
 from redraft.model.wire import request_from_json, to_json
 
 from ..http.bodies import SERVICE, json_response, read_question
-from .respond import LINES, Answer, Dialect, respond
+from .respond import LINES, Dialect, Reply, respond
 
 routes = web.RouteTableDef()
 
@@ -38,9 +38,9 @@ class AsItIs:
 
     request: EditRequest
 
-    def answers(self, prediction: Prediction | None) -> list[Answer]:  # noqa: ARG002
+    def answers(self, prediction: Prediction | None) -> list[Reply]:  # noqa: ARG002
         """Return a single empty answer: the dialect writes the prediction."""
-        return [Answer("", "stop")]
+        return [Reply("", "stop")]
 
 
 class Records(Dialect):
@@ -48,7 +48,7 @@ class Records(Dialect):
 
     media_type = LINES
 
-    def whole(self, answers: list[Answer], prediction: Prediction | None) -> Json:  # noqa: ARG002
+    def whole(self, answers: list[Reply], prediction: Prediction | None) -> Json:  # noqa: ARG002
         """Return the prediction."""
         assert prediction is not None
         return to_json(prediction)
@@ -57,6 +57,6 @@ class Records(Dialect):
         """Return the state."""
         return to_json(state)
 
-    def last(self, answers: list[Answer], prediction: Prediction | None) -> Iterator[Json | str]:
+    def last(self, answers: list[Reply], prediction: Prediction | None) -> Iterator[Json | str]:
         """Yield the prediction."""
         yield self.whole(answers, prediction)

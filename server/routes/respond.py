@@ -26,7 +26,7 @@ LINES = "application/x-ndjson"
 Abstention = Literal["unreadable", "long_line", "nothing", "refused", "below_threshold"]
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """A choice of an answer."""
 
     text: str
@@ -44,7 +44,7 @@ class Ask(Protocol):
     def request(self) -> EditRequest | None:
         """The request to the engine; None if it need not be asked."""
 
-    def answers(self, prediction: Prediction | None) -> list[Answer]:
+    def answers(self, prediction: Prediction | None) -> list[Reply]:
         """Return the choices, best first. There is at least one."""
 
 
@@ -54,7 +54,7 @@ class Dialect:
     media_type = EVENT_STREAM  # of a stream
     answer_id = ""  # by which feedback names the answer; "": it cannot
 
-    def whole(self, answers: list[Answer], prediction: Prediction | None) -> Json:
+    def whole(self, answers: list[Reply], prediction: Prediction | None) -> Json:
         """Return the body of an answer that is not streamed."""
         raise NotImplementedError
 
@@ -62,7 +62,7 @@ class Dialect:
         """Return the piece of a stream that shows an intermediate state, or None."""
         return None
 
-    def last(self, answers: list[Answer], prediction: Prediction | None) -> Iterable[Json | str]:
+    def last(self, answers: list[Reply], prediction: Prediction | None) -> Iterable[Json | str]:
         """Return the last pieces of a stream."""
         yield self.whole(answers, prediction)
 
@@ -81,7 +81,7 @@ async def respond(
     """
     service = http.app[SERVICE]
 
-    def chosen(prediction: Prediction | None) -> list[Answer]:
+    def chosen(prediction: Prediction | None) -> list[Reply]:
         answers = ask.answers(prediction)
         if answers[0].abstained is not None:
             service.metrics.abstained(answers[0].abstained)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from redraft.lsp.context.history_edits import hunks_of_span
-from redraft.lsp.history import History
+from redraft.lsp.documents.history import History
+from redraft.lsp.documents.history_edits import hunks_of_span
 from unidiff.patch import Hunk
 
 from support.editors.workbench import URI, Workbench

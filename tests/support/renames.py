@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from redraft.lsp.context.index import Snapshot, make_entry
-from redraft.lsp.paths import code_language
+from redraft.lsp.context.index import IndexGeneration, make_entry
+from redraft.lsp.documents.uris import code_language
 from redraft.lsp.renames.code_file import CodeFile, Unclear
 from redraft.lsp.renames.definition import renamed_definitions
-from redraft.lsp.renames.plan import Surroundings, WholeRename, plan
+from redraft.lsp.renames.whole_rename import Surroundings, WholeRename, plan
 
 from support.rules import history
 
@@ -35,7 +35,7 @@ def whole_rename(
 
     own = CodeFile(f"file:///w/{path}", path, code_language(path) or "", edited, 2)
     known = {each: found for each in opened if (found := read(each)) is not None}
-    around = Surroundings(Snapshot(entries), {path: own, **known}, read, is_indexed=True)
+    around = Surroundings(IndexGeneration(entries), {path: own, **known}, read, is_indexed=True)
     targets = list(renamed_definitions(history(text, edited, path), own))
     if not targets:
         return "no definition was renamed"

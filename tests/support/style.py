@@ -12,7 +12,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("model", "lsp", "server", "evals")
-MAX_LINES = 400
 MAX_FILES = 16
 
 #: First words of docstrings that ruff takes for verbs or nouns.
@@ -115,12 +114,6 @@ def first_words(path: Path) -> list[str]:
     return [word[0] for word in words if word and word[0] in FIRST_WORDS]
 
 
-def too_long(path: Path) -> list[str]:
-    """Return the number of lines of a file that has too many."""
-    lines = path.read_text(encoding="utf-8").count("\n")
-    return [f"{lines} lines"] if lines > MAX_LINES else []
-
-
 def repeated_class_names(root: Path = ROOT) -> dict[str, list[str]]:
     """Return the public class names that stand in several modules, each with its modules."""
     modules: dict[str, list[str]] = {}
@@ -157,7 +150,6 @@ def violations(root: Path = ROOT) -> dict[str, dict[str, list[str]]]:
     return {
         "first_words": _by_file(first_words, files, root),
         "refused_words": _by_file(refused_words, [*files, *pages(root)], root),
-        "long_files": _by_file(too_long, files, root),
         "full_folders": full_folders(root),
         "class_names": repeated_class_names(root),
     }

@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.protocol.jsonrpc import RedraftServer
 from redraft.lsp.protocol.stdio import MessageReader, converse
 from redraft.lsp.recording.counts import StatisticsFolder
-from redraft.lsp.recording.folder import Recordings
+from redraft.lsp.recording.recordings_folder import Recordings
 from redraft.lsp.server import create_server
 from redraft.lsp.session import Session
-from redraft.lsp.settings import LspSettings
 from redraft.model.records import Predictor
 
 from support.editors.scripted_server import LoggedPredictor

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.protocol.tcp import new_token, serve_tcp
-from redraft.lsp.settings import LspSettings
 from redraft.model.records import EditRequest, Prediction
 
 from support.editors.lsp_process import SERVER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redraft.lsp.suggestion import Show
+from redraft.lsp.suggestions.suggestion import Offer
 
 from support.editors.workbench import Workbench, showing
 
@@ -19,5 +19,5 @@ def edited(**settings: object) -> Workbench:
     return desk
 
 
-def shown_edit(desk: Workbench) -> Show:
+def shown_edit(desk: Workbench) -> Offer:
     return showing(desk.edit("print(area(r))", "print(area(r, 3))"))

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any, TypeVar
 
-from redraft.lsp.context.gather import Gathered
-from redraft.lsp.context.mentions import OpenText
+from redraft.lsp.context.gatherer import Gathered
 from redraft.lsp.context.region import TOKENS, Region
-from redraft.lsp.documents import Document
-from redraft.lsp.memory import Answers
-from redraft.lsp.places import Place
+from redraft.lsp.documents.open_documents import Document
+from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.journal import AnswerDecided, Entry, QuestionAsked
 from redraft.lsp.policy.ignore_files import IgnoreRules
-from redraft.lsp.schedule import Kind, Latest, Requests
+from redraft.lsp.question import Question
+from redraft.lsp.schedule import Kind, Latest
 from redraft.lsp.session import Session
-from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import PlacedRequest, Query, Show
+from redraft.lsp.snapshot import Snapshot
+from redraft.lsp.suggestions.answer_cache import AnswerCache
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.reasons import Abstain
 from redraft.model.prompts.redraft3 import shrunk, window
 from redraft.model.records import (
@@ -35,59 +36,60 @@ from redraft.model.text.syntax import Syntax, parsed
 from support.editors.predictor import READY
 
 FOLDER = "file:///w/"
+T = TypeVar("T")
+
+
+class _Defined:
+    """Index that knows which files define a name."""
+
+    def __init__(self, defined: dict[str, set[str]]) -> None:
+        self._defined = defined
+
+    def definers(self, name: str, _language: str) -> set[str]:
+        return self._defined.get(name, set())
 
 
 class Shelf:
-    """Context of a query: the text alone, the open documents and the files that define a name."""
+    """Context of a question: the text alone, and the files that define a name."""
 
     def __init__(self, opened: dict[str, Document]) -> None:
         self.opened = opened
         self.rules = IgnoreRules()
+        self.unread: dict[str, str] = {}
         self.defined: dict[str, set[str]] = {}
+        index = SimpleNamespace(generation=_Defined(self.defined))
+        self.indexer = SimpleNamespace(index=index, is_complete=True)
 
-    def gather(self, query: Query) -> Gathered:
-        return Gathered(self.region_at(query), 0.0, (), (), 0, 0, 0)
+    def gather(self, snapshot: Snapshot) -> Gathered:
+        return Gathered(self.region_at(snapshot), 0.0, (), (), 0, 0, 0)
 
     look = gather
 
-    def syntax(self, query: Query) -> Syntax | None:
-        return parsed(query.text, query.language)
+    def syntax(self, snapshot: Snapshot) -> Syntax | None:
+        return parsed(snapshot.text, snapshot.language)
 
-    def above(self, query: Query) -> None:
-        return None
+    def region_at(self, snapshot: Snapshot) -> Region:
+        first, last = window(snapshot.line, len(snapshot.lines))
+        costs = [estimate(line) + 3 for line in snapshot.lines[first:last]]
+        return Region(*shrunk(costs, first, last, snapshot.line, TOKENS), "", snapshot.line)
 
-    def above_hash(self, query: Query) -> int:
-        return 0
+    def complete(self, question: Question) -> EditRequest:
+        place = question.snapshot
+        if question.task == "infill":
+            return replace(question.request, edits=place.edits.finished)
+        return replace(question.request, edits=place.recent, diagnostics=place.reports)
 
-    def region_at(self, query: Query) -> Region:
-        first, last = window(query.line, len(query.lines))
-        costs = [estimate(line) + 3 for line in query.lines[first:last]]
-        return Region(*shrunk(costs, first, last, query.line, TOKENS), "", query.line)
-
-    def diagnostics(self, query: Query) -> tuple[Diagnostic, ...]:
+    def diagnostics(self, _: object) -> tuple[Diagnostic, ...]:
         return ()
 
-    def importable(self, query: Query, edits: Sequence[RecentEdit]) -> tuple[Importable, ...]:
+    def importable(self, snapshot: Snapshot, edits: Sequence[RecentEdit]) -> tuple[Importable, ...]:
         return ()
-
-    def documents(self) -> Sequence[OpenText]:
-        return [
-            OpenText(uri, uri.removeprefix(FOLDER), "python", each.revision, self._text_of(each))
-            for uri, each in self.opened.items()
-        ]
-
-    def definers(self, name: str, _language: str) -> Collection[str]:
-        return self.defined.get(name, set())
 
     def changed(self, uri: str, splices: object) -> None:
         """Move nothing: no region is kept."""
 
     def closed(self, uri: str) -> None:
         """Forget nothing: there is nothing to forget."""
-
-    @staticmethod
-    def _text_of(document: Document) -> Callable[[], str]:
-        return lambda: document.text
 
 
 # --- a session that pauses at the model ----------------------------------------------------------
@@ -100,35 +102,35 @@ LOOP.set_exception_handler(lambda loop, context: None)  # of questions that a te
 class Ask:
     """A question to the model that waits for the answer of a test."""
 
-    question: PlacedRequest
+    question: Question
     delay_ms: float
     reason: str  # of another place: the name that leads there, and why
     answer: asyncio.Future[Prediction]
-    task: asyncio.Task[Show | Abstain] | None = None
-    decision: Show | Abstain | None = None  # on the answer
+    task: asyncio.Task[Offer | Abstain] | None = None
+    decision: Offer | Abstain | None = None  # on the answer
 
     @property
-    def query(self) -> Query:
-        return self.question.query
+    def query(self) -> Snapshot:
+        return self.question.snapshot
 
     @property
     def request(self) -> EditRequest:
         return self.question.request
 
     @property
-    def asked_from(self) -> Query:
-        return self.question.asked_from
+    def asked_from(self) -> Snapshot:
+        return self.query.asked_from
 
     @property
-    def origin(self) -> Query | None:
-        return self.asked_from if self.question.is_elsewhere else None
+    def origin(self) -> Snapshot | None:
+        return self.query.visited_from
 
     @property
     def is_open(self) -> bool:
         return not self.answer.done()
 
 
-Decision = Show | Ask | Abstain
+Decision = Offer | Ask | Abstain
 
 
 class NoWait(Latest):
@@ -163,43 +165,37 @@ class PausedSession(Session):
     def __init__(self, settings: LspSettings, clock: Callable[[], float]) -> None:
         self.model = PausedModel()
         super().__init__(self.model, settings, clock, reads=False)
-        self.folders = [FOLDER.rstrip("/")]
-        self.latest = self.requests.latest = NoWait()
-        self.requests.ask = partial(self._ask, self.requests)  # type: ignore[method-assign]
+        self.workspace.folders = [FOLDER.rstrip("/")]
+        self.latest = self.schedule.latest = NoWait()
+        self.journal.subscribe(self._hear)
 
-    async def _ask(
-        self,
-        requests: Requests,
-        question: PlacedRequest,
-        settle: Callable[[Prediction], Show | Abstain],
-    ) -> Show | Abstain:
-        places = [each for each in getattr(settle, "args", ()) if isinstance(each, Place)]
-        about = places[0].about if places else None
-        said = f"{about.name}: {about.why}" if about is not None else ""
-        delay_ms = round(1000 * self.latest.delay_s, 6)
-        ask = Ask(question, delay_ms, said, self._joined(question) or LOOP.create_future())
-        self.model.asks.append(ask)
+    def _hear(self, entry: Entry) -> None:
+        if isinstance(entry, QuestionAsked):
+            question = entry.question
+            about = question.about
+            said = f"{about.name}: {about.why}" if about is not None else ""
+            delay_ms = round(1000 * self.latest.delay_s, 6)
+            answer = self._joined(question) or LOOP.create_future()
+            self.model.asks.append(Ask(question, delay_ms, said, answer))
+        elif isinstance(entry, AnswerDecided):
+            for ask in self.model.asks:
+                if ask.question is entry.answer.question:
+                    ask.decision = entry.decision
 
-        def settled(prediction: Prediction) -> Show | Abstain:
-            ask.decision = settle(prediction)
-            return ask.decision
-
-        return await Requests.ask(requests, question, settled)
-
-    def _joined(self, question: PlacedRequest) -> asyncio.Future[Prediction] | None:
+    def _joined(self, question: Question) -> asyncio.Future[Prediction] | None:
         """Return the answer that a prefetch of this very question waits for."""
         for ask in self.model.asks:
-            if ask.question.ahead_of and ask.is_open and _key(ask.question) == _key(question):
+            if ask.question.after and ask.is_open and _key(ask.question) == _key(question):
                 return ask.answer
         return None
 
-    def consider(self, query: Query) -> Decision:
-        return self._start(self.ghost_text(query))
+    def consider(self, snapshot: Snapshot) -> Decision:
+        return self._start(self.ghost_text(snapshot))
 
-    def consider_edit(self, query: Query) -> Decision:
-        return self._start(self.next_edit(query))
+    def consider_edit(self, snapshot: Snapshot) -> Decision:
+        return self._start(self.next_edit(snapshot))
 
-    def _start(self, asking: Coroutine[Any, Any, Show | Abstain]) -> Decision:
+    def _start(self, asking: Coroutine[Any, Any, Offer | Abstain]) -> Decision:
         task = LOOP.create_task(asking)
         known = len(self.model.asks)
         spin()
@@ -207,23 +203,23 @@ class PausedSession(Session):
             return task.result()
         return self._following(task, known)
 
-    def _following(self, task: asyncio.Task[Show | Abstain], known: int = 0) -> Ask:
-        ask = next(each for each in reversed(self.model.asks[known:]) if not each.question.ahead_of)
+    def _following(self, task: asyncio.Task[Offer | Abstain], known: int = 0) -> Ask:
+        ask = next(each for each in reversed(self.model.asks[known:]) if not each.question.after)
         assert ask.is_open, "neither asked nor decided"
         ask.task = task
         return ask
 
-    def settle(self, ask: Ask, prediction: Prediction) -> Show | Abstain:
+    def settle(self, ask: Ask, prediction: Prediction) -> Offer | Abstain:
         """Answer a question, and return what is decided on the answer."""
         assert ask.task is not None
         if ask.is_open:
             ask.answer.set_result(prediction)
         spin()
-        if ask.decision is None or (isinstance(ask.decision, Show) and ask.task.done()):
+        if ask.decision is None or (isinstance(ask.decision, Offer) and ask.task.done()):
             return ask.task.result()
         return ask.decision
 
-    def go_on(self, ask: Ask, decision: Show | Abstain) -> Decision:
+    def go_on(self, ask: Ask, decision: Offer | Abstain) -> Decision:
         """Return the next question of the search, or its decision."""
         assert ask.task is not None
         return ask.task.result() if ask.task.done() else self._following(ask.task)
@@ -231,7 +227,7 @@ class PausedSession(Session):
     def follow_up(self) -> Ask | None:
         """Return the question that is asked ahead of time now."""
         spin()
-        ahead = [each for each in self.model.asks if each.question.ahead_of and each.is_open]
+        ahead = [each for each in self.model.asks if each.question.after and each.is_open]
         return ahead[-1] if ahead else None
 
     def prefetched(self, ask: Ask, prediction: Prediction) -> None:
@@ -241,8 +237,17 @@ class PausedSession(Session):
         spin()
 
 
-def _key(question: PlacedRequest) -> object:
-    return Answers.key(question.request, question.others), question.request.region
+def _key(question: Question) -> object:
+    return AnswerCache.key(question.request, question.context_hash), question.request.region
+
+
+def in_loop(call: Callable[[], T]) -> T:
+    """Return what a function returns that needs a running loop, as every handler has one."""
+
+    async def called() -> T:
+        return call()
+
+    return LOOP.run_until_complete(called())
 
 
 def spin() -> None:

@@ -19,8 +19,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from redraft.evals.predictors import repeat_edits
+from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.protocol.stdio import run_stdio
-from redraft.lsp.settings import LspSettings
 from redraft.model import errors
 from redraft.model.gate import gate
 from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from redraft.lsp.context.history_edits import PAUSE_S
-from redraft.lsp.documents import ContentChange, Document
-from redraft.lsp.history import ChangeKind
-from redraft.lsp.outcomes import Settled
-from redraft.lsp.positions import Position, Range
-from redraft.lsp.recording.folder import Recordings
-from redraft.lsp.recording.recorder import Recorder, Workplace
-from redraft.lsp.settings import LspSettings
-from redraft.lsp.suggestion import Query, Show
-from redraft.model.gate.explore import draw
-from redraft.model.gate.gate import shipped
+from redraft.lsp.documents.history import ChangeKind
+from redraft.lsp.documents.history_edits import PAUSE_S
+from redraft.lsp.documents.open_documents import ContentChange, Document
+from redraft.lsp.documents.positions import Position, Range
+from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.recording.recorder import Recorder
+from redraft.lsp.recording.recordings_folder import Recordings
+from redraft.lsp.snapshot import RequestFlags, Snapshot
+from redraft.lsp.suggestions.outcomes import SuggestionEnded
+from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import (
     Prediction,
 )
 
-from support.editors.paused_session import FOLDER, Ask, Decision, PausedSession, Shelf, spin
+from support.editors.paused_session import (
+    FOLDER,
+    Ask,
+    Decision,
+    PausedSession,
+    Shelf,
+    in_loop,
+    spin,
+)
 from support.editors.predictor import infill, rewrite
 
 URI = FOLDER + "a.py"
@@ -66,17 +74,17 @@ class Workbench:
 
     def use(self, session: PausedSession) -> None:
         """Work with another session, which knows no document yet."""
-        self.session, self.history = session, session.history
-        self.documents: dict[str, Document] = session.documents._open
+        self.session, self.history = session, session.workspace.history
+        self.documents: dict[str, Document] = session.workspace.documents._open
         self.shelf = Shelf(self.documents)
-        session.context = self.shelf  # type: ignore[assignment]
-        heard = session.outcomes.listener
+        session.workspace.context = self.shelf  # type: ignore[assignment]
+        heard = session.memory.outcomes.listener
 
-        def listen(settled: Settled) -> None:
+        def listen(settled: SuggestionEnded) -> None:
             self.outcomes.append(settled.outcome)
             heard(settled)
 
-        session.outcomes.listener = listen
+        session.memory.outcomes.listener = listen
 
     @property
     def revision(self) -> int:
@@ -84,19 +92,13 @@ class Workbench:
 
     def _record(self, folder: Path, on: bool) -> None:
         self.recordings = Recordings(folder)
-        workplace = Workplace(
-            lambda: list(self.documents.values()),
-            path_of,
-            lambda: FOLDER.rstrip("/"),
-            lambda: self.session.settings,
-            self.session.exclusions.why,
-            lambda _: (
-                shipped(),
-                {},
-                draw(self.session.settings.threshold_in("python"), False, ""),
-            ),
+        self.recorder = Recorder(
+            self.recordings,
+            self.session.workspace,
+            self.session.memory,
+            "redraft test",
+            self.clock.ms,
         )
-        self.recorder = Recorder(self.recordings, workplace, "redraft test", self.clock.ms)
         if on:
             self.recordings.turn_on()
 
@@ -135,7 +137,7 @@ class Workbench:
         self.clock.now += seconds
 
     def diffs(self) -> list[str]:
-        return [edit.diff for edit in self.history.edits()]
+        return [edit.diff for edit in self.history.view().finished]
 
     def files(self) -> list[Path]:
         """Return the recordings that are kept."""
@@ -144,9 +146,23 @@ class Workbench:
     def becomes_elsewhere(self, document: Document, text: str) -> None:
         self.session.change(document.uri, [ContentChange(text)], None)
 
-    def query(self, **fields: object) -> Query:
-        here = Query(URI, "a.py", "python", self.text, self.cursor, self.revision)
-        return replace(here, **fields)  # type: ignore[arg-type]
+    def query(self, **fields: Any) -> Snapshot:
+        names = ("selected", "cursors", "in_snippet", "other_documents", "whole_renames")
+        flags = {name: fields.pop(name) for name in names if name in fields}
+        flags["is_invoked"] = fields.pop("invoked", False)
+        uri = fields.pop("uri", URI)
+        cursor = fields.pop("cursor", self.cursor)
+        if uri == URI:
+            fields = {"text": self.text, "revision": self.revision, **fields}
+        if uri not in self.documents:
+            self.session.workspace.open(uri, fields.get("text", self.text), 1, "python")
+        if "path" in fields:
+            fields["excluded"] = self.session.workspace.exclusions.why(fields["path"], uri)
+        self.session.workspace.diagnosed(URI, self.shelf.diagnostics(None))
+        found = in_loop(lambda: self.session.at(uri, 0, RequestFlags(**flags)))
+        if any(getattr(found.document, name) != value for name, value in fields.items()):
+            found = replace(found, document=replace(found.document, **fields, _lines=None))
+        return replace(found, cursor=cursor, line=found.text.count("\n", 0, cursor))
 
     def consider(self, **fields: object) -> Decision:
         return self.session.consider(self.query(**fields))
@@ -154,12 +170,12 @@ class Workbench:
     def ask(self, **fields: object) -> Ask:
         return asking(self.consider(**fields))
 
-    def answer(self, *texts: str, confidence: float = 0.9, took_ms: float = 0.0) -> Show | Abstain:
+    def answer(self, *texts: str, confidence: float = 0.9, took_ms: float = 0.0) -> Offer | Abstain:
         ask = self.ask(invoked=True)
         prediction = infill(ask.request, *texts, confidence=confidence)
         return self.settle(ask, prediction, took_ms)
 
-    def settle(self, ask: Ask, prediction: Prediction, took_ms: float = 0.0) -> Show | Abstain:
+    def settle(self, ask: Ask, prediction: Prediction, took_ms: float = 0.0) -> Offer | Abstain:
         """Answer a question while the documents are as they are now."""
         self.clock.now += took_ms / 1000
         return self.session.settle(ask, prediction)
@@ -170,7 +186,9 @@ class Workbench:
     def ask_edit(self, **fields: object) -> Ask:
         return asking(self.consider_edit(**fields))
 
-    def edit(self, old: str, new: str, confidence: float = 0.9, **fields: object) -> Show | Abstain:
+    def edit(
+        self, old: str, new: str, confidence: float = 0.9, **fields: object
+    ) -> Offer | Abstain:
         """Answer a question asked now: the first ``old`` becomes ``new``."""
         ask = self.ask_edit(**fields)
         prediction = rewrite(ask.request, old, new, confidence=confidence)
@@ -214,8 +232,8 @@ def asking(decision: Decision) -> Ask:
     return decision
 
 
-def showing(decision: Decision) -> Show:
-    assert isinstance(decision, Show), decision
+def showing(decision: Decision) -> Offer:
+    assert isinstance(decision, Offer), decision
     return decision
 
 

@@ -20,10 +20,10 @@ from urllib.request import url2pathname
 
 from redraft.model.errors import InstallError
 
-from ..paths import code_language
+from ..documents.positions import has_lone_surrogates
+from ..documents.uris import code_language
 from ..policy.ignore_files import IgnoreFile, IgnoreRules, folders_above, read_ignore_file
 from ..policy.secret_files import secret_in
-from ..positions import has_lone_surrogates
 from . import git
 from .files import UnreadableFile, kind_of, lies_below, read_file
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from redraft.model.text.common import changed_part
 
 from ..context.files import UnreadableFile, kind_of, read_file
-from ..documents import Splice
-from ..history import BULK_CHARACTERS, BULK_LINES, ChangeKind
+from ..documents.history import BULK_CHARACTERS, BULK_LINES, ChangeKind
+from ..documents.open_documents import Splice
 from .events import ChangeSource
 
 #: So many visible characters put in at once were not typed: a paste, an entry of a completion menu.

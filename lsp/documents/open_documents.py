@@ -11,13 +11,15 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
 
 from redraft.model.errors import InvalidRequest
 from redraft.model.text.common import changed_part
 from redraft.model.validation import AnyText
 
+from ..policy.secret_files import secret_in
 from .positions import (
     Position,
     Range,
@@ -80,6 +82,36 @@ def split_lines(text: str) -> tuple[list[str], list[str]]:
     return _LINE_END.split(text), [*ends, ""]
 
 
+@dataclass(frozen=True, eq=False)
+class OpenText:
+    """An open document at one revision; it stays as it is when the document changes."""
+
+    uri: str
+    path: str  # as the model is shown it
+    excluded: str  # why it gets no suggestions and is not read, "" if it may be
+    is_editable: bool  # an edit of it may be offered to a user who is elsewhere
+    language: str
+    revision: int
+    version: int | None  # of the client, where it numbers them
+    out_of_step: str  # why our copy cannot be trusted, "" while it can
+    text: str  # "\n" line ends, valid Unicode
+    _lines: Sequence[str] | None = field(repr=False, default=None)  # shared: never changed
+
+    @cached_property
+    def lines(self) -> Sequence[str]:
+        """The lines of the text without their ends."""
+        return self.text.split("\n") if self._lines is None else self._lines
+
+    def with_text(self, text: str) -> OpenText:
+        """Return the document with another text, of the same revision."""
+        return replace(self, text=text, _lines=None)
+
+    @cached_property
+    def secret(self) -> str:
+        """The reason for taking the text for a secret, "" if it is none."""
+        return secret_in(self.text, self.path)
+
+
 class Document:
     """Open document.
 
@@ -90,6 +122,7 @@ class Document:
 
     def __init__(self, uri: str, text: str, version: int | None = None, language: str = "") -> None:
         self.uri = uri
+        self._place = uri, "", False
         self.version = version
         self.language = without_surrogates(language)
         self.revision = next(_revisions)
@@ -98,12 +131,23 @@ class Document:
         self.watcher: Callable[[ContentChange], None] | None = None
         self._text: str | None = None
         self._patch: tuple[int, int, str] | None = None  # what of it was replaced since, by what
+        self._current: OpenText | None = None  # as it is now
+        self._is_shared = False  # a snapshot has the list of lines
         self._is_valid = True  # the lines are valid Unicode, as far as the text was needed
         self._line_end = ""  # "": to be counted
         self._known_start = (0, 0)  # a line, and the index of its first character
         self._lines, self._ends = split_lines(whole(text))
 
     # --- reading ---------------------------------------------------------------------------
+
+    @property
+    def path(self) -> str:
+        """The path as the model is shown it."""
+        return self._place[0]
+
+    def put(self, path: str, excluded: str, is_editable: bool) -> None:
+        """Set what its place in the workspace decides; see :class:`OpenText`."""
+        self._place, self._current = (path, excluded, is_editable), None
 
     @property
     def source(self) -> str:
@@ -123,10 +167,25 @@ class Document:
             self._text, self._patch = self._text[:start] + new + self._text[end:], None
         return self._text
 
-    def text_lines(self) -> list[str]:
-        """Return the lines of :attr:`text`; to split it takes 0.3 ms for 10,000 lines."""
-        text = self.text
-        return list(self._lines) if self._is_valid else text.split("\n")
+    def current(self) -> OpenText:
+        """Return the document as it is now; the same object until it changes.
+
+        The lines are shared: the next change copies them first (15 µs for 10,000 lines).
+        """
+        if self._current is None:
+            text = self.text
+            self._current = OpenText(
+                self.uri,
+                *self._place,
+                self.language,
+                self.revision,
+                self.version,
+                self.out_of_step,
+                text,
+                self._lines if self._is_valid else None,
+            )
+            self._is_shared = True
+        return self._current
 
     def line_of(self, index: int) -> int:
         """Return the line of an index into :attr:`text`, at once in the line last asked for."""
@@ -217,6 +276,7 @@ class Document:
         """Mark this copy as out of step until the whole text is sent again."""
         self.out_of_step = reason
         self.revision = next(_revisions)
+        self._current = None
 
     def _note_version(self, version: int | None) -> None:
         if version is not None and self.version is not None and version <= self.version:
@@ -229,6 +289,7 @@ class Document:
             )
         if version is not None:
             self.version = version
+            self._current = None
 
     def _apply_one(self, change: ContentChange) -> Splice:
         if change.range is None:
@@ -269,6 +330,9 @@ class Document:
         if self._ends[first:last] != ends:
             self._line_end = ""
         self._patch_text(self._start_of(first), self._lines[first:last], lines)
+        if self._is_shared:
+            self._lines, self._is_shared = list(self._lines), False
+        self._current = None
         self._lines[first:last] = lines
         self._ends[first:last] = ends
         self.revision = next(_revisions)
@@ -277,16 +341,23 @@ class Document:
     def _patch_text(self, start: int, old: list[str], new: list[str]) -> None:
         """Note that the joined text has the lines ``new`` in place of ``old`` from ``start`` on.
 
-        One change is patched: joining 10,000 lines takes four times as long.
+        Changes of the same lines become one patch: joining 10,000 lines takes 20 times as long.
         """
-        if self._text is None or self._patch is not None or not (old and new):
+        if self._text is None or not (old and new):
             self._text = self._patch = None
             return
         end = start + sum(map(len, old)) + len(old) - 1
         raw = "\n".join(new)
         valid = without_surrogates(raw)
         self._is_valid = self._is_valid and valid is raw
-        self._patch = start, end, valid
+        if self._patch is None:
+            self._patch = start, end, valid
+            return
+        first, last, made = self._patch
+        if not first <= start <= end <= first + len(made):
+            self._text = self._patch = None
+            return
+        self._patch = first, last, made[: start - first] + valid + made[end - first :]
 
 
 def _difference(first: int, old: list[str], new: list[str]) -> Splice:

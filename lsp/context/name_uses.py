@@ -23,6 +23,8 @@ from redraft.model.text.lines import defines, defines_function
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
+from ..documents.open_documents import OpenText
+
 #: Factor of a place in another file; and in a file that defines the same name itself.
 _ELSEWHERE, _NAMESAKE = 0.9, 0.4
 #: Factor of a place in another file while the user's file still has the renamed name.
@@ -41,18 +43,6 @@ _NEAR = 2  # lines from a mention that an edit may be away and still follow from
 _NOT_IMPORTED = "it is not imported"
 #: Reasons for which a line that the edits wrote may still be a place.
 _IN_ANY_LINE = frozenset((_NOT_IMPORTED, REPORTED))
-
-
-@dataclass(frozen=True, slots=True)
-class OpenText:
-    """Document that is open in the editor."""
-
-    uri: str
-    path: str  # as shown to the model
-    language: str
-    revision: int  # new with every change
-    text: Callable[[], str]  # "\n" line ends
-    version: int | None = None  # of the client, where it numbers them
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +192,7 @@ def _searched(here: OpenText, others: Iterable[OpenText]) -> Iterator[OpenText]:
     for other in others:
         if other.uri == here.uri or _family(other) != family:
             continue
-        count, left = count + 1, left - len(other.text())
+        count, left = count + 1, left - len(other.text)
         if count > _MOST_FILES or left < 0:
             return
         yield other
@@ -224,7 +214,7 @@ def _in_text(
     edits: Sequence[RecentEdit],
 ) -> Iterator[tuple[Mention, str]]:
     """Yield the places in one document, each with its line."""
-    text, language = document.text(), _language(document)
+    text, language = document.text, _language(document)
     scopes = RenameScopes(edits, text, document.path, language)
     prose: set[int] | None = None  # its rows, found when they are needed
     for one in names:
@@ -252,7 +242,7 @@ def _at_line_ends(
     places: Iterable[tuple[int, Touched]], document: OpenText
 ) -> Iterator[tuple[Mention, str]]:
     """Return places of a document that are known by their 0-based line, each at its line's end."""
-    text = document.text()
+    text = document.text
     lines = text.split("\n")
     for line, one in places:
         at = sum(len(each) + 1 for each in lines[:line]) + len(lines[line])
@@ -261,7 +251,7 @@ def _at_line_ends(
 
 def _unimported(traces: Traces, document: OpenText) -> Iterator[tuple[int, Touched]]:
     """Return the lines of a document where an import is missing that the edits need."""
-    text, wanted = document.text(), (traces.done, traces.importable)
+    text, wanted = document.text, (traces.done, traces.importable)
     found = find_imports(text, _language(document), *wanted, above=traces.above)
     rows = text.count("\n")
     known = {(min(one.first, rows), one.name) for one in islice(found, _MOST_IMPORTS)}

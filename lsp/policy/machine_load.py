@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, get_args, runtime_checkable
 
 import psutil
 
-from ..settings import Effort, LspSettings
+from ..editor_settings import Effort, LspSettings
 
 LOOK_S = 10.0  # between two looks
 #: Share of the processors that other programs use: at the first the machine is busy, below the

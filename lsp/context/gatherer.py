@@ -1,6 +1,6 @@
-"""Context of a query: the region that an edit may replace, and excerpts of other places.
+"""Context of a snapshot: the region that an edit may replace, and excerpts of other places.
 
-:meth:`Gatherer.gather` never waits: it reads a snapshot of the index, which is filled elsewhere.
+:meth:`Gatherer.gather` never waits: it reads a generation of the index, which is filled elsewhere.
 The prompt puts excerpts first, so a changed one makes the model compute everything again. While the
 cursor stays in its region none is removed or moved, and new ones are only added behind the others,
 when the cursor reaches another line.
@@ -12,25 +12,42 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from redraft.model.records import Diagnostic, Importable, RecentEdit, RelatedFile
+from redraft.model.records import EditRequest, Importable, RecentEdit, RelatedFile
 from redraft.model.rules.example import written_lines
 from redraft.model.rules.imports import names_to_look_up
 from redraft.model.rules.modules import find_modules
 from redraft.model.text.imported_files import imported
 from redraft.model.text.syntax import Syntax
 
-from ..documents import Splice
-from ..paths import code_language, lies_within
+from ..documents.open_documents import Splice
+from ..documents.uris import code_language, lies_within
+from ..editor_settings import LspSettings
 from ..policy.ignore_files import IgnoreRules
-from ..suggestion import Query
+from ..question import Question
+from ..snapshot import Snapshot
 from . import region as regions
-from .excerpts import (
+from .indexer import Indexer
+from .listing import folder_of, no_project
+from .pinned import read_pinned
+from .region import Region
+from .room import (
+    cells_of,
+    is_same_choice,
+    lines_in_prompt,
+    names_near,
+    program_of,
+    region_tokens,
+    reports_of,
+    room_for_excerpts,
+)
+from .scored_excerpts import (
     KINDS,
+    ExcerptNeeds,
     PieceKind,
-    Scene,
     ScoredExcerpt,
     Viewed,
     of_definitions,
@@ -38,15 +55,8 @@ from .excerpts import (
     of_views,
     still_true,
 )
-from .indexer import Indexer
-from .mentions import OpenText
-from .moment import GatherMoment
-from .opened import OpenDocuments
-from .pinned import read_pinned
-from .region import Region
 from .selection import LeftOut, add_to, select
 from .trees import Trees, tree_language
-from .workspace import folder_of, no_project
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +65,6 @@ BUDGET = 2_048  # tokens of a prompt if neither the settings nor the model name 
 _PER_PIECE = 512  # tokens of budget for each excerpt: a small model reads few well
 _STATES = 50  # documents whose choices are remembered
 _VIEW_ENDS_S = 600.0
-_REPORTS, _MESSAGE = 20, 300  # diagnostics of a document that are used, and characters of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,41 +94,39 @@ class Gathered:
 class _Choice:
     """Latest result for a document."""
 
-    moment: GatherMoment
+    snapshot: Snapshot
     gathered: Gathered
     region: Region | None  # moved along with the document since; None: its edge was changed
     is_complete: bool  # no text was missing in the index
 
 
 class Gatherer:
-    """Context for one client. The callables are called again with every query.
+    """Context for one client.
 
     Args:
-        opened: the open documents, the folders of the workspace, and what must not be read.
+        folders: returns the URIs of the workspace's folders as they are now.
+        refuse: returns why the file at a path must not be read, "" if it may be.
+        settings: returns them as they are now.
         clock: reads seconds and never goes back.
-        edits: the user's newest, oldest first.
-        budget: tokens of a prompt; None until the model has answered.
         background: index in a thread; else only where :meth:`catch_up` is called.
         kinds: of excerpts; evaluations leave some out.
     """
 
     def __init__(
         self,
-        opened: OpenDocuments,
+        folders: Callable[[], Sequence[str]],
+        refuse: Callable[[str], str],
+        settings: Callable[[], LspSettings],
         clock: Callable[[], float],
-        edits: Callable[[], tuple[RecentEdit, ...]] = tuple,
-        budget: Callable[[], int | None] = lambda: None,
         background: bool = True,
         kinds: frozenset[PieceKind] = KINDS,
     ) -> None:
-        self._opened, self._clock = opened, clock
-        self.above, self.above_hash = opened.above, opened.above_hash
-        self._edits, self._budget, self._kinds = edits, budget, kinds
-        self.indexer = Indexer(opened.refuse, clock, background=background)
+        self._folders, self.refuse, self._settings, self._clock = folders, refuse, settings, clock
+        self.kinds = kinds
+        self.indexer = Indexer(refuse, clock, background=background)
         self._trees = Trees(self.indexer.later)
         self._choices: OrderedDict[str, _Choice] = OrderedDict()  # by URI
         self._views: OrderedDict[str, Viewed] = OrderedDict()  # by path
-        self._diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
         self._no_projects: dict[str, str] = {}  # URIs of folders that are not read, and why
         self._pinned: tuple[ScoredExcerpt, ...] = ()
         self._roots: list[Path] = []
@@ -141,8 +148,7 @@ class Gatherer:
 
     def folders_changed(self) -> None:
         """Index the folders that the workspace has now."""
-        self._opened.folders_changed()
-        named = {uri: folder_of(uri) for uri in self._opened.folders()}
+        named = {uri: folder_of(uri) for uri in self._folders()}
         self._no_projects = {uri: why for uri, each in named.items() if (why := no_project(each))}
         for uri, why in self._no_projects.items():
             logger.warning("nothing of %s is indexed: %s", uri, why)
@@ -153,11 +159,11 @@ class Gatherer:
 
     def _read_pinned(self) -> None:
         """Read the pinned files in the background; they are in the prompts after that."""
-        settings = self._opened.settings()
+        settings = self._settings()
 
         def read(_: Callable[[], None]) -> None:
             wanted = settings.pinned_files, settings.pinned_tokens
-            found = read_pinned(self._roots, *wanted, self._opened.refuse)
+            found = read_pinned(self._roots, *wanted, self.refuse)
             if found != self._pinned:
                 self._pinned = found
                 self._choices.clear()
@@ -185,10 +191,6 @@ class Gatherer:
         self.indexer.look_again()
         self._read_pinned()
 
-    def diagnosed(self, uri: str, diagnostics: Sequence[Diagnostic]) -> None:
-        """Note what the client reports of a document now."""
-        self._diagnostics[uri] = tuple(diagnostics)
-
     def changed(self, uri: str, splices: Iterable[Splice]) -> None:
         """Move the region of a document along with its changes."""
         choice = self._choices.get(uri)
@@ -198,14 +200,12 @@ class Gatherer:
 
     def closed(self, uri: str) -> None:
         """Forget a document."""
-        self._diagnostics.pop(uri, None)
         self._choices.pop(uri, None)
-        self._opened.closed(uri)
         self._trees.closed(uri)
 
     # --- region and excerpts -----------------------------------------------------------------
 
-    def gather(self, query: Query) -> Gathered:
+    def gather(self, snapshot: Snapshot) -> Gathered:
         """Return the region around the cursor, and excerpts of other places.
 
         1. The region moves along with the document, and is chosen anew only near its edge.
@@ -213,166 +213,155 @@ class Gatherer:
         3. Another line of the same region may add excerpts behind the others.
         4. In a new region excerpts are chosen anew; those in use have a small advantage.
         """
-        moment, choice = self._moment(query), self._choices.get(query.uri)
-        if choice is not None and choice.moment == moment:
+        choice = self._choices.get(snapshot.uri)
+        if choice is not None and is_same_choice(choice.snapshot, snapshot):
             return choice.gathered
-        before = None if choice is None else choice.moment.query
-        self._note(query, is_typing=before is not None and before.text != query.text)
+        before = None if choice is None else choice.snapshot
+        self._note(snapshot, is_typing=before is not None and before.text != snapshot.text)
         kept = None
-        if choice is not None and choice.moment.budget == moment.budget:
+        if choice is not None and choice.snapshot.budget == snapshot.budget:
             kept = choice.region
-        region = self._region(moment, kept)
-        is_same = choice is not None and choice.moment.above is moment.above
+        region = self._region(snapshot, kept)
+        is_same = before is not None and before.above is snapshot.above
         if choice is None or before is None or region is not kept or not is_same:
             pieces = () if choice is None else choice.gathered.pieces
-            gathered = self._choose(moment, region, pieces, add=False)
-        elif (query.line, len(query.lines)) == (before.line, len(before.lines)):
-            cost = regions.cost_of(region, query.lines)
+            gathered = self._choose(snapshot, region, pieces, add=False)
+        elif (snapshot.line, len(snapshot.lines)) == (before.line, len(before.lines)):
+            cost = regions.cost_of(region, snapshot.lines)
             gathered = replace(choice.gathered, region=region, cost=cost)
         else:
             pieces = choice.gathered.pieces
-            gathered = self._choose(moment, region, pieces, add=choice.is_complete)
+            gathered = self._choose(snapshot, region, pieces, add=choice.is_complete)
         is_complete = not self.indexer.index.misses
         self.indexer.fetch_missed()
-        self._choices[query.uri] = _Choice(moment, gathered, region, is_complete)
-        _shorten(self._choices, query.uri)
+        self._choices[snapshot.uri] = _Choice(snapshot, gathered, region, is_complete)
+        _shorten(self._choices, snapshot.uri)
         return gathered
 
-    def look(self, query: Query) -> Gathered:
+    def look(self, snapshot: Snapshot) -> Gathered:
         """Return what :meth:`gather` would choose first where the user is not; remember nothing."""
-        moment = self._moment(query)
-        return self._choose(moment, self.region_at(query), (), add=False)
+        return self._choose(snapshot, self.region_at(snapshot), (), add=False)
 
-    def region_at(self, query: Query) -> Region:
+    def region_at(self, snapshot: Snapshot) -> Region:
         """Return the region of a place where the user is not; remember nothing."""
-        moment = self._moment(query)
-        return regions.choose(query.lines, query.line, self._trees.look(query), moment.tokens)
+        syntax = self._trees.look(snapshot)
+        return regions.choose(snapshot.lines, snapshot.line, syntax, region_tokens(snapshot))
 
-    def syntax(self, query: Query) -> Syntax | None:
-        """Return the tree of a query's text; see :meth:`.trees.Trees.look`."""
-        return self._trees.look(query)
+    def syntax(self, snapshot: Snapshot) -> Syntax | None:
+        """Return the tree of a snapshot's text; see :meth:`.trees.Trees.look`."""
+        return self._trees.look(snapshot)
 
-    def _moment(self, query: Query) -> GatherMoment:
-        budget = self._opened.settings().context_tokens or self._budget() or BUDGET
-        reports, above = self._diagnostics.get(query.uri, ()), self.above(query)
-        return GatherMoment(query, self._edits(), reports, budget, above)
-
-    def _note(self, query: Query, *, is_typing: bool) -> None:
-        """Tell the index which documents are open, and remember where the user is."""
+    def _note(self, snapshot: Snapshot, *, is_typing: bool) -> None:
+        """Pass the open documents to the index, and remember where the user is."""
         self.indexer.note_typing()
-        opened = {
-            each.path: each
-            for each in self._opened.readable()
-            if not self._opened.refuse(each.path)
-        }
+        readable = snapshot.opened.readable
+        opened = {each.path: each for each in readable if not self.refuse(each.path)}
         for path in self.indexer.open_paths() - opened.keys():
             self.indexer.closed(path)
             self._views.pop(path, None)
         for path, each in opened.items():
             # The user's document changes with every key and is in the prompt itself. Its new
             # definitions may be found a little late.
-            if not (is_typing and path == query.path):
+            if not (is_typing and path == snapshot.path):
                 language = code_language(path) or each.language
-                self.indexer.opened(path, language, each.revision, each.text)
-        self._views[query.path] = Viewed(query.path, query.line, self._clock())
-        _shorten(self._views, query.path)
+                text = partial(getattr, each, "text")
+                self.indexer.opened(path, language, each.revision, text)
+        self._views[snapshot.path] = Viewed(snapshot.path, snapshot.line, self._clock())
+        _shorten(self._views, snapshot.path)
 
-    def _region(self, moment: GatherMoment, kept: Region | None) -> Region:
+    def _region(self, snapshot: Snapshot, kept: Region | None) -> Region:
         """Return ``kept`` as long as it serves, else a fresh region."""
-        query = moment.query
+        tokens = region_tokens(snapshot)
 
         def fresh() -> Region:
-            syntax = self._trees.get(query)
-            return regions.choose(query.lines, query.line, syntax, moment.tokens)
+            syntax = self._trees.get(snapshot)
+            return regions.choose(snapshot.lines, snapshot.line, syntax, tokens)
 
         if kept is None:
             return fresh()
-        return regions.keep(kept, query.lines, query.line, moment.tokens, fresh)
+        return regions.keep(kept, snapshot.lines, snapshot.line, tokens, fresh)
 
     def _choose(
-        self, moment: GatherMoment, region: Region, used: Sequence[ScoredExcerpt], *, add: bool
+        self, snapshot: Snapshot, region: Region, used: Sequence[ScoredExcerpt], *, add: bool
     ) -> Gathered:
         """Return a region with excerpts; ``add``: keep those in use, and add others behind them."""
-        index, query, now_s = self.indexer.index, moment.query, self._clock()
-        language = tree_language(query)
-        pinned = tuple(each for each in self._pinned if each.path != query.path)
-        room = moment.room(region, sum(piece.tokens for piece in pinned))
-        scene = Scene(
-            path=query.path,
+        now_s, language = self._clock(), tree_language(snapshot)
+        pinned = tuple(each for each in self._pinned if each.path != snapshot.path)
+        room = room_for_excerpts(snapshot, region, sum(piece.tokens for piece in pinned))
+        needs = ExcerptNeeds(
+            path=snapshot.path,
             language=language,
-            lines=query.lines,
-            line=query.line,
+            lines=snapshot.lines,
+            line=snapshot.line,
             region=region.lines,
-            reach=moment.reach(region),
-            names=moment.names(region),
-            modules=imported(moment.program, language, query.path),
+            reach=lines_in_prompt(snapshot, region),
+            names=names_near(snapshot, region),
+            modules=imported(program_of(snapshot), language, snapshot.path),
             room=room,
-            snapshot=index.snapshot,
-            text_of=index.text,
+            index=snapshot.index,
+            text_of=self.indexer.index.text,
         )
         views = [
             view
             for path, view in reversed(self._views.items())
-            if path != query.path and now_s - view.at_s < _VIEW_ENDS_S
+            if path != snapshot.path and now_s - view.at_s < _VIEW_ENDS_S
         ]
-        found = [*of_definitions(scene), *of_views(scene, views, now_s)]
-        found += of_diagnostics(scene, moment.diagnostics)
-        fit = [
-            each
-            for each in found
-            if each.kind in self._kinds and not self._opened.refuse(each.path)
-        ]
+        found = [*of_definitions(needs), *of_views(needs, views, now_s)]
+        found += of_diagnostics(needs, reports_of(snapshot))
+        fit = [each for each in found if each.kind in self.kinds and not self.refuse(each.path)]
         chosen_before = (piece for piece in used if piece.kind not in ("pinned", "cells"))
-        present = still_true(chosen_before, scene)
+        present = still_true(chosen_before, needs)
         adds = add and sum(piece.tokens for piece in present) <= room
-        most = max(1, moment.budget // _PER_PIECE)
+        most = max(1, snapshot.budget // _PER_PIECE)
         chosen, left_out = (add_to if adds else select)(present, fit, room, most)
-        cost = regions.cost_of(region, query.lines)
-        files = len(index.snapshot)
-        pieces = (*pinned, *chosen, *moment.cells)
-        return Gathered(region, cost, pieces, left_out, room, len(scene.names), files)
+        cost = regions.cost_of(region, snapshot.lines)
+        pieces = (*pinned, *chosen, *cells_of(snapshot))
+        files = len(snapshot.index)
+        return Gathered(region, cost, pieces, left_out, room, len(needs.names), files)
 
     # --- what else a session asks ------------------------------------------------------------
 
-    def diagnostics(self, query: Query) -> tuple[Diagnostic, ...]:
-        """Return what the editor last reported of the query's document, errors first."""
-        reports = sorted(self._diagnostics.get(query.uri, ()), key=lambda each: each.severity)
-        return tuple(
-            Diagnostic(each.line, _clean(each.message[:_MESSAGE]), max(each.severity, 0))
-            for each in reports[:_REPORTS]
+    def complete(self, question: Question) -> EditRequest:
+        """Return the request of a question with what takes time to gather.
+
+        In the user's own document the excerpts are those of the user's place, so that the prompts
+        begin alike.
+        """
+        place, user = question.snapshot, question.snapshot.user
+        if question.task == "infill":
+            related, stop = self.gather(place).related, place.above.stop if place.above else ()
+            return replace(question.request, edits=place.edits.finished, related=related, stop=stop)
+        here = place.uri == user.uri
+        related = self.gather(user).related if here else self.look(place).related
+        return replace(
+            question.request,
+            edits=place.recent,
+            related=related,
+            diagnostics=place.reports,
+            importable=self.importable(place, place.recent),
         )
 
-    def documents(self) -> Sequence[OpenText]:
-        """Return the open documents in which an edit may be offered."""
-        return self._opened.editable()
-
-    def refuse(self, path: str) -> str:
-        """Return why the file at a path must not be read, or ""."""
-        return self._opened.refuse(path)
-
-    def definers(self, name: str, language: str) -> set[str]:
-        """Return the paths of the files that define ``name`` in a family of languages."""
-        return {place.path for place in self.indexer.index.snapshot.places(name, language)}
-
-    def importable(self, query: Query, edits: Sequence[RecentEdit]) -> tuple[Importable, ...]:
+    def importable(self, snapshot: Snapshot, edits: Sequence[RecentEdit]) -> tuple[Importable, ...]:
         """Return the imports of names that ``edits`` of the document wrote.
 
         There are none unless the document is a file below the only folder of the workspace: paths
         would not tell where files are.
         """
-        folders = self._opened.folders()
-        is_file = query.uri.startswith("file:") and lies_within(query.uri, folders)
+        folders = snapshot.opened.folders
+        is_file = snapshot.uri.startswith("file:") and lies_within(snapshot.uri, folders)
         if len(folders) != 1 or not is_file:
             return ()
-        language = code_language(query.path) or query.language
-        written = written_lines([each for each in edits if each.path == query.path])
+        language = code_language(snapshot.path) or snapshot.language
+        written = written_lines([each for each in edits if each.path == snapshot.path])
 
         def is_defined(name: str) -> bool:
-            return bool(self.definers(name, language) - {query.path})
+            return bool(snapshot.index.definers(name, language) - {snapshot.path})
 
-        names = names_to_look_up(query.text, language, written, is_defined)
+        names = names_to_look_up(snapshot.text, language, written, is_defined)
         workspace = self.indexer.index.workspace()
-        return find_modules(names, query.path, language, query.text, workspace) if names else ()
+        return (
+            find_modules(names, snapshot.path, language, snapshot.text, workspace) if names else ()
+        )
 
 
 def _shorten(known: OrderedDict[str, Any], newest: str) -> None:
@@ -380,8 +369,3 @@ def _shorten(known: OrderedDict[str, Any], newest: str) -> None:
     known.move_to_end(newest)
     while len(known) > _STATES:
         known.popitem(last=False)
-
-
-def _clean(message: str) -> str:
-    """Return ``message`` without characters that no text holds."""
-    return message.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

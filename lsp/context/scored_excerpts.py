@@ -18,7 +18,7 @@ from redraft.model.memo import Memo
 from redraft.model.records import Diagnostic, RecentEdit, RelatedFile
 from redraft.model.text.imported_files import family_of
 
-from .index import DefinitionPlace, Entry, Snapshot
+from .index import DefinitionPlace, Entry, IndexGeneration
 from .region import Lines, tokens_of
 
 PieceKind = Literal["definition", "import", "viewed", "diagnostic", "pinned", "cells"]
@@ -108,7 +108,7 @@ class ScoredExcerpt:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ExcerptNeeds:
     """The surroundings of a cursor, by which excerpts are scored."""
 
     path: str
@@ -120,7 +120,7 @@ class Scene:
     names: dict[str, float]  # near the cursor, and what each counts
     modules: tuple[tuple[str, ...], ...]  # imported; see imported_files.imported
     room: int  # tokens for excerpts
-    snapshot: Snapshot
+    index: IndexGeneration
     text_of: Callable[[str], str | None]  # of an indexed file
 
     @property
@@ -150,15 +150,15 @@ def near_names(
     return found
 
 
-def still_true(pieces: Iterable[ScoredExcerpt], scene: Scene) -> list[ScoredExcerpt]:
+def still_true(pieces: Iterable[ScoredExcerpt], needs: ExcerptNeeds) -> list[ScoredExcerpt]:
     """Return the excerpts in use whose file still holds them."""
     found = []
     for piece in pieces:
-        entry = scene.snapshot.get(piece.path)
+        entry = needs.index.get(piece.path)
         if piece.kind in ("viewed", "diagnostic") or (entry and entry.stamp == piece.stamp):
             found.append(piece)
         elif entry is not None and piece.kind == "definition":
-            text = scene.text_of(piece.path)
+            text = needs.text_of(piece.path)
             if text is not None and f"\n{piece.text}" in f"\n{text}":
                 found.append(replace(piece, stamp=entry.stamp))
     return found
@@ -167,43 +167,43 @@ def still_true(pieces: Iterable[ScoredExcerpt], scene: Scene) -> list[ScoredExce
 # --- definitions and imports --------------------------------------------------------------------
 
 
-def of_definitions(scene: Scene) -> list[ScoredExcerpt]:
+def of_definitions(needs: ExcerptNeeds) -> list[ScoredExcerpt]:
     """Return an excerpt of each definition that a name near the cursor means, and of imports."""
-    meant = scene.snapshot.meant(scene.modules, scene.language)
+    meant = needs.index.meant(needs.modules, needs.language)
     found = []
-    for name, weight in scene.names.items():
-        worth = weight * scene.snapshot.rarity(name)
+    for name, weight in needs.names.items():
+        worth = weight * needs.index.rarity(name)
         if worth < _LEAST:
             continue
-        likelihood, place = _likeliest(scene, name, meant)
+        likelihood, place = _likeliest(needs, name, meant)
         if place is not None and worth * likelihood >= _LEAST:
-            piece = _definition(scene, name, place, worth * likelihood)
+            piece = _definition(needs, name, place, worth * likelihood)
             found += [piece] if piece is not None else []
-    found += _outlines(scene, meant, {piece.path for piece in found})
-    return [*found, *(_files(scene, meant) if scene.room >= _LARGE else ())]
+    found += _outlines(needs, meant, {piece.path for piece in found})
+    return [*found, *(_files(needs, meant) if needs.room >= _LARGE else ())]
 
 
 def _likeliest(
-    scene: Scene, name: str, meant: dict[str, Entry]
+    needs: ExcerptNeeds, name: str, meant: dict[str, Entry]
 ) -> tuple[float, DefinitionPlace | None]:
     """Return how likely ``name`` means a place, 0 to 1, and that place."""
-    places = scene.snapshot.places(name, scene.language)
-    here = [place for place in places if place.path == scene.path]
-    if any(scene.reach[0] <= place.first < scene.reach[1] for place in here):
+    places = needs.index.places(name, needs.language)
+    here = [place for place in places if place.path == needs.path]
+    if any(needs.reach[0] <= place.first < needs.reach[1] for place in here):
         return 0.0, None  # the prompt shows it
     if here:
         return 0.9, here[0]
     imported = [place for place in places if place.path in meant]
     if imported:
         return 1.0, _main(imported)
-    folder = dirname(scene.path)
+    folder = dirname(needs.path)
     beside = [place for place in places if dirname(place.path) == folder]
     files = {place.path for place in beside or places}
     if not files or len(files) > _MOST_PLACES:
         return 0.0, None
     best = _main(beside or places)
     likelihood = (
-        _IN_SPITE_OF_IMPORTS if family_of(scene.language) in _BY_IMPORT else _WITHOUT_IMPORT
+        _IN_SPITE_OF_IMPORTS if family_of(needs.language) in _BY_IMPORT else _WITHOUT_IMPORT
     )
     likelihood = _METHOD if best.kind == "method" else likelihood
     return (_BESIDE if beside else likelihood) / len(files), best
@@ -216,11 +216,11 @@ def _main(places: Sequence[DefinitionPlace]) -> DefinitionPlace:
 
 
 def _definition(
-    scene: Scene, name: str, place: DefinitionPlace, score: float
+    needs: ExcerptNeeds, name: str, place: DefinitionPlace, score: float
 ) -> ScoredExcerpt | None:
     """Return the beginning of a definition; None if the text is not at hand or does not hold it."""
-    text = scene.text_of(place.path)
-    last = min(place.last, place.first + scene.longest)
+    text = needs.text_of(place.path)
+    last = min(place.last, place.first + needs.longest)
     body = "" if text is None else _body(_lines_of(text)[place.first : last])
     if name not in body:
         return None  # another name of the same hash, or the file has changed
@@ -232,14 +232,16 @@ def _definition(
     )
 
 
-def _outlines(scene: Scene, meant: dict[str, Entry], covered: set[str]) -> Iterator[ScoredExcerpt]:
+def _outlines(
+    needs: ExcerptNeeds, meant: dict[str, Entry], covered: set[str]
+) -> Iterator[ScoredExcerpt]:
     """Yield outlines of imported files that are named near the cursor but not covered."""
     for path, entry in meant.items():
         stem = path.rsplit("/", 1)[-1].split(".", 1)[0]
-        worth = 0.5 * scene.names.get(stem, 0.0) * scene.snapshot.rarity(stem)
-        if worth < _LEAST or path in covered or path == scene.path:
+        worth = 0.5 * needs.names.get(stem, 0.0) * needs.index.rarity(stem)
+        if worth < _LEAST or path in covered or path == needs.path:
             continue
-        lines = _lines_of(scene.text_of(path) or "")
+        lines = _lines_of(needs.text_of(path) or "")
         spans = [entry.definition(at) for at in range(entry.definitions)]
         starts = {_headline(lines, first, last) for kind, first, last in spans if kind != "value"}
         order = [at for at in sorted(starts) if at < len(lines)][:MOST_LINES]
@@ -258,25 +260,25 @@ def _headline(lines: Sequence[str], first: int, last: int) -> int:
     return at
 
 
-def _files(scene: Scene, meant: dict[str, Entry]) -> Iterator[ScoredExcerpt]:
+def _files(needs: ExcerptNeeds, meant: dict[str, Entry]) -> Iterator[ScoredExcerpt]:
     """Yield imported files and those of the same folder, in parts, until they fill the room."""
-    folder, family = dirname(scene.path), family_of(scene.language)
+    folder, family = dirname(needs.path), family_of(needs.language)
     beside = (
         entry
-        for entry in scene.snapshot.entries
+        for entry in needs.index.entries
         if dirname(entry.path) == folder and family_of(entry.language) == family
     )
-    entries = {each.path: each for each in (*meant.values(), *beside) if each.path != scene.path}
-    left, score = float(scene.room), _LEAST
+    entries = {each.path: each for each in (*meant.values(), *beside) if each.path != needs.path}
+    left, score = float(needs.room), _LEAST
     for path, entry in entries.items():
-        lines = _lines_of(scene.text_of(path) or "")
+        lines = _lines_of(needs.text_of(path) or "")
         starts = sorted({entry.definition(at)[1] for at in range(entry.definitions)})
         why = "imported here" if path in meant else "in the same folder"
         first = 0
         while first < len(lines) and left > 0:
-            ends = [at for at in starts if first < at <= first + scene.longest]
-            last = len(lines) if first + scene.longest >= len(lines) else (ends or [0])[-1]
-            last = max(last, min(first + scene.longest, len(lines))) if last <= first else last
+            ends = [at for at in starts if first < at <= first + needs.longest]
+            last = len(lines) if first + needs.longest >= len(lines) else (ends or [0])[-1]
+            last = max(last, min(first + needs.longest, len(lines))) if last <= first else last
             body, score = _body(lines[first:last]), 0.999 * score
             piece = ScoredExcerpt(
                 "import", path, first, last, body, why, score, f"line {first}", entry.stamp
@@ -304,15 +306,15 @@ _LINES: Memo[str, tuple[str, ...]] = Memo(
 # --- places looked at, diagnostics ---------------------------------------------------------------
 
 
-def of_views(scene: Scene, views: Sequence[Viewed], now_s: float) -> Iterator[ScoredExcerpt]:
+def of_views(needs: ExcerptNeeds, views: Sequence[Viewed], now_s: float) -> Iterator[ScoredExcerpt]:
     """Yield the surroundings of places where the user was; the newest come first.
 
     They score by how much of what is named here they name.
     """
-    rarities = {name: w * scene.snapshot.rarity(name) for name, w in scene.names.items()}
+    rarities = {name: w * needs.index.rarity(name) for name, w in needs.names.items()}
     total = sum(sorted(rarities.values())[-30:]) or 1.0
     for view in views[:_VIEWS]:
-        text = scene.text_of(view.path)
+        text = needs.text_of(view.path)
         if text is None:
             continue
         lines = _lines_of(text)
@@ -327,25 +329,25 @@ def of_views(scene: Scene, views: Sequence[Viewed], now_s: float) -> Iterator[Sc
             yield ScoredExcerpt("viewed", view.path, first, last, body, "looked at before", score)
 
 
-def of_diagnostics(scene: Scene, diagnostics: Iterable[Diagnostic]) -> list[ScoredExcerpt]:
+def of_diagnostics(needs: ExcerptNeeds, diagnostics: Iterable[Diagnostic]) -> list[ScoredExcerpt]:
     """Return one excerpt with the errors and warnings in the region, each with its line.
 
     Those of the line being typed change with every character and are left out.
     """
-    first, last = scene.region
+    first, last = needs.region
     found = [
         each
         for each in diagnostics
-        if first <= each.line < last and each.line != scene.line and each.severity <= 2
+        if first <= each.line < last and each.line != needs.line and each.severity <= 2
     ]
-    found.sort(key=lambda each: (each.severity, abs(each.line - scene.line)))
+    found.sort(key=lambda each: (each.severity, abs(each.line - needs.line)))
     found = sorted(found[:_ERRORS], key=lambda each: each.line)
     if not found:
         return []
-    rows = [f"{_one_line(each.message)}: {_one_line(scene.lines[each.line])}" for each in found]
+    rows = [f"{_one_line(each.message)}: {_one_line(needs.lines[each.line])}" for each in found]
     first, last = found[0].line, found[-1].line + 1
     why = f"{len(found)} of the diagnostics here"
-    return [ScoredExcerpt("diagnostic", scene.path, first, last, "\n".join(rows), why, 0.7)]
+    return [ScoredExcerpt("diagnostic", needs.path, first, last, "\n".join(rows), why, 0.7)]
 
 
 def _one_line(message: str) -> str:

@@ -86,7 +86,7 @@ class LspSettings(BaseModel):
     #: them in one language, as in "python:comments".
     disabled_scopes: tuple[Annotated[str, StringConstraints(pattern=_SCOPE)], ...] = ()
     #: What is done on battery, and while other programs use most of the processors, where the model
-    #: runs on this machine; see :mod:`redraft.lsp.policy.load`.
+    #: runs on this machine; see :mod:`redraft.lsp.policy.machine_load`.
     on_battery: Effort = "full"
     under_load: Effort = "full"
     #: ms between the last keystroke and the question to the model, before it adapts to what the

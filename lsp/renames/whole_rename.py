@@ -11,10 +11,10 @@ from redraft.model.text.imported_files import family_of
 from redraft.model.text.scopes import Occurrence
 from redraft.model.text.syntax import SCRIPTS
 
-from ..context.index import Snapshot
+from ..context.index import IndexGeneration
 from .code_file import CodeFile, Unclear
 from .definition import RenamedDefinition
-from .modules import Modules, other_uses
+from .reached_files import Modules, other_uses
 from .uses import callee, own_uses, replacement
 
 #: Files that are looked at, at most; more would take seconds.
@@ -72,13 +72,13 @@ class Surroundings:
     """The other files of the workspace.
 
     Args:
-        snapshot: of the index.
+        index: of the workspace.
         opened: the other open documents, by path.
         read: returns a file of the workspace that is not open; None if it must not be read.
         is_indexed: the index has seen the whole workspace.
     """
 
-    snapshot: Snapshot
+    index: IndexGeneration
     opened: dict[str, CodeFile]
     read: Callable[[str], CodeFile | None]
     is_indexed: bool
@@ -124,7 +124,7 @@ def _elsewhere(
             for source in _mentioning(target, around, max(called, target.old, key=len)):
                 yield source, _calls(target, around, source, called)
         return
-    modules = Modules(target, around.snapshot, around.source)
+    modules = Modules(target, around.index, around.source)
     for source in _mentioning(target, around, target.old):
         if target.kind == "module":
             yield source, other_uses(target, source, modules)
@@ -137,10 +137,10 @@ def _mentioning(target: RenamedDefinition, around: Surroundings, word: str) -> I
     own = target.source
     if not around.is_indexed:
         raise Unclear("the files of the workspace are still being read")
-    if len(word) < _SHORTEST and len(around.snapshot) > 1:
+    if len(word) < _SHORTEST and len(around.index) > 1:
         raise Unclear(f"the index knows no names as short as {word}")
     families = {family_of(own.language), *(_HOLD_SCRIPTS if own.language in SCRIPTS else ())}
-    entries = map(around.snapshot.get, around.snapshot.mentioning(word))
+    entries = map(around.index.get, around.index.mentioning(word))
     unopened = [
         each.path
         for each in entries
@@ -160,7 +160,7 @@ def _calls(
     """Yield the keywords of a renamed parameter in the calls of another file."""
     for place in source.occurrences(target.old):
         if place.role == "keyword" and place.function == called:
-            definers = around.snapshot.places(called, target.source.language)
+            definers = around.index.places(called, target.source.language)
             if {each.path for each in definers} - {target.source.path}:
                 raise Unclear(f"several files define {called}")
             yield place

@@ -7,17 +7,19 @@ since the newest snapshot of a document, applied in order, lead to its present t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
 from typing import Literal
 
 from redraft.model.edits.edit import LineChange, key_of, on_top
-from redraft.model.edits.hunks import hunks_of, joined
+from redraft.model.edits.hunks import CONTEXT_LINES, hunks_of, joined
 from redraft.model.edits.recent_changes import RECENT_CHANGES
 from redraft.model.records import RecentEdit
+from redraft.model.text.common import changed_part
 
-from .context.history_edits import (
+from .history_edits import (
     MAX_LINES,
     PAUSE_S,
     STATES,
@@ -28,7 +30,7 @@ from .context.history_edits import (
     is_one_key,
     is_scattered,
 )
-from .documents import Extent, Splice
+from .open_documents import Extent, Splice
 
 # So much change at once is a paste, a checkout, a formatter or an agent, not typing.
 BULK_CHARACTERS = 200
@@ -49,6 +51,117 @@ _JUST_S = 60.0  # age of the edits in :meth:`History.just_done`
 ChangeKind = Literal["nothing", "edit", "undo", "accepted", "bulk"]
 
 
+@dataclass(frozen=True, slots=True)
+class EditedDocument:
+    """A document as the history has it at one moment."""
+
+    base: int  # id of the text that its newest edits are based on
+    last_change: ChangeKind
+    place: tuple[float, int] | None  # of the last edit: time in s, and 0-based line
+    is_bulk: bool  # more changed just now than a person types
+    is_deleting: bool  # the last change only deleted, by hand
+
+
+@dataclass(frozen=True, slots=True)
+class PendingEdit:
+    """The edit in progress, with the lines around it."""
+
+    uri: str
+    path: str
+    span: LineChange
+    above: tuple[str, ...]
+    below: tuple[str, ...]
+    accepted: bool
+    is_refused: bool  # its file must not be shown
+
+
+@dataclass(frozen=True, eq=False)
+class RecentEdits:
+    """The user's edits at one moment. What is costly is computed when it is asked for."""
+
+    at_s: float
+    finished: tuple[RecentEdit, ...]  # as a model is shown them, oldest first
+    pending: PendingEdit | None
+    documents: Mapping[str, EditedDocument]  # those that were edited, by URI
+    _entries: tuple[HistoryEntry, ...]
+    _shown: tuple[RecentEdit, ...]  # the finished ones before those that belong together are joined
+
+    @cached_property
+    def with_pending(self) -> tuple[RecentEdit, ...]:
+        """The edits with the one in progress."""
+        one = self.pending
+        if one is None or one.is_refused:
+            return self.finished
+        lines = (*one.above, *one.span.new, *one.below)
+        hunks = hunks_of_span(one.span.trimmed(), lines, one.span.first - len(one.above))
+        shown = as_shown(one.path, hunks, one.accepted)
+        return joined([*self._shown, *shown][-SHOWN_EDITS:])
+
+    @classmethod
+    def of(cls, edits: Sequence[RecentEdit], at_s: float = 0.0) -> RecentEdits:
+        """Return finished edits that no history has."""
+        return cls(at_s, tuple(edits), None, {}, (), tuple(edits))
+
+    def after(self, made: tuple[RecentEdit, ...]) -> RecentEdits:
+        """Return the edits with others behind them, which are not made yet."""
+        edits = (*self.with_pending, *made)[-SHOWN_EDITS:]
+        return replace(self, finished=edits, pending=None, _entries=(), _shown=edits)
+
+    @cached_property
+    def last_edit_s(self) -> float | None:
+        """The time of the last edit in any open document, or None."""
+        places = (one.place for one in self.documents.values())
+        return max((place[0] for place in places if place), default=None)
+
+    def last_edit(self, uri: str) -> tuple[float, int] | None:
+        """Return when (in s) and in which line the user last edited a document, or None."""
+        document = self.documents.get(uri)
+        return document.place if document else None
+
+    def last_change(self, uri: str) -> ChangeKind:
+        """Return what the last change of a document was."""
+        document = self.documents.get(uri)
+        return document.last_change if document else "nothing"
+
+    def is_bulk(self, uri: str) -> bool:
+        """Return whether more changed just now than a person types."""
+        document = self.documents.get(uri)
+        return document is not None and document.is_bulk
+
+    def is_deleting(self, uri: str) -> bool:
+        """Return whether the last change of a document only deleted, by hand."""
+        document = self.documents.get(uri)
+        return document is not None and document.is_deleting
+
+    def typed_at_s(self, uri: str, line: int) -> float | None:
+        """Return when a line was last typed in, None unless the edit in progress is that line's."""
+        document, one = self.documents.get(uri), self.pending
+        if document is None or one is None or one.uri != uri or document.last_change != "edit":
+            return None
+        if document.place is None or document.place[1] != line:
+            return None
+        span = one.span.trimmed()
+        return document.place[0] if len(span.old) <= 1 and len(span.new) <= 1 else None
+
+    def changes(self, uri: str) -> list[LineChange]:
+        """Return the last changes of a document, newest first, at their places in its text."""
+        document = self.documents.get(uri)
+        if document is None:
+            return []
+        oldest = self.at_s - _JUST_S
+        made = [
+            edit.span
+            for edit in self._entries
+            if edit.snapshot == document.base and edit.at_s >= oldest
+        ]
+        made += [self.pending.span] if self.pending is not None and self.pending.uri == uri else []
+        spans: list[LineChange] = []  # newest first
+        for span in made:
+            spans = on_top(span, spans)
+        trimmed = (span.trimmed() for span in spans)
+        return [span for span in trimmed if span.old or span.new][:RECENT_CHANGES]
+
+
 @dataclass(slots=True)
 class _Document:
     path: str
@@ -58,6 +171,7 @@ class _Document:
     changes: deque[tuple[float, Extent]] = field(default_factory=deque)  # of the last moments
     last_change: ChangeKind = "nothing"  # at the last change
     place: tuple[float, int] | None = None  # of the last edit: time in s, and 0-based line
+    is_deleting: bool = False  # the last change only deleted, by hand
 
 
 class History:
@@ -135,21 +249,27 @@ class History:
             self.flush(self._typing)
             self._typing = uri
         now = self._clock()
+        if document.burst is not None and _has_ended(document.burst, now):
+            self.flush(uri)
         extent = sum((splice.extent for splice in splices), Extent())
         if not accepted:
             document.changes.append((now, extent))
         is_command = extent.characters > 1 and not is_one_key(splices)
         if not accepted and is_command and self._throws_away(document, splices):
-            document.last_change = "undo"
+            document.last_change, document.is_deleting = "undo", False
             return "undo"
-        if not accepted and (self._is_bulk(document, now) or is_scattered(splices)):
-            document.last_change = "bulk"
+        while document.changes and document.changes[0][0] < now - BULK_WINDOW_S:
+            document.changes.popleft()
+        if not accepted and (_is_bulk(document, now) or is_scattered(splices)):
+            document.last_change, document.is_deleting = "bulk", False
             self._start_again(uri, document, splices, now)
             return "bulk"
         for splice in splices:
             self._extend(uri, document, splice, now, accepted)
         document.place = (now, splices[-1].first + max(0, len(splices[-1].added) - 1))
         document.last_change = self._name(uri, document, is_command, accepted)
+        only = all(map(_only_deletes, splices))
+        document.is_deleting = document.last_change == "edit" and only
         return document.last_change
 
     def flush(self, uri: str | None = None) -> None:
@@ -170,77 +290,46 @@ class History:
 
     # --- reading -----------------------------------------------------------------------------
 
-    def edits(self, *, unfinished: bool = False) -> tuple[RecentEdit, ...]:
-        """Return the last edits as a model is shown them, oldest first.
-
-        Args:
-            unfinished: include the edit in progress, which goes on all the same.
-        """
-        now, document = self._clock(), self._documents.get(self._typing)
-        if document is not None and document.burst and now - document.burst.last_s > PAUSE_S:
-            self.flush(self._typing)
-        self._forget(now)
-        burst = document.burst if document and unfinished else None
+    def view(self) -> RecentEdits:
+        """Return the edits as they are now; reading changes nothing."""
+        now, typing = self._clock(), self._typing
+        document = self._documents.get(typing)
+        entries, burst = self._entries, document.burst if document is not None else None
+        if document is not None and burst is not None and _has_ended(burst, now):
+            entries, burst = self._finished(document, burst, typing), None
+        entries = _within_bounds(entries, now)
         shown: list[RecentEdit] = []
-        if document and burst and not self._refuse(document.path, self._typing):
-            hunks = hunks_of_span(burst.span.trimmed(), document.lines)
-            shown += as_shown(document.path, hunks, burst.accepted)
-        for edit in reversed(self._entries):
+        for edit in reversed(entries):
             if len(shown) >= SHOWN_EDITS:
                 break
             if not self._refuse(edit.path, edit.uri):
                 shown[:0] = edit.shown
-        return joined(shown[-SHOWN_EDITS:])
-
-    def typed_at_s(self, uri: str, line: int) -> float | None:
-        """Return when a line was last typed in, None unless the edit in progress is that line's."""
-        document, last = self._documents.get(uri), self.last_edit(uri)
-        burst = document.burst if document is not None and document.last_change == "edit" else None
-        if burst is None or last is None or last[1] != line:
-            return None
-        span = burst.span.trimmed()
-        return last[0] if len(span.old) <= 1 and len(span.new) <= 1 else None
-
-    def last_edit_s(self) -> float | None:
-        """Return when the user last edited any open document, or None."""
-        places = (document.place for document in self._documents.values())
-        return max((place[0] for place in places if place), default=None)
-
-    def last_edit(self, uri: str) -> tuple[float, int] | None:
-        """Return when (in s) and in which line the user last edited the document, or None."""
-        document = self._documents.get(uri)
-        return document.place if document else None
-
-    def last_change(self, uri: str) -> ChangeKind:
-        """Return what the last change of the document was."""
-        document = self._documents.get(uri)
-        return document.last_change if document else "nothing"
-
-    def is_bulk(self, uri: str) -> bool:
-        """Return whether more changed just now than a person types."""
-        document = self._documents.get(uri)
-        return document is not None and self._is_bulk(document, self._clock())
-
-    def just_done(self, uri: str) -> list[LineChange]:
-        """Return the last changes of the document, newest first.
-
-        The ``new`` lines of each are at its ``first`` line in the present text.
-        """
-        document = self._documents.get(uri)
-        if document is None:
-            return []
-        oldest = self._clock() - _JUST_S
-        made = [
-            edit.span
-            for edit in self._entries
-            if edit.snapshot == document.snapshot and edit.at_s >= oldest
-        ]
-        made += [document.burst.span] if document.burst else []
-        spans: list[LineChange] = []  # newest first
-        for span in made:
-            spans = on_top(span, spans)
-        trimmed = (span.trimmed() for span in spans)
-        return [span for span in trimmed if span.old or span.new][:RECENT_CHANGES]
+        pending = None
+        if document is not None and burst is not None:
+            first, end, lines = burst.span.first, burst.span.end, document.lines
+            pending = PendingEdit(
+                typing,
+                document.path,
+                burst.span,
+                tuple(lines[max(0, first - CONTEXT_LINES) : first]),
+                tuple(lines[end : end + CONTEXT_LINES]),
+                burst.accepted,
+                bool(self._refuse(document.path, typing)),
+            )
+        documents = {
+            uri: EditedDocument(
+                each.snapshot,
+                each.last_change,
+                each.place,
+                _is_bulk(each, now),
+                each.is_deleting,
+            )
+            for uri, each in self._documents.items()
+            if each.place is not None or each.changes or each.last_change != "nothing"
+        }
+        return RecentEdits(
+            now, joined(shown[-SHOWN_EDITS:]), pending, documents, tuple(entries), tuple(shown)
+        )
 
     # --- the edit in progress ----------------------------------------------------------------
 
@@ -281,34 +370,36 @@ class History:
         return "undo" if known else "edit"
 
     def _finish(self, uri: str, document: _Document, burst: Burst) -> None:
-        """Add a finished edit to the history, or merge it into the edit before that it touches."""
-        span, last = burst.span.trimmed(), self._last_of(uri)
+        """Add a finished edit to the history."""
+        self._entries = _within_bounds(self._finished(document, burst, uri), self._clock())
+
+    def _finished(self, document: _Document, burst: Burst, uri: str) -> list[HistoryEntry]:
+        """Return the entries with a finished edit, or with it merged into the one it touches."""
+        span, last, entries = burst.span.trimmed(), self._last_of(uri), [*self._entries]
         if not span.old and not span.new:
-            return
+            return entries
         states = frozenset(burst.states)
         if last is not None and last.span.distance(span) == 0:
             both = last.span.then(span).trimmed()
             short = len(both.old) <= _MERGED_LINES and len(both.new) <= _MERGED_LINES
             undone = not both.old and not both.new
-            if undone or (short and last is self._entries[-1] and last.accepted == burst.accepted):
-                self._entries.remove(last)
+            if undone or (short and last is entries[-1] and last.accepted == burst.accepted):
+                entries.remove(last)
                 if undone:
-                    return
+                    return entries
                 earlier = last.states if len(last.states) <= 4 * STATES else ()
                 span, states = both, frozenset([*earlier, *burst.joined, key_of(both)])
-        self._entries.append(
-            HistoryEntry(
-                uri=uri,
-                path=document.path,
-                span=span,
-                hunks=hunks_of_span(span, document.lines),
-                at_s=burst.last_s,
-                snapshot=document.snapshot,
-                accepted=burst.accepted,
-                states=states,
-            )
+        made = HistoryEntry(
+            uri=uri,
+            path=document.path,
+            span=span,
+            hunks=hunks_of_span(span, document.lines),
+            at_s=burst.last_s,
+            snapshot=document.snapshot,
+            accepted=burst.accepted,
+            states=states,
         )
-        self._forget(self._clock())
+        return [*entries, made]
 
     def _last_of(self, uri: str) -> HistoryEntry | None:
         """Return the last finished edit of a document since its newest snapshot."""
@@ -318,13 +409,6 @@ class History:
         return next((each for each in entries if each.snapshot == snapshot), None)
 
     # --- snapshots and bounds ------------------------------------------------------------------
-
-    def _is_bulk(self, document: _Document, now: float) -> bool:
-        while document.changes and document.changes[0][0] < now - BULK_WINDOW_S:
-            document.changes.popleft()
-        characters = sum(extent.characters for _, extent in document.changes)
-        lines = sum(extent.lines for _, extent in document.changes)
-        return characters >= BULK_CHARACTERS or lines >= BULK_LINES
 
     def _start_again(
         self, uri: str, document: _Document, splices: Iterable[Splice], now: float
@@ -370,15 +454,33 @@ class History:
                 return True
         return False
 
-    def _forget(self, now: float) -> None:
-        """Drop the oldest edits beyond the bounds."""
-        total = sum(edit.span.characters for edit in self._entries)
-        while self._entries and (
-            len(self._entries) > MAX_EDITS
-            or total > MAX_CHARACTERS
-            or self._entries[0].at_s < now - MAX_AGE_S
-        ):
-            total -= self._entries.pop(0).span.characters
+
+def _has_ended(burst: Burst, now_s: float) -> bool:
+    """Return whether an edit has ended by the clock."""
+    return now_s - burst.last_s > PAUSE_S
+
+
+def _is_bulk(document: _Document, now_s: float) -> bool:
+    """Return whether more changed in the last moments than a person types."""
+    oldest_s = now_s - BULK_WINDOW_S
+    extents = [extent for at_s, extent in document.changes if at_s >= oldest_s]
+    characters = sum(extent.characters for extent in extents)
+    return characters >= BULK_CHARACTERS or sum(each.lines for each in extents) >= BULK_LINES
+
+
+def _within_bounds(entries: list[HistoryEntry], now_s: float) -> list[HistoryEntry]:
+    """Return the newest entries, as many as are kept."""
+    total = 0
+    for kept, edit in enumerate(reversed(entries)):
+        total += edit.span.characters
+        if kept == MAX_EDITS or total > MAX_CHARACTERS or edit.at_s < now_s - MAX_AGE_S:
+            return entries[len(entries) - kept :]
+    return entries
+
+
+def _only_deletes(splice: Splice) -> bool:
+    old, new = "\n".join(splice.removed), "\n".join(splice.added)
+    return len(new) < len(old) and not changed_part(old, new)[2]
 
 
 def _made(lines: Sequence[str], splices: Iterable[Splice]) -> list[str]:

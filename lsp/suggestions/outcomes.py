@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from redraft.model.text.brackets import closes
 from redraft.model.text.common import common_head
 
+from ..renames.whole_rename import WholeRename
 from .suggestion import Suggestion, Way
-
-if TYPE_CHECKING:
-    from .renames.plan import WholeRename
 
 Outcome = Literal["accepted", "rejected", "ignored", "replaced", "cancelled"]
 #: How a suggestion was accepted: whole, a part of it, or by typing all of it.
@@ -32,7 +30,7 @@ _REMEMBERED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SuggestionEnded:
     """A suggestion with its outcome."""
 
     suggestion: Suggestion
@@ -47,6 +45,7 @@ class _Live:
     """A suggestion that is shown."""
 
     suggestion: Suggestion
+    viewer: str  # document in which the user saw it last
     shown_at_s: float
     waited_ms: float
     others: tuple[Suggestion, ...] = ()  # the alternatives
@@ -90,10 +89,10 @@ class Outcomes:
         listener: called with each outcome once, and again if a later report corrects it.
     """
 
-    def __init__(self, listener: Callable[[Settled], None]) -> None:
+    def __init__(self, listener: Callable[[SuggestionEnded], None]) -> None:
         self.listener = listener
         self._live: dict[str, _Live] = {}
-        self._ended: OrderedDict[str, Settled] = OrderedDict()  # by id
+        self._ended: OrderedDict[str, SuggestionEnded] = OrderedDict()  # by id
         self._reported: dict[str, Suggestion] = {}  # as accepted, before the text changes
         self._renaming: WholeRename | None = None  # accepted; its documents change one by one
 
@@ -108,6 +107,17 @@ class Outcomes:
         is_valid = shown is not None and shown.task == "next_edit" and shown.text == text
         return shown if is_valid else None
 
+    def ghost_at(self, uri: str, text: str, cursor: int) -> Suggestion | None:
+        """Return the ghost text that is shown at a cursor."""
+        shown = self.showing(uri)
+        is_here = shown is not None and shown.task == "infill" and shown.rest(text, cursor)
+        return shown if is_here else None
+
+    def seen_from(self, uri: str) -> Suggestion | None:
+        """Return the edit of another document that is shown to the user in a document."""
+        seen = (each for each in self._live.values() if each.viewer == uri)
+        return next((one.suggestion for one in seen if one.suggestion.uri != uri), None)
+
     def is_in_view(self, uri: str) -> bool:
         """Return whether the user has not typed elsewhere since it was shown."""
         live = self._live.get(uri)
@@ -119,25 +129,35 @@ class Outcomes:
         return now_s - live.shown_at_s if live else 0.0
 
     def live(self, id_: str) -> Suggestion | None:
-        """Return the suggestion of an id, if it is shown."""
-        live = self._find(id_)
-        return live.suggestion if live else None
+        """Return the suggestion of an id, if it is shown or one of its alternatives is."""
+        for live in self._live.values():
+            for each in (live.suggestion, *live.others):
+                if each.id == id_:
+                    return each
+        return None
 
-    def show(self, suggestion: Suggestion, now_s: float, asked_s: float | None = None) -> None:
+    def show(
+        self,
+        suggestion: Suggestion,
+        now_s: float,
+        asked_s: float | None = None,
+        viewer: str | None = None,
+    ) -> None:
         """Note that a suggestion goes to the client, in place of the one shown before.
 
         Args:
+            viewer: the document in which the user sees it; None: the suggestion's.
             asked_s: when the client asked for it; None: now.
         """
         live = self._find(suggestion.id)
         if live is not None:
             if live.suggestion.text != suggestion.text:
                 live.reached = 0  # it counts from the start of the suggestion
-            live.suggestion, live.way = suggestion, None
+            live.suggestion, live.way, live.viewer = suggestion, None, viewer or suggestion.uri
             return
         self._end(suggestion.uri, "replaced")
         waited_ms = 0.0 if asked_s is None else 1000 * (now_s - asked_s)
-        self._live[suggestion.uri] = _Live(suggestion, now_s, waited_ms)
+        self._live[suggestion.uri] = _Live(suggestion, viewer or suggestion.uri, now_s, waited_ms)
 
     def offer_too(self, shown: Suggestion, others: tuple[Suggestion, ...]) -> None:
         """Note the alternatives to a shown suggestion."""
@@ -157,7 +177,7 @@ class Outcomes:
 
     def cancelled(self, suggestion: Suggestion) -> None:
         """Record an answer that came too late."""
-        self._settle(Settled(suggestion, "cancelled"))
+        self._settle(SuggestionEnded(suggestion, "cancelled"))
 
     # --- changes of the document -------------------------------------------------------------
 
@@ -316,9 +336,9 @@ class Outcomes:
         means: Means = "whole" if live.gestures or live.is_begun else "typed"
         if live.is_begun and outcome != "accepted":
             outcome, means = "accepted", "part"
-        self._settle(Settled(live.suggestion, outcome, live.waited_ms, live.saved, means))
+        self._settle(SuggestionEnded(live.suggestion, outcome, live.waited_ms, live.saved, means))
 
-    def _settle(self, settled: Settled) -> None:
+    def _settle(self, settled: SuggestionEnded) -> None:
         self._ended[settled.suggestion.id] = settled
         if len(self._ended) > _REMEMBERED:
             self._ended.popitem(last=False)

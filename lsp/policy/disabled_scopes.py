@@ -10,32 +10,29 @@ from redraft.model.text.code_queries import Scope, scope_at
 from redraft.model.text.lines import is_comment
 from redraft.model.text.syntax import Syntax
 
-from ..settings import LspSettings
-from ..suggestion import Query
+from ..snapshot import Snapshot
 
 
-def refuse_scope(
-    query: Query, settings: LspSettings, syntax: Callable[[Query], Syntax | None]
-) -> Abstain | None:
+def refuse_scope(snapshot: Snapshot, syntax: Callable[[Snapshot], Syntax | None]) -> Abstain | None:
     """Return why nothing is offered at the cursor without a gesture.
 
     Args:
-        syntax: returns the tree of a query's text, None if there is none.
+        syntax: returns the tree of the text of a snapshot, None if there is none.
     """
-    if query.invoked or not (off := settings.scopes_off(query.language)):
+    if snapshot.is_invoked or not (off := snapshot.settings.scopes_off(snapshot.language)):
         return None
-    scope = _scope(query.text, query.cursor, query.language, syntax(query))
+    scope = _scope(snapshot.text, snapshot.cursor, snapshot.language, syntax(snapshot))
     return Abstain("scope_disabled", _reason(scope)) if scope in off else None
 
 
 def refuse_edit_in_scope(
-    query: Query, settings: LspSettings, syntax: Callable[[Query], Syntax | None], edit: Edit
+    snapshot: Snapshot, syntax: Callable[[Snapshot], Syntax | None], edit: Edit
 ) -> Abstain | None:
     """Return why an edit within such a part is not offered."""
-    if query.invoked or not (off := settings.scopes_off(query.language)):
+    if snapshot.is_invoked or not (off := snapshot.settings.scopes_off(snapshot.language)):
         return None
-    least, tree = edit.least(), syntax(query)
-    ends = {_scope(query.text, at, query.language, tree) for at in (least.start, least.end)}
+    least, tree = edit.least(), syntax(snapshot)
+    ends = {_scope(snapshot.text, at, snapshot.language, tree) for at in (least.start, least.end)}
     scope = ends.pop()
     return Abstain("scope_disabled", _reason(scope)) if scope in off and not ends else None
 

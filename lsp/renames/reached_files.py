@@ -15,7 +15,7 @@ from redraft.model.text.scopes import Occurrence
 from redraft.model.text.syntax import SCRIPTS
 from tree_sitter import Node
 
-from ..context.index import Snapshot
+from ..context.index import IndexGeneration
 from .code_file import CodeFile, Unclear
 from .definition import RenamedDefinition
 
@@ -26,17 +26,17 @@ class Modules:
     """Imports of a workspace that bring in one renamed name.
 
     Args:
-        snapshot: of the index, where the files of a module are found.
+        index: of the workspace, where the files of a module are found.
         read: returns the file at a path, None if it cannot be read.
     """
 
     def __init__(
         self,
         target: RenamedDefinition,
-        snapshot: Snapshot,
+        index: IndexGeneration,
         read: Callable[[str], CodeFile | None],
     ) -> None:
-        self._target, self._snapshot, self._read = target, snapshot, read
+        self._target, self._index, self._read = target, index, read
         self._carries = {target.source.path: True}
         self._receivers = dict[str, dict[str, str]]()  # by path
 
@@ -88,7 +88,7 @@ class Modules:
     def _files(self, module: str, source: CodeFile) -> list[str]:
         """Return the files that a module name in ``source`` may mean."""
         parts = parts_of(module, source.language, source.path)
-        known = [self._target.source.path, *self._snapshot.meant((parts,), source.language)]
+        known = [self._target.source.path, *self._index.meant((parts,), source.language)]
         if source.language == "go":
             folders = dict.fromkeys(map(dirname, known))
             return [each for each in folders if not each or ends_alike(each.split("/"), parts)]
@@ -121,7 +121,7 @@ class Modules:
             wild = _ALL_ON.findall(source.text)
         if any(self.brings(module, source) for module in (*sources, *wild)):
             return True
-        defined = {place.path for place in self._snapshot.places(old, source.language)}
+        defined = {place.path for place in self._index.places(old, source.language)}
         if path in defined or sources:
             return False
         raise Unclear(f"{path} may pass {old} on")

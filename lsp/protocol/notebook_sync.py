@@ -12,9 +12,9 @@ from lsprotocol import types
 from redraft.model.errors import InvalidRequest
 from redraft.model.validation import AnyText
 
-from ..documents import ContentChange
-from ..notebooks.order import NotebookCell
-from ..positions import Offset
+from ..documents.notebooks import NotebookCell
+from ..documents.open_documents import ContentChange
+from ..documents.positions import Offset
 from .jsonrpc import RedraftServer
 from .messages import DocumentId, DocumentItem, Params, at
 
@@ -111,7 +111,7 @@ def open_document(server: RedraftServer, item: DocumentItem) -> None:
 def _opened(server: RedraftServer, params: Any) -> None:
     sent = NotebookOpenParams.of(params)
     notebook = sent.notebook_document
-    server.session.notebooks.open(notebook.uri, [each.cell for each in notebook.cells])
+    server.session.workspace.notebooks.open(notebook.uri, [each.cell for each in notebook.cells])
     for cell in sent.cell_text_documents:
         open_document(server, cell)
 
@@ -122,7 +122,9 @@ def _changed(server: RedraftServer, params: Any) -> None:
     try:
         sent = NotebookChangeParams.of(params)
     except InvalidRequest as error:
-        for lost in session.notebooks.lose_track(str(at(params, "notebookDocument", "uri"))):
+        for lost in session.workspace.notebooks.lose_track(
+            str(at(params, "notebookDocument", "uri"))
+        ):
             session.lose_track(lost, str(error))
         raise
     uri, cells, problems = sent.notebook_document.uri, sent.change.cells, list[InvalidRequest]()
@@ -137,10 +139,10 @@ def _changed(server: RedraftServer, params: Any) -> None:
         for closed in structure.did_close:
             session.close(closed.uri)
         array, added = structure.array, [each.cell for each in structure.array.cells]
-        attempt(session.notebooks.splice, uri, array.start, array.delete_count, added)
+        attempt(session.workspace.notebooks.splice, uri, array.start, array.delete_count, added)
         for opened in structure.did_open:
             open_document(server, opened)
-    session.notebooks.update(uri, [each.cell for each in cells.data])
+    session.workspace.notebooks.update(uri, [each.cell for each in cells.data])
     for cell in cells.text_content:
         attempt(session.change, cell.document.uri, cell.changes, cell.document.version)
     if problems:
@@ -151,7 +153,7 @@ def _closed(server: RedraftServer, params: Any) -> None:
     sent = NotebookCloseParams.of(params)
     for cell in sent.cell_text_documents:
         server.session.close(cell.uri)
-    server.session.notebooks.close(sent.notebook_document.uri)
+    server.session.workspace.notebooks.close(sent.notebook_document.uri)
 
 
 HANDLERS: dict[str, Callable[[RedraftServer, Any], Any]] = {

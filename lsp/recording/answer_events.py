@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from redraft.model.gate.explore import ExplorationDraw
-from redraft.model.gate.features import Features
-from redraft.model.gate.gate import Gate
 from redraft.model.gate.reasons import Abstain
-from redraft.model.records import Candidate, Prediction, Stats
+from redraft.model.records import Candidate, Stats
 from redraft.model.text.cursor import line_after
 
-from ..positions import units
-from ..settings import LspSettings
-from ..suggestion import PlacedRequest, Show
+from ..documents.positions import units
+from ..question import Answer, Question
+from ..suggestions.memory import Memory
+from ..suggestions.suggestion import Offer
 from .events import (
     AnswerEvent,
     DecisionEvent,
@@ -23,33 +21,29 @@ from .events import (
     RecordedCandidate,
 )
 
-#: The gate, features of the user's typing, and the threshold at a moment.
-GateInputs = tuple[Gate, Features, ExplorationDraw]
-
 
 def answer_event(
     at: tuple[int, int],
-    number: int,
-    question: PlacedRequest,
-    answer: tuple[Prediction, Show | Abstain, float],
-    settings: LspSettings,
-    gate_inputs: GateInputs,
+    answer: Answer,
+    decision: Offer | Abstain,
+    memory: Memory,
 ) -> AnswerEvent:
     """Return every candidate of an answer with the gate's verdict.
 
     Args:
         at: time in ms since 1970, and the number of the document.
-        number: of the question, within the session.
-        answer: prediction, decision, and ms from the question to the answer.
+        memory: has the gate, its threshold and the pace.
     """
-    (time_ms, document), (prediction, decision, took_ms) = at, answer
-    gate, pace, draw = gate_inputs
-    query, request, stats = question.query, question.request, prediction.stats
+    (time_ms, document), prediction, took_ms = at, answer.prediction, answer.took_ms
+    question, stats = answer.question, prediction.stats
+    snapshot, settings = question.snapshot, question.snapshot.settings
+    gate, draw = memory.gates.gate(), memory.gates.threshold_at(snapshot)
+    pace = memory.pace.features(snapshot.at_s)
 
     def weighed(candidate: Candidate) -> RecordedCandidate:
-        verdict = gate.weigh(candidate, request.task, pace)
+        verdict = gate.weigh(candidate, question.task, pace)
         return RecordedCandidate(
-            edit=placed(query.text, candidate.start, candidate.end, candidate.text),
+            edit=placed(snapshot.text, candidate.start, candidate.end, candidate.text),
             show_probability=round(verdict.score, 5),
             confidence=candidate.confidence,
             tokens=candidate.tokens,
@@ -66,11 +60,11 @@ def answer_event(
     return AnswerEvent(
         time_ms,
         document,
-        number,
-        request.task,
-        place(query.text, query.cursor),
+        question.number,
+        question.task,
+        place(snapshot.text, snapshot.cursor),
         tuple(map(weighed, prediction.candidates)),
-        shown=decision.suggestion.id if isinstance(decision, Show) else None,
+        shown=decision.suggestion.id if isinstance(decision, Offer) else None,
         reason=decision.reason or prediction.reason,
         threshold=draw.threshold,
         explores=draw.explores,
@@ -79,7 +73,7 @@ def answer_event(
         versions={
             "model": prediction.model,
             "weights": prediction.weights,
-            "gate": f"{gate.name}, {settings.eagerness_in(query.language)}",
+            "gate": f"{gate.name}, {settings.eagerness_in(snapshot.language)}",
             "quality": settings.quality,
         },
         latency=_latency(stats, took_ms),
@@ -89,19 +83,20 @@ def answer_event(
             "canvas": stats.canvas_tokens,
             "steps": stats.denoise_steps,
         },
-        after=question.ahead_of,
+        after=question.after,
     )
 
 
-def _moment(question: PlacedRequest) -> dict[str, Any]:
+def _moment(question: Question) -> dict[str, Any]:
     """Return what the document and the outcomes do not show again later."""
-    query, since_s = question.query, question.since_edit_s
+    snapshot = question.snapshot
+    since_s = snapshot.since_edit_s
     return {
-        "language": query.language,
-        "invoked": query.invoked,
-        "elsewhere": question.is_elsewhere,
-        "charactersBefore": query.cursor - query.text.rfind("\n", 0, query.cursor) - 1,
-        "charactersAfter": len(line_after(query.text, query.cursor)),
+        "language": snapshot.language,
+        "invoked": snapshot.is_invoked,
+        "elsewhere": snapshot.visited_from is not None,
+        "charactersBefore": snapshot.cursor - snapshot.text.rfind("\n", 0, snapshot.cursor) - 1,
+        "charactersAfter": len(line_after(snapshot.text, snapshot.cursor)),
         "sinceEditMs": None if since_s is None else round(1000 * since_s),
         "delayMs": round(question.delay_ms, 1),
         "edits": len(question.request.edits),
@@ -125,7 +120,7 @@ def _rounded(values: Mapping[str, float]) -> dict[str, float]:
     return {name: round(value, 5) for name, value in values.items()}
 
 
-def decision_event(time_ms: int, document: int, decision: Show | Abstain) -> DecisionEvent:
+def decision_event(time_ms: int, document: int, decision: Offer | Abstain) -> DecisionEvent:
     """Return what the client gets: a suggestion, or why there is none."""
     if isinstance(decision, Abstain):
         return DecisionEvent(time_ms, document, None, decision.reason)

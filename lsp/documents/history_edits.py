@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from redraft.model.edits.edit import NO_CHANGE, LineChange
+from redraft.model.edits.edit import NO_CHANGE, Edit, LineChange
 from redraft.model.edits.hunks import CONTEXT_LINES, hunks_of, last_burst
 from redraft.model.records import RecentEdit
 from redraft.model.text.common import changed_part
 from unidiff.patch import Hunk, Line
 
-from ..documents import Splice
-from ..positions import without_surrogates
+from .open_documents import Splice
+from .positions import without_surrogates
 
 #: Changes at most this far apart, in lines and in seconds, are one edit.
 NEAR_LINES = 8
@@ -91,17 +91,19 @@ def is_scattered(splices: Sequence[Splice]) -> bool:
     return places >= _BULK_PLACES or longest > _LONGEST
 
 
-def hunks_of_span(span: LineChange, lines: Sequence[str]) -> tuple[Hunk, ...]:
+def hunks_of_span(span: LineChange, lines: Sequence[str], top: int = 0) -> tuple[Hunk, ...]:
     """Return the differences that a span makes, as hunks with context.
 
     Each applies to the text that the one before leaves.
 
     Args:
         span: changed lines.
-        lines: of the whole text after the change.
+        lines: of the text after the change, from its 0-based line ``top`` on; three lines on
+            either side of the span are enough.
     """
-    top = max(0, span.first - CONTEXT_LINES)
-    above, below = lines[top : span.first], lines[span.end : span.end + CONTEXT_LINES]
+    begin = max(top, span.first - CONTEXT_LINES)
+    above = lines[begin - top : span.first - top]
+    below = lines[span.end - top : span.end + CONTEXT_LINES - top]
     state = [without_surrogates(line) for line in (*above, *span.old, *below)]
     after = [without_surrogates(line) for line in (*above, *span.new, *below)]
     hunks, growth = [], 0
@@ -109,7 +111,7 @@ def hunks_of_span(span: LineChange, lines: Sequence[str]) -> tuple[Hunk, ...]:
         first = part.first + growth
         last, start = first + len(part.old), max(0, first - CONTEXT_LINES)
         context = state[start:first], state[last : last + CONTEXT_LINES]
-        hunks.append(_hunk(top + start, context, part))
+        hunks.append(_hunk(begin + start, context, part))
         state[first:last] = part.new
         growth += part.growth
     return tuple(hunks)
@@ -134,6 +136,9 @@ def as_shown(path: str, hunks: Iterable[Hunk], accepted: bool) -> tuple[RecentEd
     return tuple(replace(last_burst(edit), accepted=accepted) for edit in plain)
 
 
-def if_accepted(path: str, span: LineChange, lines: Sequence[str]) -> tuple[RecentEdit, ...]:
+def as_accepted(path: str, edit: Edit, lines: Sequence[str]) -> tuple[RecentEdit, ...]:
     """Return a suggestion as the history would show it once accepted; ``lines``: those after it."""
+    start, end, new = edit.whole_lines()
+    old, first = edit.text[start:end], edit.text.count("\n", 0, start)
+    span = LineChange(first, tuple(old.split("\n")), tuple(new.split("\n")))
     return as_shown(path, hunks_of_span(span.trimmed(), lines), accepted=True)

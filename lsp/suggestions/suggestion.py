@@ -1,4 +1,4 @@
-"""A query of the client, the suggestion that answers it, and the decision to show it.
+"""A snapshot of the client, the suggestion that answers it, and the decision to show it.
 
 A suggestion stays valid while the user types it or edits elsewhere: :meth:`Suggestion.rest` and
 :meth:`Suggestion.followed` return what is left of it.
@@ -9,21 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from redraft.model.edits.edit import Edit
-from redraft.model.records import EditRequest, Task
+from redraft.model.records import Task
 from redraft.model.text.brackets import closes
 from redraft.model.text.code_queries import prose_rows
 from redraft.model.text.common import common_ends, common_head
 from redraft.model.text.syntax import language_of
 
-from .documents import Document
-from .settings import LspSettings
-
-if TYPE_CHECKING:
-    from .renames.plan import WholeRename
+from ..renames.whole_rename import WholeRename
 
 #: Brackets and quotes that an editor closes by itself, at most.
 _MOST_CLOSED = 4
@@ -32,83 +27,6 @@ _WORD = re.compile(r"\d+(?:\.\d+)*|\w+")
 
 #: How the document got to where a suggestion still holds.
 Way = Literal["typed", "moved"]
-
-
-@dataclass(frozen=True)
-class Query:
-    """The user may want a suggestion here, now."""
-
-    uri: str
-    path: str  # relative to the workspace, "/" separated
-    language: str
-    text: str  # "\n" line ends
-    cursor: int  # index into text
-    revision: int  # of the document; an answer holds for this one only
-    invoked: bool = False  # by a gesture, not by typing or moving about
-    selected: int = 0  # characters the user has selected
-    cursors: int = 1
-    in_snippet: bool = False  # between the fields of a snippet
-    out_of_step: str = ""  # why our copy of the document cannot be trusted
-    other_documents: bool = False  # the client can show an edit of another document
-    whole_renames: bool = False  # the client can apply a rename in several files
-
-    @classmethod
-    def at(cls, document: Document, path: str, cursor: int) -> Query:
-        """Return a query at an index into a document's text; ``path`` is shown to the model."""
-        query = cls(
-            uri=document.uri,
-            path=path,
-            language=document.language,
-            text=document.text,
-            cursor=cursor,
-            revision=document.revision,
-            out_of_step=document.out_of_step,
-        )
-        # What the document knows needs no counting and splitting: 0.4 ms in 10,000 lines.
-        vars(query).update(line=document.line_of(cursor), lines=document.text_lines())
-        return query
-
-    @cached_property
-    def line(self) -> int:
-        """The cursor's line, 0-based."""
-        return self.text.count("\n", 0, self.cursor)
-
-    @cached_property
-    def lines(self) -> list[str]:
-        """The lines of the text without their ends."""
-        return self.text.split("\n")
-
-
-def request(task: Task, query: Query, settings: LspSettings) -> EditRequest:
-    """Return a request for a query, without what takes time to gather."""
-    return EditRequest(
-        task=task,
-        path=query.path,
-        text=query.text,
-        cursor=query.cursor,
-        language=query.language,
-        context_tokens=settings.context_tokens,
-        max_tokens=settings.max_tokens,
-        quality=settings.quality,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedRequest:
-    """A request to the model, with the place it is about."""
-
-    query: Query  # as if the user were at that place
-    request: EditRequest
-    asked_from: Query  # where the user is
-    delay_ms: float  # debounce before the request
-    since_edit_s: float | None = None  # since the user's last edit; None: there was none
-    others: int = 0  # hash of the other documents that matter
-    ahead_of: str = ""  # id of the edit after whose acceptance the answer is needed; "": now
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Return whether it is about another place than the user's."""
-        return self.query is not self.asked_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +51,16 @@ class Suggestion:
     rename: WholeRename | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, query: Query, task: Task, edit: Edit, score: float, model: str) -> Suggestion:
-        """Return an edit of a query's document as a suggestion that is not shown yet."""
+    def of(
+        cls, uri: str, task: Task, edit: Edit, cursor: int, score: float, model: str
+    ) -> Suggestion:
+        """Return an edit of a document as a suggestion that is not shown yet."""
         return cls(
             id="",
-            uri=query.uri,
+            uri=uri,
             task=task,
-            text=query.text,
-            cursor=query.cursor,
+            text=edit.text,
+            cursor=cursor,
             start=edit.start,
             end=edit.end,
             replacement=edit.new,
@@ -269,12 +189,13 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
-    """Offer ``text``: ghost text at the query's cursor, or in place of the suggestion's range."""
+class Offer:
+    """Decision to show ``text``: at the cursor, or in place of the suggestion's range."""
 
     suggestion: Suggestion
     text: str  # the suggestion, or what is left of it
     reason: str
+    is_at_cursor: bool = True  # found in the region around the cursor, not at another place
 
 
 def _words(text: str) -> Counter[str]:

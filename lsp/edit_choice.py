@@ -1,0 +1,147 @@
+"""Choice of the next edit that is shown of a prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from redraft.model.edits.edit import Edit
+from redraft.model.edits.origins import Rename, one_origin_each, swapped
+from redraft.model.gate.decide import ShownCandidate, decide, verdict
+from redraft.model.gate.filters import Situation, reaches_too_far
+from redraft.model.gate.gate import Gate
+from redraft.model.gate.reasons import Abstain
+from redraft.model.records import Candidate, Prediction
+from redraft.model.rules.propose import place_key
+from redraft.model.rules.renames import renames_of
+from redraft.model.rules.touched_names import caused, grown
+from redraft.model.text.code_queries import prose_rows
+
+from .context.gatherer import Gatherer
+from .context.name_uses import follows, is_astray
+from .policy.disabled_scopes import refuse_edit_in_scope
+from .question import Question
+from .refusals import beside_empty_body
+from .snapshot import Snapshot
+from .suggestions.changed_lines import ChangedLines
+
+UNRELATED = Abstain("unrelated", "the edit has nothing to do with your last edit")
+
+EditFilter = Callable[[Edit], Abstain | None]
+
+
+def choose(
+    question: Question, prediction: Prediction, situation: Situation, gate: Gate
+) -> ShownCandidate | Abstain:
+    """Return the first edit of a prediction that may be shown, or why the best one may not."""
+    place = question.snapshot
+    parts = list(_parts(place, prediction))
+    if situation.reported:  # what repairs an error of the last edits comes first
+        parts.sort(key=lambda part: situation.reported.isdisjoint(range(*_edit(place, part).lines)))
+    found = decide(parts, situation, gate)
+    if isinstance(found, Abstain):
+        return found
+
+    def again(part: Candidate) -> ShownCandidate | Abstain:
+        return verdict(part, situation, gate)
+
+    return _first_in_order(place, found, parts, again)
+
+
+def edit_filters(place: Snapshot, context: Gatherer, taken: ChangedLines) -> tuple[EditFilter, ...]:
+    """Return what refuses edits besides the filters of all clients.
+
+    Args:
+        place: the place that is asked about.
+        taken: lines that suggestions have just changed.
+    """
+    edits, language = place.recent, place.language
+
+    def reach(edit: Edit) -> Abstain | None:
+        definers = partial(place.index.definers, language=language)
+        return reaches_too_far(edit, edits, place.path, language, definers)
+
+    def next_cell(edit: Edit) -> Abstain | None:
+        stop = place.above.stop if place.above is not None else ()
+        opens = any(one in f"\n{edit.new}" for one in stop)
+        return Abstain("special_token", "the edit begins another cell") if opens else None
+
+    if place.is_invoked:
+        return (reach, next_cell)
+    return (
+        *([taken.refuse] if place.accepted is None else []),
+        partial(beside_empty_body, place),
+        partial(refuse_edit_in_scope, place, context.syntax),
+        reach,
+        next_cell,
+    )
+
+
+def related(question: Question) -> EditFilter:
+    """Return what refuses edits that have nothing to do with the last ones."""
+    user = question.snapshot.asked_from
+    parameters = grown(user.recent)
+    names = [*user.names, question.about] if question.about is not None else None
+
+    def unrelated(edit: Edit) -> Abstain | None:
+        is_related = names is None or follows(edit, names)
+        return None if is_related and not is_astray(edit, parameters) else UNRELATED
+
+    return unrelated
+
+
+def reported_lines(place: Snapshot) -> frozenset[int]:
+    """Return the lines, 0-based, of which the editor reports what the last edits caused."""
+    reports = place.reports
+    lines = place.lines if reports else []
+    return frozenset(line for line, _ in caused(place.recent, reports, lines))
+
+
+def _parts(place: Snapshot, prediction: Prediction) -> Iterator[Candidate]:
+    """Yield the candidates of a prediction cut into parts of one origin, the best first."""
+    renames = renames_of(place.recent)
+    for candidate in prediction.candidates:
+        for part in one_origin_each(_edit(place, candidate), renames, place.line):
+            least = part.least()
+            yield replace(candidate, start=least.start, end=least.end, text=least.new)
+
+
+def _first_in_order(
+    place: Snapshot,
+    best: ShownCandidate,
+    parts: Sequence[Candidate],
+    again: Callable[[Candidate], ShownCandidate | Abstain],
+) -> ShownCandidate:
+    """Return the first in order of the edits that do the same as the best one elsewhere.
+
+    Code comes before comments, and what is below the user before what is above.
+    """
+    user = place.asked_from
+    line = user.line if place.uri == user.uri else 0
+    lines, prose = place.text.split("\n"), prose_rows(place.text, place.language)
+    swaps = _swaps(best.edit)
+
+    def key(edit: Edit) -> tuple[int, ...]:
+        first = edit.lines[0]
+        return first in prose, *place_key(lines[first], swaps[0][0], first, line)
+
+    edits = [(_edit(place, part), part) for part in parts if part is not best.candidate]
+    rivals = [(key(edit), part) for edit, part in edits if _swaps(edit) == swaps] if swaps else []
+    for at, part in sorted(rivals, key=lambda rival: rival[0]):
+        if at >= key(best.edit):
+            break
+        found = again(part)
+        if isinstance(found, ShownCandidate):
+            return found
+    return best
+
+
+def _edit(place: Snapshot, candidate: Candidate) -> Edit:
+    return Edit(place.text, candidate.start, candidate.end, candidate.text)
+
+
+def _swaps(edit: Edit) -> tuple[Rename, ...]:
+    """Return the words that an edit replaces by others, wherever it is."""
+    start, end, new = edit.whole_lines()
+    return swapped(edit.text[start:end], new)

@@ -1,0 +1,1 @@
+"""Suggestions while their text changes, and all that a session remembers of them."""

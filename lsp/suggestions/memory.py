@@ -1,0 +1,188 @@
+"""Memory of a session: outcomes, suggestions that may still hold, rejections, pace and gates."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from ..documents.history import ChangeKind
+from ..documents.open_documents import Splice
+from ..policy.pace import Pace
+from ..snapshot import Snapshot
+from .changed_lines import ChangedLines
+from .gates import Gates
+from .outcomes import Outcomes, SuggestionEnded
+from .rejections import Rejections
+from .suggestion import Offer, Suggestion
+
+#: Suggestions of a document that typing may still confirm, shown or overtaken by a keystroke.
+_RECENT = 4
+
+
+@dataclass(slots=True)
+class DocumentMemory:
+    """The suggestions of one document that a session keeps."""
+
+    ghosts: deque[Suggestion] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    late_edit: Suggestion | None = None  # next edit that came too late for its text, still valid
+    accepted: Suggestion | None = None  # just now: an undo rejects it
+    taken: ChangedLines = field(default_factory=ChangedLines)
+    above: int = 0  # hash of the cells above that the ghost text is for
+
+    def follow_above(self, above: int) -> None:
+        """Drop the ghost text if the cells above have changed; ``above`` is their hash now."""
+        if above != self.above:
+            self.ghosts.clear()
+            self.above = above
+
+    def keep(self, ghost: Suggestion) -> None:
+        """Remember ghost text for as long as typing may still confirm it."""
+        if all(kept.id != ghost.id for kept in self.ghosts):
+            self.ghosts.appendleft(ghost)
+
+    def keep_behind(self, first: Suggestion, others: Sequence[Suggestion]) -> None:
+        """Remember ghost text and others that the user may type in its place."""
+        self.ghosts = deque((first, *others), maxlen=_RECENT)
+
+    def changed(self, splices: Sequence[Splice], kind: ChangeKind, text: str) -> None:
+        """Follow a change of the document, which is now ``text``."""
+        self.taken.changed(splices, kind)
+        if kind == "accepted" and self.accepted is not None:
+            self.taken.accepted(self.accepted)
+        if kind == "undo":
+            self.late_edit = None
+        elif kind != "accepted":
+            self.accepted = None
+        if self.late_edit is not None:
+            followed = self.late_edit.followed(text)
+            self.late_edit = followed[0] if followed else None
+
+
+class Memory:
+    """Memory of a session: its suggestions, and what it learned of the user.
+
+    Args:
+        settled: receives each outcome.
+    """
+
+    def __init__(self, settled: Callable[[SuggestionEnded], None], gates: Gates) -> None:
+        self.outcomes, self.rejections, self.pace = Outcomes(settled), Rejections(), Pace()
+        self.gates = gates
+        self._documents: dict[str, DocumentMemory] = {}
+        self._ids = count(1)
+
+    def of(self, uri: str) -> DocumentMemory:
+        """Return what is remembered of a document."""
+        known = self._documents.get(uri)
+        return known or self._documents.setdefault(uri, DocumentMemory())
+
+    def forget(self, uri: str) -> None:
+        """Forget a document, and hide what is shown in it."""
+        self.outcomes.dismiss(uri)
+        self._documents.pop(uri, None)
+
+    # --- suggestions -----------------------------------------------------------------------------
+
+    def with_id(self, made: Suggestion) -> Suggestion:
+        """Return ``made`` with an id, or the same suggestion that is shown already."""
+        shown = self.outcomes.showing(made.uri)
+        if shown is not None and shown.is_again(made):
+            return shown
+        return replace(made, id=f"redraft-{next(self._ids)}")
+
+    def show(self, snapshot: Snapshot, offer: Offer, others: Sequence[Offer], now_s: float) -> None:
+        """Note that the user is shown a suggestion, in place of the one before.
+
+        Args:
+            others: alternatives that the user may take instead.
+        """
+        shown, of_text = offer.suggestion, self.of(offer.suggestion.uri)
+        if shown.task == "infill":
+            of_text.keep(shown)
+        else:
+            away = self.outcomes.seen_from(snapshot.uri)
+            if away is not None and away.id != shown.id:
+                self.outcomes.give_way(away)
+        self.outcomes.show(shown, now_s, snapshot.at_s, snapshot.uri)
+        if others:
+            suggestions = tuple(one.suggestion for one in others)
+            of_text.keep_behind(shown, suggestions)
+            self.outcomes.offer_too(shown, suggestions)
+
+    def keep_late(self, offer: Offer, text: str | None, *, undone: bool) -> None:
+        """Keep a suggestion that came too late for its text, if it may hold for the text now.
+
+        Args:
+            text: of its document now; None: it was closed.
+            undone: the user has just undone something.
+        """
+        made = offer.suggestion
+        if not offer.is_at_cursor:
+            return
+        self.outcomes.cancelled(made)
+        if made.task == "infill":
+            self.of(made.uri).keep(made)  # typing on may confirm it
+            return
+        followed = made.followed(text) if text is not None else None
+        self.of(made.uri).late_edit = followed[0] if followed and not undone else None
+
+    def pass_over(self, uri: str) -> None:
+        """Skip the next edit that the user sees in a document until they edit."""
+        shown = self.outcomes.showing(uri) or self.outcomes.seen_from(uri)
+        if shown is not None and shown.task == "next_edit":
+            self.outcomes.give_way(shown)
+            self.rejections.pass_over(shown)
+
+    # --- what happens ----------------------------------------------------------------------------
+
+    def confirm(self, uri: str, text: str, splices: Sequence[Splice], now_s: float) -> bool:
+        """Follow a change with what is shown; return whether it was the suggestion, accepted.
+
+        A single key that ends a suggestion typed by hand belongs to the user's own edit.
+        """
+        confirmed = self.outcomes.changed(uri, text, now_s)
+        self.rejections.changed(uri, splices)
+        return confirmed and sum(splice.extent.characters for splice in splices) > 1
+
+    def follow(
+        self, uri: str, text: str, splices: Sequence[Splice], kind: ChangeKind, now_s: float
+    ) -> None:
+        """Follow a change whose kind is known; undoing an accepted edit rejects it."""
+        known = self.of(uri)
+        if kind == "edit":
+            self.pace.changed(now_s)
+        if kind == "undo":
+            shown, accepted = self.outcomes.showing(uri), known.accepted
+            if shown is not None and shown.task == "next_edit":
+                self.outcomes.dismiss(uri)
+            if accepted is not None and accepted.text == text:
+                self.rejections.note(accepted, now_s)
+                known.accepted = None
+        known.changed(splices, kind, text)
+        if (away := self.outcomes.seen_from(uri)) is not None:
+            self.outcomes.dismiss(away.uri)  # typing here dismisses it
+
+    def learn(self, ended: SuggestionEnded, now_s: float) -> None:
+        """Learn from an outcome."""
+        suggestion, outcome = ended.suggestion, ended.outcome
+        self.pace.settled(outcome)
+        if outcome == "rejected":
+            self.rejections.note(suggestion, now_s)
+        if outcome == "accepted" and suggestion.task == "next_edit":
+            self.of(suggestion.uri).accepted = suggestion
+
+    def dismiss(self, id_: str) -> str:
+        """Hide a suggestion for now; the second time the same edit is hidden, reject it.
+
+        Return the document that the suggestion is of, "" if none of this id is shown.
+        """
+        suggestion = self.outcomes.live(id_)
+        if suggestion is None:
+            return ""
+        if self.rejections.was_hidden(suggestion):
+            return self.outcomes.report_turned_down(id_, "rejected")
+        self.rejections.hide(suggestion)
+        self.outcomes.report_turned_down(id_, "ignored")
+        return suggestion.uri

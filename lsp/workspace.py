@@ -1,0 +1,227 @@
+"""Workspace of one client: its documents, folders, settings and history, as they are now."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from redraft.model.errors import InvalidRequest
+from redraft.model.gate.reasons import Abstain
+from redraft.model.records import Diagnostic
+
+from . import refusals
+from .context.gatherer import BUDGET, Gatherer
+from .context.listing import OTHERS_CODE, saved_text
+from .documents.cells_above import CellsAbove, CellText, join_cells
+from .documents.history import ChangeKind, History
+from .documents.notebooks import Notebooks
+from .documents.open_documents import ContentChange, Document, Documents, Splice
+from .documents.uris import lies_within, shown_path
+from .editor_settings import LspSettings
+from .policy.disabled_scopes import refuse_scope
+from .policy.exclusions import Exclusions
+from .policy.machine_load import LoadWatch
+from .policy.secret_files import secret_in
+from .question import Question
+from .snapshot import OpenTexts, RequestFlags, Snapshot
+
+#: Seconds after the start: what differs from its file was typed before the server listened.
+_EARLY_S = 30.0
+
+
+class Workspace:
+    """Everything that is known of one client's editor; nothing else owns facts that change.
+
+    Args:
+        clock: reads seconds and never goes back.
+        reads: whether files of the workspace are read and indexed, in a thread.
+    """
+
+    def __init__(
+        self, settings: LspSettings, clock: Callable[[], float], *, reads: bool = True
+    ) -> None:
+        self.clock, self.settings = clock, settings
+        self.documents, self.notebooks = Documents(), Notebooks()
+        self.folders: list[str] = []  # URIs
+        self.exclusions = Exclusions(lambda: self.settings, lambda: self.folders, self.notebooks)
+        self.history = History(clock, self.exclusions.why)
+        self.load = LoadWatch(lambda: self.settings, clock)
+        self.context = Gatherer(
+            lambda: self.folders, self.exclusions.why, lambda: self.settings, clock, reads
+        )
+        self.context_tokens: int | None = None  # of a prompt, as the model said last
+        self.is_focused = True  # the editor's window
+        self.snoozed_until_s = -math.inf  # by the clock
+        self._reported: dict[str, tuple[Diagnostic, ...]] = {}  # replaced, never changed
+        self._above: tuple[object, CellsAbove | None] = (), None  # for these cells
+        self._reads, self._since_s = reads, clock()
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def open(self, uri: str, text: str, version: int | None, language: str) -> Document:
+        """Follow a document, or follow it anew."""
+        saved = None
+        if self.documents.get(uri) is not None:
+            self.close(uri)
+        elif self._reads and self.clock() - self._since_s < _EARLY_S:
+            saved = saved_text(uri)
+        document = self.documents.open(uri, text, version, language)
+        if self._reads:
+            self.exclusions.opened(uri)
+        self.begin(document)
+        if saved is not None:
+            self.history.missed(uri, saved.split("\n"))
+        return document
+
+    def begin(self, document: Document) -> None:
+        """Follow the edits of a document that was opened, or whose text is known again."""
+        uri = document.uri
+        self.place(document)
+        if secret_in("\n".join(document.lines), document.path):
+            self.history.closed(uri)  # its edits reach no request
+        else:
+            self.history.opened(uri, document.path, document.lines)
+
+    def place(self, document: Document) -> None:
+        """Set what the place of a document in the workspace decides."""
+        path = shown_path(self.notebooks.file_of(document.uri), self.folders, document.language)
+        excluded = self.exclusions.why(path, document.uri)
+        is_ours = lies_within(document.uri, self.folders) and OTHERS_CODE.isdisjoint(
+            path.split("/")[:-1]
+        )
+        document.put(path, excluded, is_ours)
+
+    def change(
+        self, uri: str, changes: Sequence[ContentChange], version: int | None
+    ) -> tuple[Splice, ...]:
+        """Apply changes of a document; return the lines that each one altered.
+
+        Raises:
+            InvalidRequest: see :meth:`.open_documents.Documents.change`.
+        """
+        splices = self.documents.change(uri, changes, version)
+        self.context.changed(uri, splices)
+        return splices
+
+    def record(self, uri: str, splices: Sequence[Splice], *, accepted: bool) -> ChangeKind:
+        """Record a change in the history; return what it was."""
+        self.is_focused = True  # the user types here
+        return self.history.changed(uri, splices, accepted=accepted)
+
+    def forget(self, uri: str) -> None:
+        """Follow the edits of a document no longer."""
+        self.history.closed(uri)
+
+    def close(self, uri: str) -> None:
+        """Stop following a document."""
+        self.history.closed(uri)
+        self.documents.close(uri)
+        self.context.closed(uri)
+        self._reported = {known: found for known, found in self._reported.items() if known != uri}
+
+    def diagnosed(self, uri: str, diagnostics: Sequence[Diagnostic]) -> None:
+        """Note what the client reports of a document now."""
+        self._reported = {**self._reported, uri: tuple(diagnostics)}
+
+    def adopt_rules(self) -> bool:
+        """Take the exclusions that the index has read; return whether they are others."""
+        is_new = self.exclusions.renewed(self.context.rules, self.documents.all())
+        if is_new:
+            self.place_all()
+        return is_new
+
+    def place_all(self) -> None:
+        """Place all documents anew: folders, settings or exclusions are others."""
+        for document in self.documents.all():
+            self.place(document)
+
+    # --- snapshots -------------------------------------------------------------------------------
+
+    def snapshot(self, uri: str, cursor: int, flags: RequestFlags) -> Snapshot:
+        """Return the workspace as it is now, around a cursor.
+
+        Raises:
+            InvalidRequest: the document is not open.
+        """
+        document = self.documents.get(uri)
+        if document is None:
+            raise InvalidRequest(f"{uri} is not open; send textDocument/didOpen first")
+        text, now_s = document.current(), self.clock()
+        return Snapshot(
+            document=text,
+            cursor=cursor,
+            line=document.line_of(cursor),
+            flags=flags,
+            settings=self.settings,
+            at_s=now_s,
+            edits=self.history.view(),
+            reported=self._reported,
+            above=self._cells_above(text.uri, text.language),
+            opened=OpenTexts(
+                tuple(each.current() for each in self.documents.all()),
+                tuple(self.folders),
+                self.exclusions,
+            ),
+            index=self.context.indexer.index.generation,
+            budget=self.settings.context_tokens or self.context_tokens or BUDGET,
+            is_focused=self.is_focused,
+            snoozed_s=self.snoozed_s(),
+            load=self.load.now(),
+        )
+
+    def renew(self, snapshot: Snapshot) -> Snapshot | Abstain:
+        """Return a snapshot of the same text as everything else is now, or why it is stale."""
+        if (stale := self.why_stale(snapshot)) is not None:
+            return stale
+        now = self.snapshot(snapshot.uri, snapshot.cursor, snapshot.flags)
+        is_same = now.text == snapshot.text  # else the client shows a text that it has not sent
+        return now if is_same else now.with_text(snapshot.text, snapshot.cursor)
+
+    def why_stale(self, snapshot: Snapshot) -> Abstain | None:
+        """Return why an answer to a snapshot comes too late, None if its text is as it was."""
+        if snapshot.accepted is not None:
+            return None  # a text that does not exist yet
+        document = self.documents.get(snapshot.uri)
+        if document is None:
+            return Abstain("document_closed", "the file was closed")
+        if document.revision != snapshot.revision:
+            return Abstain("document_changed", "the text changed while the model was working")
+        return None
+
+    def refuse(self, snapshot: Snapshot) -> Abstain | None:
+        """Return why nothing is ever offered at a place, None if something may be."""
+        return refusals.refuse(snapshot) or refuse_scope(snapshot, self.context.syntax)
+
+    def complete(self, question: Question) -> Question:
+        """Return a question with what takes time to gather: excerpts, edits and reports."""
+        return replace(question, request=self.context.complete(question))
+
+    def snoozed_s(self) -> float:
+        """Return the seconds until suggestions come by themselves again."""
+        return max(0.0, self.snoozed_until_s - self.clock())
+
+    def _cells_above(self, uri: str, language: str) -> CellsAbove | None:
+        """Return the cells above a cell; the same object until one of them changes.
+
+        Cells that are secrets, and those in disabled languages, are left out.
+        """
+        cells = self.notebooks.above(uri)
+        found = [
+            (document.current(), cell.is_prose)
+            for cell in cells
+            if (document := self.documents.get(cell.uri)) is not None
+        ]
+        disabled = self.settings.disabled_languages
+        key = language, disabled, [(one.uri, one.revision, prose) for one, prose in found]
+        if not found:
+            return None
+        if self._above[0] != key:
+            texts = [
+                CellText(one.text, one.language, is_prose)
+                for one, is_prose in found
+                if one.language not in disabled
+                and not (one.excluded or one.out_of_step or "\0" in one.text or one.secret)
+            ]
+            self._above = key, join_cells(texts, language)
+        return self._above[1]
