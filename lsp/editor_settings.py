@@ -24,9 +24,6 @@ from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Qualit
 #: Endings of settings that are secret by the name before them, and code is not.
 _DATA = ("json", "yml", "yaml", "toml")
 
-#: Sent among the settings by clients over TCP; :mod:`redraft.lsp.protocol.tcp` has checked it.
-TOKEN = "token"
-
 #: Files whose text must never reach a model, whatever the user set elsewhere, and lock files, where
 #: a suggestion is never wanted. Matched in lower case against the name, also without what marks a
 #: backup ("~", ".bak"), and against the path; one with folders in it, against the end of the whole
@@ -198,7 +195,7 @@ def updated(settings: LspSettings, sent: Any) -> tuple[LspSettings, tuple[str, .
     problems = [
         f"unknown setting {name!r}: ignored. Known are {', '.join(LspSettings.model_fields)}"
         for name in sent
-        if name not in names and name != TOKEN
+        if name not in names
     ]
     for name, value in sent.items():
         if name not in names:

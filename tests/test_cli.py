@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import socket
 import sys
 from pathlib import Path
@@ -18,7 +16,7 @@ from redraft.server.commands.main import app, main
 from redraft.server.engine_process import client
 from redraft.server.engine_process import open as engines
 from redraft.server.settings import Settings, load_settings
-from support.command import RUN, call, is_one_red_line, python, redraft
+from support.command import call, is_one_red_line, python, redraft
 from support.editors.predictor import ScriptedPredictor, infill
 from support.served import served
 from typer.testing import CliRunner
@@ -128,33 +126,16 @@ def test_serve_names_a_port_in_use_and_the_way_out() -> None:
     assert "--port" in err
 
 
-@pytest.mark.parametrize("chosen", ["", "a-token-that-an-editor-knows"])
-async def test_the_language_server_says_which_port_it_got_and_its_token(chosen: str) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", RUN, "lsp", "--tcp", "127.0.0.1:0",
-        stderr=asyncio.subprocess.PIPE, env={**os.environ, "REDRAFT_LSP_TOKEN": chosen},
-    )  # fmt: skip
-    try:
-        assert process.stderr is not None
-        async with asyncio.timeout(60):
-            said = (await process.stderr.readline()).decode()
-            told = json.loads(await process.stderr.readline())["listening"]
-            reader, writer = await asyncio.open_connection(told["host"], told["port"])
-            body = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}'
-            token = told.get("token", chosen).encode()
-            head = b"Redraft-Token: %b\r\nContent-Length: %d\r\n\r\n" % (token, len(body))
-            writer.write(head)
-            writer.write(body)
-            await reader.readuntil(b"\r\n\r\n")
-            answer = await reader.readuntil(b"capabilities")
-        writer.close()
-    finally:
-        process.kill()
-        await process.wait()
-    assert said.startswith(f"the language server listens at 127.0.0.1:{told['port']}")
-    assert told["port"] > 0
-    assert b'"result"' in answer
-    assert ("token" in told) == (chosen == ""), "who chose one knows it; logs need not"
+@pytest.mark.parametrize(("option", "value"), [("--tcp", "127.0.0.1:1"), ("--token-file", "token")])
+def test_listening_on_a_port_names_the_new_way(
+    option: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["redraft", "lsp", option, value])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err.replace("│", "")
+    assert "ssh HOST redraft lsp" in " ".join(said.split())
 
 
 @pytest.fixture

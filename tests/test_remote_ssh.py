@@ -20,7 +20,7 @@ from support.ssh import Shell, await_true, free_port, is_open, there
 CLIENTS = Path(__file__).parents[1] / "editor-clients"
 PAGE = (CLIENTS / "remote.md").read_text("utf-8")
 #: The ports of the page: a test has others, as several may run at once.
-PORTS = ("7331", "7332", "7341", "7342")
+PORTS = ("7331", "7341")
 
 
 class Page:
@@ -51,7 +51,7 @@ def shell(tmp_path: Path, spawn: type[subprocess.Popen[bytes]]) -> Iterator[Shel
 Connect = Callable[..., LspProcess]
 KEY = "a-key-of-this-test"
 THERE, BACK = "The model there", "The files there, the model here"
-STDIO, SOCKET = "The language server there", "The language server over a socket"
+STDIO = "The language server there"
 
 
 @pytest.fixture
@@ -92,15 +92,16 @@ def type_line(client: LspProcess, line: int) -> None:
     client.insert(line, 0, "# typed\n", line + 1)
 
 
-def ssh_of(loop: subprocess.Popen[bytes]) -> psutil.Process:
-    """Return the ssh that a loop of the page has started."""
+def ssh_of(starter: subprocess.Popen[bytes]) -> psutil.Process:
+    """Return the ssh that a loop of the page, or an editor, has started."""
     found: list[psutil.Process] = []
 
     def look() -> bool:
-        found[:] = [each for each in psutil.Process(loop.pid).children() if each.name() == "ssh"]
+        children = psutil.Process(starter.pid).children(recursive=True)
+        found[:] = [each for each in children if each.name() == "ssh"]
         return bool(found)
 
-    await_true(look, "the loop starts no ssh")
+    await_true(look, "no ssh was started")
     return found[0]
 
 
@@ -184,23 +185,16 @@ def test_the_language_server_is_there(shell: Shell, page: Page, connect: Connect
 
 
 @needs_neovim
-def test_neovim_uses_a_language_server_over_a_socket(
+def test_neovim_starts_a_language_server_over_ssh(
     shell: Shell, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make, server, fetch, tunnel = page.blocks(SOCKET, "sh")
-    assert shell.run(make, home="there").wait() == 0
-    shell.listening(server, page.ports["7332"], home="there")
-    assert shell.run(fetch).wait() == 0
-    (config,) = page.blocks(SOCKET, "lua")
-    monkeypatch.setenv("HOME", shell.environment()["HOME"])
-    with neovim(tmp_path, "# typed\n", "nil", attached=False, init=config) as editor:
-        editor.until(lambda: "times; see :Redraft log, then :Redraft restart" in editor.why())
-        loop = shell.listening(tunnel, page.ports["7342"])
-        editor.command("Redraft restart")
-        editor.attached()
+    (config,) = page.blocks(STDIO, "lua")
+    for name, value in shell.environment().items():
+        monkeypatch.setenv(name, value)
+    with neovim(tmp_path, "# typed\n", "nil", init=config) as editor:
         editor.keys("o# typed<CR>x = ")
         editor.sees("x = seen(2)")
-        ssh_of(loop).kill()
+        ssh_of(editor.process).kill()
         editor.until(lambda: "the server ended" in editor.why())
         editor.keys("<Esc>o# typed")
         editor.until(lambda: "ready" in editor.why())  # the plugin connects again, by itself

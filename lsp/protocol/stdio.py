@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import os
 import sys
 import threading
@@ -26,14 +25,10 @@ _CHUNK = 64 * 1024
 
 
 class MessageReader:
-    """Reader of pygls over a stream, which ends where the stream does.
+    """Reader of pygls over a stream, which ends where the stream does."""
 
-    Args:
-        first: bytes that were read from the stream already.
-    """
-
-    def __init__(self, stream: asyncio.StreamReader, first: bytes = b"") -> None:
-        self._stream, self._first = stream, io.BytesIO(first)
+    def __init__(self, stream: asyncio.StreamReader) -> None:
+        self._stream = stream
 
     async def readline(self) -> bytes:
         """Return the next line with its end, b"" at the end of the stream."""
@@ -41,7 +36,7 @@ class MessageReader:
         # send no version.
         await asyncio.sleep(0)
         with contextlib.suppress(OSError, ValueError):  # ValueError: no header is 64 KB long
-            return self._first.readline() or await self._stream.readline()
+            return await self._stream.readline()
         return b""
 
     async def readexactly(self, count: int) -> Any:
@@ -51,7 +46,7 @@ class MessageReader:
         becomes a lone surrogate, one character as in the editor (``lsp/documents/positions.py``).
         """
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            body = self._first.read(count) or await self._stream.readexactly(count)
+            body = await self._stream.readexactly(count)
             return body.decode("utf-8", "surrogateescape")
         return ""
 

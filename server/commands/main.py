@@ -10,7 +10,6 @@ import asyncio
 import os
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -262,64 +261,45 @@ def serve(
         asyncio.run(run_cluster(settings, ray, replicas, max_replicas))
 
 
+def _refuse_port(value: str | None) -> None:
+    """Refuse the options of a server on a port, and name what to use instead."""
+    if value is not None:
+        raise typer.BadParameter(
+            "the language server no longer listens on a port. For one on another machine, let the "
+            "editor start 'ssh HOST redraft lsp' (editor-clients/remote.md)."
+        )
+
+
 @app.command(rich_help_panel=DAILY)
 @with_options
 def lsp(
-    tcp: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Listen on a port instead of stdio. Clients must send a token: the one of "
-            "REDRAFT_LSP_TOKEN or --token-file, else a new one, printed to standard error.",
-        ),
+    stdio: Annotated[  # noqa: ARG001, as many clients add it to any command
+        bool, typer.Option("--stdio", help="Speak over stdio: the default.")
+    ] = False,
+    port: Annotated[  # noqa: ARG001
+        str | None, typer.Option("--tcp", "--token-file", hidden=True, callback=_refuse_port)
     ] = None,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Read the token for --tcp from this file of yours alone."
-        ),
-    ] = None,
-    stdio: Annotated[bool, typer.Option("--stdio", help="Speak over stdio: the default.")] = False,
     server: Server = None,
     running: Running = RUNNING,
 ) -> None:
-    """Run the language server. Your editor starts this command; all editors share one engine.
-
-    Over TCP, a client sends the token in the header Redraft-Token of its first message, or as
-    initializationOptions.token of initialize.
-    """
+    """Run the language server. Your editor starts this command; all editors share one engine."""
     from redraft.lsp.protocol.stdio import run_stdio
-    from redraft.lsp.protocol.tcp import new_token, serve_tcp
 
     from ..engine_process.client import EngineClient
     from ..settings import log_to_stderr
     from .console import err
-    from .lsp_token import given_token, host_and_port, tell_listening
 
     running.check_server(server)
-    if tcp is not None and stdio:
-        raise typer.BadParameter("choose one of --stdio and --tcp", param_hint="--tcp")
-    if token_file is not None and tcp is None:
-        raise typer.BadParameter("only --tcp asks for a token", param_hint="--token-file")
-    address = host_and_port(tcp) if tcp is not None else None
-    given = given_token(os.environ, token_file) if address is not None else None
     log_to_stderr()
     settings = running.settings()
     predictor = remote(settings, server) if server is not None else EngineClient(settings)
-    if address is None:
-        if sys.stdin.isatty():
-            err.print(
-                "The language server waits for an editor on standard input. Editors start it "
-                "themselves; Ctrl-C ends it.",
-                markup=False,
-            )
-        raise typer.Exit(run_stdio(predictor))
-    token = given or new_token()
-
-    def listening(host: str, port: int) -> None:
-        tell_listening(host, port, token, is_known=given is not None)
-
-    asyncio.run(serve_tcp(predictor, *address, token, listening=listening))
+    if sys.stdin.isatty():
+        err.print(
+            "The language server waits for an editor on standard input. Editors start it "
+            "themselves; Ctrl-C ends it.",
+            markup=False,
+        )
+    raise typer.Exit(run_stdio(predictor))
 
 
 @app.command(rich_help_panel=DAILY)

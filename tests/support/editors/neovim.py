@@ -23,7 +23,10 @@ from typing import Any
 
 import pytest
 from redraft.lsp.editor_settings import LspSettings
-from redraft.lsp.protocol.tcp import new_token, serve_tcp
+from redraft.lsp.protocol.stdio import MessageReader, converse
+from redraft.lsp.recording.counts import StatisticsFolder
+from redraft.lsp.recording.recordings_folder import Recordings
+from redraft.lsp.server import create_server
 from redraft.model.records import EditRequest, Prediction
 
 from support.editors.lsp_process import SERVER
@@ -95,13 +98,7 @@ class Server:
     def __init__(self, predictor: ScriptedPredictor, settings: LspSettings | None = None) -> None:
         self._ready: queue.Queue[int] = queue.Queue()
         self._loop = asyncio.new_event_loop()
-        self._token = new_token()
-        self._serving = self._loop.create_task(
-            serve_tcp(
-                *(predictor, "127.0.0.1", 0, self._token, settings),
-                lambda host, port: self._ready.put(port),
-            )
-        )
+        self._serving = self._loop.create_task(self._serve(predictor, settings))
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         self.port = self._ready.get(timeout=_WAIT_S)
@@ -110,11 +107,29 @@ class Server:
         with contextlib.suppress(asyncio.CancelledError):
             self._loop.run_until_complete(self._serving)
 
+    async def _serve(self, predictor: ScriptedPredictor, settings: LspSettings | None) -> None:
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            server = create_server(
+                predictor,
+                settings=settings,
+                recordings=Recordings(),
+                statistics=StatisticsFolder(),
+            )
+            await converse(server, MessageReader(reader), writer)
+            writer.close()
+
+        listener = await asyncio.start_server(connected, "127.0.0.1", 0)
+        self._ready.put(listener.sockets[0].getsockname()[1])
+        try:
+            await asyncio.Event().wait()
+        finally:
+            listener.close()
+            await predictor.close()
+
     @property
     def command(self) -> str:
-        """Lua for the client's ``cmd``, and its settings for the server."""
-        options = f"init_options = {{ token = '{self._token}' }}"
-        return f"vim.lsp.rpc.connect('127.0.0.1', {self.port}), {options}"
+        """Lua for the client's ``cmd``."""
+        return f"vim.lsp.rpc.connect('127.0.0.1', {self.port})"
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._serving.cancel)

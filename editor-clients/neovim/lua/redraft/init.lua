@@ -16,11 +16,6 @@ function M.setup(options)
   require("redraft.command").set()
 end
 
---- Return a `cmd` for a language server that listens at an address, such as the end of an ssh tunnel.
-function M.connect(host, port)
-  return require("redraft.server").connect(host, port)
-end
-
 --- Accept the suggestion, or its first "word" or "line"; first jump to a distant edit. Return false if
 --- there is none, so that a mapping can do something else.
 function M.accept(unit)

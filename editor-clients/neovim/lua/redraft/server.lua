@@ -139,21 +139,6 @@ function M.ended(id, code, signal)
   end)
 end
 
---- Return a `cmd` that connects to a server at an address. A client that cannot connect ends and is
---- started again; with `vim.lsp.rpc.connect` alone it would wait for ever.
-function M.connect(host, port)
-  return function(dispatchers)
-    local rpc, probe = vim.lsp.rpc.connect(host, port)(dispatchers), vim.uv.new_tcp()
-    probe:connect(host, port, function(problem)
-      probe:close()
-      if problem then
-        rpc.terminate()
-      end
-    end)
-    return rpc
-  end
-end
-
 --- Restart the server for its buffers, or for all buffers.
 function M.restart()
   ends = {}
