@@ -39,13 +39,6 @@ class DocumentChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentClosing:
-    """A document is about to be closed."""
-
-    uri: str
-
-
-@dataclass(frozen=True, slots=True)
 class DocumentClosed:
     """A document was closed."""
 
@@ -117,9 +110,9 @@ class AcceptanceReported:
 
 
 Entry = (
-    DocumentOpened | ChangeComing | DocumentChanged | DocumentClosing | DocumentClosed
-    | ExclusionsChanged | CursorMoved | FocusMoved | QuestionAsked | AnswerReceived | AnswerDecided
-    | DecisionMade | SuggestionDrawn | AcceptanceReported | SuggestionEnded
+    DocumentOpened | ChangeComing | DocumentChanged | DocumentClosed | ExclusionsChanged
+    | CursorMoved | FocusMoved | QuestionAsked | AnswerReceived | AnswerDecided | DecisionMade
+    | SuggestionDrawn | AcceptanceReported | SuggestionEnded
 )  # fmt: skip
 
 

@@ -28,7 +28,6 @@ from .journal import (
     DecisionMade,
     DocumentChanged,
     DocumentClosed,
-    DocumentClosing,
     DocumentOpened,
     ExclusionsChanged,
     FocusMoved,
@@ -145,7 +144,6 @@ class Session:
     def close(self, uri: str) -> None:
         """Stop following a document."""
         self._forget(uri)
-        self.journal.write(DocumentClosing(uri))
         self.workspace.close(uri)
         self.journal.write(DocumentClosed(uri))
 
@@ -195,17 +193,17 @@ class Session:
         self.memory.outcomes.report_shown(id_, self.clock())
         self.journal.write(SuggestionDrawn(id_))
 
-    def accepted(self, id_: str, *, part: bool = False) -> None:
+    def accepted(self, id_: str, *, part: int = 0) -> None:
         """Take a report of acceptance; the document may have changed before or after it.
 
         Args:
-            part: a word or a line was accepted; the rest stays offered.
+            part: UTF-16 code units accepted so far, while the rest stays offered; 0: all of it.
         """
         outcomes = self.memory.outcomes
         if part and outcomes.live(id_) is not None:
             outcomes.report_accepted_part(id_)
             return
-        if uri := outcomes.report_accepted(id_):
+        if uri := outcomes.report_accepted(id_, part):
             self.workspace.history.mark_accepted(uri)
         self.journal.write(AcceptanceReported(id_))
 

@@ -53,7 +53,7 @@ LEVELS = {
 #: from those before it.
 LSP_GROUPS = (
     "editor_settings documents policy context.index context.files context.git context.listing "
-    "recording.recordings_folder recording.events recording.format recording.counts",
+    "recording.recordings_folder recording.recording_events recording.counts",
     "renames",
     "suggestions.suggestion suggestions.outcomes policy.pace",
     "snapshot",

@@ -10,7 +10,8 @@ from redraft.evals.gate.outcomes import Shown, shown_in
 from redraft.evals.sources.recordings import read_recording
 from redraft.lsp.question import Answer, Question
 from redraft.lsp.recording.answer_events import answer_event, decision_event
-from redraft.lsp.recording.events import (
+from redraft.lsp.recording.recorder import PREFETCHED
+from redraft.lsp.recording.recording_events import (
     AnswerEvent,
     DrawnEvent,
     Encountered,
@@ -18,9 +19,8 @@ from redraft.lsp.recording.events import (
     Header,
     Note,
     OutcomeEvent,
+    encode_all,
 )
-from redraft.lsp.recording.format import encode_all
-from redraft.lsp.recording.recorder import PREFETCHED
 from redraft.lsp.suggestions.outcomes import Outcome
 from redraft.lsp.suggestions.suggestion import Offer, Suggestion
 from redraft.model.errors import InvalidRequest

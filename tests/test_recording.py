@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,7 @@ from redraft.evals.sources.recordings import read_recording
 from redraft.lsp.documents.open_documents import ContentChange, Document
 from redraft.lsp.documents.positions import Position, Range, units
 from redraft.lsp.editor_settings import LspSettings
-from redraft.lsp.recording.events import Focused, Header, SelectionChanged
-from redraft.lsp.recording.format import encode
+from redraft.lsp.recording.recording_events import Focused, Header, SelectionChanged, encode
 from redraft.lsp.recording.recordings_folder import (
     FolderLimits,
     RecordingFile,
@@ -270,7 +270,36 @@ def test_the_oldest_recordings_make_room(tmp_path: Path) -> None:
     scene.recordings.turn_on(FolderLimits(file_bytes=3_000, total_bytes=20_000))
     old = [an_old_one(tmp_path, number) for number in range(6)]
     scene.open("x\n")
+    scene.recorder.room.join()
     assert scene.files()[:-1] == old[2:]
+
+
+def test_new_recording_reads_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Workbench(None, tmp_path, on=False)
+    scene.recordings.turn_on()
+    old = an_old_one(tmp_path, 1)
+    readers = []
+    opened = os.open
+
+    def open_(path: str | Path, *how: int) -> int:
+        if Path(path) == old:
+            readers.append(threading.current_thread())
+        return opened(path, *how)
+
+    monkeypatch.setattr(os, "open", open_)
+    scene.open("x\n")
+    scene.recorder.room.join()
+    assert readers == [scene.recorder.room]
+
+
+def test_the_recording_that_needs_room_stays(tmp_path: Path) -> None:
+    scene = Workbench(None, tmp_path, on=False)
+    scene.recordings.turn_on(FolderLimits(file_bytes=3_000, total_bytes=2_000))
+    an_old_one(tmp_path, 1)
+    scene.open("x\n")
+    scene.recorder.room.join()
+    [file] = scene.files()
+    assert replayed(file) == {"a.py": "x\n"}
 
 
 def users_files(folder: Path) -> dict[Path, bytes]:
@@ -309,6 +338,7 @@ def test_the_users_own_files_are_never_deleted(tmp_path: Path) -> None:
     old = an_old_one(tmp_path, 7)
     older = an_old_one(tmp_path, 6)
     scene.open("x\n")
+    scene.recorder.room.join()
     assert not older.exists()
     assert scene.files()[:-1] == [old]
     assert scene.recordings.delete([*theirs]) == [*theirs]
@@ -333,6 +363,7 @@ def test_what_has_a_recordings_name_and_is_no_file_is_left_alone(tmp_path: Path)
     scene = Workbench(None, folder, on=False)
     scene.recordings.turn_on(FolderLimits(file_bytes=3_000, total_bytes=4_000))
     scene.open("x\n")
+    scene.recorder.room.join()
     assert len(scene.files()) == 1
     odd = [link, hanging, pipe, inner]
     assert scene.recordings.delete(odd) == odd

@@ -12,7 +12,9 @@ from redraft.evals.sources.documents import Texts, lsp_changes
 from redraft.evals.sources.recorded_moments import script_of
 from redraft.evals.sources.recordings import Recording, read_recording
 from redraft.lsp.documents.open_documents import Document
-from redraft.lsp.recording.events import (
+from redraft.lsp.recording.recording_events import (
+    CHANGE_REASON,
+    FETCH,
     AnswerEvent,
     Changed,
     Closed,
@@ -33,12 +35,16 @@ from redraft.lsp.recording.events import (
     SetContent,
     StoreContent,
     TextEdit,
+    decode,
+    encode,
+    encode_all,
 )
-from redraft.lsp.recording.format import CHANGE_REASON, FETCH, decode, encode, encode_all
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Confidence
 
 FOREIGN = Path(__file__).parent / "samples" / "foreign.recording.json"
+#: Lines that each release wrote, of every kind and form, and how they are written now.
+RECORDED = Path(__file__).parent / "samples" / "recorded.jsonl"
 BEGUN = 1_750_000_000_000
 
 
@@ -241,6 +247,12 @@ ANSWER = AnswerEvent(
 )
 def test_an_event_is_read_as_it_was_written(event: Header | Event) -> None:
     assert decode(json.loads(encode(event))) == event
+
+
+@pytest.mark.parametrize("sample", [*map(json.loads, RECORDED.read_text("ascii").splitlines())])
+def test_lines_of_each_release_are_read_and_written_alike(sample: dict[str, str]) -> None:
+    again = encode(decode(json.loads(sample["line"])))
+    assert again == sample["again"].encode("ascii") + b"\n"
 
 
 def test_what_other_releases_leave_out_or_add_is_no_error() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from redraft.evals.sources.recordings import read_recording
-from redraft.lsp.recording.events import (
+from redraft.lsp.recording.recording_events import (
     AnswerEvent,
     DecisionEvent,
     DrawnEvent,

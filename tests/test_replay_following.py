@@ -22,7 +22,7 @@ from redraft.evals.scorers.matchers import (
     until_rest,
 )
 from redraft.evals.sources.recorded_moments import DocumentChange, PlacedEdit, sample
-from redraft.lsp.recording.events import ChangeSource
+from redraft.lsp.recording.recording_events import ChangeSource
 from redraft.model.edits.edit import Edit
 from redraft.model.records import EditRequest, RecentEdit
 from support.editors.typist import Typist

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from redraft.lsp.editor_settings import LspSettings, updated
+from redraft.lsp.suggestions.outcomes import SuggestionEnded
 from redraft.lsp.suggestions.rejections import COOL_DOWN_S
 from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.reasons import Abstain
@@ -110,6 +111,22 @@ def test_an_outcome_is_told_once(event: Callable[[Workbench], None], expected: s
     event(desk)
     desk.session.close(URI)
     assert desk.outcomes == [expected]
+
+
+@pytest.mark.parametrize(
+    ("part", "means", "saved"), [(4, "part", 3), (8, "whole", 7), (0, "whole", 7)]
+)
+def test_late_partial_acceptance_is_marked(part: int, means: str, saved: int) -> None:
+    desk = Workbench()
+    ended: list[SuggestionEnded] = []
+    desk.answer("return x")
+    desk.type("p")
+    desk.session.memory.outcomes.listener = ended.append
+    desk.session.accepted("redraft-1", part=part)
+    assert [(each.outcome, each.means, each.saved) for each in ended] == [
+        ("accepted", means, saved)
+    ]
+    assert desk.history.view().with_pending[-1].accepted
 
 
 def test_a_suggestion_is_replaced_by_the_next_one() -> None:

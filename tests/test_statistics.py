@@ -6,14 +6,16 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from redraft.lsp.editor_settings import updated
-from redraft.lsp.recording.counts import StatisticsFolder, SuggestionCounts, summed
-from redraft.lsp.recording.statistics import LOOK_S, WRITE_S, SessionStatistics
+from redraft.lsp.recording.counts import StatisticsFolder, SuggestionCounts, day_of, summed
+from redraft.lsp.recording.statistics import WRITE_S, SessionStatistics
+from redraft.lsp.suggestions.outcomes import SuggestionEnded
 from support.editors.next_edits import edited, shown_edit
 from support.editors.predictor import infill
 from support.editors.workbench import URI, Workbench
@@ -55,7 +57,9 @@ class Counted:
         self.desk, self.timers, self.kept = desk, Timers(desk), StatisticsFolder(folder)
         session = desk.session
         self.statistics = session.statistics = SessionStatistics(
-            *(self.kept, session.workspace), wall_s=desk.clock, later=self.timers.later
+            *(self.kept, session.workspace),
+            wall_s=desk.clock,
+            later=self.timers.later,
         )
         session.journal.subscribe(self.statistics.hear)
         self.statistics._begin_to_write = self.write  # type: ignore[method-assign]
@@ -232,84 +236,6 @@ def test_a_language_of_an_odd_name_is_other(tmp_path: Path) -> None:
     assert list(counted.by_kind()) == ["other infill"]
 
 
-# --- deleted after acceptance --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("before", "ghost", "after", "expected"),
-    [
-        ("x = ", "total", "x = ", True),
-        ("x = ", "total", "x = tot", False),
-        ("x = ", "total", "x = totals", False),
-        ("x = ", "total", "y = total", False),
-        ("total = 1\nx = ", "total", "total = 1\nx = ", True),
-        ("x = ", "f(a, b)", "x = g(a, b)", False),
-        ("x = ", "f(a, b)", "x = len(rows)", True),
-        ("a = 1\n", "b = f(a)", "a = 1\n", True),
-        ("a = 1\n", "b = f(a)", "a = 2\nb = f(a)\nc = b\n", False),
-        ("a = 1\n", "b = f(a)", "if x:\n    a = 2\n    b = f(a)\n", False),
-        ("x = ", "f(a)", "y = 1\n" * 30_000 + "z = f(a)", False),
-        ("x = ", "f(a)", "y = 1\n" * 30_000, True),
-    ],
-)
-def test_an_accepted_suggestion_is_looked_for_after_a_minute(
-    tmp_path: Path, before: str, ghost: str, after: str, expected: bool
-) -> None:
-    counted = offered(tmp_path, ghost, before)
-    counted.desk.type(ghost)
-    counted.desk.becomes(after)
-    counted.timers.let_pass(LOOK_S - 1)
-    assert counted.only().deleted == 0
-    counted.timers.let_pass(1)
-    assert (counted.only().accepted, counted.only().deleted) == (1, expected)
-
-
-def test_it_is_looked_for_once_and_no_later(tmp_path: Path) -> None:
-    counted = offered(tmp_path, "return x")
-    by_key(counted.desk)
-    counted.timers.let_pass(LOOK_S)
-    counted.desk.becomes(BODY)
-    counted.timers.let_pass(10 * LOOK_S)
-    counted.desk.session.close(URI)
-    assert counted.only().deleted == 0
-
-
-def test_what_was_undone_and_accepted_again_counts_once(tmp_path: Path) -> None:
-    counted = offered(tmp_path, "return x")
-    desk = counted.desk
-    by_key(desk)
-    counted.timers.let_pass(LOOK_S - 1)
-    desk.becomes(BODY)
-    desk.consider(invoked=True)
-    by_key(desk)
-    desk.becomes(BODY)
-    counted.timers.let_pass(1)
-    counts = counted.only()
-    assert (counts.shown, counts.accepted, counts.deleted) == (1, 1, 0), "a second of a minute"
-    counted.timers.let_pass(LOOK_S)
-    assert counted.only().deleted == 1
-
-
-def test_it_is_looked_for_when_its_document_closes(tmp_path: Path) -> None:
-    counted = offered(tmp_path, "return x")
-    by_key(counted.desk)
-    counted.desk.becomes(BODY)
-    counted.desk.session.close(URI)
-    counted.timers.let_pass(LOOK_S)
-    assert counted.only().deleted == 1
-
-
-def test_a_deletion_that_is_undone_counts_as_deleted(tmp_path: Path) -> None:
-    counted = Counted(tmp_path, edited())
-    desk = counted.desk
-    show = desk.edit("    print(area(r))\n", "")
-    before = desk.text
-    desk.accept(show)
-    desk.becomes(before)
-    counted.timers.let_pass(LOOK_S)
-    assert counted.only().deleted == 1
-
-
 # --- writing -------------------------------------------------------------------------------------
 
 
@@ -331,8 +257,59 @@ def test_a_folder_that_cannot_be_written_is_named_once(
     by_key(counted.desk)
     with caplog.at_level(logging.WARNING):
         counted.write()
-        counted.timers.let_pass(LOOK_S)
+        counted.timers.let_pass(WRITE_S)
         counted.desk.session.close(URI)
         counted.write()
     [record] = caplog.records
     assert f"statistics cannot be kept in {tmp_path / 'file'}" in record.getMessage()
+
+
+def test_failed_write_keeps_counts(tmp_path: Path) -> None:
+    folder = tmp_path / "file"
+    folder.touch()
+    counted = offered(folder)
+    by_key(counted.desk)
+    counted.timers.let_pass(WRITE_S)
+    counted.desk.becomes(BODY)
+    folder.unlink()
+    counted.timers.let_pass(WRITE_S)
+    [file] = folder.iterdir()
+    assert json.loads(file.read_text())["rows"][0]["counts"]["accepted"] == 1
+    assert counted.only().accepted == 1, "once"
+
+
+def test_counts_made_while_others_are_written_are_kept(tmp_path: Path) -> None:
+    counted = offered(tmp_path)
+    suggestion = counted.desk.session.memory.outcomes.showing(URI)
+    assert suggestion is not None
+    by_key(counted.desk)
+    store = counted.kept.add
+
+    def add(session: str, rows: Any) -> None:
+        counted.kept.add = store  # type: ignore[method-assign]
+        store(session, rows)
+        counted.statistics.settled(SuggestionEnded(replace(suggestion, id="other"), "rejected"))
+
+    counted.kept.add = add  # type: ignore[method-assign]
+    counted.write()
+    assert (counted.only().accepted, counted.only().rejected) == (1, 1)
+
+
+def test_a_full_disk_counts_no_day_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = offered(tmp_path)
+    by_key(counted.desk)
+    counted.desk.clock.now += 24 * 3_600
+    counted.desk.becomes(f"{BODY}x = 1\n    ")
+    counted.desk.answer("return x")
+    by_key(counted.desk)
+    dump = json.dump
+
+    def full(content: Any, *rest: Any, **how: Any) -> None:
+        if content["rows"][0]["day"] != day_of(counted.desk.clock.now - 24 * 3_600):
+            raise OSError(28, "No space left on device")
+        dump(content, *rest, **how)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(json, "dump", full)
+        counted.write()
+    assert counted.only().accepted == 2

@@ -43,6 +43,19 @@ def test_a_server_counts_and_writes_by_itself(
     assert written_by_all(folder).accepted == 1
 
 
+def test_late_partial_acceptance_counts_the_part(folder: Path) -> None:
+    with lsp_client("foo bar baz") as client:
+        client.initialize()
+        client.open("x = \n")
+        [item] = client.complete(0, 4)["result"]["items"]
+        client.insert(0, 4, "zzz", 2)
+        report = {"item": item, "acceptedLength": 4}
+        client.notify("textDocument/didPartiallyAcceptCompletion", report)
+        assert client.end() == 0
+    counts = written_by_all(folder)
+    assert (counts.accepted, counts.ignored, counts.saved) == (1, 0, 3)
+
+
 def test_the_end_of_a_session_counts_what_was_still_shown(folder: Path) -> None:
     with lsp_client("total") as client:
         client.initialize()

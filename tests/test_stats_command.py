@@ -73,18 +73,18 @@ def shown_in_all() -> int:
 
 def test_the_table_and_the_plot_show_kinds_languages_and_days() -> None:
     kept(
-        row(1, accepted=3, typed=1, ignored=4, rejected=2, deleted=1, saved=1_200),
+        row(1, accepted=3, typed=1, ignored=4, rejected=2, saved=1_200),
         row(0, "rust", "next_edit", (250, 12_000), accepted=1, ignored=1, saved=30),
     )
     lines = stats().output.splitlines()
-    table = {line.split("  ")[0]: line.split()[-9:] for line in lines[3:14] if line}
+    table = {line.split("  ")[0]: line.split()[-8:] for line in lines[3:14] if line}
     assert lines[2].split() == [
-        *("shown", "accepted", "typed", "ignored", "rejected", "deleted", "saved", "p50", "p95"),
+        *("shown", "accepted", "typed", "ignored", "rejected", "saved", "p50", "p95"),
     ]
-    first = ["10", "3", "1", "4", "2", "1", "1,200", "100ms", "100ms"]
-    second = ["2", "1", "0", "1", "0", "0", "30", "300ms", ">10s"]
+    first = ["10", "3", "1", "4", "2", "1,200", "100ms", "100ms"]
+    second = ["2", "1", "0", "1", "0", "30", "300ms", ">10s"]
     assert table == {
-        "all": ["12", "4", "1", "5", "2", "1", "1,230", "300ms", ">10s"],
+        "all": ["12", "4", "1", "5", "2", "1,230", "300ms", ">10s"],
         "ghost text": first,
         "next edit": second,
         "python": first,
@@ -123,13 +123,24 @@ def test_json_has_a_row_for_each_day_language_and_kind() -> None:
         "typed": 0,
         "ignored": 0,
         "rejected": 0,
-        "deleted": 0,
         "saved": 9,
         "waits": waits,
         "wait_p50_ms": 100,
         "wait_p95_ms": 100,
     }
     assert len(as_json()["rows"]) == 3
+
+
+def test_counts_of_earlier_releases_are_read(folder: Path) -> None:
+    counts = {"accepted": 3, "typed": 1, "ignored": 4, "rejected": 2, "deleted": 1, "saved": 7}
+    counts["waits"] = [0] * len(WAIT_ENDS_MS) + [10]  # type: ignore[assignment]
+    kinds = {"day": TODAY.isoformat(), "language": "python", "kind": "infill", "counts": counts}
+    content = {"format": "redraftStatistics@1.0", "rows": [kinds]}
+    folder.mkdir()
+    (folder / f"{TODAY.isoformat()}-0a1b2c3d.json").write_text(json.dumps(content))
+    kept(row(accepted=1))
+    [found] = as_json()["rows"]
+    assert (found["shown"], found["accepted"], found["saved"]) == (11, 4, 7)
 
 
 def test_without_counts_it_says_where_they_would_be(folder: Path) -> None:
@@ -285,7 +296,7 @@ def test_forget_includes_what_a_running_server_has_not_written(folder: Path) -> 
 
 
 def test_a_correction_of_what_is_deleted_counts_nothing_below_zero() -> None:
-    kept(row(accepted=-1, deleted=1, waits_ms=()), row(ignored=1, waits_ms=()))
+    kept(row(accepted=-1, waits_ms=()), row(ignored=1, waits_ms=()))
     [found] = as_json()["rows"]
     assert (found["accepted"], found["ignored"], found["shown"]) == (0, 1, 1)
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from redraft.lsp.recording.events import (
+from redraft.lsp.recording.recording_events import (
     AnswerEvent,
     DecisionEvent,
     DrawnEvent,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from redraft.lsp.documents.positions import index_at
-from redraft.lsp.recording.events import (
+from redraft.lsp.recording.recording_events import (
     AnswerEvent,
     Changed,
     FetchStarted,

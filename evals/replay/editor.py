@@ -6,8 +6,8 @@ from collections import Counter
 from urllib.parse import quote
 
 from redraft.lsp.documents.positions import units
-from redraft.lsp.recording import events as ev
-from redraft.lsp.recording.events import Changed, Event, TextEdit
+from redraft.lsp.recording import recording_events as ev
+from redraft.lsp.recording.recording_events import Changed, Event, TextEdit
 from redraft.lsp.session import Session
 from redraft.lsp.snapshot import RequestFlags, Snapshot
 from redraft.model.text.syntax import language_of

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Collection, Iterator
 from dataclasses import dataclass
 
 from redraft.lsp.editor_settings import LspSettings
-from redraft.lsp.recording.events import Event
+from redraft.lsp.recording.recording_events import Event
 from redraft.lsp.session import Session
 from redraft.lsp.snapshot import Snapshot
 from redraft.lsp.suggestions.suggestion import Offer

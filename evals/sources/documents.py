@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from redraft.lsp.documents.open_documents import ContentChange, split_lines
 from redraft.lsp.documents.positions import Position, Range, index_at, units, without_surrogates
-from redraft.lsp.recording.events import (
+from redraft.lsp.recording.recording_events import (
     Changed,
     Closed,
     Encountered,

@@ -13,7 +13,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from redraft.lsp.recording.events import Changed, ChangeSource, Event, RestoreContent, SetContent
+from redraft.lsp.recording.recording_events import (
+    Changed,
+    ChangeSource,
+    Event,
+    RestoreContent,
+    SetContent,
+)
 from redraft.model.errors import SettingsError
 from redraft.model.text.common import common_ends
 from redraft.model.text.syntax import language_of

@@ -16,10 +16,20 @@ from typing import Any
 
 from redraft.lsp.documents.history import History
 from redraft.lsp.documents.open_documents import Document
-from redraft.lsp.recording import events as ev
+from redraft.lsp.recording import recording_events as ev
 from redraft.lsp.recording.change_sources import source_of
-from redraft.lsp.recording.events import Changed, ChangeSource, Event, Header, Note
-from redraft.lsp.recording.format import ACCEPTED_REASON, CHANGE_REASON, FORMAT, Entry, decode
+from redraft.lsp.recording.recording_events import (
+    ACCEPTED_REASON,
+    CHANGE_REASON,
+    FORMAT,
+    Changed,
+    ChangeSource,
+    Entry,
+    Event,
+    Header,
+    Note,
+    decode,
+)
 from redraft.model.edits.edit import LineChange
 from redraft.model.errors import InvalidRequest
 

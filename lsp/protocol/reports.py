@@ -189,7 +189,7 @@ def _shown(server: RedraftServer, params: Any) -> None:
 def _accepted_part(server: RedraftServer, params: Any) -> None:
     sent = ItemParams.of(params)
     if sent.accepted_length:
-        server.session.accepted(sent.item.command.argument, part=True)
+        server.session.accepted(sent.item.command.argument, part=sent.accepted_length)
 
 
 # --- copilot.el --------------------------------------------------------------------------
@@ -202,10 +202,8 @@ def _notify_shown(server: RedraftServer, params: Any) -> str:
 
 def _notify_accepted(server: RedraftServer, params: Any) -> str:
     sent = UuidParams.of(params)
-    if sent.accepted_length is None:
-        server.session.accepted(sent.uuid)
-    elif sent.accepted_length:
-        server.session.accepted(sent.uuid, part=True)
+    if sent.accepted_length != 0:
+        server.session.accepted(sent.uuid, part=sent.accepted_length or 0)
     return "OK"
 
 

@@ -13,7 +13,7 @@ from ..documents.positions import units
 from ..question import Answer, Question
 from ..suggestions.memory import Memory
 from ..suggestions.suggestion import Offer
-from .events import (
+from .recording_events import (
     AnswerEvent,
     DecisionEvent,
     LineAndColumn,

@@ -17,7 +17,7 @@ from redraft.model.text.common import changed_part
 from ..context.files import UnreadableFile, kind_of, read_file
 from ..documents.history import BULK_CHARACTERS, BULK_LINES, ChangeKind
 from ..documents.open_documents import Splice
-from .events import ChangeSource
+from .recording_events import ChangeSource
 
 #: So many visible characters put in at once were not typed: a paste, an entry of a completion menu.
 #: An editor's own indentation and closing brackets stay below.

@@ -55,7 +55,6 @@ class SuggestionCounts:
     typed: _Count = 0  # the user typed all of it by hand
     ignored: _Count = 0  # anything else, such as another suggestion in its place
     rejected: _Count = 0
-    deleted: _Count = 0  # of those accepted, gone a minute later
     saved: _Count = 0  # keys that the user did not have to press
     waits: tuple[_Count, ...] = (0,) * (len(WAIT_ENDS_MS) + 1)  # by :data:`WAIT_ENDS_MS`
 
@@ -166,18 +165,21 @@ class StatisticsFolder:
         by_day: dict[str, list[CountsRow]] = {}
         for row in rows:
             by_day.setdefault(row.day, []).append(row)
+        names = []
         for day, some in by_day.items():
-            name = f"{day}-{session}.json"
+            names.append(name := f"{day}-{session}.json")
             with contextlib.suppress(UnreadableFile, InvalidRequest):
                 some = [*_rows(read_file(self.folder, name, _MOST_BYTES), day), *some]
-            self._replace(name, summed(some, lambda row: (row.day, row.language, row.kind)))
+            self._write(name, summed(some, lambda row: (row.day, row.language, row.kind)))
+        # The caller tries again after an error, so no day is replaced before all are written.
+        for name in names:
+            (self.folder / f"{name}.tmp").replace(self.folder / name)
 
-    def _replace(self, name: str, rows: Mapping[tuple[str, str, Task], SuggestionCounts]) -> None:
+    def _write(self, name: str, rows: Mapping[tuple[str, str, Task], SuggestionCounts]) -> None:
         made = [asdict(CountsRow(*key, counts.without_negatives())) for key, counts in rows.items()]
-        beside = self.folder / f"{name}.tmp"
-        with os.fdopen(os.open(beside, _WRITE, 0o600), "w", encoding="utf-8") as file:
+        beside = os.open(self.folder / f"{name}.tmp", _WRITE, 0o600)
+        with os.fdopen(beside, "w", encoding="utf-8") as file:
             json.dump({"format": FORMAT, "rows": made}, file, separators=(",", ":"))
-        beside.replace(self.folder / name)
 
     def read(self, days: int, today: date) -> tuple[list[CountsRow], list[str]]:
         """Return the rows of the last days, oldest first, and a sentence on each unusable file."""

@@ -12,7 +12,7 @@ from redraft.model.text.common import changed_part
 
 from ..documents.open_documents import ContentChange, Document
 from ..documents.positions import Position, units
-from .events import TextEdit
+from .recording_events import TextEdit
 
 
 class DocumentEdits:

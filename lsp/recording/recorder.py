@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from threading import Thread
 from typing import Any
 
 from redraft.model.gate.reasons import Abstain
@@ -30,12 +31,21 @@ from ..suggestions.memory import Memory
 from ..suggestions.outcomes import SuggestionEnded
 from ..suggestions.suggestion import Offer
 from ..workspace import Workspace
-from . import events
+from . import recording_events as events
 from .answer_events import answer_event, decision_event
 from .change_sources import has_moved, source_of
-from .events import Changed, Encountered, Event, FetchStarted, Header, Note, SetContent
-from .format import ACCEPTED_REASON, CHANGE_REASON
 from .offsets import DocumentEdits
+from .recording_events import (
+    ACCEPTED_REASON,
+    CHANGE_REASON,
+    Changed,
+    Encountered,
+    Event,
+    FetchStarted,
+    Header,
+    Note,
+    SetContent,
+)
 from .recordings_folder import RecordingFile, Recordings, recording_name
 
 logger = logging.getLogger(__name__)
@@ -77,6 +87,7 @@ class Recorder:
         self._made_by = made_by
         self._clock_ms = clock_ms
         self._file: RecordingFile | None = None
+        self.room = Thread()  # makes room for the file
         self._most_bytes = 0  # of the file; 0: no other file begins
         self._problem = ""  # why nothing can be recorded, if the folder cannot hold it
         self._session = uuid.uuid4().hex
@@ -179,13 +190,14 @@ class Recorder:
         )
         name = recording_name(now_ms / 1000, self._session, self._parts)
         try:
-            recordings.make_room()
             first = header, Note(now_ms, "applicationStart")
             file = self._file = RecordingFile(recordings.folder / name, first)
         except OSError as error:
             self._fail(error)
             return False
-        logger.info("recording to %s; 'redraft record off' ends it", self._file.path)
+        logger.info("recording to %s; 'redraft record off' ends it", file.path)
+        self.room = Thread(target=recordings.make_room, args=(file.path,), daemon=True)
+        self.room.start()
         for document in self._workspace.documents.all():
             self._track(document)
         if self._file is not file:

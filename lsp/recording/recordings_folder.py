@@ -22,8 +22,7 @@ import platformdirs
 from redraft.model.errors import SettingsError
 from redraft.model.validation import object_of
 
-from .events import Event, Header
-from .format import FORMAT, encode_all
+from .recording_events import FORMAT, Event, Header, encode_all
 
 _FOLDER = "REDRAFT_RECORDINGS_DIR"
 _SWITCH, _LEARNED = "on.json", "gate.json"
@@ -253,9 +252,12 @@ class Recordings:
                 left.append(path)
         return left
 
-    def make_room(self) -> None:
-        """Delete the oldest recordings until one more file fits below the limit."""
-        limits, kept = self.limits(), self.kept()
+    def make_room(self, path: Path) -> None:
+        """Delete the oldest recordings until the one at ``path``, when full, fits below the limit.
+
+        Opens every recording, so call it in a thread.
+        """
+        limits, kept = self.limits(), [each for each in self.kept() if each.path != path]
         total = sum(each.size for each in kept)
         for each in kept:
             if total + limits.file_bytes <= limits.total_bytes:

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import secrets
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Literal, Protocol
+from typing import Protocol
 
-from redraft.model.text.common import common_ends
-
-from ..journal import AcceptanceReported, DocumentClosing, Entry
+from ..journal import AcceptanceReported, Entry
 from ..suggestions.outcomes import SuggestionEnded
 from ..suggestions.suggestion import Suggestion
 from ..workspace import Workspace
@@ -36,13 +33,7 @@ from .statistics_text import statistics_text
 logger = logging.getLogger(__name__)
 
 WRITE_S = 60.0  # from the first count to its writing
-LOOK_S = 60.0  # from an acceptance until its text is looked for
 _REMEMBERED = 20  # suggestions whose outcome a late report can correct
-_DELETED_SHARE = 0.5  # of the accepted characters, from which they count as deleted
-
-_MOST_COMPARED = 100_000  # characters: 20 ms
-
-_WORD = re.compile(r"\w+|[^\w\s]")
 
 
 class _Timer(Protocol):
@@ -60,15 +51,6 @@ class _Counted:
     row: CountsRow
     ending: Ending
     saved: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Accepted:
-    """An accepted suggestion whose text is looked for later."""
-
-    suggestion: Suggestion
-    row: CountsRow
-    timer: _Timer
 
 
 class SessionStatistics:
@@ -92,10 +74,9 @@ class SessionStatistics:
         self._workspace, self._documents = workspace, workspace.documents
         self._wall_s, self._later = wall_s, later
         self._name = secrets.token_hex(4)
-        self._pending: list[CountsRow] = []  # changes that are not written yet
+        self._pending: list[CountsRow] = []  # not written yet, in order
         self._since_s = 0.0  # of the first of them
         self._recent: OrderedDict[str, _Counted] = OrderedDict()  # by id
-        self._accepted: dict[str, _Accepted] = {}  # by id
         self._timer: _Timer | None = None  # of the next write
         self._writing: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
@@ -108,8 +89,6 @@ class SessionStatistics:
                 self.settled(entry)
             case AcceptanceReported():
                 self.reported(entry.id)
-            case DocumentClosing():
-                self.closing(entry.uri)
 
     # --- counting ------------------------------------------------------------------------------
 
@@ -129,8 +108,6 @@ class SessionStatistics:
         self._recent[suggestion.id] = _Counted(row, ending, settled.saved)
         if len(self._recent) > _REMEMBERED:
             self._recent.popitem(last=False)
-        if ending == "accepted" and settled.means == "whole" and suggestion.rename is None:
-            self._follow(suggestion, row)
 
     def reported(self, id_: str) -> None:
         """Count a suggestion of one key as accepted, if it was counted as "typed"."""
@@ -148,7 +125,7 @@ class SessionStatistics:
     def _count(
         self,
         row: CountsRow,
-        name: Ending | Literal["deleted"],
+        name: Ending,
         by: int = 1,
         *,
         saved: int = 0,
@@ -160,45 +137,24 @@ class SessionStatistics:
             counts.waited(waited_ms)
         if not self._pending:
             self._since_s = self._wall_s()
-            self._timer = self._later(WRITE_S, self._begin_to_write)
         self._pending.append(replace(row, counts=counts))
-
-    # --- what is deleted soon ------------------------------------------------------------------
-
-    def _follow(self, suggestion: Suggestion, row: CountsRow) -> None:
-        before = self._accepted.pop(suggestion.id, None)
-        if before is not None:  # accepted again after an undo
-            before.timer.cancel()
-        timer = self._later(LOOK_S, lambda: self._look(suggestion.id))
-        self._accepted[suggestion.id] = _Accepted(suggestion, row, timer)
-
-    def _look(self, id_: str) -> None:
-        """Count an accepted suggestion as deleted if its text is gone."""
-        accepted = self._accepted.pop(id_)
-        accepted.timer.cancel()
-        document = self._documents.get(accepted.suggestion.uri)
-        if document is None or document.out_of_step:
-            return
-        if is_deleted(accepted.suggestion, document.text):
-            self._count(accepted.row, "deleted")
-
-    def closing(self, uri: str) -> None:
-        """Look at the accepted suggestions of a document that is about to be closed."""
-        for id_, accepted in list(self._accepted.items()):
-            if accepted.suggestion.uri == uri:
-                self._look(id_)
+        self._write_later()
 
     # --- writing -------------------------------------------------------------------------------
+
+    def _write_later(self) -> None:
+        if self._timer is None:
+            self._timer = self._later(WRITE_S, self._begin_to_write)
 
     def _begin_to_write(self) -> None:
         self._writing = asyncio.ensure_future(self.write())
 
     async def write(self) -> None:
-        """Write what has changed, and delete what is too old."""
+        """Write what has changed, and delete what is too old; what fails is tried again later."""
         if self.folder is None:
             return
         async with self._lock:
-            rows, self._pending = self._pending, []
+            rows, now_s = tuple(self._pending), self._wall_s()
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
@@ -208,6 +164,10 @@ class SessionStatistics:
                 if not self._has_failed:
                     logger.warning("statistics cannot be kept in %s: %s", self.folder.folder, error)
                 self._has_failed = True
+                self._write_later()
+            else:
+                del self._pending[: len(rows)]
+                self._since_s = now_s  # the others were counted meanwhile
 
     async def text(self, days: int) -> str:
         """Return the statistics of all sessions of the user as text, this one's included."""
@@ -223,7 +183,7 @@ class SessionStatistics:
         )
         return "\n".join([*notes, *problems, statistics_text(rows, days, today)])
 
-    def _store(self, folder: StatisticsFolder, rows: list[CountsRow], since_s: float) -> None:
+    def _store(self, folder: StatisticsFolder, rows: Sequence[CountsRow], since_s: float) -> None:
         folder.prune(date.fromtimestamp(self._wall_s()))
         if rows and not folder.forgotten_since(since_s):
             folder.add(self._name, rows)
@@ -236,27 +196,3 @@ def _ending(settled: SuggestionEnded) -> Ending | None:
     if settled.outcome == "accepted":
         return "typed" if settled.means == "typed" else "accepted"
     return "rejected" if settled.outcome == "rejected" else "ignored"
-
-
-def is_deleted(suggestion: Suggestion, text: str) -> bool:
-    """Return whether most of what an accepted suggestion wrote is gone from its document.
-
-    ``text`` is compared with the text right after the acceptance. Outside of their difference all
-    is kept, inside of it the words that are still there.
-    """
-    least = suggestion.least()
-    if not least.replacement.strip():
-        return text == suggestion.text  # it only deleted: was that undone?
-    made, first, last = least.result, least.start, least.start + len(least.replacement)
-    head, tail = common_ends(made, text)
-    before, now = made[head : len(made) - tail], text[head : len(text) - tail]
-    if len(before) + len(now) > _MOST_COMPARED:
-        return least.replacement.strip() not in text
-    inside = _words(made[max(first, head) : min(last, len(made) - tail)])
-    gone = inside & (_words(before) - _words(now))
-    lost = sum(len(word) * count for word, count in gone.items())
-    return lost > _DELETED_SHARE * len("".join(least.replacement.split()))
-
-
-def _words(text: str) -> Counter[str]:
-    return Counter(_WORD.findall(text))

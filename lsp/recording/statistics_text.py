@@ -11,15 +11,12 @@ from .counts import WAIT_ENDS_MS, CountsRow, SuggestionCounts, summed
 
 DEFAULT_DAYS = 14
 
-_HEADINGS = (
-    *("shown", "accepted", "typed", "ignored", "rejected", "deleted", "saved", "p50", "p95"),
-)
+_HEADINGS = (*("shown", "accepted", "typed", "ignored", "rejected", "saved", "p50", "p95"),)
 _KINDS: dict[Task, str] = {"infill": "ghost text", "next_edit": "next edit"}
 _LEGEND = """\
 accepted: by a key, wholly or in part. typed: all of it by hand. ignored: any
-other end, or replaced by the next one. deleted: accepted, and most of it gone
-within a minute. saved: keys not pressed. p50, p95: half and 95 % of the
-suggestions came within that time after the editor had asked."""
+other end, or replaced by the next one. saved: keys not pressed. p50, p95: half
+and 95 % of the suggestions came within that time after the editor had asked."""
 _BAR_WIDTH = 30
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -60,7 +57,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 def _cells(counts: SuggestionCounts) -> list[str]:
     numbers = (
         *(counts.shown, counts.accepted, counts.typed, counts.ignored, counts.rejected),
-        *(counts.deleted, counts.saved),
+        counts.saved,
     )
     return [*(f"{number:,}" for number in numbers), *map(_wait, (counts.p50_ms, counts.p95_ms))]
 

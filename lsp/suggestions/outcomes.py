@@ -275,10 +275,13 @@ class Outcomes:
         if live is not None:
             live.shown_at_s = now_s
 
-    def report_accepted(self, id_: str) -> str:
+    def report_accepted(self, id_: str, part: int = 0) -> str:
         """Take a report of acceptance.
 
         Return the document that the suggestion has changed unnoticed, "" for none.
+
+        Args:
+            part: UTF-16 code units that were accepted; 0: all of it.
         """
         live = self._find(id_)
         if live is not None:
@@ -290,16 +293,17 @@ class Outcomes:
         if ended is None or ended.outcome == "accepted":
             return ""
         # A formatter or bracket closer changed the text on its way: the report is right.
-        saved = max(0, _size(ended.suggestion) - 1)
-        self._settle(replace(ended, outcome="accepted", saved=saved, means="whole"))
+        size = _size(ended.suggestion)
+        is_part = 0 < part < size
+        saved = max(0, (part if is_part else size) - 1)
+        means: Means = "part" if is_part else "whole"
+        self._settle(replace(ended, outcome="accepted", saved=saved, means=means))
         return ended.suggestion.uri
 
     def report_accepted_part(self, id_: str) -> None:
-        """Take a report that a word or a line was accepted; the rest stays offered."""
+        """Take a report that a word or a line of what is shown was accepted."""
         live = self._find(id_)
-        if live is None:
-            self.report_accepted(id_)
-        else:
+        if live is not None:
             live.is_begun = True
 
     def report_turned_down(self, id_: str, outcome: Literal["rejected", "ignored"]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from redraft.evals.sources.documents import Texts
 from redraft.evals.sources.recordings import read_recording
-from redraft.lsp.recording.events import Changed
+from redraft.lsp.recording.recording_events import Changed
 
 
 def replayed(path: Path) -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from redraft.evals.sources.recorded_moments import Script, script_of
 from redraft.evals.sources.recordings import Recording
-from redraft.lsp.recording.events import (
+from redraft.lsp.recording.recording_events import (
     Changed,
     ChangeSource,
     Encountered,
@@ -17,8 +17,8 @@ from redraft.lsp.recording.events import (
     SelectionChanged,
     SetContent,
     TextEdit,
+    encode_all,
 )
-from redraft.lsp.recording.format import encode_all
 
 KEY_MS = 40  # between two keys
 
