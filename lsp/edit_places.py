@@ -25,7 +25,7 @@ SEARCH_MS = 2_000.0
 
 def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iterator[Question]:
     """Yield errors that the last edits caused, then the cursor's place, then other ones."""
-    own = own_question(snapshot, context)
+    own = question_at_cursor(snapshot, context)
     others: Iterable[Question] = _elsewhere(snapshot, context, own, schedule)
     if snapshot.reports:
         others = list(others)
@@ -35,7 +35,7 @@ def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iter
     yield from others
 
 
-def own_question(snapshot: Snapshot, context: Gatherer) -> Question:
+def question_at_cursor(snapshot: Snapshot, context: Gatherer) -> Question:
     """Return the question about the region around the cursor."""
     is_future = snapshot.accepted is not None
     region = context.region_at(snapshot) if is_future else context.gather(snapshot).region

@@ -16,7 +16,7 @@ from .edit_places import questions
 from .journal import AnswerDecided, Journal
 from .predictions import Predictions
 from .question import Answer, Question
-from .refusals import half_typed, long_after, refuse_moment
+from .refusals import refuse_half_typed, refuse_long_after_edit, refuse_now
 from .renames.offer import WholeRenames
 from .schedule import Kind, Schedule, Superseded
 from .snapshot import Snapshot
@@ -104,16 +104,16 @@ class NextEdit:
             return DISABLED
         wrong = (
             precedence.refuse("next_edit", snapshot, self._memory.outcomes)
-            or refuse_moment(snapshot)
+            or refuse_now(snapshot)
             or self._memory.rejections.hidden("next_edit", snapshot)
         )
         if wrong is not None:
             return wrong
         # What is shown stays however long its reader thinks. Nothing new is offered then.
-        kept, late = self._still_valid(snapshot), long_after(snapshot)
+        kept, late = self._still_valid(snapshot), refuse_long_after_edit(snapshot)
         if kept is None and late is not None:
             kept = self._valid_elsewhere(snapshot)
-        return kept or late or half_typed(snapshot)
+        return kept or late or refuse_half_typed(snapshot)
 
     def prefetch(self, snapshot: Snapshot, shown: Suggestion) -> None:
         """Predict what follows once ``shown`` is accepted, two edits deep; the cache keeps it."""

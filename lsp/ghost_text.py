@@ -16,7 +16,7 @@ from . import precedence
 from .journal import AnswerDecided, Journal
 from .predictions import Predictions
 from .question import Answer, Question, infill
-from .refusals import refuse_moment
+from .refusals import refuse_now
 from .schedule import Schedule, deleting_s
 from .snapshot import Snapshot
 from .suggestions.memory import Memory
@@ -97,9 +97,9 @@ class GhostText:
         if deleting_s(snapshot):
             return None  # the request waits, and looks again
         question = infill(snapshot)
-        if (answer := self._known_answer(question)) is not None:
+        if (answer := self._look_up(question)) is not None:
             return self._decide(answer, "same text and cursor as before")
-        return refuse_moment(snapshot) or self._memory.rejections.cooling(snapshot)
+        return refuse_now(snapshot) or self._memory.rejections.cooling(snapshot)
 
     # --- decisions -----------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class GhostText:
         here = replace(here, nothing=prediction.reason or NOTHING_TO_ADD)
         found = decide(prediction.candidates, here, self._memory.gates.gate())
         if isinstance(found, Abstain):
-            return self._marked(answer, found)
+            return self._mark(answer, found)
         uri, cursor = snapshot.uri, snapshot.cursor
         made = Suggestion.of(uri, "infill", found.edit, cursor, found.score, prediction.model)
         usual = snapshot.settings.threshold_in(snapshot.language)
@@ -130,7 +130,7 @@ class GhostText:
         threshold = self._memory.gates.threshold_at(snapshot).threshold
         return situation("infill", snapshot, self._memory, threshold, self._workspace.clock())
 
-    def _marked(self, answer: Answer, found: Abstain) -> Abstain:
+    def _mark(self, answer: Answer, found: Abstain) -> Abstain:
         """Return ``found``, marked if a gesture would show what is hidden."""
         if answer.question.snapshot.is_invoked:
             return found
@@ -144,7 +144,7 @@ class GhostText:
 
     # --- what holds from before ------------------------------------------------------------------
 
-    def _known_answer(self, question: Question) -> Answer | None:
+    def _look_up(self, question: Question) -> Answer | None:
         """Return the answer that is known for a text and cursor.
 
         With and without a gesture it is the same, unless the model gave up without a gesture.
@@ -193,9 +193,9 @@ def _is_renaming(snapshot: Snapshot) -> bool:
 def _left(suggestion: Suggestion, snapshot: Snapshot) -> tuple[Suggestion, str] | None:
     """Return ghost text of which some was typed, and what is left of it at the cursor."""
     text, cursor = snapshot.text, snapshot.cursor
-    rest = suggestion.rest(text, cursor)
+    rest = suggestion.remaining(text, cursor)
     typed = suggestion.replacement[: cursor - suggestion.cursor]
-    if not rest or suggestion.inserted(text) == typed:
+    if not rest or suggestion.text_before(text) == typed:
         return (suggestion, rest) if rest else None
     # The editor closed what was opened: what is left has to fit before that.
     made = fit(rest, snapshot, replaces=True)

@@ -96,7 +96,7 @@ class DecisionMade:
 
 
 @dataclass(frozen=True, slots=True)
-class SuggestionDrawn:
+class SuggestionDisplayed:
     """The client has drawn a suggestion on the screen."""
 
     id: str
@@ -112,7 +112,7 @@ class AcceptanceReported:
 Entry = (
     DocumentOpened | ChangeComing | DocumentChanged | DocumentClosed | ExclusionsChanged
     | CursorMoved | FocusMoved | QuestionAsked | AnswerReceived | AnswerDecided | DecisionMade
-    | SuggestionDrawn | AcceptanceReported | SuggestionEnded
+    | SuggestionDisplayed | AcceptanceReported | SuggestionEnded
 )  # fmt: skip
 
 

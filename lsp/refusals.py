@@ -55,7 +55,7 @@ def snoozing(left_s: float) -> str:
     return f"paused for another {math.ceil(left_s / 60)} min"
 
 
-def refuse_moment(snapshot: Snapshot) -> Abstain | None:
+def refuse_now(snapshot: Snapshot) -> Abstain | None:
     """Return why nothing is offered just now without a gesture."""
     if snapshot.is_invoked:
         return None
@@ -68,7 +68,7 @@ def refuse_moment(snapshot: Snapshot) -> Abstain | None:
     return None
 
 
-def long_after(snapshot: Snapshot) -> Abstain | None:
+def refuse_long_after_edit(snapshot: Snapshot) -> Abstain | None:
     """Refuse new next edits long after the user's last edit, unless by a gesture."""
     if snapshot.is_invoked:
         return None
@@ -80,7 +80,7 @@ def long_after(snapshot: Snapshot) -> Abstain | None:
     return None
 
 
-def half_typed(snapshot: Snapshot) -> Abstain | None:
+def refuse_half_typed(snapshot: Snapshot) -> Abstain | None:
     """Refuse next edits while a name is to be typed in place of a deleted one at the cursor.
 
     The code is broken without that name. Where it is whole, as ``f()`` is without an argument, and

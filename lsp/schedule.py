@@ -14,7 +14,7 @@ from .snapshot import Snapshot
 from .suggestions.outcomes import SuggestionEnded
 
 #: Seconds without a key that end the typing of a line: more than there mostly are between two keys.
-REST_S = 0.3
+TYPING_ENDS_S = 0.3
 #: Seconds without a key that end a deletion: a key held down repeats after about half a second.
 DELETED_S = 0.7
 _LATENCY_WEIGHT = 0.3  # of the newest answer in the running mean
@@ -160,7 +160,7 @@ class Schedule:
         if task == "infill":
             return max(wait_s, deleting_s(snapshot))
         typed_s = snapshot.typed_at_s
-        return wait_s if typed_s is None else max(wait_s, typed_s + REST_S - now_s)
+        return wait_s if typed_s is None else max(wait_s, typed_s + TYPING_ENDS_S - now_s)
 
     def latency_ms(self, task: Task) -> float:
         """Return the mean time of an answer, 0 while none came."""
@@ -171,9 +171,9 @@ class Schedule:
         known_ms = self._latency_ms.get(task, took_ms)
         self._latency_ms[task] = known_ms + _LATENCY_WEIGHT * (took_ms - known_ms)
 
-    def settled(self, settled: SuggestionEnded) -> None:
+    def learn(self, ended: SuggestionEnded) -> None:
         """Adapt the debounce to an outcome."""
-        self.debounce.note(settled.outcome, self._clock())
+        self.debounce.note(ended.outcome, self._clock())
 
 
 _KINDS: dict[Task, Kind] = {"infill": "infill", "next_edit": "next_edit"}

@@ -32,7 +32,7 @@ from .journal import (
     ExclusionsChanged,
     FocusMoved,
     Journal,
-    SuggestionDrawn,
+    SuggestionDisplayed,
 )
 from .predictions import Predictions
 from .recording.counts import StatisticsFolder
@@ -81,7 +81,7 @@ class Session:
         self.schedule = Schedule(clock)
         self.predictions = Predictions(predictor, workspace, self.schedule, self.journal)
         parts = workspace, self.predictions, self.schedule, memory, self.journal
-        self.ghost, self.edits = GhostText(*parts), NextEdit(*parts)
+        self.ghosts, self.edits = GhostText(*parts), NextEdit(*parts)
         self.statistics = SessionStatistics(statistics, workspace)
         self.recorder = Recorder(recordings, workspace, memory, made_by=f"redraft {RELEASE}")
         for hear in (self._learn, self.recorder.hear, self.statistics.hear, self.gates.hear):
@@ -90,7 +90,7 @@ class Session:
     def _learn(self, entry: object) -> None:
         if isinstance(entry, SuggestionEnded):
             logger.debug("suggestion %s was %s", entry.suggestion.id, entry.outcome)
-            self.schedule.settled(entry)
+            self.schedule.learn(entry)
             self.memory.learn(entry, self.clock())
 
     # --- the editor ------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class Session:
     def shown(self, id_: str) -> None:
         """Note that the client has drawn a suggestion."""
         self.memory.outcomes.report_shown(id_, self.clock())
-        self.journal.write(SuggestionDrawn(id_))
+        self.journal.write(SuggestionDisplayed(id_))
 
     def accepted(self, id_: str, *, part: int = 0) -> None:
         """Take a report of acceptance; the document may have changed before or after it.
@@ -200,7 +200,7 @@ class Session:
             part: UTF-16 code units accepted so far, while the rest stays offered; 0: all of it.
         """
         outcomes = self.memory.outcomes
-        if part and outcomes.live(id_) is not None:
+        if part and outcomes.find(id_) is not None:
             outcomes.report_accepted_part(id_)
             return
         if uri := outcomes.report_accepted(id_, part):
@@ -262,9 +262,9 @@ class Session:
         self.memory.rejections.arrive(snapshot)
         behind: tuple[Offer, ...] = ()
         try:
-            decision = await self.ghost.answer(snapshot)
+            decision = await self.ghosts.answer(snapshot)
             if others and isinstance(decision, Offer):
-                behind = await self.ghost.find_alternatives(snapshot, decision)
+                behind = await self.ghosts.find_alternatives(snapshot, decision)
         except Superseded:
             decision = _SUPERSEDED
         decision = self._deliver("infill", snapshot, decision, behind)

@@ -71,7 +71,7 @@ class Workspace:
             self.exclusions.opened(uri)
         self.begin(document)
         if saved is not None:
-            self.history.missed(uri, saved.split("\n"))
+            self.history.record_early_edit(uri, saved.split("\n"))
         return document
 
     def begin(self, document: Document) -> None:
@@ -107,7 +107,7 @@ class Workspace:
     def record(self, uri: str, splices: Sequence[Splice], *, accepted: bool) -> ChangeKind:
         """Record a change in the history; return what it was."""
         self.is_focused = True  # the user types here
-        return self.history.changed(uri, splices, accepted=accepted)
+        return self.history.change(uri, splices, accepted=accepted)
 
     def forget(self, uri: str) -> None:
         """Follow the edits of a document no longer."""

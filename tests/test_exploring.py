@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from redraft.lsp.suggestions.suggestion import Offer
-from redraft.model.gate.explore import BAND, SHARE, ExplorationDraw, draw
+from redraft.model.gate.explore import BAND, SHARE, ExplorationDraw, draw_threshold
 from support.editors.predictor import infill
 from support.editors.workbench import Ask, Decision, Workbench, reason, shown
 
@@ -15,13 +15,13 @@ USUAL = 0.25
 
 
 def drawn(count: int = 20_000) -> Counter[float]:
-    draws = (draw(USUAL, True, f"7 file:///a.py {revision}") for revision in range(count))
+    draws = (draw_threshold(USUAL, True, f"7 file:///a.py {revision}") for revision in range(count))
     return Counter(round(each.threshold, 6) for each in draws)
 
 
 def test_nothing_moves_unless_the_user_wants_it() -> None:
     for revision in range(1_000):
-        assert draw(USUAL, False, f"7 {revision}") == ExplorationDraw(USUAL, USUAL, False)
+        assert draw_threshold(USUAL, False, f"7 {revision}") == ExplorationDraw(USUAL, USUAL, False)
 
 
 def test_at_one_moment_in_a_hundred_it_lies_lower_and_at_another_higher() -> None:
@@ -33,9 +33,9 @@ def test_at_one_moment_in_a_hundred_it_lies_lower_and_at_another_higher() -> Non
 
 def test_a_moment_looked_at_again_has_the_same_threshold() -> None:
     moments = [f"7 file:///a.py {revision}" for revision in range(1_000)]
-    first = [draw(USUAL, True, each).threshold for each in moments]
-    assert [draw(USUAL, True, each).threshold for each in moments] == first
-    others = [draw(USUAL, True, f"8{each[1:]}").threshold for each in moments]
+    first = [draw_threshold(USUAL, True, each).threshold for each in moments]
+    assert [draw_threshold(USUAL, True, each).threshold for each in moments] == first
+    others = [draw_threshold(USUAL, True, f"8{each[1:]}").threshold for each in moments]
     assert others != first
 
 
@@ -43,8 +43,8 @@ def test_a_moment_looked_at_again_has_the_same_threshold() -> None:
 def test_the_propensity_is_how_often_it_would_be_shown(sure: float) -> None:
     found = drawn()
     shown = sum(n for threshold, n in found.items() if sure >= threshold) / sum(found.values())
-    assert draw(USUAL, True, "").propensity(sure) == pytest.approx(shown, abs=0.004)
-    assert draw(USUAL, False, "").propensity(sure) == float(sure >= USUAL)
+    assert draw_threshold(USUAL, True, "").propensity(sure) == pytest.approx(shown, abs=0.004)
+    assert draw_threshold(USUAL, False, "").propensity(sure) == float(sure >= USUAL)
 
 
 def answered_at(move: float, confidence: float, **fields: object) -> tuple[Workbench, Decision]:

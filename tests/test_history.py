@@ -316,3 +316,24 @@ def test_snapshot_and_history_give_the_text(text: str, steps: list[tuple[object,
             desk.change(ContentChange(str(rest[0])), uri=uri)
         for each in (URI, OTHER):
             assert rebuilt(desk, each) == lines(desk, each)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(happenings, max_size=25), st.integers(0, 2**25))
+def test_history_does_not_depend_on_readers(steps: list[tuple[object, ...]], read: int) -> None:
+    silent, asked = Workbench("a\nb\nc\n"), Workbench("a\nb\nc\n")
+    for number, (kind, *rest) in enumerate(steps):
+        for desk in (silent, asked):
+            if kind in ("change", "accept"):
+                one, other, new = rest
+                at = Range(Position(*min(one, other)), Position(*max(one, other)))  # type: ignore[call-overload]
+                desk.change(ContentChange(str(new), at), accepted=kind == "accept")
+            elif kind == "pause":
+                desk.pause(rest[0])  # type: ignore[arg-type]
+            elif kind == "replace":
+                desk.change(ContentChange(str(rest[0])))
+        if read >> number & 1:
+            asked.history.view()
+    one, two = silent.history.view(), asked.history.view()
+    assert (one.finished, one.with_pending) == (two.finished, two.with_pending)
+    assert one.documents == two.documents and one.changes(URI) == two.changes(URI)

@@ -11,7 +11,7 @@ from redraft.evals.replay.clock import run
 from redraft.lsp.documents.open_documents import ContentChange
 from redraft.lsp.documents.positions import Position, Range
 from redraft.lsp.editor_settings import LspSettings
-from redraft.lsp.schedule import REST_S
+from redraft.lsp.schedule import TYPING_ENDS_S
 from redraft.lsp.session import Session
 from redraft.lsp.snapshot import RequestFlags
 from redraft.lsp.suggestions.suggestion import Offer
@@ -34,8 +34,8 @@ def typing() -> Workbench:
 @pytest.mark.parametrize(
     ("fields", "after_s", "delay_s"),
     [
-        ({}, 0.0, REST_S),
-        ({}, 0.1, REST_S - 0.1),
+        ({}, 0.0, TYPING_ENDS_S),
+        ({}, 0.1, TYPING_ENDS_S - 0.1),
         ({"invoked": True}, 0.0, 0.0),  # a gesture
         ({"cursor": CODE.index("print")}, 0.0, 0.1),  # the line is left: the debounce alone
         ({}, 1.0, 0.1),  # a pause

@@ -84,7 +84,7 @@ class Work(Workbench):
 
     def settle(self, made: Suggestion, outcome: Outcome, after_ms: int = 1_000) -> None:
         self.clock.now += after_ms / 1000
-        self.recorder.settled(SuggestionEnded(made, outcome))
+        self.recorder.ended(SuggestionEnded(made, outcome))
 
     def rest(self) -> OwnSamples:
         """Long enough for all to be at rest; what the recordings tell then."""
@@ -265,16 +265,16 @@ def test_it_is_fitted_after_so_many_outcomes_while_recording_is_on(tmp_path: Pat
     recordings, fit, allowed = Recordings(tmp_path), Fit(), [True]
     learning = OwnGate(recordings, lambda: allowed[0], lambda: 0.0, fit)
     for _ in range(EVERY):
-        learning.settled("accepted")
+        learning.count("accepted")
     assert fit.begun == 0  # nothing is recorded
     recordings.turn_on()
     for outcome in ("accepted", "ignored", "cancelled", "replaced"):
         for _ in range(EVERY // 2):
-            learning.settled(outcome)  # type: ignore[arg-type]
+            learning.count(outcome)  # type: ignore[arg-type]
     assert fit.begun == 1
     allowed[0] = False
     for _ in range(2 * EVERY):
-        learning.settled("rejected")
+        learning.count("rejected")
     assert fit.begun == 1
 
 

@@ -288,7 +288,7 @@ def test_counts_made_while_others_are_written_are_kept(tmp_path: Path) -> None:
     def add(session: str, rows: Any) -> None:
         counted.kept.add = store  # type: ignore[method-assign]
         store(session, rows)
-        counted.statistics.settled(SuggestionEnded(replace(suggestion, id="other"), "rejected"))
+        counted.statistics.count(SuggestionEnded(replace(suggestion, id="other"), "rejected"))
 
     counted.kept.add = add  # type: ignore[method-assign]
     counted.write()

@@ -18,23 +18,23 @@ def edit(text: str, old: str, new: str) -> Suggestion:
     return Suggestion("1", URI, "next_edit", text, 0, at, at + len(old), new, 0.9, "fake")
 
 
-def followed(suggestion: Suggestion, text: str) -> tuple[str, str] | None:
+def rebased(suggestion: Suggestion, text: str) -> tuple[str, str] | None:
     """Return how the document got there, and what is left to insert."""
-    found = suggestion.followed(text)
+    found = suggestion.rebase(text)
     return (found[1], found[0].replacement) if found else None
 
 
 def test_typing_part_of_an_edit_leaves_the_rest() -> None:
     made = edit(CODE, "area(2)", "area(2, 3.14)")
-    assert followed(made, CODE.replace("area(2)", "area(2,)")) == ("typed", " 3.14")
-    assert followed(made, CODE.replace("area(2)", "area(2;)")) is None
+    assert rebased(made, CODE.replace("area(2)", "area(2,)")) == ("typed", " 3.14")
+    assert rebased(made, CODE.replace("area(2)", "area(2;)")) is None
 
 
 def test_deleting_what_an_edit_replaces_is_typing_it() -> None:
     made = edit(CODE, "area(2)", "volume(2)")
-    assert followed(made, CODE.replace("area(2)", "are(2)")) == ("typed", "volum")
-    assert followed(made, CODE.replace("area(2)", "rea(2)")) == ("typed", "volume")
-    assert followed(made, CODE.replace("area(2)", "volarea(2)")) == ("typed", "ume")
+    assert rebased(made, CODE.replace("area(2)", "are(2)")) == ("typed", "volum")
+    assert rebased(made, CODE.replace("area(2)", "rea(2)")) == ("typed", "volume")
+    assert rebased(made, CODE.replace("area(2)", "volarea(2)")) == ("typed", "ume")
 
 
 texts = st.lists(st.sampled_from(["a", "b", "ab", "", "x y"]), max_size=6).map("\n".join)
@@ -49,7 +49,7 @@ def test_a_followed_edit_makes_the_same_change(head: str, old: str, new: str, ta
         (f"top\n{text}", f"top\n{made.result}"),
         (f"{text}\nend", f"{made.result}\nend"),
     ):
-        found = made.followed(changed)
+        found = made.rebase(changed)
         if found is not None:
             assert found[0].text == changed
             assert found[0].result in (expected, made.result)

@@ -19,7 +19,7 @@ from typing import Literal
 
 from redraft.lsp.context.gatherer import BUDGET
 from redraft.lsp.documents.positions import Position
-from redraft.lsp.edit_places import own_question
+from redraft.lsp.edit_places import question_at_cursor
 from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.protocol.messages import ChangeParams
 from redraft.lsp.question import Question, infill
@@ -158,7 +158,9 @@ class Typist:
     def question(self, query: Snapshot, task: Task) -> Question:
         """Return the question for the model, whatever the moment."""
         workspace = self.session.workspace
-        question = infill(query) if task == "infill" else own_question(query, workspace.context)
+        question = (
+            infill(query) if task == "infill" else question_at_cursor(query, workspace.context)
+        )
         return workspace.complete(question)
 
 

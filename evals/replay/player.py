@@ -187,7 +187,7 @@ class _Player:
 
         Editors ask with every key. If nothing is, the model is not asked before the next moment.
         """
-        flow = self._session.ghost if task == "infill" else self._session.edits
+        flow = self._session.ghosts if task == "infill" else self._session.edits
         decision = flow.decide_without_model(query)
         return decision if isinstance(decision, Offer) else None
 

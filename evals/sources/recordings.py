@@ -269,7 +269,7 @@ class RecordedUser:
         document = self._documents[event.document]
         splices = document.apply(changes, None)
         is_accepted = event.source == "suggestion"
-        happening = self._history.changed(document.uri, splices, accepted=is_accepted)
+        happening = self._history.change(document.uri, splices, accepted=is_accepted)
         return source_of(happening, splices)
 
     @property

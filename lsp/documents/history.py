@@ -23,7 +23,7 @@ from .history_edits import (
     MAX_LINES,
     PAUSE_S,
     STATES,
-    Burst,
+    EditInProgress,
     HistoryEntry,
     as_shown,
     hunks_of_span,
@@ -167,7 +167,7 @@ class _Document:
     path: str
     lines: list[str]  # the present text; the strings are the document's own
     snapshot: int  # id
-    burst: Burst | None = None
+    burst: EditInProgress | None = None
     changes: deque[tuple[float, Extent]] = field(default_factory=deque)  # of the last moments
     last_change: ChangeKind = "nothing"  # at the last change
     place: tuple[float, int] | None = None  # of the last edit: time in s, and 0-based line
@@ -205,7 +205,7 @@ class History:
             self._return_to(lines, before.lines, before.snapshot)
         self._documents[uri] = _Document(path, list(lines), next(self._snapshots))
 
-    def missed(self, uri: str, saved: Sequence[str]) -> None:
+    def record_early_edit(self, uri: str, saved: Sequence[str]) -> None:
         """Record the difference between a document just opened and its file, if it is small.
 
         Some clients open a document only after its first edits.
@@ -221,7 +221,7 @@ class History:
             return
         now = self._clock()
         document.place = now, max(span.first, span.end - 1)
-        self._finish(uri, document, Burst(span, now, now))
+        self._finish(uri, document, EditInProgress(span, now, now))
 
     def closed(self, uri: str) -> None:
         """Follow a document no longer. Its edits stay in the history."""
@@ -240,7 +240,7 @@ class History:
             for edit in self._entries
         ]
 
-    def changed(self, uri: str, splices: Sequence[Splice], *, accepted: bool = False) -> ChangeKind:
+    def change(self, uri: str, splices: Sequence[Splice], *, accepted: bool = False) -> ChangeKind:
         """Record a change, and return what it was. ``accepted``: a suggestion made it."""
         document = self._documents.get(uri)
         if document is None or not splices:
@@ -342,7 +342,7 @@ class History:
             self.flush(uri)
             burst = None
         if burst is None:
-            burst = document.burst = Burst(change, now, now, accepted)
+            burst = document.burst = EditInProgress(change, now, now, accepted)
         else:
             reaching = change.reaching(burst.span, document.lines)
             burst.span = burst.span.then(reaching)
@@ -369,11 +369,11 @@ class History:
             return "accepted"
         return "undo" if known else "edit"
 
-    def _finish(self, uri: str, document: _Document, burst: Burst) -> None:
+    def _finish(self, uri: str, document: _Document, burst: EditInProgress) -> None:
         """Add a finished edit to the history."""
         self._entries = _within_bounds(self._finished(document, burst, uri), self._clock())
 
-    def _finished(self, document: _Document, burst: Burst, uri: str) -> list[HistoryEntry]:
+    def _finished(self, document: _Document, burst: EditInProgress, uri: str) -> list[HistoryEntry]:
         """Return the entries with a finished edit, or with it merged into the one it touches."""
         span, last, entries = burst.span.trimmed(), self._last_of(uri), [*self._entries]
         if not span.old and not span.new:
@@ -455,7 +455,7 @@ class History:
         return False
 
 
-def _has_ended(burst: Burst, now_s: float) -> bool:
+def _has_ended(burst: EditInProgress, now_s: float) -> bool:
     """Return whether an edit has ended by the clock."""
     return now_s - burst.last_s > PAUSE_S
 

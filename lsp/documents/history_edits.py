@@ -49,7 +49,7 @@ class HistoryEntry:
 
 
 @dataclass(slots=True)
-class Burst:
+class EditInProgress:
     """Edit in progress."""
 
     span: LineChange

@@ -26,7 +26,7 @@ class Pace:
         """Count a change of a document by the user."""
         self._changes.append(now_s)
 
-    def settled(self, outcome: Outcome) -> None:
+    def learn(self, outcome: Outcome) -> None:
         """Count an outcome."""
         if outcome in _VALUES:
             self._outcomes.append(_VALUES[outcome])

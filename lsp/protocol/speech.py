@@ -34,7 +34,7 @@ def describe(server: RedraftServer, document: Document, cursor: int) -> dict[str
 
 def _sentence(server: RedraftServer, shown: Suggestion, document: Document, cursor: int) -> str:
     if shown.task == "infill":
-        rest = shown.rest(document.text, cursor)
+        rest = shown.remaining(document.text, cursor)
         return f"At the cursor: {_listed(rest.split(_END))}." if rest else ""
     target = server.session.workspace.documents.get(shown.uri)
     is_elsewhere = target is not None and shown.uri != document.uri

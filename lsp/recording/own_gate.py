@@ -90,7 +90,7 @@ class OwnGate:
         """Note the weights whose answers the gate weighs."""
         self._answers = f"{prediction.model} {prediction.weights}".strip()
 
-    def settled(self, outcome: Outcome) -> None:
+    def count(self, outcome: Outcome) -> None:
         """Count an outcome that the user decided, and fit again after enough of them."""
         recordings = self._recordings
         if recordings is None or outcome not in _COUNTED or not recordings.is_on():

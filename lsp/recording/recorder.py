@@ -121,10 +121,10 @@ class Recorder:
                 self.answered(entry.answer, entry.decision)
             case journal.DecisionMade():
                 self.decided(entry.uri, entry.decision)
-            case journal.SuggestionDrawn():
-                self.drawn(entry.id)
+            case journal.SuggestionDisplayed():
+                self.displayed(entry.id)
             case SuggestionEnded():
-                self.settled(entry)
+                self.ended(entry)
 
     # --- the switch ----------------------------------------------------------------------------
 
@@ -232,10 +232,6 @@ class Recorder:
         if uri != self._focused and self.look():
             self._focus(uri)
 
-    def before_change(self) -> None:
-        """Look at the switch before a document changes, while its old text can be recorded."""
-        self.look()
-
     def changed(self, document: Document, splices: Iterable[Splice], kind: ChangeKind) -> None:
         """Record a change of a document.
 
@@ -339,14 +335,14 @@ class Recorder:
         if (tracked := self._recorded(about)) is not None:
             self._write(decision_event(self._clock_ms(), tracked.id, decision))
 
-    def drawn(self, suggestion: str) -> None:
+    def displayed(self, suggestion: str) -> None:
         """Record that the client has drawn a suggestion on the screen."""
         if self.look():
             self._write(events.DrawnEvent(self._clock_ms(), suggestion))
 
-    def settled(self, settled: SuggestionEnded) -> None:
+    def ended(self, ended: SuggestionEnded) -> None:
         """Record the outcome of a suggestion."""
-        suggestion, outcome = settled.suggestion, settled.outcome
+        suggestion, outcome = ended.suggestion, ended.outcome
         if (tracked := self._recorded(suggestion.uri)) is not None:
             about = suggestion.id, suggestion.task, outcome
             self._write(events.OutcomeEvent(self._clock_ms(), tracked.id, *about))

@@ -86,26 +86,26 @@ class SessionStatistics:
         """Take an entry of the journal."""
         match entry:
             case SuggestionEnded():
-                self.settled(entry)
+                self.count(entry)
             case AcceptanceReported():
                 self.reported(entry.id)
 
     # --- counting ------------------------------------------------------------------------------
 
-    def settled(self, settled: SuggestionEnded) -> None:
+    def count(self, ended: SuggestionEnded) -> None:
         """Count a suggestion that was shown, or correct how it ended."""
-        suggestion, ending = settled.suggestion, _ending(settled)
+        suggestion, ending = ended.suggestion, _ending(ended)
         if self.folder is None or ending is None or not self._workspace.settings.statistics:
             return
         before = self._recent.pop(suggestion.id, None)
         if before is None:
             row = self._row(suggestion)
-            self._count(row, ending, saved=settled.saved, waited_ms=settled.waited_ms)
+            self._count(row, ending, saved=ended.saved, waited_ms=ended.waited_ms)
         else:
             row = before.row
-            self._count(row, before.ending, -1, saved=settled.saved - before.saved)
+            self._count(row, before.ending, -1, saved=ended.saved - before.saved)
             self._count(row, ending)
-        self._recent[suggestion.id] = _Counted(row, ending, settled.saved)
+        self._recent[suggestion.id] = _Counted(row, ending, ended.saved)
         if len(self._recent) > _REMEMBERED:
             self._recent.popitem(last=False)
 
@@ -189,10 +189,10 @@ class SessionStatistics:
             folder.add(self._name, rows)
 
 
-def _ending(settled: SuggestionEnded) -> Ending | None:
+def _ending(ended: SuggestionEnded) -> Ending | None:
     """Return how a suggestion is counted, None for one that was never shown."""
-    if settled.outcome == "cancelled":
+    if ended.outcome == "cancelled":
         return None
-    if settled.outcome == "accepted":
-        return "typed" if settled.means == "typed" else "accepted"
-    return "rejected" if settled.outcome == "rejected" else "ignored"
+    if ended.outcome == "accepted":
+        return "typed" if ended.means == "typed" else "accepted"
+    return "rejected" if ended.outcome == "rejected" else "ignored"

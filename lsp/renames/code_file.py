@@ -20,7 +20,7 @@ _QUALIFIED = (
 _REST_S = 0.00005  # pause within a parse, in which other threads answer keys
 
 
-class Unclear(Exception):
+class UnclearUse(Exception):
     """Reason why a rename cannot be offered as a whole, as a sentence."""
 
 
@@ -40,13 +40,13 @@ class CodeFile:
         """The syntax tree.
 
         Raises:
-            Unclear: the language has no known scopes, or the text is too long.
+            UnclearUse: the language has no known scopes, or the text is too long.
         """
         tree = None
         if self.language in LANGUAGES:
             tree = parse(self.text, self.language, rest=lambda: time.sleep(_REST_S))
         if tree is None:
-            raise Unclear(f"the scopes of {self.path} are not known")
+            raise UnclearUse(f"the scopes of {self.path} are not known")
         return tree
 
     @cached_property

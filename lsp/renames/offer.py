@@ -21,9 +21,9 @@ from ..snapshot import Snapshot
 from ..suggestions.memory import Memory
 from ..suggestions.suggestion import Offer, Suggestion
 from ..workspace import Workspace
-from .code_file import CodeFile, Unclear
+from .code_file import CodeFile, UnclearUse
 from .definition import RenamedDefinition, renamed_definitions
-from .whole_rename import Surroundings, WholeRename, plan
+from .whole_rename import WholeRename, WorkspaceFiles, find_uses
 
 logger = logging.getLogger(__name__)
 
@@ -64,11 +64,11 @@ class WholeRenames:
         if self.is_due(snapshot):
             self._stop.set()  # of the search before, read between two files
             self._stop = stop = Event()
-            key, around = self._key(snapshot), self._surroundings(snapshot, stop)
-            own = around.opened.get(snapshot.path)
+            key, files = self._key(snapshot), self._files(snapshot, stop)
+            own = files.opened.get(snapshot.path)
             if own is None or own.uri != snapshot.uri:
                 return None
-            found = await asyncio.to_thread(_renames, snapshot.recent, own, around)
+            found = await asyncio.to_thread(_renames, snapshot.recent, own, files)
             if not stop.is_set():
                 self._known, self._index = (key, found), snapshot.index
         return self.look_up(snapshot)
@@ -81,7 +81,7 @@ class WholeRenames:
         context = self._workspace.context
         return context.indexer.is_complete and not context.unread
 
-    def _surroundings(self, snapshot: Snapshot, stop: Event) -> Surroundings:
+    def _files(self, snapshot: Snapshot, stop: Event) -> WorkspaceFiles:
         opened = {
             each.path: CodeFile(
                 each.uri,
@@ -96,10 +96,10 @@ class WholeRenames:
 
         def read(path: str) -> CodeFile | None:
             if stop.is_set():
-                raise Unclear("a newer question took the place of this one")
+                raise UnclearUse("a newer question took the place of this one")
             return self._read(path)
 
-        return Surroundings(snapshot.index, opened, read, self._is_indexed())
+        return WorkspaceFiles(snapshot.index, opened, read, self._is_indexed())
 
     def _read(self, path: str) -> CodeFile | None:
         context = self._workspace.context
@@ -131,7 +131,7 @@ class WholeRenames:
             InvalidRequest: no rename of this id is shown.
             StaleDocument: one of its files has changed.
         """
-        suggestion = self._memory.outcomes.live(id_)
+        suggestion = self._memory.outcomes.find(id_)
         rename = suggestion.rename if suggestion is not None else None
         if suggestion is None or rename is None:
             raise InvalidRequest(f"no rename {id_!r} is shown; ask for the next edit again")
@@ -157,20 +157,22 @@ def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
     return replace(made, rename=rename)
 
 
-def _renames(edits: Sequence[RecentEdit], own: CodeFile, around: Surroundings) -> list[WholeRename]:
+def _renames(
+    edits: Sequence[RecentEdit], own: CodeFile, files: WorkspaceFiles
+) -> list[WholeRename]:
     """Return the clear renames that are worth one suggestion, the newest first."""
     try:
         targets = list(renamed_definitions(edits, own))
-    except Unclear:
+    except UnclearUse:
         return []
-    found = (_planned(target, around) for target in targets)
+    found = (_planned(target, files) for target in targets)
     return [each for each in found if each is not None and _is_worth_it(each)]
 
 
-def _planned(target: RenamedDefinition, around: Surroundings) -> WholeRename | None:
+def _planned(target: RenamedDefinition, files: WorkspaceFiles) -> WholeRename | None:
     try:
-        return plan(target, around)
-    except Unclear as why:
+        return find_uses(target, files)
+    except UnclearUse as why:
         logger.debug("no whole rename of %s to %s: %s", target.old, target.new, why)
         return None
 

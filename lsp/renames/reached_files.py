@@ -16,7 +16,7 @@ from redraft.model.text.syntax import SCRIPTS
 from tree_sitter import Node
 
 from ..context.index import IndexGeneration
-from .code_file import CodeFile, Unclear
+from .code_file import CodeFile, UnclearUse
 from .definition import RenamedDefinition
 
 _ALL_ON = re.compile(r"""^[ \t]*export\s*\*\s*from\s*["']([^"'\n]+)["']""", re.MULTILINE)
@@ -44,23 +44,23 @@ class Modules:
         """Return whether the module that ``source`` imports carries the name.
 
         Raises:
-            Unclear: the module may be several files, or passes names on in an unknown way.
+            UnclearUse: the module may be several files, or passes names on in an unknown way.
         """
         found = {self._carried(path) for path in self._files(module, source)}
         if len(found) > 1:
-            raise Unclear(f"{source.path} imports from {module}, which may be several files")
+            raise UnclearUse(f"{source.path} imports from {module}, which may be several files")
         return found == {True}
 
     def brings_all(self, source: CodeFile) -> bool:
         """Return whether a wildcard import brings the name into a file.
 
         Raises:
-            Unclear: another wildcard import may bring it as well.
+            UnclearUse: another wildcard import may bring it as well.
         """
         modules = [each.module for each in imports_of(source.syntax) if each.form == "all"]
         found = [self.brings(module, source) for module in modules]
         if any(found) and len(found) > 1:
-            raise Unclear(f"{source.path} has several wildcard imports")
+            raise UnclearUse(f"{source.path} has several wildcard imports")
         return any(found)
 
     def receivers(self, source: CodeFile) -> dict[str, str]:
@@ -100,7 +100,7 @@ class Modules:
         """Return whether a file defines the name that was renamed, or passes it on."""
         if self._target.source.language == "go":
             if not path:
-                raise Unclear("packages of the topmost folder are not known by name")
+                raise UnclearUse("packages of the topmost folder are not known by name")
             return path == dirname(self._target.source.path)
         if path not in self._carries:
             self._carries[path] = False  # it may import itself
@@ -110,7 +110,7 @@ class Modules:
     def _passes_on(self, path: str) -> bool:
         source, old = self._read(path), self._target.old
         if source is None:
-            raise Unclear(f"{path} cannot be read")
+            raise UnclearUse(f"{path} cannot be read")
         sources = [
             each.source.strip("'\"`")
             for each in source.occurrences(old)
@@ -124,7 +124,7 @@ class Modules:
         defined = {place.path for place in self._index.places(old, source.language)}
         if path in defined or sources:
             return False
-        raise Unclear(f"{path} may pass {old} on")
+        raise UnclearUse(f"{path} may pass {old} on")
 
 
 def import_form(node: Node) -> str:
@@ -159,11 +159,11 @@ def other_uses(
     """Yield the uses of a renamed module-level name in another file.
 
     Raises:
-        Unclear: an occurrence may or may not be a use.
+        UnclearUse: an occurrence may or may not be a use.
     """
     places = source.occurrences(target.old)
     if places and source.language not in ("python", "go", *SCRIPTS):
-        raise Unclear(f"{source.path} may use {target.old}")
+        raise UnclearUse(f"{source.path} may use {target.old}")
     scopes = set[tuple[int, int] | None]()  # in which an import binds the name
     for place in places:
         if place.role == "import":
@@ -194,7 +194,7 @@ def _is_imported(
     if place.role == "binding":
         node = source.node(place)
         if place.scope in scopes or _is_required(source, node):
-            raise Unclear(f"{source.path}, line {place.line + 1} binds {target.old} again")
+            raise UnclearUse(f"{source.path}, line {place.line + 1} binds {target.old} again")
         return False
     if place.scope is not None:
         return place.scope in scopes
@@ -202,7 +202,7 @@ def _is_imported(
         return dirname(source.path) == dirname(target.source.path)
     if source.language == "python":
         return modules.brings_all(source)
-    raise Unclear(f"{source.path}, line {place.line + 1} uses {target.old} without an import")
+    raise UnclearUse(f"{source.path}, line {place.line + 1} uses {target.old} without an import")
 
 
 def _is_of_module(source: CodeFile, receiver: Node, modules: Modules) -> bool:
@@ -212,7 +212,7 @@ def _is_of_module(source: CodeFile, receiver: Node, modules: Modules) -> bool:
     if module is not None:
         return modules.brings(module, source)
     if modules.names_own(name):
-        raise Unclear(f"{source.path}, line {receiver.start_point.row + 1}: {name} is not known")
+        raise UnclearUse(f"{source.path}, line {receiver.start_point.row + 1}: {name} is not known")
     return False
 
 

@@ -13,7 +13,7 @@ from redraft.model.text.scopes import CONSTRUCTORS, NAMED, Occurrence
 from redraft.model.text.syntax import SCRIPTS
 from tree_sitter import Node
 
-from .code_file import Unclear
+from .code_file import UnclearUse
 from .definition import RenamedDefinition
 
 _CLASS_TYPES = ("class_definition", "class_declaration", "class")
@@ -23,7 +23,7 @@ def own_uses(target: RenamedDefinition) -> Iterator[Occurrence]:
     """Yield the uses of the old name in the file of the definition.
 
     Raises:
-        Unclear: an occurrence may or may not be a use.
+        UnclearUse: an occurrence may or may not be a use.
     """
     source = target.source
     places = source.occurrences(target.old)
@@ -39,14 +39,14 @@ def own_uses(target: RenamedDefinition) -> Iterator[Occurrence]:
                 yield place
         elif place.role == "import":
             if target.kind == "module" or place.scope in (target.scope, source.whole):
-                raise Unclear(f"{target.old} is imported here as well")
+                raise UnclearUse(f"{target.old} is imported here as well")
         elif place.role == "binding":
             if place.scope == target.scope:
                 _check_bound_again(target, place)
                 yield place
         elif source.receiver(place) is not None:
             if source.language not in ("go", *SCRIPTS):
-                raise Unclear(f"line {place.line + 1} names {target.old} by a path")
+                raise UnclearUse(f"line {place.line + 1} names {target.old} by a path")
         elif _is_use(target, place):
             yield place
 
@@ -85,7 +85,7 @@ def _check_bound_again(target: RenamedDefinition, place: Occurrence) -> None:
     parent = source.node(place).parent
     is_definition = parent is not None and (parent.type in NAMED or parent.type == "object_pattern")
     if is_definition or source.index(place) < target.at:
-        raise Unclear(f"{target.old} is still defined in line {place.line + 1}")
+        raise UnclearUse(f"{target.old} is still defined in line {place.line + 1}")
 
 
 def _is_use(target: RenamedDefinition, place: Occurrence) -> bool:
@@ -97,7 +97,7 @@ def _is_use(target: RenamedDefinition, place: Occurrence) -> bool:
     if place.scope is None:
         is_builtin = source.language == "python" and target.old in vars(builtins)
         if not (is_inside or is_builtin):
-            raise Unclear(f"line {place.line + 1} uses {target.old} outside of its scope")
+            raise UnclearUse(f"line {place.line + 1} uses {target.old} outside of its scope")
         return is_inside
     # An outer scope binds the old name too: before the rename the inner one hid it.
     outer_start, outer_end = place.scope
@@ -109,20 +109,20 @@ def _is_member(target: RenamedDefinition, place: Occurrence) -> bool:
     source = target.source
     if place.role in ("member", "field"):
         if place.scope != target.scope:
-            raise Unclear(f"line {place.line + 1} uses {target.old} of an unknown object")
+            raise UnclearUse(f"line {place.line + 1} uses {target.old} of an unknown object")
         parent = source.node(place).parent
         if place.role == "field" and parent is not None and parent.type.startswith(_METHODS):
-            raise Unclear(f"{target.old} is still defined in line {place.line + 1}")
+            raise UnclearUse(f"{target.old} is still defined in line {place.line + 1}")
         return True
     if place.role in ("keyword", "shorthand"):
         if place.role == "keyword" and not _constructs(target, place):
             return False
-        raise Unclear(f"line {place.line + 1} may pass {target.old} on")
+        raise UnclearUse(f"line {place.line + 1} may pass {target.old} on")
     if place.role == "use" and place.scope is None and source.lies_in(place, target.scope):
         if source.language == "java":
             return True
         if source.language not in SCRIPTS:
-            raise Unclear(f"line {place.line + 1} may use {target.old} of its class")
+            raise UnclearUse(f"line {place.line + 1} may use {target.old} of its class")
     return False
 
 

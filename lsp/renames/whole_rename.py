@@ -12,7 +12,7 @@ from redraft.model.text.scopes import Occurrence
 from redraft.model.text.syntax import SCRIPTS
 
 from ..context.index import IndexGeneration
-from .code_file import CodeFile, Unclear
+from .code_file import CodeFile, UnclearUse
 from .definition import RenamedDefinition
 from .reached_files import Modules, other_uses
 from .uses import callee, own_uses, replacement
@@ -68,7 +68,7 @@ class WholeRename:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class WorkspaceFiles:
     """The other files of the workspace.
 
     Args:
@@ -88,16 +88,16 @@ class Surroundings:
         return self.opened.get(path) or self.read(path)
 
 
-def plan(target: RenamedDefinition, around: Surroundings) -> WholeRename:
+def find_uses(target: RenamedDefinition, files: WorkspaceFiles) -> WholeRename:
     """Return the rename of a definition at all its uses.
 
     Raises:
-        Unclear: a place may or may not be one of its uses.
+        UnclearUse: a place may or may not be one of its uses.
     """
     found = [_renamed(target, target.source, own_uses(target))]
-    found += [_renamed(target, each, uses) for each, uses in _elsewhere(target, around)]
-    files = tuple(each for each in found if each.spans)
-    return WholeRename(target.old, target.new, target.at, files)
+    found += [_renamed(target, each, uses) for each, uses in _elsewhere(target, files)]
+    changed = tuple(each for each in found if each.spans)
+    return WholeRename(target.old, target.new, target.at, changed)
 
 
 def _renamed(
@@ -106,63 +106,63 @@ def _renamed(
     starts = ((source.index(place), replacement(target, place)) for place in places)
     spans = sorted((at, at + len(target.old), new) for at, new in starts)
     if spans and "__all__" in source.text and re.search(rf"""["']{target.old}["']""", source.text):
-        raise Unclear(f"{source.path} lists {target.old} in a string, as __all__ does")
+        raise UnclearUse(f"{source.path} lists {target.old} in a string, as __all__ does")
     if spans and source is not target.source:
         taken = [each for each in source.occurrences(target.new) if source.receiver(each) is None]
         if any(each.role in ("use", "binding", "import", "shorthand") for each in taken):
-            raise Unclear(f"{source.path} has another {target.new}")
+            raise UnclearUse(f"{source.path} has another {target.new}")
     return FileRename(source, tuple(spans))
 
 
 def _elsewhere(
-    target: RenamedDefinition, around: Surroundings
+    target: RenamedDefinition, files: WorkspaceFiles
 ) -> Iterator[tuple[CodeFile, Iterator[Occurrence]]]:
     """Yield the other files that mention the name, with its uses there."""
     if target.kind == "local":
         called = callee(target)
         if called:
-            for source in _mentioning(target, around, max(called, target.old, key=len)):
-                yield source, _calls(target, around, source, called)
+            for source in _mentioning(target, files, max(called, target.old, key=len)):
+                yield source, _calls(target, files, source, called)
         return
-    modules = Modules(target, around.index, around.source)
-    for source in _mentioning(target, around, target.old):
+    modules = Modules(target, files.index, files.source)
+    for source in _mentioning(target, files, target.old):
         if target.kind == "module":
             yield source, other_uses(target, source, modules)
         elif any(_may_be_member(each) for each in source.occurrences(target.old)):
-            raise Unclear(f"{source.path} may use the member {target.old}")
+            raise UnclearUse(f"{source.path} may use the member {target.old}")
 
 
-def _mentioning(target: RenamedDefinition, around: Surroundings, word: str) -> Iterator[CodeFile]:
+def _mentioning(target: RenamedDefinition, files: WorkspaceFiles, word: str) -> Iterator[CodeFile]:
     """Yield the other files with the old name that mention a word."""
     own = target.source
-    if not around.is_indexed:
-        raise Unclear("the files of the workspace are still being read")
-    if len(word) < _SHORTEST and len(around.index) > 1:
-        raise Unclear(f"the index knows no names as short as {word}")
+    if not files.is_indexed:
+        raise UnclearUse("the files of the workspace are still being read")
+    if len(word) < _SHORTEST and len(files.index) > 1:
+        raise UnclearUse(f"the index knows no names as short as {word}")
     families = {family_of(own.language), *(_HOLD_SCRIPTS if own.language in SCRIPTS else ())}
-    entries = map(around.index.get, around.index.mentioning(word))
+    entries = map(files.index.get, files.index.mentioning(word))
     unopened = [
         each.path
         for each in entries
-        if each and each.path not in around.opened and family_of(each.language) in families
+        if each and each.path not in files.opened and family_of(each.language) in families
     ]
     if len(unopened) > MOST_FILES:
-        raise Unclear(f"more than {MOST_FILES} files mention {word}")
-    opened = [each for each in around.opened.values() if family_of(each.language) in families]
-    for source in (*opened, *map(around.read, unopened)):
+        raise UnclearUse(f"more than {MOST_FILES} files mention {word}")
+    opened = [each for each in files.opened.values() if family_of(each.language) in families]
+    for source in (*opened, *map(files.read, unopened)):
         if source is not None and source.path != own.path and target.old in source.text:
             yield source
 
 
 def _calls(
-    target: RenamedDefinition, around: Surroundings, source: CodeFile, called: str
+    target: RenamedDefinition, files: WorkspaceFiles, source: CodeFile, called: str
 ) -> Iterator[Occurrence]:
     """Yield the keywords of a renamed parameter in the calls of another file."""
     for place in source.occurrences(target.old):
         if place.role == "keyword" and place.function == called:
-            definers = around.index.places(called, target.source.language)
+            definers = files.index.places(called, target.source.language)
             if {each.path for each in definers} - {target.source.path}:
-                raise Unclear(f"several files define {called}")
+                raise UnclearUse(f"several files define {called}")
             yield place
 
 

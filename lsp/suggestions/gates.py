@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from redraft.model.gate.explore import ExplorationDraw, draw
+from redraft.model.gate.explore import ExplorationDraw, draw_threshold
 from redraft.model.gate.gate import Gate
 
 from ..journal import AnswerReceived, Entry
@@ -41,11 +41,11 @@ class Gates:
         explores = settings.explore_gate and recordings is not None and recordings.is_on()
         moment = f"{self.seed} {snapshot.uri} {snapshot.revision}"
         usual = settings.threshold_in(snapshot.language)
-        return draw(usual, explores and not snapshot.is_invoked, moment)
+        return draw_threshold(usual, explores and not snapshot.is_invoked, moment)
 
     def hear(self, entry: Entry) -> None:
         """Take an entry of the journal."""
         if isinstance(entry, SuggestionEnded):
-            self.own.settled(entry.outcome)
+            self.own.count(entry.outcome)
         elif isinstance(entry, AnswerReceived):
             self.own.answered(entry.answer.prediction)

@@ -56,7 +56,7 @@ class DocumentMemory:
         elif kind != "accepted":
             self.accepted = None
         if self.late_edit is not None:
-            followed = self.late_edit.followed(text)
+            followed = self.late_edit.rebase(text)
             self.late_edit = followed[0] if followed else None
 
 
@@ -64,11 +64,11 @@ class Memory:
     """Memory of a session: its suggestions, and what it learned of the user.
 
     Args:
-        settled: receives each outcome.
+        listener: receives each outcome.
     """
 
-    def __init__(self, settled: Callable[[SuggestionEnded], None], gates: Gates) -> None:
-        self.outcomes, self.rejections, self.pace = Outcomes(settled), Rejections(), Pace()
+    def __init__(self, listener: Callable[[SuggestionEnded], None], gates: Gates) -> None:
+        self.outcomes, self.rejections, self.pace = Outcomes(listener), Rejections(), Pace()
         self.gates = gates
         self._documents: dict[str, DocumentMemory] = {}
         self._ids = count(1)
@@ -104,12 +104,12 @@ class Memory:
         else:
             away = self.outcomes.seen_from(snapshot.uri)
             if away is not None and away.id != shown.id:
-                self.outcomes.give_way(away)
+                self.outcomes.replace_shown(away)
         self.outcomes.show(shown, now_s, snapshot.at_s, snapshot.uri)
         if others:
             suggestions = tuple(one.suggestion for one in others)
             of_text.keep_behind(shown, suggestions)
-            self.outcomes.offer_too(shown, suggestions)
+            self.outcomes.add_alternatives(shown, suggestions)
 
     def keep_late(self, offer: Offer, text: str | None, *, undone: bool) -> None:
         """Keep a suggestion that came too late for its text, if it may hold for the text now.
@@ -121,18 +121,18 @@ class Memory:
         made = offer.suggestion
         if not offer.is_at_cursor:
             return
-        self.outcomes.cancelled(made)
+        self.outcomes.cancel(made)
         if made.task == "infill":
             self.of(made.uri).keep(made)  # typing on may confirm it
             return
-        followed = made.followed(text) if text is not None else None
+        followed = made.rebase(text) if text is not None else None
         self.of(made.uri).late_edit = followed[0] if followed and not undone else None
 
     def pass_over(self, uri: str) -> None:
         """Skip the next edit that the user sees in a document until they edit."""
         shown = self.outcomes.showing(uri) or self.outcomes.seen_from(uri)
         if shown is not None and shown.task == "next_edit":
-            self.outcomes.give_way(shown)
+            self.outcomes.replace_shown(shown)
             self.rejections.pass_over(shown)
 
     # --- what happens ----------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class Memory:
     def learn(self, ended: SuggestionEnded, now_s: float) -> None:
         """Learn from an outcome."""
         suggestion, outcome = ended.suggestion, ended.outcome
-        self.pace.settled(outcome)
+        self.pace.learn(outcome)
         if outcome == "rejected":
             self.rejections.note(suggestion, now_s)
         if outcome == "accepted" and suggestion.task == "next_edit":
@@ -178,7 +178,7 @@ class Memory:
 
         Return the document that the suggestion is of, "" if none of this id is shown.
         """
-        suggestion = self.outcomes.live(id_)
+        suggestion = self.outcomes.find(id_)
         if suggestion is None:
             return ""
         if self.rejections.was_hidden(suggestion):

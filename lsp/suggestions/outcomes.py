@@ -19,7 +19,7 @@ from .suggestion import Suggestion, Way
 
 Outcome = Literal["accepted", "rejected", "ignored", "replaced", "cancelled"]
 #: How a suggestion was accepted: whole, a part of it, or by typing all of it.
-Means = Literal["whole", "part", "typed"]
+AcceptedBy = Literal["whole", "part", "typed"]
 
 #: A suggestion visible for this long was read: typing something else then rejects it. Faster than
 #: that, the fingers were already on their way and say nothing about it.
@@ -37,7 +37,7 @@ class SuggestionEnded:
     outcome: Outcome
     waited_ms: float = 0.0  # from the client's request to the suggestion
     saved: int = 0  # keys that the user did not have to press
-    means: Means = "whole"  # of an acceptance
+    means: AcceptedBy = "whole"  # of an acceptance
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class Outcomes:
     def ghost_at(self, uri: str, text: str, cursor: int) -> Suggestion | None:
         """Return the ghost text that is shown at a cursor."""
         shown = self.showing(uri)
-        is_here = shown is not None and shown.task == "infill" and shown.rest(text, cursor)
+        is_here = shown is not None and shown.task == "infill" and shown.remaining(text, cursor)
         return shown if is_here else None
 
     def seen_from(self, uri: str) -> Suggestion | None:
@@ -128,7 +128,7 @@ class Outcomes:
         live = self._live.get(uri)
         return now_s - live.shown_at_s if live else 0.0
 
-    def live(self, id_: str) -> Suggestion | None:
+    def find(self, id_: str) -> Suggestion | None:
         """Return the suggestion of an id, if it is shown or one of its alternatives is."""
         for live in self._live.values():
             for each in (live.suggestion, *live.others):
@@ -159,7 +159,7 @@ class Outcomes:
         waited_ms = 0.0 if asked_s is None else 1000 * (now_s - asked_s)
         self._live[suggestion.uri] = _Live(suggestion, viewer or suggestion.uri, now_s, waited_ms)
 
-    def offer_too(self, shown: Suggestion, others: tuple[Suggestion, ...]) -> None:
+    def add_alternatives(self, shown: Suggestion, others: tuple[Suggestion, ...]) -> None:
         """Note the alternatives to a shown suggestion."""
         live = self._find(shown.id)
         if live is not None:
@@ -170,12 +170,12 @@ class Outcomes:
         self._reported.pop(uri, None)
         self._end(uri, "ignored")
 
-    def give_way(self, suggestion: Suggestion) -> None:
+    def replace_shown(self, suggestion: Suggestion) -> None:
         """Record a suggestion as replaced by one in another document."""
         if self._find(suggestion.id) is not None:
             self._end(suggestion.uri, "replaced")
 
-    def cancelled(self, suggestion: Suggestion) -> None:
+    def cancel(self, suggestion: Suggestion) -> None:
         """Record an answer that came too late."""
         self._settle(SuggestionEnded(suggestion, "cancelled"))
 
@@ -189,14 +189,14 @@ class Outcomes:
         if self._is_renamed(uri, text):
             return True
         live, reported = self._live.get(uri), self._reported.pop(uri, None)
-        if reported is not None and reported.typed(text) == reported.replacement:
+        if reported is not None and reported.text_in_place(text) == reported.replacement:
             return True  # reported as accepted before
         if live is None:
             return False
         if live.others:
             self._take_other(live, text)
         suggestion = live.suggestion
-        if suggestion.typed(text) == suggestion.replacement:
+        if suggestion.text_in_place(text) == suggestion.replacement:
             if suggestion.task == "infill":
                 live.reach(len(suggestion.replacement))
             elif live.left > 1:
@@ -212,7 +212,7 @@ class Outcomes:
     def _take_other(self, live: _Live, text: str) -> None:
         """Count another suggestion as shown if it leads to ``text``, and the shown one does not."""
         for each in (live.suggestion, *live.others):
-            inserted = each.inserted(text)
+            inserted = each.text_before(text)
             if inserted is not None and each.is_begun_by(inserted):
                 self._switch(live, each)
                 return
@@ -240,7 +240,7 @@ class Outcomes:
 
     def _follow_ghost_text(self, live: _Live, text: str, now_s: float) -> None:
         suggestion = live.suggestion
-        inserted = suggestion.inserted(text)
+        inserted = suggestion.text_before(text)
         if inserted is None:
             self._end(suggestion.uri, "ignored")
         elif not suggestion.is_begun_by(inserted):
@@ -251,7 +251,7 @@ class Outcomes:
 
     def _follow_edit(self, live: _Live, text: str, now_s: float) -> None:
         suggestion = live.suggestion
-        followed = suggestion.followed(text)
+        followed = suggestion.rebase(text)
         if followed is not None:
             live.follow(*followed)
         elif suggestion.rename is not None or suggestion.is_outdated(text):
@@ -296,7 +296,7 @@ class Outcomes:
         size = _size(ended.suggestion)
         is_part = 0 < part < size
         saved = max(0, (part if is_part else size) - 1)
-        means: Means = "part" if is_part else "whole"
+        means: AcceptedBy = "part" if is_part else "whole"
         self._settle(replace(ended, outcome="accepted", saved=saved, means=means))
         return ended.suggestion.uri
 
@@ -337,16 +337,16 @@ class Outcomes:
             return
         if outcome == "accepted":
             self._renaming = live.suggestion.rename
-        means: Means = "whole" if live.gestures or live.is_begun else "typed"
+        means: AcceptedBy = "whole" if live.gestures or live.is_begun else "typed"
         if live.is_begun and outcome != "accepted":
             outcome, means = "accepted", "part"
         self._settle(SuggestionEnded(live.suggestion, outcome, live.waited_ms, live.saved, means))
 
-    def _settle(self, settled: SuggestionEnded) -> None:
-        self._ended[settled.suggestion.id] = settled
+    def _settle(self, ended: SuggestionEnded) -> None:
+        self._ended[ended.suggestion.id] = ended
         if len(self._ended) > _REMEMBERED:
             self._ended.popitem(last=False)
-        self.listener(settled)
+        self.listener(ended)
 
 
 def _size(suggestion: Suggestion) -> int:

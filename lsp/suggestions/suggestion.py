@@ -1,7 +1,7 @@
-"""A snapshot of the client, the suggestion that answers it, and the decision to show it.
+"""Suggestion, an edit that is shown or may be, and the decision to offer it.
 
-A suggestion stays valid while the user types it or edits elsewhere: :meth:`Suggestion.rest` and
-:meth:`Suggestion.followed` return what is left of it.
+A suggestion stays valid while the user types it or edits elsewhere:
+:meth:`Suggestion.remaining` and :meth:`Suggestion.rebase` return what is left of it.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Suggestion:
 
     # --- ghost text ------------------------------------------------------------------------
 
-    def typed(self, text: str) -> str | None:
+    def text_in_place(self, text: str) -> str | None:
         """Return what was put at its place to make ``text``; None if that differs elsewhere."""
         size = len(text) - len(self.text) + self.end - self.start
         if size < 0 or not text.startswith(self.text[: self.start]):
@@ -116,11 +116,11 @@ class Suggestion:
             return None
         return text[self.start : self.start + size]
 
-    def inserted(self, text: str) -> str | None:
+    def text_before(self, text: str) -> str | None:
         """Return what was put before its place to make ``text``; None if it differs elsewhere."""
-        return replace(self, end=self.start).typed(text)
+        return replace(self, end=self.start).text_in_place(text)
 
-    def rest(self, text: str, cursor: int) -> str:
+    def remaining(self, text: str, cursor: int) -> str:
         """Return what is left of ghost text at ``cursor`` of ``text``, "" if it no longer holds.
 
         Brackets that the editor closed by itself may follow the cursor.
@@ -128,7 +128,7 @@ class Suggestion:
         count = cursor - self.cursor
         if not 0 <= count <= len(self.replacement):
             return ""  # before anything is compared: most suggestions asked end here
-        inserted = self.inserted(text)
+        inserted = self.text_before(text)
         if inserted is None or len(inserted) > count + _MOST_CLOSED:
             return ""
         typed, behind = inserted[:count], inserted[count:]
@@ -145,14 +145,14 @@ class Suggestion:
 
     # --- next edits ------------------------------------------------------------------------
 
-    def followed(self, text: str) -> tuple[Suggestion, Way] | None:
+    def rebase(self, text: str) -> tuple[Suggestion, Way] | None:
         """Return the suggestion for ``text``, which its document became by one change.
 
         It is shorter if the change was part of it, and moved if the change was in other lines. None
         if it no longer holds. See also :meth:`is_outdated`.
         """
         least = self.least()
-        typed = least.typed(text)
+        typed = least.text_in_place(text)
         if typed is not None and _on_the_way(
             typed, least.text[least.start : least.end], least.replacement
         ):

@@ -31,7 +31,7 @@ class ExplorationDraw:
         return (1 - SHARE) * (score >= self.usual) + SHARE / 2 * (lower + higher)
 
 
-def draw(usual: float, explores: bool, moment: str) -> ExplorationDraw:
+def draw_threshold(usual: float, explores: bool, moment: str) -> ExplorationDraw:
     """Draw the threshold of a moment.
 
     Args:

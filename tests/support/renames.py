@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from redraft.lsp.context.index import IndexGeneration, make_entry
 from redraft.lsp.documents.uris import code_language
-from redraft.lsp.renames.code_file import CodeFile, Unclear
+from redraft.lsp.renames.code_file import CodeFile, UnclearUse
 from redraft.lsp.renames.definition import renamed_definitions
-from redraft.lsp.renames.whole_rename import Surroundings, WholeRename, plan
+from redraft.lsp.renames.whole_rename import WholeRename, WorkspaceFiles, find_uses
 
 from support.rules import history
 
@@ -35,13 +35,13 @@ def whole_rename(
 
     own = CodeFile(f"file:///w/{path}", path, code_language(path) or "", edited, 2)
     known = {each: found for each in opened if (found := read(each)) is not None}
-    around = Surroundings(IndexGeneration(entries), {path: own, **known}, read, is_indexed=True)
+    around = WorkspaceFiles(IndexGeneration(entries), {path: own, **known}, read, is_indexed=True)
     targets = list(renamed_definitions(history(text, edited, path), own))
     if not targets:
         return "no definition was renamed"
     try:
-        return plan(targets[0], around)
-    except Unclear as why:
+        return find_uses(targets[0], around)
+    except UnclearUse as why:
         return str(why)
 
 

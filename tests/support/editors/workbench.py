@@ -115,9 +115,9 @@ class Workbench:
         document = self.documents[uri]
         if recorded := hasattr(self, "recorder"):
             self.clock.now += 0.2
-            self.recorder.before_change()
+            self.recorder.look()
         splices = document.apply(changes, (document.version or 0) + 1)
-        happening = self.history.changed(uri, splices, accepted=accepted)
+        happening = self.history.change(uri, splices, accepted=accepted)
         if recorded:
             self.recorder.changed(document, splices, happening)
         return happening
