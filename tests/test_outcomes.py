@@ -53,7 +53,7 @@ class Session:
         self.now_ms += 100
         self.lines.append(decision_event(self.now_ms, 3, decision))
 
-    def draw_threshold(self, id_: str, after_ms: int) -> None:
+    def draw(self, id_: str, after_ms: int) -> None:
         self.now_ms += after_ms
         self.lines.append(DrawnEvent(self.now_ms, id_))
 
