@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import os
 import signal
 import socket as socketlib
@@ -17,17 +16,6 @@ from aiohttp import web
 from redraft.model.errors import SettingsError
 
 from .connections import ConnectionLimits, Connections
-
-
-def _is_ours(record: logging.LogRecord) -> bool:
-    """Return whether a log record is about an error of ours.
-
-    aiohttp logs the rest of a body that cannot be decompressed as an unhandled error.
-    """
-    return not (record.exc_info and isinstance(record.exc_info[1], web.RequestPayloadError))
-
-
-logging.getLogger("aiohttp.server").addFilter(_is_ours)
 
 
 @asynccontextmanager
@@ -51,7 +39,11 @@ async def listening(
     connections = Connections(limits or ConnectionLimits(), time.monotonic)
     app.middlewares.insert(0, connections.note)
     runner = web.AppRunner(
-        app, handler_cancellation=True, shutdown_timeout=shutdown_s, access_log=None
+        app,
+        handler_cancellation=True,
+        shutdown_timeout=shutdown_s,
+        access_log=None,
+        auto_decompress=False,  # see bodies.py
     )
     await runner.setup()
     server = runner.server
