@@ -122,6 +122,8 @@ class Engine:
             return answer.result()
         finally:
             self._forget(job)
+            if not answer.cancel() and not answer.cancelled():
+                answer.exception()  # else asyncio logs an error that the caller did not stay for
 
     async def status(self) -> ModelStatus:
         with self._changed:
