@@ -26,7 +26,6 @@ from .calibrate import (
 )
 from .choice import ModelChoice, Placement, check_here, choose_model, fit, usual_model, watch_choice
 from .config import AUTO
-from .decode.grammar import sorted_vocab
 from .decode.pass_costs import PassPrices
 from .errors import InvalidRequest, RedraftError, UnknownModel
 from .network.quantize import HALF
@@ -196,7 +195,7 @@ def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model
 def _read_tokenizer(folder: Path) -> Tokenizer:
     """Return the tokenizer of a model, with the tables that the first request needs."""
     tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
-    sorted_vocab(tokenizer)
+    _ = tokenizer.sorted_vocab
     return tokenizer
 
 
