@@ -83,7 +83,7 @@ def create_app(predictor: Predictor, settings: Settings) -> web.Application:
 
 
 async def health(http: web.Request) -> web.Response:
-    """Answer 200 once the model is ready, and 503 with its progress before.
+    """Answer 200 once requests are answered, and 503 with its progress before.
 
     The name of the model and the message, which may name files of this machine, are only for
     clients that may call the other routes.
@@ -93,7 +93,7 @@ async def health(http: web.Request) -> web.Response:
     key = http.app[SERVICE].settings.key()
     if key is None or _has_key(http, key):
         body |= {"model": status.model, "provider": status.provider, "message": status.message}
-    if status.state == "ready":
+    if status.can_answer:
         return json_response(body)
     return json_response(body, status=503, headers={"Retry-After": str(NOT_READY_RETRY_S)})
 

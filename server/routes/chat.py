@@ -252,7 +252,7 @@ async def chat_model(http: web.Request, name: str) -> str:
     status: ModelStatus = await http.app[SERVICE].status()
     if name != status.chat_model:
         check_model(name, status)
-    if status.state == "ready" and not status.chat_model:
+    if status.can_answer and not status.chat_model:
         names = ", ".join(names_with_template()) or "none of those pulled"
         raise NoChatTemplate(
             f"'model': {loaded(status)} came without a chat template. These have one: {names}. "
