@@ -11,11 +11,15 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 from redraft.model.errors import SettingsError
 
 from .connections import ConnectionLimits, Connections
+
+#: Connections that the system keeps until they are accepted.
+BACKLOG = 128
 
 
 @asynccontextmanager
@@ -46,24 +50,33 @@ async def listening(
         auto_decompress=False,  # see bodies.py
     )
     await runner.setup()
-    server = runner.server
-    watching = asyncio.create_task(
-        connections.watch(lambda: server.connections if server is not None else ())
-    )
+    handlers = runner.server
+    assert handlers is not None, "it is set up"
+    watching = asyncio.create_task(connections.watch(lambda: handlers.connections))
+    loop, server = asyncio.get_running_loop(), None
+
+    def accept() -> web.RequestHandler[Any]:
+        connections.note_opened()
+        return handlers()
+
+    # In place of aiohttp's sites, which tell nobody of a new connection: to look for silent ones
+    # again and again would wake an idle process four times a second.
     try:
         if socket is not None:
-            await web.UnixSite(runner, str(socket)).start()
+            server = await loop.create_unix_server(accept, socket, backlog=BACKLOG)
             yield str(socket)
         else:
             try:
-                await web.TCPSite(runner, host, port).start()
+                server = await loop.create_server(accept, host, port, backlog=BACKLOG)
             except OSError as error:
                 raise _cannot_listen(host, port, error) from error
-            yield _url(host, runner.addresses[0][1])
+            yield _url(host, server.sockets[0].getsockname()[1])
     finally:
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
+        if server is not None:
+            server.close()
         await runner.cleanup()
 
 
