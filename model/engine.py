@@ -20,7 +20,6 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .conversation import abilities_of, chat_abilities_of, longest_tokens
 from .errors import EngineGone, ModelNotReady, Overloaded, PredictionTimeout, RedraftError
 from .predict import Clock, Loader, LoadState, Model, predict
 from .queue import Queue
@@ -206,17 +205,14 @@ class Engine:
             self._resolve_waiting(_gone())
 
     def _load_and_serve(self) -> bool:
-        """Answer with a model until it has to go; return False if the engine is closing.
-
-        Nothing refers to the model afterwards.
-        """
+        """Answer with a model until it has to go; return False if the engine is closing."""
         model = self._load()
         if model is None:
             return False
         try:
             self._serve(model)
         finally:
-            self._measure = None
+            self._measure = None  # nothing refers to the model from here on
             model.backend.close()
         return True
 
@@ -264,7 +260,7 @@ class Engine:
                 continue
             with self._changed:
                 self._failures, self._reloads = 0, False
-                self._status = _status_of(model)
+                self._status = model.status()
             return model
 
     def _has_to_load(self) -> bool:
@@ -380,22 +376,6 @@ class Engine:
                 self._computing = None
                 model.backend.interrupt(False)
         return problem
-
-
-def _status_of(model: Model) -> ModelStatus:
-    config, template = model.backend.config, model.template
-    return ModelStatus(
-        state="ready",
-        model=model.label,
-        provider=model.backend.provider,
-        message=model.notice,
-        context_tokens=model.context_tokens,
-        longest_tokens=longest_tokens(model.backend),
-        chat_model="" if template is None else model.name,
-        abilities=abilities_of(config),
-        chat_abilities=chat_abilities_of(config, template.knows_tools) if template else (),
-        prompt_format=config.prompt_format,
-    )
 
 
 def _gone() -> EngineGone:

@@ -146,7 +146,7 @@ def _translated(http: web.Request, error: Exception) -> web.Response:
             "The body is not what its headers say: it is cut off, or its encoding is broken. "
             "Send it again, best without Content-Encoding.",
         )
-        response.force_close()  # nobody knows where the next request begins
+        response.force_close()  # the next request may begin anywhere
         return response
     return json_response(fault_body(http, error), status=500)
 

@@ -59,8 +59,8 @@ async def listening(
         connections.note_opened()
         return handlers()
 
-    # In place of aiohttp's sites, which tell nobody of a new connection: to look for silent ones
-    # again and again would wake an idle process four times a second.
+    # Not aiohttp's sites: they do not say when a connection opens, and to look for silent ones at
+    # intervals wakes an idle process.
     try:
         if socket is not None:
             server = await loop.create_unix_server(accept, socket, backlog=BACKLOG)
