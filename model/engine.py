@@ -2,7 +2,8 @@
 
 One worker thread loads the model and answers one request after the other; the event loop queues,
 waits and cancels. Cancelling the task that awaits :meth:`Engine.predict` frees its place in the
-queue at once, and stops a running computation within a pass.
+queue at once, and stops a running computation within a pass. After a while without requests the
+worker frees the model; the next request waits until it is loaded again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import logging
 import threading
 import time
@@ -18,12 +20,12 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .conversation import abilities_of, chat_abilities_of, longest_tokens
 from .errors import EngineGone, ModelNotReady, Overloaded, PredictionTimeout, RedraftError
 from .predict import Clock, Loader, LoadState, Model, predict
 from .queue import Queue
 from .records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
 from .runtime.backend import Backend, Cancelled
+from .runtime.kv_memory import return_freed
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +70,7 @@ class Engine:
         model: name of the model until it is loaded.
         queue_length: requests that may wait behind the one being computed.
         limit_s: seconds after which a computation is given up.
+        unload_s: seconds without a request after which the model's memory is freed; None: never.
     """
 
     def __init__(
@@ -77,10 +80,12 @@ class Engine:
         queue_length: int = QUEUE_LENGTH,
         clock: Clock = time.perf_counter,
         limit_s: float = LIMIT_S,
+        unload_s: float | None = None,
     ) -> None:
         self._loader = loader
         self._clock = clock
         self._limit_s = limit_s
+        self._unload_s = unload_s
         self._changed = threading.Condition()  # guards everything below
         self._status = ModelStatus("loading", model)
         self._queue: Queue[_Job] = Queue(queue_length)
@@ -88,6 +93,7 @@ class Engine:
         self._measure: Callable[[], object] | None = None  # of the loaded model, until it ran
         self._closing = False
         self._retry = False
+        self._reloads = False  # the model is unloaded, or on its way back: requests wait for it
         self._failed_s = 0.0  # when the last load failed
         self._failures = 0  # in a row
         self._mean_s = 0.3  # of a computation
@@ -122,6 +128,8 @@ class Engine:
             return answer.result()
         finally:
             self._forget(job)
+            if not answer.cancel() and not answer.cancelled():
+                answer.exception()  # else asyncio logs an error that the caller did not stay for
 
     async def status(self) -> ModelStatus:
         with self._changed:
@@ -139,7 +147,7 @@ class Engine:
         with self._changed:
             if self._closing:
                 raise _gone()
-            if self._status.state != "ready":
+            if self._status.state != "ready" and not self._reloads:
                 pause_s = min(RETRY_AFTER_S * 2 ** max(self._failures - 1, 0), RETRY_AT_MOST_S)
                 if self._status.state == "failed" and self._clock() - self._failed_s >= pause_s:
                     self._retry = True
@@ -161,6 +169,9 @@ class Engine:
         """Refuse the requests that have waited too long; the lock is held."""
         now = self._clock()
         for job in self._queue.take_stale(now, self._mean_s):
+            if self._status.state != "ready":
+                job.resolve(ModelNotReady(_not_ready(self._status)))
+                continue
             waited_s = now - job.queued_s
             problem = (
                 "More is asked than this machine can answer: after "
@@ -182,17 +193,28 @@ class Engine:
             self._computing[1].interrupt(True)
 
     def _work(self) -> None:
-        """Run the worker thread: load, answer, load again if the files changed."""
+        """Run the worker thread: load, answer, load again if the files changed or after a pause."""
         try:
-            while (model := self._load()) is not None:
-                try:
-                    self._serve(model)
-                finally:
-                    model.backend.close()
+            while self._load_and_serve():
+                if not self._closing:
+                    gc.collect()  # some parts of a model refer to each other
+                    return_freed()
         finally:
             self._closing = True
             self._report("absent", None, "The engine was closed.")
             self._resolve_waiting(_gone())
+
+    def _load_and_serve(self) -> bool:
+        """Answer with a model until it has to go; return False if the engine is closing."""
+        model = self._load()
+        if model is None:
+            return False
+        try:
+            self._serve(model)
+        finally:
+            self._measure = None  # nothing refers to the model from here on
+            model.backend.close()
+        return True
 
     def _report(
         self,
@@ -221,7 +243,7 @@ class Engine:
 
         while True:
             with self._changed:
-                while self._status.state == "failed" and not (self._retry or self._closing):
+                while not self._has_to_load():
                     self._changed.wait()
                 self._retry = False
             try:
@@ -232,15 +254,25 @@ class Engine:
             except Exception as error:
                 with self._changed:
                     self._failed_s, self._failures = self._clock(), self._failures + 1
+                    self._reloads = False
                 self._report("failed", None, _why_not_loaded(error))
+                self._resolve_waiting(ModelNotReady(_not_ready(self._status)))
                 continue
             with self._changed:
-                self._failures = 0
-                self._status = _status_of(model)
+                self._failures, self._reloads = 0, False
+                self._status = model.status()
             return model
 
+    def _has_to_load(self) -> bool:
+        """Return whether the worker has to go on; the lock is held."""
+        if self._closing:
+            return True
+        if self._status.state == "failed":
+            return self._retry
+        return self._status.state != "unloaded" or bool(self._queue)
+
     def _serve(self, model: Model) -> None:
-        """Answer until the engine is closed, the files have changed or another model is to run."""
+        """Answer until the engine is closed or idle, or this model is not to run any more."""
         self._measure = model.measure
         while (job := self._next(model.backend)) is not None:
             problem = model.backend.changed() or model.why_outdated()
@@ -253,7 +285,7 @@ class Engine:
                 return
 
     def _next(self, backend: Backend) -> _Job | None:
-        """Wait for the next request and return it; None: the engine is closing."""
+        """Wait for the next request and return it; None: the engine is closing or unloads."""
         while True:
             with self._changed:
                 if self._closing:
@@ -261,9 +293,22 @@ class Engine:
                 self._refuse_stale()
                 if self._queue:
                     return self._queue.take(self._clock(), self._mean_s)
-                is_idle = not self._changed.wait(IDLE_S if self._measure else None)
-            if is_idle:
+                is_idle = not self._changed.wait(IDLE_S if self._measure else self._unload_s)
+                if is_idle and not self._measure and not self._queue:
+                    self._unload()
+                    return None
+            if is_idle and self._measure:
                 self._measure_costs(backend)
+
+    def _unload(self) -> None:
+        """Say that the model is gone until the next request; the lock is held."""
+        self._reloads = True
+        minutes = f"{(self._unload_s or 0.0) / 60:.3g}"
+        message = (
+            f"its memory was freed after {minutes} idle minutes; the next request loads it again"
+        )
+        log.info("%s: %s", self._status.model, message)
+        self._status = dataclasses.replace(self._status, state="unloaded", message=message)
 
     def _measure_costs(self, backend: Backend) -> None:
         """Measure the costs of this machine; a request interrupts it, and it is tried again."""
@@ -331,22 +376,6 @@ class Engine:
                 self._computing = None
                 model.backend.interrupt(False)
         return problem
-
-
-def _status_of(model: Model) -> ModelStatus:
-    config, template = model.backend.config, model.template
-    return ModelStatus(
-        state="ready",
-        model=model.label,
-        provider=model.backend.provider,
-        message=model.notice,
-        context_tokens=model.context_tokens,
-        longest_tokens=longest_tokens(model.backend),
-        chat_model="" if template is None else model.name,
-        abilities=abilities_of(config),
-        chat_abilities=chat_abilities_of(config, template.knows_tools) if template else (),
-        prompt_format=config.prompt_format,
-    )
 
 
 def _gone() -> EngineGone:

@@ -10,7 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,6 @@ from .calibrate import (
 )
 from .choice import ModelChoice, Placement, check_here, choose_model, fit, usual_model, watch_choice
 from .config import AUTO
-from .decode.grammar import sorted_vocab
 from .decode.pass_costs import PassPrices
 from .errors import InvalidRequest, RedraftError, UnknownModel
 from .network.quantize import HALF
@@ -194,9 +193,22 @@ def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model
 
 
 def _read_tokenizer(folder: Path) -> Tokenizer:
-    """Return the tokenizer of a model, with the tables that the first request needs."""
-    tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
-    sorted_vocab(tokenizer)
+    """Return the tokenizer of a model, with the tables that the first request needs.
+
+    The last one stays in memory (60 MB) when its model is unloaded: the library reads it for up to
+    a second in which no other thread runs, so clients would take an engine that loads its model
+    again for one that hangs.
+    """
+    file = folder / "tokenizer.json"
+    changed_ns = file.stat().st_mtime_ns if file.is_file() else 0
+    return _tokenizer_of(file, changed_ns)
+
+
+@lru_cache(maxsize=1)
+def _tokenizer_of(file: Path, changed_ns: int) -> Tokenizer:
+    del changed_ns
+    tokenizer = Tokenizer.from_file(file)
+    _ = tokenizer.sorted_vocab
     return tokenizer
 
 

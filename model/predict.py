@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .config import ModelConfig
-from .conversation import chat_prompt, price_labels
+from .conversation import (
+    abilities_of,
+    chat_abilities_of,
+    chat_prompt,
+    longest_tokens,
+    price_labels,
+)
 from .decode.answers import Reader
 from .decode.canvas import grow
 from .decode.completion import Brief, Draft, Plan, plan_for
@@ -31,7 +37,7 @@ from .prompts.chat import ChatTemplate
 from .prompts.format import Declined, Prompt
 from .prompts.registry import REDRAFT_3, format_of
 from .prompts.tokenizer import Tokenizer
-from .records import LEAST_LOG, EditRequest, Prediction, Stats, StepCallback
+from .records import LEAST_LOG, EditRequest, ModelStatus, Prediction, Stats, StepCallback
 from .rules.example import RuleEdit
 from .runtime.backend import CHUNK, Backend, Cancelled, Denoises, Sequence
 from .runtime.prefix_cache import PrefixCache
@@ -65,6 +71,22 @@ class Model:
     @property
     def label(self) -> str:
         return f"{self.name} {self.backend.variant}"
+
+    def status(self) -> ModelStatus:
+        """Return the status of an engine that answers with this model."""
+        config, template = self.backend.config, self.template
+        return ModelStatus(
+            state="ready",
+            model=self.label,
+            provider=self.backend.provider,
+            message=self.notice,
+            context_tokens=self.context_tokens,
+            longest_tokens=longest_tokens(self.backend),
+            chat_model="" if template is None else self.name,
+            abilities=abilities_of(config),
+            chat_abilities=chat_abilities_of(config, template.knows_tools) if template else (),
+            prompt_format=config.prompt_format,
+        )
 
 
 LoadState = Literal["downloading", "loading"]

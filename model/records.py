@@ -284,9 +284,12 @@ Ability = Literal["infill", "next_edit", "grammar", "decide", "tools"]
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """The state of the engine, and how far it is or why it failed if it cannot answer."""
+    """The state of the engine, and how far it is or why it failed if it cannot answer.
 
-    state: Literal["absent", "downloading", "loading", "ready", "failed"]
+    An engine whose model is unloaded answers, too: the next request loads the model first.
+    """
+
+    state: Literal["absent", "downloading", "loading", "ready", "unloaded", "failed"]
     model: Text  # "name variant"
     provider: Text = ""  # "CPU", "CUDA"
     progress: Share | None = None  # 0 … 1 of the present state; None: unknown
@@ -297,6 +300,11 @@ class ModelStatus:
     abilities: tuple[Ability, ...] = ()  # outside conversations; () until ready
     chat_abilities: tuple[Ability, ...] = ()  # of ``chat_model`` in conversations
     prompt_format: Text = ""  # that the weights were trained on; "" until ready
+
+    @property
+    def can_answer(self) -> bool:
+        """Return whether a request is answered, if need be after the model was loaded again."""
+        return self.state in ("ready", "unloaded")
 
 
 StepCallback = Callable[[CanvasState], None]

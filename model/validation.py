@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast
 
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 #: The largest integer that JSON numbers hold exactly: counts, offsets and seeds all stay below.
 MAX_INTEGER = 2**53 - 1
+#: Levels to which the arrays and objects of a message may be nested. The interpreter ends a
+#: recursion at 1,000 calls, and a level takes several.
+MAX_DEPTH = 100
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -57,7 +63,8 @@ class _Tokenizable(GroupedMetadata):
         yield AfterValidator(_tokenizable)
 
 
-#: Text that a tokenizer accepts: without NUL and halves of surrogate pairs.
+#: Text that a tokenizer accepts: NUL is refused, halves of surrogate pairs become U+FFFD. A client
+#: that cuts its text anywhere, as JavaScript's ``slice`` does, may cut a character in two.
 Text = Annotated[str, _Tokenizable()]
 #: Any text, such as a model's answer.
 AnyText = Annotated[str, Exactly()]
@@ -85,13 +92,26 @@ def _tokenizable(text: str) -> str:
         raise objection(
             f"holds a NUL character at offset {at}: it looks like a binary file. Send text only."
         )
+    return without_surrogates(text)
+
+
+def without_surrogates(text: str) -> str:
+    """Return ``text`` as valid Unicode of the same length: lone surrogates become U+FFFD.
+
+    Tokenizers and JSON writers outside Python refuse lone surrogates.
+    """
+    return _SURROGATE.sub("\ufffd", text) if has_lone_surrogates(text) else text
+
+
+def has_lone_surrogates(text: str) -> bool:
+    """Return whether ``text`` is no valid Unicode, as a file's name may be."""
+    if text.isascii():
+        return False
     try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise objection(
-            f"holds half a surrogate pair at offset {error.start}. Send valid Unicode."
-        ) from None
-    return text
+        text.encode()  # an order of magnitude faster than searching with a pattern
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def objection(says: str) -> Exception:
@@ -117,6 +137,8 @@ def read(kind: type[T], data: object, where: str = "", whole: str = "body") -> T
         return cast(T, _adapter(cast(Any, kind)).validate_python(_without_nulls(data)))
     except ValidationError as error:
         raise InvalidRequest(_sentence(error.errors(include_url=False)[0], where, whole)) from None
+    except RecursionError:
+        raise InvalidRequest(f"'{where or whole}' {_TOO_DEEP}. Send a flatter one.") from None
 
 
 @cache
@@ -177,6 +199,8 @@ def _sentence(error: ErrorDetails, where: str, whole: str) -> str:
         return f"{name} must be finite, not {brief(value)}."
     if error["type"] == "literal_error":
         context = {"expected": context["expected"].replace(" or ", ", ")}
+    if error["type"] not in _MUST_BE:
+        return f"{name} cannot be used: {error['msg']}. It is {brief(value)}."
     says = _MUST_BE[error["type"]]
     return f"{name} must be {says.format(kind=json_type(value), value=brief(value), **context)}."
 
@@ -195,11 +219,14 @@ def json_type(value: object) -> str:
     return names.get(type(value), "object")
 
 
+_TOO_DEEP = f"is nested too deeply, deeper than {MAX_DEPTH} levels"
+
+
 def parse_json(body: bytes) -> Json:
     """Return the JSON object in ``body``.
 
     Raises:
-        InvalidRequest: the bytes are not UTF-8, not JSON, or not an object; says where.
+        InvalidRequest: the bytes are not UTF-8, not JSON, nested too deeply, or not an object.
     """
     try:
         text = body.decode("utf-8")
@@ -209,19 +236,67 @@ def parse_json(body: bytes) -> Json:
             f"{error.start}). Send JSON encoded as UTF-8."
         ) from None
     try:
-        value = json.loads(text, parse_constant=_refuse_constant, parse_float=parse_float)
+        value = load_json(text, parse_float)
     except json.JSONDecodeError as error:
         raise InvalidRequest(
             f"The body is not valid JSON: {error.msg} at line {error.lineno}, column "
             f"{error.colno}. Send one JSON object."
         ) from None
-    except RecursionError:
-        raise InvalidRequest("The body's JSON is nested too deeply. Send a flat object.") from None
-    except ValueError as error:  # an integer of thousands of digits
-        raise InvalidRequest(f"The body holds a number that cannot be read: {error}.") from None
+    except ValueError as error:
+        raise InvalidRequest(f"The body cannot be used: it {error}. Send a JSON object.") from None
     if not isinstance(value, dict):
         raise InvalidRequest(f"The body is a JSON {json_type(value)}. Send a JSON object.")
     return value
+
+
+def load_json(text: str, read_float: Callable[[str], float] = float) -> object:
+    """Return the JSON value in ``text``, such as an answer of the model.
+
+    Raises:
+        json.JSONDecodeError: it is not JSON.
+        ValueError: it has a number that cannot be read, or is nested deeper than
+            :data:`MAX_DEPTH`; the message continues behind the name of the text.
+    """
+    try:
+        value: object = json.loads(text, parse_constant=_refuse_constant, parse_float=read_float)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except ValueError as error:  # an integer of thousands of digits, or NaN
+        raise ValueError(f"holds a number that cannot be read ({error})") from None
+    if text.count("[") + text.count("{") > MAX_DEPTH and _is_too_deep(value):
+        raise ValueError(_TOO_DEEP)
+    return value
+
+
+def _is_too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else cast("list[Any]", outer))
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def dump_json(value: object, name: str) -> str:
+    """Return a value of a request as JSON that other readers of JSON accept.
+
+    Args:
+        name: of the field, for errors.
+
+    Raises:
+        InvalidRequest: it holds a number that is not finite, such as 1e400.
+    """
+    try:
+        return without_surrogates(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    except ValueError:
+        raise InvalidRequest(f"'{name}' holds a number that is not finite. Send another.") from None
 
 
 def object_of(data: bytes) -> Json:
@@ -234,7 +309,7 @@ def object_of(data: bytes) -> Json:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise InvalidRequest(f"The body holds {name}, which is not JSON. Send a finite number.")
+    raise ValueError(f"{name} is not JSON")
 
 
 def parse_float(text: str) -> float:

@@ -1,7 +1,7 @@
 """The records of ``records.py`` as JSON, both ways: the bodies of ``/redraft/v1``; their checks.
 
-Reading is strict: an unknown field of a request, a wrong type, a number out of range, a NUL or half
-a surrogate pair is refused with the field's name.
+Reading is strict: an unknown field of a request, a wrong type, a number out of range or a NUL is
+refused with the field's name. Half a surrogate pair in a text is read as U+FFFD.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from .records import (
     MAX_STOPS,
     MIN_CONTEXT_TOKENS,
     CanvasState,
+    Conversation,
     EditRequest,
     ModelStatus,
     Prediction,
 )
 from .release import HOW_TO_UPGRADE
-from .validation import AnyText, Flag, Json, Number, Whole, between, read
+from .validation import AnyText, Flag, Json, Number, Whole, between, brief, load_json, read
 
 T = TypeVar("T")
 
@@ -118,6 +119,8 @@ def check_request(request: EditRequest) -> None:
     """
     if (request.task == "chat") != (request.conversation is not None):
         raise InvalidRequest("'conversation' belongs to the task 'chat', and to no other.")
+    if request.conversation is not None:
+        _check_conversation(request.conversation)
     if request.grammar is not None and request.task == "next_edit":
         raise InvalidRequest("'grammar' cannot bind a next edit. Ask for an infill.")
     between("cursor", request.cursor, 0, len(request.text))
@@ -140,6 +143,27 @@ def check_request(request: EditRequest) -> None:
             f"'region' is lines [{first}, {last}) (0-based), but the cursor is in line {at}. "
             "Send a region that holds the cursor, or none."
         )
+
+
+def _check_conversation(conversation: Conversation) -> None:
+    """Check the texts that templates read as JSON."""
+    texts: list[tuple[str, str, type]] = [
+        (f"messages[{index}].tool_calls[{place}].arguments", call.arguments, dict)
+        for index, message in enumerate(conversation.messages)
+        for place, call in enumerate(message.tool_calls)
+    ]
+    if conversation.tools:
+        texts.append(("tools", conversation.tools, list))
+    for name, text, kind in texts:
+        what = "an object" if kind is dict else "an array"
+        try:
+            found = isinstance(load_json(text), kind)
+        except ValueError:
+            found = False
+        if not found:
+            raise InvalidRequest(
+                f"'conversation.{name}' must be {what} as JSON, not {brief(text)}."
+            )
 
 
 def to_json(record: Prediction | CanvasState | ModelStatus) -> Json:

@@ -16,7 +16,7 @@ from redraft.model.errors import ModelNotReady, Overloaded, RedraftError, Unauth
 from redraft.model.records import Predictor
 from redraft.model.wire import error_to_json
 
-from .http.bodies import SERVICE, as_json, error_response, fault_body, json_response
+from .http.bodies import SERVICE, BrokenBody, as_json, error_response, fault_body, json_response
 from .http.prometheus import CONTENT_TYPE, Metrics
 from .http.service import Service
 from .routes import (
@@ -83,7 +83,7 @@ def create_app(predictor: Predictor, settings: Settings) -> web.Application:
 
 
 async def health(http: web.Request) -> web.Response:
-    """Answer 200 once the model is ready, and 503 with its progress before.
+    """Answer 200 once requests are answered, and 503 with its progress before.
 
     The name of the model and the message, which may name files of this machine, are only for
     clients that may call the other routes.
@@ -93,7 +93,7 @@ async def health(http: web.Request) -> web.Response:
     key = http.app[SERVICE].settings.key()
     if key is None or _has_key(http, key):
         body |= {"model": status.model, "provider": status.provider, "message": status.message}
-    if status.state == "ready":
+    if status.can_answer:
         return json_response(body)
     return json_response(body, status=503, headers={"Retry-After": str(NOT_READY_RETRY_S)})
 
@@ -113,8 +113,8 @@ async def _count(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         response = await handler(request)
         status = str(response.status)
-        if not request.content.is_eof() or request.content.exception() is not None:
-            response.force_close()  # the rest of the body would be read as the next request
+        if not request.content.at_eof() or request.content.exception() is not None:
+            response.force_close()  # the body was not read, and may be of any length
         return response
     finally:
         request.app[SERVICE].metrics.requests.labels(route, status).inc()
@@ -138,14 +138,16 @@ def _translated(http: web.Request, error: Exception) -> web.Response:
         return json_response(error_to_json(error), error.http_status, _headers(error))
     if isinstance(error, web.HTTPException):
         return _http_error(http, error)
-    if isinstance(error, web.RequestPayloadError):
+    if isinstance(error, web.RequestPayloadError | BrokenBody):
         log.info("%s: %s", http.path, error)
-        return error_response(
+        response = error_response(
             400,
             "invalid_body",
             "The body is not what its headers say: it is cut off, or its encoding is broken. "
             "Send it again, best without Content-Encoding.",
         )
+        response.force_close()  # the next request may begin anywhere
+        return response
     return json_response(fault_body(http, error), status=500)
 
 
@@ -168,10 +170,15 @@ def _http_error(http: web.Request, error: web.HTTPException) -> web.Response:
         allowed = ", ".join(sorted(error.allowed_methods))
         message = f"{http.path[:200]} does not answer {http.method[:20]}. Use {allowed}."
         return error_response(405, "method_not_allowed", message, {"Allow": allowed})
-    codes = {403: "forbidden", 408: "body_timeout", 413: "body_too_large"}
-    return error_response(
-        error.status, codes.get(error.status, "http_error"), error.text or error.reason
-    )
+    codes = {
+        403: "forbidden",
+        408: "body_timeout",
+        413: "body_too_large",
+        415: "unsupported_encoding",
+    }
+    code, text = codes.get(error.status, "http_error"), error.text or error.reason
+    accepts = {"Accept-Encoding": error.headers["Accept-Encoding"]} if error.status == 415 else None
+    return error_response(error.status, code, text, accepts)
 
 
 @web.middleware

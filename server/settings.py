@@ -181,6 +181,14 @@ class Settings(BaseModel):
             "leaves and gives its memory back"
         ),
     )
+    idle_unload_s: float = Field(
+        900.0,
+        gt=0,
+        description=(
+            "seconds without requests until the engine process frees its model's memory although "
+            "clients are joined; the next request loads the model again"
+        ),
+    )
     start_timeout_s: float = Field(
         30.0,
         gt=0,

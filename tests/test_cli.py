@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
+import json
+import os
 import socket
 import sys
 from pathlib import Path
@@ -281,7 +284,18 @@ def test_a_place_may_have_colons_in_its_file(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(b"\xff\xfe", "not UTF-8"), (b"a\0b", "NUL at offset 1")]
+    ("content", "says"),
+    [
+        (b"\xff\xfe", "not UTF-8"),
+        (b"caf\xe9", "not UTF-8"),
+        (b"a\0b", "NUL at offset 1"),
+        (b"\0\0\0\0", "NUL at offset 0"),
+        ("x = 1\n".encode("utf-16"), "is UTF-16"),
+        ("x = 1\n".encode("utf-16-be"), "is UTF-16"),
+        ("x = 'é'\n".encode("utf-16-le"), "is UTF-16"),
+        (codecs.BOM_UTF16_BE + "中".encode("utf-16-be"), "is UTF-16"),
+        ("x = 1\n".encode("utf-32"), "is UTF-32"),
+    ],
 )
 def test_a_file_that_is_no_text_is_explained(tmp_path: Path, content: bytes, says: str) -> None:
     file = tmp_path / "f.bin"

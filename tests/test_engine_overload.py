@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import gc
 import threading
+import time
 
 import pytest
 from redraft.model import engine as engine_module
@@ -13,11 +15,12 @@ from redraft.model.errors import (
     ModelNotReady,
     Overloaded,
     PredictionTimeout,
+    WeightsError,
 )
 from redraft.model.predict import LoadProgress, Model
 from redraft.model.queue import PATIENCE_S
 from redraft.model.records import Prediction
-from redraft.model.runtime.backend import Cancelled
+from redraft.model.runtime.backend import Cancelled, FloatArray
 from support.models.engines_of import (
     ANSWER,
     REQUEST,
@@ -125,6 +128,35 @@ def test_weights_that_were_written_to_are_loaded_again_before_they_are_used(when
 
     run(work())
     assert len(loads) == 2
+
+
+def test_an_error_for_a_caller_who_has_left_is_not_logged() -> None:
+    complaints: list[str] = []
+
+    class Failing(Held):
+        def __call__(self, context: list[int], window: list[int]) -> FloatArray:
+            super().__call__(context, window)
+            assert self.gate.wait(10)
+            raise WeightsError("no pass can be run")
+
+    held = Failing(ids(ANSWER))
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: complaints.append(context["message"]))
+        engine = Engine(lambda report: make_model(held), "fake")
+        await ready(engine)
+        asking = asyncio.create_task(engine.predict(REQUEST))
+        await held.reached()
+        held.gate.set()
+        time.sleep(0.3)  # the loop learns of the error only together with the cancellation
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        await engine.close()
+
+    run(work())
+    gc.collect()
+    assert complaints == []
 
 
 def test_costs_are_measured_when_idle_and_give_way_to_requests(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import stat
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -129,6 +130,23 @@ async def test_an_error_of_the_engine_is_no_reason_to_restart_it(settings: Setti
         with pytest.raises(InvalidRequest, match="refused by the fake engine"):
             await pid_of(joined, "<refuse>")
         assert await pid_of(joined) == before
+
+
+def wake_ups(pid: int) -> int:
+    """Return how often the threads of a process have waited, so far."""
+    texts = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/status")]
+    counts = re.findall(r"^voluntary_ctxt_switches:\s*(\d+)", "".join(texts), re.MULTILINE)
+    return sum(map(int, counts))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts in /proc")
+async def test_nothing_wakes_an_idle_engine(settings: Settings) -> None:
+    async with client(settings) as joined:
+        pid = await pid_of(joined)
+        await asyncio.sleep(1)
+        before = wake_ups(pid)
+        await asyncio.sleep(3)
+        assert wake_ups(pid) == before
 
 
 async def test_an_idle_engine_leaves_and_takes_its_files_along(settings: Settings) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import json
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -122,3 +123,16 @@ async def test_many_small_bodies_in_pieces_are_taken_at_once() -> None:
             *(client.post("/v1/completions", data=pieces()) for _ in range(8))
         )
         assert [answer.status for answer in answers] == [200] * 8
+
+
+async def test_a_client_that_closes_its_sending_side_counts_as_gone() -> None:
+    predictor = ScriptedPredictor(hold=True)
+    async with limited(predictor, ConnectionLimits()) as (port, _):
+        body = json.dumps(BODY).encode()
+        head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+        reader, writer = await silent(port, head % len(body) + body)
+        await eventually(lambda: predictor.running == 1)
+        writer.write_eof()
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        await eventually(lambda: predictor.running == 0)
+        writer.close()

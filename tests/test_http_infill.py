@@ -117,6 +117,31 @@ def test_windows_line_ends_come_back_as_they_were_sent() -> None:
     assert body["choices"][0]["text"] == "if x:\r\n    y"
 
 
+STRAY = "a = 1\nb = 2\nc = 3\n# pasted\r\ndef f(a):\n    return "
+WINDOWS = "a = 1\r\nb = 2\r\n# pasted\ndef f(a):\r\n    return "
+
+
+@pytest.mark.parametrize(("before", "end"), [(STRAY, "\n"), (WINDOWS, "\r\n")])
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v1/completions", ("prompt", "suffix")),
+        ("/v1/fim/completions", ("prompt", "suffix")),
+        ("/infill", ("input_prefix", "input_suffix")),
+        ("/api/generate", ("prompt", "suffix")),
+    ],
+)
+def test_new_lines_end_as_most_lines_do(
+    path: str, fields: tuple[str, str], before: str, end: str
+) -> None:
+    predictor = ScriptedPredictor([("1 + 2", "\n", "    z = 3")])
+    body = {fields[0]: before, fields[1]: f"{end}x = 4{end}", "stream": False}
+    _, answer = post(path, body, predictor)
+    choices = answer.get("choices", [{}])
+    text = answer.get("content") or answer.get("response") or choices[0]["text"]
+    assert text == f"1 + 2{end}    z = 3"
+
+
 def test_stream_ends_with_the_whole_text_and_its_usage() -> None:
     body = {"prompt": "a", "suffix": ";", "stream_options": {"include_usage": True}}
     chunks = events("/v1/completions", body, ScriptedPredictor())

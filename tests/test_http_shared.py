@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -154,3 +155,28 @@ async def test_those_who_share_take_no_place_in_the_queue() -> None:
     tasks = await asked(one, REQUEST, REQUEST, REQUEST)
     predictor.gate.set()
     assert len(await asyncio.gather(*tasks)) == 3
+
+
+async def test_a_failure_while_the_last_leaves_is_nobodys() -> None:
+    complaints: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: complaints.append(context["message"]))
+
+    reached = asyncio.Event()
+
+    async def fail_when_stopped(_request: EditRequest) -> Answer:
+        reached.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ZeroDivisionError("a bug") from None
+        return WRITTEN
+
+    [task] = await asked(service(ScriptedPredictor([fail_when_stopped])), REQUEST)
+    await reached.wait()
+    task.cancel()
+    await asyncio.wait((task,))
+    assert task.cancelled()
+    del task
+    gc.collect()
+    assert complaints == []

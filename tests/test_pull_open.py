@@ -142,6 +142,28 @@ def test_an_interrupted_pull_goes_on_where_it_ended(hub: FakeHub, tmp_path: Path
     assert catalog.info("w").prebuilt == ("int8",)
 
 
+@pytest.mark.parametrize(
+    "name", ["..\\..\\x.safetensors", "a\\x.safetensors", "C:\\x.safetensors", "../x.safetensors"]
+)
+def test_a_file_whose_name_leads_out_of_the_folder_is_not_fetched(
+    hub: FakeHub, tmp_path: Path, name: str
+) -> None:
+    right = folder(tmp_path)
+    hub.repos["some/weights"] = right | {name: right["model.safetensors"]}
+    pull("hf:some/weights")
+    assert sorted(hub.got) == sorted(right)
+
+
+@pytest.mark.parametrize("name", ["../w.gguf", "a/../../w.gguf"])
+def test_a_named_file_that_leads_out_of_the_folder_is_refused(
+    hub: FakeHub, tmp_path: Path, name: str
+) -> None:
+    hub.repos["some/weights"] = {name: gguf(tmp_path)}
+    with pytest.raises(WeightsError, match="it is not fetched"):
+        pull(f"hf:some/weights/{name}")
+    assert hub.got == []
+
+
 def test_bytes_that_are_not_what_the_hub_states_are_refused(hub: FakeHub, tmp_path: Path) -> None:
     hub.repos["some/weights"] = {"w.gguf": gguf(tmp_path)}
     hub.says["w.gguf"] = "0" * 64

@@ -6,16 +6,16 @@ surrogate precedes a lone low one: each text then has one form, and each positio
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Annotated
 
 from redraft.model.validation import Exactly
+from redraft.model.validation import has_lone_surrogates as has_lone_surrogates
+from redraft.model.validation import without_surrogates as without_surrogates
 
 #: Beyond it a client's number is clamped: "the end" is often sent as the largest integer there is.
 Offset = Annotated[int, Exactly(0, 2**31 - 1, clamped=True)]
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _UTF16 = "utf-16-le"
 _KEEP = "surrogatepass"
 
@@ -92,22 +92,3 @@ def whole(text: str) -> str:
 def join(*parts: str) -> str:
     """Join the parts to one whole text."""
     return whole("".join(parts))
-
-
-def without_surrogates(text: str) -> str:
-    """Return ``text`` as valid Unicode of the same length: lone surrogates become U+FFFD.
-
-    Tokenizers and JSON writers outside Python refuse lone surrogates.
-    """
-    return _SURROGATE.sub("\ufffd", text) if has_lone_surrogates(text) else text
-
-
-def has_lone_surrogates(text: str) -> bool:
-    """Return whether ``text`` is no valid Unicode, as a file's name may be."""
-    if text.isascii():
-        return False
-    try:
-        text.encode()  # an order of magnitude faster than searching with a pattern
-    except UnicodeEncodeError:
-        return True
-    return False

@@ -8,7 +8,9 @@ own: pygls splits lines where Python does, and walks the whole file at each key.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -39,6 +41,9 @@ from ..session import Session
 from .status import ModelWatch, StatusLine
 
 logger = logging.getLogger(__name__)
+
+#: Seconds after which a request asks whether its model is being loaded.
+_LOOK_AFTER_S = 0.7
 
 #: Messages that pygls reads and answers itself.
 BUILT_IN = (types.SHUTDOWN, types.EXIT, types.CANCEL_REQUEST, types.SET_TRACE)
@@ -111,7 +116,7 @@ class RedraftServer(LanguageServer):
         self.session = session
         self.line = StatusLine(self.protocol.notify)
         self.watch = ModelWatch(predictor, session.workspace, self.line, self.work_done_progress)
-        session.predictions.busy = lambda: self.line.thinking(is_silent=bool(self.watch.waiting))
+        session.predictions.busy = self._busy
         if isinstance(predictor, HasProcess):
             session.workspace.load.look = Machine(predictor.process).look
         self.pulls_settings = False  # it answers workspace/configuration
@@ -119,6 +124,17 @@ class RedraftServer(LanguageServer):
         self.shows_disabled = False  # it shows disabled code actions with their reason
         self.versions_edits = False  # it checks the version of a document that it is to edit
         self._waking: asyncio.TimerHandle | None = None  # ends a pause that the user asked for
+
+    @contextlib.contextmanager
+    def _busy(self) -> Iterator[None]:
+        """Say that the model works, and after a while whether it is being loaded again."""
+        loop = asyncio.get_running_loop()
+        look = loop.call_later(_LOOK_AFTER_S, self.watch.start, True)
+        try:
+            with self.line.thinking(is_silent=bool(self.watch.waiting)):
+                yield
+        finally:
+            look.cancel()
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Log an error: pygls would open a popup in the editor."""

@@ -159,8 +159,9 @@ def describe(status: ModelStatus) -> tuple[str, StatusKind]:
         "loading": (f"model still loading{share}", "Warning"),
         "failed": (f"the model cannot be used{detail}", "Error"),
     }
-    ready: tuple[str, StatusKind] = (f"ready: {status.model} {status.provider}".rstrip(), "Normal")
-    return sentences.get(status.state, ready)
+    ready = f"ready: {status.model} {status.provider}".rstrip()
+    sentences["unloaded"] = f"{ready}; {status.message}", "Normal"
+    return sentences.get(status.state, (ready, "Normal"))
 
 
 class ModelWatch:
@@ -175,10 +176,14 @@ class ModelWatch:
         self.waiting = ""  # why there is no model; "" once there is one
         self.shows_progress = False  # the client supports window/workDoneProgress/create
 
-    def start(self) -> None:
-        """Watch until the model is ready, unless that is done already."""
+    def start(self, only_if_loading: bool = False) -> None:
+        """Watch until the model is ready, unless that is done already.
+
+        Args:
+            only_if_loading: say nothing of a model that is ready.
+        """
         if self._task is None or self._task.done():
-            self._task = asyncio.ensure_future(self._watch())
+            self._task = asyncio.ensure_future(self._watch(only_if_loading))
 
     async def stop(self) -> None:
         """End the watch."""
@@ -187,17 +192,20 @@ class ModelWatch:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _watch(self) -> None:
+    async def _watch(self, only_if_loading: bool) -> None:
         bar = ""  # token of the progress bar
         try:
             while True:
                 status = await self.look()
                 if status.context_tokens:
                     self._workspace.context_tokens = status.context_tokens
+                if only_if_loading and status.can_answer:
+                    return
+                only_if_loading = False
                 message, kind = describe(status)
-                self.waiting = "" if status.state == "ready" else message
+                self.waiting = "" if status.can_answer else message
                 self._line.tell(message, kind)
-                if status.state == "ready":
+                if status.can_answer:
                     return
                 is_coming = status.state in ("downloading", "loading")
                 if is_coming and self.shows_progress:

@@ -8,6 +8,7 @@ refused, not ignored.
 from __future__ import annotations
 
 import json
+import weakref
 from bisect import bisect_left
 from collections.abc import Sequence as Seq
 from functools import lru_cache
@@ -80,7 +81,7 @@ class ForcedText(Constraint):
 
     def __init__(self, text: str, tokenizer: Tokenizer) -> None:
         self._bytes = text.encode("utf-8", "replace")
-        self._vocab, (self._sorted, self._ids) = tokenizer.vocab_bytes, sorted_vocab(tokenizer)
+        self._vocab, (self._sorted, self._ids) = tokenizer.vocab_bytes, tokenizer.sorted_vocab
 
     def allowed(self, written: Seq[int], /) -> NDArray[np.bool_] | None:
         """Return a mask over tokens that the text begins with, or that begin with its rest."""
@@ -95,14 +96,6 @@ class ForcedText(Constraint):
             at = min(bisect_left(tokens, rest[:end]), len(tokens) - 1)
             mask[self._ids[at]] |= tokens[at] == rest[:end]
         return mask
-
-
-@lru_cache(maxsize=4)
-def sorted_vocab(tokenizer: Tokenizer) -> tuple[list[bytes], list[int]]:
-    """Return the bytes of all tokens, sorted, and the token of each."""
-    vocab = tokenizer.vocab_bytes
-    tokens = sorted(filter(vocab.__getitem__, range(len(vocab))), key=vocab.__getitem__)
-    return [vocab[token] for token in tokens], tokens
 
 
 class GrammarConstraint(Constraint):
@@ -121,7 +114,7 @@ class GrammarConstraint(Constraint):
         self, grammar: Grammar, tokenizer: Tokenizer, end_token: int, forced: str = ""
     ) -> None:
         vocab = _vocabulary(tokenizer)
-        self._matcher = _compiled(grammar, forced, vocab).deep_copy()
+        self._matcher = vocab.compiled(grammar, forced).deep_copy()
         self._grammar = grammar
         self._end, self._size = end_token, len(tokenizer.vocab_bytes)
         self._followed: list[int] = []  # tokens that the matcher has seen
@@ -239,7 +232,8 @@ class _Vocabulary:
     """A tokenizer for llguidance, made in 0.3 to 0.7 s for 151,665 tokens."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        marks = set(tokenizer.special)
+        self.compiled = lru_cache(maxsize=16)(self._compile)
+        marks, weak = set(tokenizer.special), weakref.ref(tokenizer)
         self.end = next(iter(sorted(marks)))
         tokens = [
             data if data and i not in marks else f"<|{i}|>".encode()
@@ -257,7 +251,9 @@ class _Vocabulary:
                 self.tokens = tokens
 
             def __call__(self, text: str) -> list[int]:
-                return tokenizer.encode(text)
+                of = weak()
+                assert of is not None, "an answer is written with it"
+                return of.encode(text)
 
         wrapper = llguidance.TokenizerWrapper(Described())
         self.tokens = llguidance.LLTokenizer(wrapper, n_vocab=len(tokens))
@@ -266,27 +262,30 @@ class _Vocabulary:
         self.closers = tuple(ids[text.encode()] for text in _CLOSERS)
         self.ascii = tuple(ids[text.encode()] for text in _ASCII if text.encode() in ids)
 
+    def _compile(self, grammar: Grammar, forced: str) -> llguidance.LLMatcher:
+        """Return a matcher at the beginning of an answer; copy it before use."""
+        if len(grammar.text) > MAX_GRAMMAR:
+            raise InvalidRequest(
+                f"{_name(grammar)} has {len(grammar.text):,} characters, at most {MAX_GRAMMAR:,} "
+                "are read. Simplify it."
+            )
+        matcher = llguidance.LLMatcher(self.tokens, _source(grammar, forced), log_level=0)
+        if matcher.is_error():
+            raise InvalidRequest(
+                f"{_name(grammar)} cannot be enforced: {_first_line(matcher.get_error())}. Leave "
+                "that out, or say it otherwise."
+            )
+        return matcher
 
-@lru_cache(maxsize=2)
+
+#: They are freed with their tokenizer, whose model may be unloaded.
+_VOCABULARIES: weakref.WeakKeyDictionary[Tokenizer, _Vocabulary] = weakref.WeakKeyDictionary()
+
+
 def _vocabulary(tokenizer: Tokenizer) -> _Vocabulary:
-    return _Vocabulary(tokenizer)
-
-
-@lru_cache(maxsize=16)
-def _compiled(grammar: Grammar, forced: str, vocab: _Vocabulary) -> llguidance.LLMatcher:
-    """Return a matcher at the beginning of an answer; copy it before use."""
-    if len(grammar.text) > MAX_GRAMMAR:
-        raise InvalidRequest(
-            f"{_name(grammar)} has {len(grammar.text):,} characters, at most {MAX_GRAMMAR:,} are "
-            "read. Simplify it."
-        )
-    matcher = llguidance.LLMatcher(vocab.tokens, _source(grammar, forced), log_level=0)
-    if matcher.is_error():
-        raise InvalidRequest(
-            f"{_name(grammar)} cannot be enforced: {_first_line(matcher.get_error())}. Leave that "
-            "out, or say it otherwise."
-        )
-    return matcher
+    if tokenizer not in _VOCABULARIES:
+        _VOCABULARIES[tokenizer] = _Vocabulary(tokenizer)
+    return _VOCABULARIES[tokenizer]
 
 
 def _source(grammar: Grammar, forced: str) -> str:

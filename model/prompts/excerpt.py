@@ -88,6 +88,15 @@ def unix(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
+def newline_of(*texts: str) -> str:
+    """Return the line end that most lines of the texts have; ``\\n`` where there is none.
+
+    New lines get it. A few lines that were pasted with other ends do not change it.
+    """
+    lines = sum(text.count("\n") for text in texts)
+    return "\r\n" if lines and 2 * sum(text.count("\r\n") for text in texts) >= lines else "\n"
+
+
 def related_file(path: str, text: str) -> RelatedFile:
     """Return a file that the client sends."""
     return RelatedFile(path.strip(), unix(text), "sent by the client")
@@ -229,8 +238,7 @@ def rewrite(excerpt: Excerpt, candidate: Candidate | ParsedEdit) -> str | None:
     text = candidate.text
     if end == len(unix(block)) and text and not text.endswith("\n"):
         text += "\n"
-    if _newline_of(excerpt) == "\r\n":
-        text = text.replace("\n", "\r\n")
+    text = text.replace("\n", newline_of(excerpt.before, excerpt.region, excerpt.after))
     # Indices into unix(block) of the line ends that have two characters in block.
     ends = [match.start() - i for i, match in enumerate(re.finditer("\r\n", block))]
     above = block[: start + bisect_left(ends, start)]
@@ -241,11 +249,3 @@ def rewrite(excerpt: Excerpt, candidate: Candidate | ParsedEdit) -> str | None:
         region = region[:-1]
     kept = excerpt.region[: excerpt.fixed]
     return region if region != excerpt.region and region.startswith(kept) else None
-
-
-def _newline_of(excerpt: Excerpt) -> str:
-    """Return the line end of new lines: that of most lines in the region, or else around it."""
-    for text in (excerpt.region, excerpt.before, excerpt.after):
-        if "\n" in text:
-            return "\r\n" if 2 * text.count("\r\n") >= text.count("\n") else "\n"
-    return "\n"

@@ -7,6 +7,7 @@ model could not tell the file's from the prompt's: see :func:`forged`.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -33,15 +34,19 @@ _LINES_ABOVE = 60  # of a text that the document continues, where it is shown as
 
 def encode(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
     """Return the tokens of ``text``, remembered: sections recur from keystroke to keystroke."""
-    return _ENCODED.get((tokenizer, text), _encode_anew)
+    return _ENCODED.get((weakref.ref(tokenizer), text), _encode_anew)
 
 
-def _encode_anew(key: tuple[Tokenizer, str]) -> tuple[int, ...]:
-    tokenizer, text = key
-    return tuple(tokenizer.encode(text))
+def _encode_anew(key: tuple[weakref.ref[Tokenizer], str]) -> tuple[int, ...]:
+    tokenizer = key[0]()
+    assert tokenizer is not None, "the caller has it"
+    return tuple(tokenizer.encode(key[1]))
 
 
-_ENCODED: Memo[tuple[Tokenizer, str], tuple[int, ...]] = Memo(16 << 20, lambda ids: 32 * len(ids))
+#: By weak references: a tokenizer takes 60 MB, which are freed when its model is unloaded.
+_ENCODED: Memo[tuple[weakref.ref[Tokenizer], str], tuple[int, ...]] = Memo(
+    16 << 20, lambda ids: 32 * len(ids)
+)
 
 
 def keep(tokenizer: Tokenizer, text: str, room: int, *, from_end: bool) -> list[int]:

@@ -29,6 +29,7 @@ recomputes the end of the history and the region, not the file.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -308,11 +309,13 @@ def _related(
 def line_cost(tokenizer: Tokenizer, line: str) -> int:
     """Return the tokens of a line with its line end; of a very long one, an estimate."""
     if len(line) <= _SHORT_LINE:
-        return _cost_of_short(tokenizer, line)
+        return _cost_of_short(weakref.ref(tokenizer), line)
     return len(encode(tokenizer, line)) + 1 if len(line) < 20_000 else len(line) // 2
 
 
 @lru_cache(maxsize=32_768)
-def _cost_of_short(tokenizer: Tokenizer, line: str) -> int:
+def _cost_of_short(of: weakref.ref[Tokenizer], line: str) -> int:
     """Remember short lines in a tenth of the time that :func:`encode` takes: 36 MB at most."""
+    tokenizer = of()
+    assert tokenizer is not None, "the caller has it"
     return len(tokenizer.encode(line)) + 1

@@ -191,6 +191,13 @@ class Tokenizer:
                 table.append(token.encode())
         return table
 
+    @cached_property
+    def sorted_vocab(self) -> tuple[list[bytes], list[int]]:
+        """The bytes of all tokens, sorted, and the token of each."""
+        vocab = self.vocab_bytes
+        tokens = sorted(filter(vocab.__getitem__, range(len(vocab))), key=vocab.__getitem__)
+        return [vocab[token] for token in tokens], tokens
+
 
 def byte_alphabet() -> dict[str, int]:
     """Return the byte of each printable character that GPT-2's byte-level alphabet has for it."""

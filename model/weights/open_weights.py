@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Literal
 
 import psutil
@@ -217,13 +217,21 @@ def _files_of(asked: Known, listed: Sequence[Listed]) -> list[Listed]:
 
 
 def _holds_weights(file: Listed) -> bool:
-    return file.name.endswith(".safetensors") and "/" not in file.name
+    return file.name.endswith(".safetensors") and "/" not in file.name and "\\" not in file.name
 
 
 def _fetch(
     source: HubFile, file: Listed, folder: Path, revision: str, report: BytesCallback
 ) -> None:
-    """Put one file in the folder, whole and under its SHA-256; delete what is not."""
+    """Put one file in the folder, whole and under its SHA-256; delete what is not.
+
+    Raises:
+        WeightsError: its name leads out of the folder, on this or on another system; or its
+            SHA-256 is another.
+    """
+    name = PureWindowsPath(file.name)  # which also splits at "/"
+    if name.anchor or ".." in name.parts or "\\" in file.name:
+        raise WeightsError(f"{source.repo} has a file named {file.name!r}: it is not fetched.")
     target = folder / file.name
     make_folder(target.parent)
     if not target.exists():

@@ -6,6 +6,7 @@ Standard output gets the infill alone; everything else goes to standard error.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import sys
@@ -91,7 +92,13 @@ def read_text(file: Path) -> str:
         InvalidRequest: it cannot be read, or is not a text file in UTF-8.
     """
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        data = file.read_bytes()
+        if wide := _wide_encoding(data):
+            raise InvalidRequest(
+                f"{file} is {wide}, not UTF-8: PowerShell and some editors write that. Save it as "
+                "UTF-8."
+            )
+        text = data.decode("utf-8-sig")
     except OSError as error:
         raise InvalidRequest(f"{file} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
@@ -105,6 +112,22 @@ def read_text(file: Path) -> str:
             "Name a text file."
         )
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _wide_encoding(data: bytes) -> str:
+    """Return the encoding of text whose characters have two or four bytes; "" for any other.
+
+    It has a mark, or every second byte of its beginning is 0 and no other one.
+    """
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "UTF-32"
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16"
+    begin = data[:4_096]
+    even, odd = begin[::2], begin[1::2]
+    if len(data) % 2 or not begin or (any(even) and any(odd)):
+        return ""
+    return "UTF-16" if all(even) or all(odd) else ""
 
 
 def cursor_at(text: str, place: FilePlace) -> int:

@@ -85,7 +85,7 @@ async def until_ready(predictor: Predictor) -> ModelStatus:
     with bar() as show:
         while True:
             status = await predictor.status()
-            if status.state == "ready":
+            if status.can_answer:
                 return status
             if status.state == "failed":
                 raise WeightsError(status.message or f"The model {status.model} cannot be loaded.")

@@ -343,9 +343,9 @@ def _retrieve_error(starting: asyncio.Task[_Running]) -> None:
 async def _becomes_ready(remote: RemotePredictor, deadline: float) -> bool:
     """Wait for a model that loads; return whether it is ready before ``deadline``."""
     while time.monotonic() < deadline:
-        state = (await remote.status()).state
-        if state != "loading":
-            return state == "ready"
+        status = await remote.status()
+        if status.state != "loading":
+            return status.can_answer
         await asyncio.sleep(POLL_S)
     return False
 

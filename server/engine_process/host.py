@@ -142,14 +142,13 @@ async def _run(meeting: Rendezvous, settings: Settings, engine: str) -> None:
 async def _reason_to_leave(activity: Activity, idle_exit_s: float) -> str:
     """Return once the engine is idle for ``idle_exit_s`` or a signal stops it."""
     signalled = asyncio.create_task(until_told_to_stop())
+    idle = asyncio.create_task(activity.until_idle(idle_exit_s))
     try:
-        while (rest_s := idle_exit_s - activity.idle_s()) > 0:
-            done, _ = await asyncio.wait((signalled,), timeout=min(rest_s, 5.0) + 0.01)
-            if done:
-                return "told to stop by a signal"
-        return f"idle for {idle_exit_s:g} s"
+        done, _ = await asyncio.wait((signalled, idle), return_when=asyncio.FIRST_COMPLETED)
+        return "told to stop by a signal" if signalled in done else f"idle for {idle_exit_s:g} s"
     finally:
         signalled.cancel()
+        idle.cancel()
 
 
 class Activity:
@@ -159,11 +158,20 @@ class Activity:
         self._clock = clock
         self._last_s = clock()
         self._running = 0
+        self._changed = asyncio.Event()  # the first request began, or the last one ended
         self._leaving = asyncio.Event()
 
     def idle_s(self) -> float:
         """Return the seconds since the last request ended; 0 while one runs."""
         return 0.0 if self._running else self._clock() - self._last_s
+
+    async def until_idle(self, idle_s: float) -> None:
+        """Wait until there was no request for ``idle_s`` seconds. Nothing else wakes it."""
+        while (rest_s := idle_s - self.idle_s()) > 0:
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if self._running else rest_s):
+                    await self._changed.wait()
 
     def add_to(self, app: web.Application) -> None:
         """Count the requests of ``app``, and add the route that clients stay connected to."""
@@ -176,11 +184,13 @@ class Activity:
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         self._running += 1
+        self._changed.set()
         try:
             return await handler(request)
         finally:
             self._running -= 1
             self._last_s = self._clock()
+            self._changed.set()
 
     async def _attend(self, _request: web.Request) -> web.Response:
         """Answer when the engine leaves. An open request keeps it from leaving when idle."""

@@ -14,10 +14,18 @@ if TYPE_CHECKING:
     from redraft.model.conversation import Companion
 
 
-def open_engine(settings: Settings) -> Predictor:
+def open_shared_engine(settings: Settings) -> Predictor:
+    """Return the engine of the process that editors share; it frees its model when it is idle."""
+    return open_engine(settings, settings.idle_unload_s)
+
+
+def open_engine(settings: Settings, unload_s: float | None = None) -> Predictor:
     """Return an engine in this process, which downloads and loads its weights in the background.
 
     Failures, such as an unknown model or a missing onnxruntime, are in its status.
+
+    Args:
+        unload_s: seconds without a request after which the model's memory is freed; None: never.
     """
     # Imported here so that the command line starts without them.
     from redraft.model.choice import usual_model
@@ -29,7 +37,7 @@ def open_engine(settings: Settings) -> Predictor:
         name = usual_model(model)
         label = f"{name} {settings.variant}" if settings.variant else name
         loader = onnx_loader(model, settings.variant, settings.provider, settings.threads)
-        return Engine(loader, label, settings.queue_length)
+        return Engine(loader, label, settings.queue_length, unload_s=unload_s)
 
     return ChatEngine(engine(settings.model), cache(companion_of), engine)
 

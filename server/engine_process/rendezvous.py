@@ -30,7 +30,7 @@ from ..settings import Settings
 
 #: The function that makes the engine in its process, as ``module:callable``. It takes
 #: :class:`Settings`. It stands here because importing ``host`` costs a client 6 MB.
-DEFAULT_ENGINE = "redraft.server.engine_process.open:open_engine"
+DEFAULT_ENGINE = "redraft.server.engine_process.open:open_shared_engine"
 
 #: Longest path of a Unix domain socket that every system takes, bytes (macOS: 104 with the NUL).
 MAX_SOCKET_PATH_BYTES = 103

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import io
 import json
 import logging
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
+import zstandard
 from aiohttp import web
 from redraft.model.validation import Json, parse_json
 
@@ -17,6 +22,13 @@ log = logging.getLogger(__name__)
 
 #: Bytes from which a body is parsed in a thread: 16 MB of markers take a second.
 LARGE_BODY = 2**18
+
+#: The encodings of bodies that are read. Brotli would need one more package.
+CODINGS = ("gzip", "deflate", "zstd")
+#: Bytes that are decoded at once: a millisecond, after which other requests have their turn.
+DECODED_BYTES = 2**18
+#: Largest window of a body in zstd, bytes, as RFC 9659 limits it; that is the memory it takes.
+ZSTD_WINDOW_BYTES = 2**23
 
 T = TypeVar("T")
 
@@ -39,6 +51,8 @@ async def read_body(http: web.Request, read: Callable[[Json], T]) -> T:
 
     Raises:
         InvalidRequest: the body is not a JSON object in UTF-8, or ``read`` refuses it.
+        BrokenBody: the body is not in the encoding that its headers name.
+        web.HTTPUnsupportedMediaType: its encoding is none of :data:`CODINGS`.
         web.HTTPRequestEntityTooLarge: the body is too large; names the limit.
         web.HTTPRequestTimeout: the body did not arrive in time.
     """
@@ -51,23 +65,52 @@ async def _as_json(body: bytes, read: Callable[[Json], T]) -> T:
     return await asyncio.to_thread(lambda: read(parse_json(body)))
 
 
+class BrokenBody(Exception):
+    """The body is cut off, or not in the encoding that its headers name."""
+
+
 async def _body(http: web.Request) -> bytes:
     settings = http.app[SERVICE].settings
+    limit, coding = settings.max_body_bytes, _coding(http)
     try:
-        if (http.content_length or 0) > settings.max_body_bytes:
-            raise _too_large(settings.max_body_bytes, http.content_length or 0)
+        if (http.content_length or 0) > limit:
+            raise _too_large(limit, http.content_length or 0)
         async with asyncio.timeout(settings.body_timeout_s):
-            return await _read(http, settings.max_body_bytes)
+            body = await _read(http, limit)
+            return await _decode(body, coding, limit) if coding else body
     except web.HTTPRequestEntityTooLarge as error:
-        raise _too_large(settings.max_body_bytes, http.content_length or 0) from error
+        raise _too_large(limit, http.content_length or 0) from error
     except TimeoutError:
         raise web.HTTPRequestTimeout(
             text=f"The body did not arrive within {settings.body_timeout_s:g} s. Send it at once."
         ) from None
 
 
+def _coding(http: web.Request) -> str:
+    """Return the encoding of the body, one of :data:`CODINGS`; "" if it is not encoded.
+
+    Raises:
+        web.HTTPUnsupportedMediaType: it is another.
+    """
+    sent = ", ".join(http.headers.getall("Content-Encoding", ()))
+    coding = sent.strip().lower().replace("x-gzip", "gzip")  # RFC 9110 8.4.1.3
+    if coding in ("", "identity"):
+        return ""
+    if coding not in CODINGS:
+        known = ", ".join(CODINGS)
+        raise web.HTTPUnsupportedMediaType(
+            text=f"'Content-Encoding' is {sent[:60]!r}, which is not read here. Send the body in "
+            f"one of {known}, or as it is.",
+            headers={"Accept-Encoding": known},  # RFC 9110 15.5.16
+        )
+    return coding
+
+
 async def _read(http: web.Request, most: int) -> bytes:
-    """Return the body. Without a Content-Length, memory is reserved as it arrives."""
+    """Return the body as it was sent. Where its size is unknown, memory is reserved as it arrives.
+
+    aiohttp does not decode it: it knows no limit, and answers for itself what it cannot decode.
+    """
     held = HELD.get()
     if held is None or held.size:
         return await http.read()
@@ -79,6 +122,50 @@ async def _read(http: web.Request, most: int) -> bytes:
         held.grow(len(part))
         parts.append(part)
     return b"".join(parts)
+
+
+async def _decode(body: bytes, coding: str, most: int) -> bytes:
+    """Return the decoded body, of so many bytes at most.
+
+    Raises:
+        BrokenBody: it is not in this encoding.
+        web.HTTPRequestEntityTooLarge: it is longer.
+    """
+    held, parts, size = HELD.get(), [], 0
+    try:
+        for part in _decoded_parts(body, coding, most):
+            size += len(part)
+            if size > most:
+                raise _too_large(most, size)
+            if held is not None:
+                held.grow(len(part))
+            parts.append(part)
+            await asyncio.sleep(0)
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+        raise BrokenBody(str(error)) from error
+    if body and not size:  # zstandard ends without an error where the first block is cut off
+        raise BrokenBody(f"no whole block of {coding}")
+    return b"".join(parts)
+
+
+def _decoded_parts(body: bytes, coding: str, most: int) -> Iterator[bytes]:
+    if coding == "zstd":
+        decoder = zstandard.ZstdDecompressor(max_window_size=max(ZSTD_WINDOW_BYTES, most))
+        reader = decoder.stream_reader(io.BytesIO(body), read_across_frames=True)
+        yield from iter(partial(reader.read, DECODED_BYTES), b"")
+    elif coding == "gzip":
+        unzipped = gzip.GzipFile(fileobj=io.BytesIO(body))
+        yield from iter(partial(unzipped.read, DECODED_BYTES), b"")
+    else:
+        # RFC 9110 8.4.1.2: some clients send deflate without the header of zlib, RFC 1950.
+        has_header = body[:1] == b"\x78" and int.from_bytes(body[:2]) % 31 == 0
+        inflater = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+        while not inflater.eof:
+            part = inflater.decompress(body, DECODED_BYTES)
+            body = inflater.unconsumed_tail
+            if not part and not body and not inflater.eof:
+                raise EOFError("the body ends before its last block")
+            yield part
 
 
 def _too_large(limit: int, size: int) -> web.HTTPRequestEntityTooLarge:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from aiohttp import web
 
-#: Seconds between two checks.
+#: Seconds from a change to the check that it causes; more changes meanwhile cause no other one.
 LOOK_S = 0.25
 
 
@@ -41,6 +42,11 @@ class Connections:
         self._clock = clock
         self._busy: Counter[object] = Counter()  # requests under way
         self._silent: dict[object, tuple[float, bool]] = {}  # since when; was there a request?
+        self._changed = asyncio.Event()
+
+    def note_opened(self) -> None:
+        """Note that a connection was accepted."""
+        self._changed.set()
 
     @web.middleware
     async def note(
@@ -55,13 +61,31 @@ class Connections:
             if not self._busy[connection]:
                 del self._busy[connection]
             self._silent[connection] = self._clock(), True
+            self._changed.set()
 
     async def watch(self, connected: Callable[[], Iterable[Connection]]) -> None:
-        """Close silent connections until cancelled."""
+        """Close silent connections until cancelled. Without connections nothing wakes it."""
         while True:
+            self._changed.clear()
             for connection in self.to_close(connected()):
                 connection.force_close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._rest_s()):
+                    await self._changed.wait()
             await asyncio.sleep(LOOK_S)
+
+    def _rest_s(self) -> float | None:
+        """Return the seconds until a silent connection has to go; None: there is none."""
+        now = self._clock()
+        rests = [
+            since + self._limit_s(has_asked) - now
+            for connection, (since, has_asked) in self._silent.items()
+            if connection not in self._busy
+        ]
+        return min(rests, default=None)
+
+    def _limit_s(self, has_asked: bool) -> float:
+        return self._limits.idle_s if has_asked else self._limits.header_s
 
     def to_close(self, connected: Iterable[Connection]) -> list[Connection]:
         """Return the connections to close."""
@@ -78,5 +102,5 @@ class Connections:
         return [
             connection
             for order, (since, asked, connection) in enumerate(idle)
-            if order < excess or now - since > (limits.idle_s if asked else limits.header_s)
+            if order < excess or now - since > self._limit_s(asked)
         ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import os
 import signal
 import socket as socketlib
@@ -12,22 +11,15 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 from redraft.model.errors import SettingsError
 
 from .connections import ConnectionLimits, Connections
 
-
-def _is_ours(record: logging.LogRecord) -> bool:
-    """Return whether a log record is about an error of ours.
-
-    aiohttp logs the rest of a body that cannot be decompressed as an unhandled error.
-    """
-    return not (record.exc_info and isinstance(record.exc_info[1], web.RequestPayloadError))
-
-
-logging.getLogger("aiohttp.server").addFilter(_is_ours)
+#: Connections that the system keeps until they are accepted.
+BACKLOG = 128
 
 
 @asynccontextmanager
@@ -51,27 +43,40 @@ async def listening(
     connections = Connections(limits or ConnectionLimits(), time.monotonic)
     app.middlewares.insert(0, connections.note)
     runner = web.AppRunner(
-        app, handler_cancellation=True, shutdown_timeout=shutdown_s, access_log=None
+        app,
+        handler_cancellation=True,
+        shutdown_timeout=shutdown_s,
+        access_log=None,
+        auto_decompress=False,  # see bodies.py
     )
     await runner.setup()
-    server = runner.server
-    watching = asyncio.create_task(
-        connections.watch(lambda: server.connections if server is not None else ())
-    )
+    handlers = runner.server
+    assert handlers is not None, "it is set up"
+    watching = asyncio.create_task(connections.watch(lambda: handlers.connections))
+    loop, server = asyncio.get_running_loop(), None
+
+    def accept() -> web.RequestHandler[Any]:
+        connections.note_opened()
+        return handlers()
+
+    # Not aiohttp's sites: they do not say when a connection opens, and to look for silent ones at
+    # intervals wakes an idle process.
     try:
         if socket is not None:
-            await web.UnixSite(runner, str(socket)).start()
+            server = await loop.create_unix_server(accept, socket, backlog=BACKLOG)
             yield str(socket)
         else:
             try:
-                await web.TCPSite(runner, host, port).start()
+                server = await loop.create_server(accept, host, port, backlog=BACKLOG)
             except OSError as error:
                 raise _cannot_listen(host, port, error) from error
-            yield _url(host, runner.addresses[0][1])
+            yield _url(host, server.sockets[0].getsockname()[1])
     finally:
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
+        if server is not None:
+            server.close()
         await runner.cleanup()
 
 

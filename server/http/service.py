@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
-from redraft.model.errors import InvalidRequest, Overloaded, RedraftError
+from redraft.model.errors import InvalidRequest, Overloaded
 from redraft.model.records import (
     CanvasState,
     EditRequest,
@@ -46,6 +46,7 @@ class Shared:
             if self._task is None:
                 show = None if on_step is None else self._show
                 self._task = asyncio.create_task(self._compute(show))
+                self._task.add_done_callback(_retrieve_error)
             await asyncio.wait((self._task,))
             return self._task.result()
         finally:
@@ -62,8 +63,13 @@ class Shared:
         if self._task is None:
             return
         self._task.cancel()
-        with suppress(asyncio.CancelledError, RedraftError):
-            await self._task
+        await asyncio.wait((self._task,))
+
+
+def _retrieve_error(task: asyncio.Task[Prediction]) -> None:
+    """Retrieve the error of a computation, which asyncio would log where every client has left."""
+    if not task.cancelled():
+        task.exception()
 
 
 class HeldBody:

@@ -12,7 +12,7 @@ from redraft.model.edits.edit import Edit
 from redraft.model.gate.decide import CANDIDATES, ShownCandidate, inserted, situation_of, verdict
 from redraft.model.gate.fitting import fit
 from redraft.model.gate.reasons import Abstain
-from redraft.model.prompts.excerpt import Excerpt, rewrite, to_request, unix
+from redraft.model.prompts.excerpt import Excerpt, newline_of, rewrite, to_request, unix
 from redraft.model.prompts.fim import Middle
 from redraft.model.prompts.registry import Unknown
 from redraft.model.records import CanvasState, EditRequest, Prediction
@@ -48,8 +48,7 @@ def question(
         cursor=len(before),
         related=prompt.related or template.related,
     )
-    is_windows = "\r\n" in prompt.before or "\r\n" in prompt.after
-    return Infilling(request, "\r\n" if is_windows else "\n")
+    return Infilling(request, newline_of(prompt.before, prompt.after))
 
 
 @dataclass(frozen=True, slots=True)

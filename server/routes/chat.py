@@ -26,7 +26,17 @@ from redraft.model.records import (
     Role,
     ToolCall,
 )
-from redraft.model.validation import AtLeastOne, Flag, Json, Text, between, brief, read
+from redraft.model.validation import (
+    AtLeastOne,
+    Flag,
+    Json,
+    Text,
+    between,
+    brief,
+    dump_json,
+    load_json,
+    read,
+)
 from redraft.model.weights.store import names_with_template
 
 from ..http.bodies import SERVICE, read_body
@@ -132,7 +142,8 @@ class Chat:
             text, calls = read_calls(candidate.text, self.tools.names)
             finish = "tool_calls" if calls else FINISH_REASONS[candidate.finish]
             answers.append(Reply(text, finish, calls=calls))
-        return [*islice(cycle(answers), self.body.n)]
+        nothing = Reply("", "stop", prediction.reason, "nothing")
+        return [*islice(cycle(answers or [nothing]), self.body.n)]
 
 
 def read_chat(data: Json, settings: Settings) -> Chat:
@@ -161,7 +172,7 @@ def read_chat(data: Json, settings: Settings) -> Chat:
     wanted = body.max_completion_tokens or body.max_tokens or settings.max_tokens
     conversation = Conversation(
         messages=tuple(_message(turn, index) for index, turn in enumerate(body.messages)),
-        tools=json.dumps(tools.functions, ensure_ascii=False) if tools.functions else "",
+        tools=dump_json(tools.functions, "tools") if tools.functions else "",
         think=body.reasoning_effort not in ("instant", "minimal"),
         begins=CALL_OPENS if tools.must else "",
     )
@@ -209,12 +220,14 @@ def _called(call: Called, where: str) -> ToolCall:
     value = call.function.arguments
     if isinstance(value, str):
         try:
-            value = json.loads(value or "{}")
-        except (ValueError, RecursionError) as error:
+            value = load_json(value or "{}")
+        except json.JSONDecodeError as error:
             raise InvalidRequest(f"'{where}' is not JSON: {error}. Send a JSON object.") from None
+        except ValueError as error:
+            raise InvalidRequest(f"'{where}' {error}. Send another object.") from None
     if not isinstance(value, dict):
         raise InvalidRequest(f"'{where}' must be a JSON object, as text. Send one.")
-    return ToolCall(call.id, call.function.name, json.dumps(value, ensure_ascii=False))
+    return ToolCall(call.id, call.function.name, dump_json(value, where))
 
 
 @routes.post("/v1/chat/completions")
@@ -239,7 +252,7 @@ async def chat_model(http: web.Request, name: str) -> str:
     status: ModelStatus = await http.app[SERVICE].status()
     if name != status.chat_model:
         check_model(name, status)
-    if status.state == "ready" and not status.chat_model:
+    if status.can_answer and not status.chat_model:
         names = ", ".join(names_with_template()) or "none of those pulled"
         raise NoChatTemplate(
             f"'model': {loaded(status)} came without a chat template. These have one: {names}. "

@@ -13,7 +13,7 @@ from typing import Literal
 
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Grammar
-from redraft.model.validation import Json, Text, read
+from redraft.model.validation import Json, Text, dump_json, load_json, read
 
 from .answers import Infilling, Question
 
@@ -124,9 +124,11 @@ def _formatted(wanted: ResponseFormat, raw: Json) -> Grammar | None:
 def _schema(value: object, name: str) -> Grammar:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError) as error:
+            value = load_json(value)
+        except json.JSONDecodeError as error:
             raise InvalidRequest(f"'{name}' is not JSON: {error}. Send a JSON schema.") from None
+        except ValueError as error:
+            raise InvalidRequest(f"'{name}' {error}. Send another schema.") from None
     return Grammar("json_schema", schema_text(value, name))
 
 
@@ -134,16 +136,13 @@ def schema_text(value: object, name: str) -> str:
     """Return a schema as text.
 
     Raises:
-        InvalidRequest: it is not a schema, or nested too deeply.
+        InvalidRequest: it is not a schema, or holds a number that is not finite.
     """
     if value is True:
         value = {}
     if not isinstance(value, dict):
         raise InvalidRequest(f"'{name}' must be a JSON schema, an object. Send one.")
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        raise InvalidRequest(f"'{name}' is nested too deeply. Send a flatter schema.") from None
+    return dump_json(value, name)
 
 
 def _lark(text: str, name: str) -> str:

@@ -8,15 +8,14 @@ from 0, those of a *noul* "yes" and "no". The model's probabilities are scaled t
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from dataclasses import dataclass
 from typing import Literal
 
 from aiohttp import web
-from redraft.model.errors import InvalidRequest, PredictionTimeout
+from redraft.model.errors import InvalidAnswer, InvalidRequest, PredictionTimeout
 from redraft.model.records import Conversation, EditRequest, Message, Prediction
-from redraft.model.validation import Json, Text, read
+from redraft.model.validation import Json, Text, dump_json, read, without_surrogates
 
 from ..http.bodies import SERVICE, json_response, read_body
 from .chat import chat_model
@@ -102,12 +101,12 @@ def read_decisions(data: Json) -> tuple[str, dict[str, ScoredQuestion]]:
     state = _text(data["state"], "state")
     found = {}
     for name, question in body.questions.items():
-        where = f"questions.{name}"
+        where, asked = f"questions.{name}", read(Text, name, "questions")
         raw = data["questions"][name]
         labels, meanings = _labels(question.type, raw.get("criteria"), f"{where}.criteria")
         told = _text(raw.get("instructions") or "", f"{where}.instructions")
         found[name] = ScoredQuestion(
-            question.type, labels, meanings, _request(state, name, told, labels, meanings)
+            question.type, labels, meanings, _request(state, asked, told, labels, meanings)
         )
     count = sum(len(question.labels) for question in found.values())
     if count > MAX_LABELS_IN_ALL:
@@ -143,9 +142,9 @@ def _request(
         for label, meaning in zip(labels, meanings, strict=True)
     ]
     question = f"Question: {name}\n{told}".strip()
-    text = f"{state}\n\n{question}\n\nPossible answers:\n" + "\n".join(lines)
+    text = without_surrogates(f"{state}\n\n{question}\n\nPossible answers:\n" + "\n".join(lines))
     said = (Message("system", _SYSTEM), Message("user", text))
-    conversation = Conversation(said, think=False, labels=labels)
+    conversation = Conversation(said, think=False, labels=tuple(map(without_surrogates, labels)))
     return EditRequest(
         task="chat", path="", text="", cursor=0, max_tokens=64, conversation=conversation
     )
@@ -155,7 +154,7 @@ def _text(value: object, where: str) -> str:
     """Return a text unchanged, anything else as JSON. Pictures are refused."""
     if isinstance(value, str):
         return read(Text, value, where)
-    text = json.dumps(value, ensure_ascii=False)
+    text = dump_json(value, where)
     if '"image_url"' in text:
         raise InvalidRequest(f"'{where}' holds a picture; this model reads text alone.")
     return read(Text, text, where)
@@ -163,6 +162,11 @@ def _text(value: object, where: str) -> str:
 
 def _answer(asked: ScoredQuestion, prediction: Prediction) -> Json:
     logs = [candidate.confidence.total for candidate in prediction.candidates]
+    if len(logs) != len(asked.labels):
+        raise InvalidAnswer(
+            f"The model scored {len(logs)} of {len(asked.labels)} labels. Ask again, or choose "
+            "another model."
+        )
     weights = [math.exp(log - max(logs)) for log in logs]
     shares = [weight / sum(weights) for weight in weights]
     if asked.kind == "noul":

@@ -6,7 +6,6 @@ models write it.
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from typing import Literal
 
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Grammar, ToolCall
-from redraft.model.validation import Json, Text, brief, read
+from redraft.model.validation import Json, Text, brief, dump_json, load_json, read
 
 from .constraints import schema_text
 
@@ -151,7 +150,7 @@ def grammar_of_call(tools: Tools) -> Grammar:
             }
         )
     whole = {**(calls[0] if len(calls) == 1 else {"anyOf": calls}), "$defs": schemas}
-    return Grammar("json_schema", json.dumps(whole, ensure_ascii=False), "tools")
+    return Grammar("json_schema", dump_json(whole, "tools"), "tools")
 
 
 def _moved(value: object, place: str) -> object:
@@ -192,16 +191,15 @@ def read_calls(text: str, names: frozenset[str]) -> tuple[str, tuple[ToolCall, .
 
 def _call(text: str, names: frozenset[str]) -> ToolCall | None:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = load_json(text)
+        if not isinstance(value, dict):
+            return None
+        name, arguments = value.get("name"), value.get("arguments", {})
+        if not isinstance(name, str) or name not in names or not isinstance(arguments, dict):
+            return None
+        return ToolCall(f"call_{secrets.token_hex(12)}", name, dump_json(arguments, "arguments"))
+    except (ValueError, InvalidRequest):  # not JSON, or a number that no client can read
         return None
-    if not isinstance(value, dict) or value.get("name") not in names:
-        return None
-    arguments = value.get("arguments", {})
-    if not isinstance(arguments, dict):
-        return None
-    id_ = f"call_{secrets.token_hex(12)}"
-    return ToolCall(id_, value["name"], json.dumps(arguments, ensure_ascii=False))
 
 
 def call_to_json(call: ToolCall) -> Json:

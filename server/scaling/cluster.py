@@ -29,7 +29,6 @@ from redraft.model.silence import import_silenced
 
 from ..app import create_app
 from ..engine_process.host import load_engine
-from ..engine_process.rendezvous import DEFAULT_ENGINE
 from ..http.connections import ConnectionLimits
 from ..http.listen import listening
 from ..settings import Settings
@@ -167,7 +166,7 @@ class Fleet:
     address: str
     replicas: int = 1
     most: int | None = None  # replicas under load; None: never more
-    engine: str = DEFAULT_ENGINE
+    engine: str = "redraft.server.engine_process.open:open_engine"
 
 
 class ReplicaActor:

@@ -13,11 +13,37 @@ from aiohttp import web
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from redraft.model.records import EditRequest
+from redraft.model.wire import request_to_json
 from redraft.server.app import create_app
 from redraft.server.http.listen import listening
 from redraft.server.settings import Settings
 
+from support.edit_prompts import mercury_as_zed, mercury_body
 from support.editors.predictor import ScriptedPredictor
+
+INFILL = {"prompt": "a", "suffix": "b"}
+CHAT = {"messages": [{"role": "user", "content": "a"}]}
+DECISION = {"state": "a", "questions": {"b": {"type": "noul", "instructions": "c"}}}
+RECORD = request_to_json(EditRequest(task="infill", path="a.py", text="ab", cursor=1))
+#: A body for each route that takes one.
+POSTED: dict[str, dict[str, Any]] = {
+    "/v1/completions": INFILL,
+    "/v1/fim/completions": INFILL,
+    "/v1/edit/completions": mercury_body(mercury_as_zed("", "x = 1<|cursor|>", "")),
+    "/infill": {"input_prefix": "a"},
+    "/api/generate": {**INFILL, "stream": False},
+    "/api/chat": {**CHAT, "stream": False},
+    "/api/show": {"model": "fake-1m"},
+    "/v1/chat/completions": CHAT,
+    "/v1/decisions": DECISION,
+    "/feedback": {"request_id": "x", "user_action": "accept"},
+    "/redraft/v1/predict": RECORD,
+}
+
+
+#: Routes that hold a conversation.
+TALK = ("/api/chat", "/v1/chat/completions", "/v1/decisions")
 
 
 @asynccontextmanager
@@ -137,3 +163,9 @@ async def eventually(condition: object, timeout_s: float = 20.0) -> None:
     async with asyncio.timeout(timeout_s):
         while not condition():
             await asyncio.sleep(0.01)
+
+
+def message(answer: Any) -> str:
+    """Return the sentence of an error in either form."""
+    error = answer["error"]
+    return str(error if isinstance(error, str) else error["message"])

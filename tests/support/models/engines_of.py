@@ -72,10 +72,13 @@ async def until(engine: Engine, wanted: Callable[[ModelStatus], bool]) -> ModelS
 def with_engine(
     predict: Predict, work: Callable[[Engine], Awaitable[T]], queue_length: int = 4
 ) -> T:
-    """Run ``work`` with an engine that is ready, and close it."""
+    """Run ``work`` with an engine that is ready, and close it.
+
+    Its clock stands still: on a busy machine requests would wait for too long and be refused.
+    """
 
     async def all_of_it() -> T:
-        engine = Engine(lambda report: make_model(predict), "fake", queue_length)
+        engine = Engine(lambda report: make_model(predict), "fake", queue_length, Clock())
         try:
             await ready(engine)
             return await work(engine)
