@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import json
-import os
 import socket
 import sys
 from pathlib import Path
