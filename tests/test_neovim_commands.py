@@ -156,7 +156,7 @@ def test_statistics_stand_in_a_window_of_their_own(desk: NeovimDesk) -> None:
     editor.keys("<Tab><Esc>")
     editor.command("Redraft stats 7")
     editor.until(lambda: editor.lines()[0].startswith("Suggestions from "))
-    table = {line.split("  ")[0]: line.split()[-9:] for line in editor.lines()}
+    table = {line.split("  ")[0]: line.split()[-8:] for line in editor.lines()}
     shown, accepted, *_ = map(int, table["ghost text"][:2])
     assert shown >= accepted >= 1
     editor.command("close")

@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from aiohttp import web
 from redraft.model.errors import SettingsError
@@ -55,7 +54,7 @@ async def listening(
     watching = asyncio.create_task(connections.watch(lambda: handlers.connections))
     loop, server = asyncio.get_running_loop(), None
 
-    def accept() -> web.RequestHandler[Any]:
+    def accept() -> web.RequestHandler:
         connections.note_opened()
         return handlers()
 
