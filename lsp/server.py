@@ -135,8 +135,13 @@ def _files_renamed(server: RedraftServer, params: Any) -> None:
     server.session.workspace.context.files_changed()
 
 
+def _saved(server: RedraftServer, params: Any) -> None:
+    """Let the index read the file that was saved."""
+    server.session.workspace.context.saved(messages.document_uri(params))
+
+
 def _files_changed(server: RedraftServer, _: Any) -> None:
-    """Let the index look for what was saved or changed on the disk."""
+    """Let the index look for what changed on the disk."""
     server.session.workspace.context.files_changed()
 
 
@@ -336,7 +341,7 @@ HANDLERS: dict[str, Callable[[RedraftServer, Any], Any]] = {
     types.WORKSPACE_DID_CHANGE_WATCHED_FILES: _files_changed,
     types.TEXT_DOCUMENT_DID_OPEN: _opened,
     types.TEXT_DOCUMENT_DID_CHANGE: _changed,
-    types.TEXT_DOCUMENT_DID_SAVE: _files_changed,
+    types.TEXT_DOCUMENT_DID_SAVE: _saved,
     types.TEXT_DOCUMENT_DID_CLOSE: _closed,
     types.TEXT_DOCUMENT_INLINE_COMPLETION: _inline_completion,
     types.TEXT_DOCUMENT_CODE_ACTION: _code_action,

@@ -45,7 +45,7 @@ from .suggestions.gates import Gates
 from .suggestions.memory import Memory
 from .suggestions.outcomes import SuggestionEnded
 from .suggestions.suggestion import Offer
-from .workspace import Workspace
+from .workspace import READ_S, Workspace
 
 logger = logging.getLogger(__name__)
 
@@ -100,8 +100,24 @@ class Session:
         if self.workspace.documents.get(uri) is not None:
             self.close(uri)
         document = self.workspace.open(uri, text, version, language)
-        self.journal.write(DocumentOpened(document))
+        if not self.workspace.is_reading(uri):
+            self.journal.write(DocumentOpened(document))
         return document
+
+    def _take_read(self) -> None:
+        """Go on with documents whose exclusions were read meanwhile."""
+        for document in self.workspace.take_read():
+            self.journal.write(DocumentOpened(document))
+
+    async def _when_read(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot once the exclusions of its documents are read, within a moment."""
+        readings = self.workspace.readings(snapshot.uri)
+        if not readings:
+            return snapshot
+        await asyncio.wait({asyncio.wrap_future(each) for each in readings}, timeout=READ_S)
+        self._take_read()
+        now = self.workspace.renew(snapshot)
+        return snapshot if isinstance(now, Abstain) else now
 
     def change(self, uri: str, changes: Sequence[ContentChange], version: int | None) -> None:
         """Apply changes of a document.
@@ -109,6 +125,7 @@ class Session:
         Raises:
             InvalidRequest: see :meth:`.open_documents.Documents.change`.
         """
+        self._take_read()
         known = self.workspace.documents.get(uri)
         was_trusted = known is not None and not known.out_of_step
         self.journal.write(ChangeComing(uri))
@@ -241,6 +258,7 @@ class Session:
         return self.at(uri, cursor, flags)
 
     def at(self, uri: str, cursor: int, flags: RequestFlags) -> Snapshot:
+        self._take_read()
         if self.workspace.adopt_rules():
             self._exclusions_changed()
         return self.workspace.snapshot(uri, cursor, flags)
@@ -259,6 +277,7 @@ class Session:
     async def _ghost_texts(
         self, snapshot: Snapshot, *, others: bool
     ) -> tuple[Offer, ...] | Abstain:
+        snapshot = await self._when_read(snapshot)
         self.memory.rejections.arrive(snapshot)
         behind: tuple[Offer, ...] = ()
         try:
@@ -276,6 +295,7 @@ class Session:
         Args:
             another: return another one than the one shown; the first comes after the last.
         """
+        snapshot = await self._when_read(snapshot)
         self.memory.rejections.arrive(snapshot)
         flow = self.edits.answer_another if another else self.edits.answer
         try:

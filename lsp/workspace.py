@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
 
 from redraft.model.errors import InvalidRequest
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Diagnostic
 
 from . import refusals
+from .context.disk_thread import DiskThread
 from .context.gatherer import BUDGET, Gatherer
 from .context.listing import OTHERS_CODE, saved_text
 from .documents.cells_above import CellsAbove, CellText, join_cells
@@ -21,13 +25,26 @@ from .documents.uris import lies_within, shown_path
 from .editor_settings import LspSettings
 from .policy.disabled_scopes import refuse_scope
 from .policy.exclusions import Exclusions
+from .policy.ignore_files import IgnoreRules
 from .policy.machine_load import LoadWatch
 from .policy.secret_files import secret_in
 from .question import Question
 from .snapshot import OpenTexts, RequestFlags, Snapshot
 
+logger = logging.getLogger(__name__)
+
+READ_S = 0.3  # that a question waits for the ignore files of a document
 #: Seconds after the start: what differs from its file was typed before the server listened.
 _EARLY_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What is read from the disk for a document that was just opened."""
+
+    revision: int  # of the document when it was opened
+    opened_s: float  # by the clock
+    result: Future[tuple[IgnoreRules, str | None]]  # what it obeys, and its saved text
 
 
 class Workspace:
@@ -50,27 +67,72 @@ class Workspace:
         self.context = Gatherer(
             lambda: self.folders, self.exclusions.why, lambda: self.settings, clock, reads
         )
+        self.context.read_opened = self.exclusions.read_opened
         self.context_tokens: int | None = None  # of a prompt, as the model said last
         self.is_focused = True  # the editor's window
         self.snoozed_until_s = -math.inf  # by the clock
         self._reported: dict[str, tuple[Diagnostic, ...]] = {}  # replaced, never changed
         self._above: tuple[object, CellsAbove | None] = (), None  # for these cells
         self._reads, self._since_s = reads, clock()
+        self._disk = DiskThread()
+        self._reading: dict[str, _Reading] = {}  # by URI
 
     # --- events ----------------------------------------------------------------------------------
 
     def open(self, uri: str, text: str, version: int | None, language: str) -> Document:
         """Follow a document, or follow it anew."""
-        saved = None
-        if self.documents.get(uri) is not None:
+        is_anew = self.documents.get(uri) is not None
+        if is_anew:
             self.close(uri)
-        elif self._reads and self.clock() - self._since_s < _EARLY_S:
-            saved = saved_text(uri)
         document = self.documents.open(uri, text, version, language)
-        if self._reads:
-            self.exclusions.opened(uri)
+        if self._reads and self.exclusions.expect(uri):
+            is_early = not is_anew and self.clock() - self._since_s < _EARLY_S
+            reading = self._disk.run(partial(self._read, uri, is_early))
+            self._reading[uri] = _Reading(document.revision, self.clock(), reading)
         self.begin(document)
-        if saved is not None:
+        return document
+
+    def _read(self, uri: str, is_early: bool) -> tuple[IgnoreRules, str | None]:
+        """Return what a document obeys and, early on, its saved text; in the disk's thread."""
+        return self.exclusions.read(uri), saved_text(uri) if is_early else None
+
+    def is_reading(self, uri: str) -> bool:
+        """Return whether the exclusions of a document are not read yet."""
+        return uri in self._reading
+
+    def readings(self, uri: str) -> list[Future[tuple[IgnoreRules, str | None]]]:
+        """Return what a question waits for: its document, and others that were just opened."""
+        since_s = self.clock() - READ_S
+        return [
+            each.result
+            for other, each in self._reading.items()
+            if other == uri or each.opened_s > since_s
+        ]
+
+    def take_read(self) -> list[Document]:
+        """Take what was read since the last call, and return the documents that it was for."""
+        done = [uri for uri, each in self._reading.items() if each.result.done()]
+        return [document for uri in done if (document := self._take(uri)) is not None]
+
+    def _take(self, uri: str) -> Document | None:
+        reading = self._reading.pop(uri)
+        document = self.documents.get(uri)
+        if error := reading.result.exception():  # the document stays excluded
+            logger.error("the ignore files of %s cannot be read", uri, exc_info=error)
+            return None
+        rules, saved = reading.result.result()
+        self.exclusions.take(uri, rules)
+        if document is None:
+            return None
+        path = document.path
+        self.place(document)
+        if document.path != path and not document.out_of_step:
+            self.begin(document)
+        if (
+            saved is not None
+            and not document.current().excluded
+            and document.revision == reading.revision
+        ):
             self.history.record_early_edit(uri, saved.split("\n"))
         return document
 
@@ -85,11 +147,10 @@ class Workspace:
 
     def place(self, document: Document) -> None:
         """Set what the place of a document in the workspace decides."""
-        path = shown_path(self.notebooks.file_of(document.uri), self.folders, document.language)
+        uri = self.exclusions.in_workspace(self.notebooks.file_of(document.uri))
+        path = shown_path(uri, self.folders, document.language)
         excluded = self.exclusions.why(path, document.uri)
-        is_ours = lies_within(document.uri, self.folders) and OTHERS_CODE.isdisjoint(
-            path.split("/")[:-1]
-        )
+        is_ours = lies_within(uri, self.folders) and OTHERS_CODE.isdisjoint(path.split("/")[:-1])
         document.put(path, excluded, is_ours)
 
     def change(
@@ -117,6 +178,8 @@ class Workspace:
         """Stop following a document."""
         self.history.closed(uri)
         self.documents.close(uri)
+        self._reading.pop(uri, None)
+        self.exclusions.closed(uri)
         self.context.closed(uri)
         self._reported = {known: found for known, found in self._reported.items() if known != uri}
 
@@ -126,7 +189,7 @@ class Workspace:
 
     def adopt_rules(self) -> bool:
         """Take the exclusions that the index has read; return whether they are others."""
-        is_new = self.exclusions.renewed(self.context.rules, self.documents.all())
+        is_new = self.exclusions.renewed(self.context.rules)
         if is_new:
             self.place_all()
         return is_new

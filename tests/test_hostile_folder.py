@@ -226,14 +226,10 @@ def test_patterns_that_take_hours_are_left(project: Path, monkeypatch: pytest.Mo
     assert indexed(project) == ["a.py", "a" * 200 + ".py"]
 
 
-def test_the_number_of_patterns_is_bounded(
-    project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_long_ignore_files_are_heeded(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(project / "nowhere"))
     (project / ".gitignore").write_text("x\n" * 1_500 + "a.py\n")
-    with caplog.at_level(logging.INFO):
-        assert indexed(project) == ["a.py"]
-    assert "1000 simple patterns" in caplog.text
+    assert indexed(project) == []
 
 
 #: Modules that look at the disk because a folder was opened, and how they may.
@@ -241,6 +237,7 @@ READERS = (
     *("context/listing.py", "context/indexer.py", "context/index.py", "context/gatherer.py"),
     *("context/git.py", "policy/secret_files.py", "recording/change_sources.py"),
     *("context/scored_excerpts.py", "context/trees.py", "context/region.py", "snapshot.py"),
+    *("policy/ignore_files.py", "policy/exclusions.py", "context/pinned.py", "documents/uris.py"),
 )
 
 

@@ -104,8 +104,9 @@ def test_a_file_that_was_saved_is_read_again(workspace: Path) -> None:
     with lsp_client() as client:
         editor = Editor(client, workspace)
         editor.until("shop/cart.py")
-        (workspace / "shop" / "ledger.py").write_text("class Ledger:\n    pages = 12\n")
-        client.notify("textDocument/didSave", {"textDocument": {"uri": editor.uri}})
+        ledger = workspace / "shop" / "ledger.py"
+        ledger.write_text("class Ledger:\n    pages = 12\n")
+        client.notify("textDocument/didSave", {"textDocument": {"uri": ledger.as_uri()}})
         editor.until("shop/cart.py", "shop/ledger.py")
 
 

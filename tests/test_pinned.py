@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from redraft.lsp.context.pinned import read_pinned
+from redraft.lsp.context.pinned import match_pinned, read_pinned
 from redraft.lsp.editor_settings import LspSettings, updated
+from redraft.lsp.policy.ignore_files import IgnoreRules
 from redraft.lsp.snapshot import RequestFlags
 from redraft.lsp.workspace import Workspace
 from redraft.model.prompts.redraft3 import render_infill
@@ -28,7 +29,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def pinned(folder: Path, *patterns: str, tokens: int = 1_024) -> list[tuple[str, str]]:
-    found = read_pinned([folder], patterns, tokens, lambda path: "secret" * path.endswith(".env"))
+    names = [each.relative_to(folder).as_posix() for each in folder.rglob("*")]
+    listed = {folder: match_pinned(patterns, names)}
+    refuse = lambda path: "secret" * path.endswith(".env")  # noqa: E731
+    found = read_pinned([folder], patterns, tokens, refuse, listed, IgnoreRules())
     return [(each.path, each.text) for each in found]
 
 

@@ -1,8 +1,9 @@
 """Safe reading of files in a folder that the user opened.
 
 Such a folder may come from anyone. Only regular files of bounded size are read, without following
-links; anything else is refused with a reason. Opening a pipe would wait for its writer, a device
-may do something when opened, a link leads anywhere, and ``/dev/zero`` never ends.
+links except to ignore files; anything else is refused with a reason. Opening a pipe would wait for
+its writer, a device may do something when opened, a link leads anywhere, and ``/dev/zero`` never
+ends.
 """
 
 from __future__ import annotations
@@ -49,6 +50,39 @@ def read_file(folder: str | Path, name: str, most_bytes: int, *, end: bool = Fal
         raise UnreadableFile(_reason(error)) from None
     except ValueError as error:  # a name that is none, such as one with a NUL
         raise UnreadableFile(f"has no possible name: {error}") from None
+
+
+def read_behind_links(folder: str, name: str, most_bytes: int) -> bytes:
+    """Return the content of a file, or of the file that its name leads to.
+
+    For ignore files alone: their content reaches no prompt, and a link that is not followed would
+    let the files that it names be read.
+
+    Raises:
+        UnreadableFile: it leads to no regular file, is too large, or cannot be read.
+    """
+    path = os.path.join(folder, name)  # noqa: PTH118 - names that are no Unicode
+    try:
+        if os.name == "nt" and os.path.islink(path) and _is_remote(os.readlink(path)):  # noqa: PTH114, PTH115
+            raise UnreadableFile("is a link to another machine")
+        _check(os.stat(path).st_mode)  # noqa: PTH116
+        descriptor = os.open(path, _FLAGS & ~getattr(os, "O_NOFOLLOW", 0))
+        try:
+            return _read(descriptor, most_bytes, end=False)
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:
+        raise UnreadableFile("is a link that leads nowhere") from None
+    except OSError as error:
+        raise UnreadableFile(_reason(error)) from None
+    except ValueError as error:
+        raise UnreadableFile(f"has no possible name: {error}") from None
+
+
+def _is_remote(target: str) -> bool:
+    """Return whether a link of Windows leads to a network share, which would learn of the user."""
+    plain = target.replace("/", "\\").removeprefix("\\\\?\\")
+    return plain.startswith(("\\\\", "UNC\\"))
 
 
 def kind_of(mode: int) -> str:

@@ -24,15 +24,15 @@ from redraft.model.text.imported_files import imported
 from redraft.model.text.syntax import Syntax
 
 from ..documents.open_documents import Splice
-from ..documents.uris import code_language, lies_within
+from ..documents.uris import code_language, file_of, lies_within, shown_path
 from ..editor_settings import LspSettings
-from ..policy.ignore_files import IgnoreRules
+from ..policy.ignore_files import GIT_IGNORE, REDRAFT_IGNORE, IgnoreRules
 from ..question import Question
 from ..snapshot import Snapshot
 from . import region as regions
 from .indexer import Indexer
-from .listing import folder_of, no_project
-from .pinned import read_pinned
+from .listing import no_project
+from .pinned import match_pinned, read_pinned
 from .region import Region
 from .room import (
     cells_of,
@@ -129,6 +129,9 @@ class Gatherer:
         self._views: OrderedDict[str, Viewed] = OrderedDict()  # by path
         self._no_projects: dict[str, str] = {}  # URIs of folders that are not read, and why
         self._pinned: tuple[ScoredExcerpt, ...] = ()
+        self._pinned_names: dict[Path, dict[str, list[str]]] = {}  # by folder and pattern
+        self.read_opened: Callable[[IgnoreRules], None] = lambda _: None  # what documents obey
+        self.indexer.listed, self.indexer.read_rules = self._names_listed, self._read_rules
         self._roots: list[Path] = []
 
     # --- events ----------------------------------------------------------------------------
@@ -148,28 +151,38 @@ class Gatherer:
 
     def folders_changed(self) -> None:
         """Index the folders that the workspace has now."""
-        named = {uri: folder_of(uri) for uri in self._folders()}
+        files = {uri: file_of(uri) for uri in self._folders()}
+        named = {uri: Path(file) if file else None for uri, file in files.items()}
         self._no_projects = {uri: why for uri, each in named.items() if (why := no_project(each))}
         for uri, why in self._no_projects.items():
             logger.warning("nothing of %s is indexed: %s", uri, why)
         fit = (each for uri, each in named.items() if uri not in self._no_projects)
         self._roots = [each for each in fit if each is not None]
         self.indexer.watch(self._roots)
-        self._read_pinned()
 
-    def _read_pinned(self) -> None:
-        """Read the pinned files in the background; they are in the prompts after that."""
+    def _names_listed(self, folder: Path, names: Sequence[str]) -> None:
+        """Note which listed files are pinned; called by the index, in its thread."""
+        self._pinned_names[folder] = match_pinned(self._settings().pinned_files, names)
+
+    def _read_rules(self, rules: IgnoreRules) -> None:
+        """Read what documents and pinned files obey; called by the index, in its thread."""
+        self.read_opened(rules)
+        self._read_pinned(rules)
+
+    def _read_pinned(self, rules: IgnoreRules) -> None:
+        """Read the pinned files; they are in the prompts after that."""
         settings = self._settings()
-
-        def read(_: Callable[[], None]) -> None:
-            wanted = settings.pinned_files, settings.pinned_tokens
-            found = read_pinned(self._roots, *wanted, self.refuse)
-            if found != self._pinned:
-                self._pinned = found
-                self._choices.clear()
-
-        if settings.pinned_files or self._pinned:
-            self.indexer.later(read)
+        found = read_pinned(
+            self._roots,
+            settings.pinned_files,
+            settings.pinned_tokens,
+            self.refuse,
+            self._pinned_names,
+            rules,
+        )
+        if found != self._pinned:
+            self._pinned = found
+            self._choices.clear()
 
     @property
     def rules(self) -> IgnoreRules:
@@ -184,12 +197,24 @@ class Gatherer:
     def exclusions_changed(self) -> None:
         """Choose and read anew: other files than before must not be read."""
         self._choices.clear()
-        self.files_changed()
+        self.indexer.look_again()
 
     def files_changed(self) -> None:
-        """Look for files that were saved, or changed on the disk."""
-        self.indexer.look_again()
-        self._read_pinned()
+        """Look for files that changed on the disk."""
+        self.indexer.changed()
+
+    def saved(self, uri: str) -> None:
+        """Read a file that was saved, and no other. New rules are read at once."""
+        path = shown_path(uri, self._folders())
+        name = path.rpartition("/")[2]
+        if name == REDRAFT_IGNORE:
+            self.indexer.look_again()
+        elif name == GIT_IGNORE:
+            self.indexer.changed()
+        else:
+            self.indexer.saved(path)
+        if any(path == each.path for each in self._pinned):
+            self.indexer.later(lambda _: self._read_pinned(IgnoreRules()))
 
     def changed(self, uri: str, splices: Iterable[Splice]) -> None:
         """Move the region of a document along with its changes."""
@@ -286,7 +311,11 @@ class Gatherer:
     ) -> Gathered:
         """Return a region with excerpts; ``add``: keep those in use, and add others behind them."""
         now_s, language = self._clock(), tree_language(snapshot)
-        pinned = tuple(each for each in self._pinned if each.path != snapshot.path)
+        pinned = tuple(
+            each
+            for each in self._pinned
+            if each.path != snapshot.path and not self.refuse(each.path)
+        )
         room = room_for_excerpts(snapshot, region, sum(piece.tokens for piece in pinned))
         needs = ExcerptNeeds(
             path=snapshot.path,
@@ -299,7 +328,7 @@ class Gatherer:
             modules=imported(program_of(snapshot), language, snapshot.path),
             room=room,
             index=snapshot.index,
-            text_of=self.indexer.index.text,
+            text_of=self._text_of,
         )
         views = [
             view
@@ -309,7 +338,11 @@ class Gatherer:
         found = [*of_definitions(needs), *of_views(needs, views, now_s)]
         found += of_diagnostics(needs, reports_of(snapshot))
         fit = [each for each in found if each.kind in self.kinds and not self.refuse(each.path)]
-        chosen_before = (piece for piece in used if piece.kind not in ("pinned", "cells"))
+        chosen_before = (
+            piece
+            for piece in used
+            if piece.kind not in ("pinned", "cells") and not self.refuse(piece.path)
+        )
         present = still_true(chosen_before, needs)
         adds = add and sum(piece.tokens for piece in present) <= room
         most = max(1, snapshot.budget // _PER_PIECE)
@@ -318,6 +351,10 @@ class Gatherer:
         pieces = (*pinned, *chosen, *cells_of(snapshot))
         files = len(snapshot.index)
         return Gathered(region, cost, pieces, left_out, room, len(needs.names), files)
+
+    def _text_of(self, path: str) -> str | None:
+        """Return a text of the index, None if it may not be read now or was dropped."""
+        return None if self.refuse(path) else self.indexer.index.text(path)
 
     # --- what else a session asks ------------------------------------------------------------
 
@@ -355,10 +392,11 @@ class Gatherer:
         written = written_lines([each for each in edits if each.path == snapshot.path])
 
         def is_defined(name: str) -> bool:
-            return bool(snapshot.index.definers(name, language) - {snapshot.path})
+            others = snapshot.index.definers(name, language) - {snapshot.path}
+            return any(not self.refuse(path) for path in others)
 
         names = names_to_look_up(snapshot.text, language, written, is_defined)
-        workspace = self.indexer.index.workspace()
+        workspace = self.indexer.index.workspace(self.refuse)
         return (
             find_modules(names, snapshot.path, language, snapshot.text, workspace) if names else ()
         )

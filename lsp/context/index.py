@@ -280,15 +280,29 @@ class Index:
             self._texts.move_to_end(path)
         return _unpacked(packed)
 
-    def workspace(self) -> WorkspaceModules:
-        """Return access to the files as they are now, for :mod:`redraft.model.rules.modules`."""
+    def workspace(self, refuse: Callable[[str], str] = lambda _: "") -> WorkspaceModules:
+        """Return access to the files as they are now, for :mod:`redraft.model.rules.modules`.
+
+        Args:
+            refuse: why the file at a path must not be read, "" if it may be.
+        """
         generation = self.generation
 
         def places(name: str, language: str) -> list[tuple[str, int, int]]:
             found = generation.places(name, language)
-            return [(each.path, each.first, each.last) for each in found if each.kind != "method"]
+            return [
+                (each.path, each.first, each.last)
+                for each in found
+                if each.kind != "method" and not refuse(each.path)
+            ]
 
-        return WorkspaceModules(places, generation.mentioning, self.text)
+        def mentioning(word: str) -> list[str]:
+            return [path for path in generation.mentioning(word) if not refuse(path)]
+
+        def text(path: str) -> str | None:
+            return None if refuse(path) else self.text(path)
+
+        return WorkspaceModules(places, mentioning, text)
 
     @property
     def misses(self) -> bool:

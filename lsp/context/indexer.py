@@ -15,8 +15,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
+from ..documents.uris import code_language
 from ..policy.ignore_files import IgnoreRules
 from .index import Index, make_entry
 from .listing import MOST_FILES, Found, find_files, is_generated, read_code, stamp_of, unfit_folder
@@ -24,6 +26,8 @@ from .listing import MOST_FILES, Found, find_files, is_generated, read_code, sta
 logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 60.0  # between two looks, while the user works, for changes that no client reported
+_CHANGES_S = 2.0  # changes within this time cause one look
+_LISTING_SHARE = 4  # times the length of a look until the next one, where changes do not end
 _RENEW_S = 2.0  # at most until readers see what was found in a small workspace
 _RENEW_FILES = 1_000  # so many more make it as long again: it takes time by their number
 _TYPING_S = 0.3  # after a key the user counts as typing
@@ -56,6 +60,9 @@ class Indexer:
         self.unread: dict[Path, str] = {}  # folders of the last look of which nothing is listed
         self.rules = IgnoreRules()  # as of the last look
         self.has_looked = False  # every file was seen at least once
+        #: Called in the thread: with the names of a folder, and to read more ignore files.
+        self.listed: Callable[[Path, Sequence[str]], None] = lambda _folder, _names: None
+        self.read_rules: Callable[[IgnoreRules], None] = lambda _: None
         self._refuse, self._clock, self._background = refuse, clock, background
         self._folders: tuple[Path, ...] = ()
         self._opened: dict[str, tuple[int, str, str]] = {}  # path: revision, language, text
@@ -66,8 +73,10 @@ class Indexer:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._idle = threading.Event()
-        self._look_again = True
+        self._look_at_s: float | None = 0.0  # when to look again; by the machine's clock
+        self._look_s = 0.0  # length of the last look
         self._looked_at = self._renewed_at = 0.0
+        self._saved: set[str] = set()  # paths of files to read again
         self._worked_until = 0.0  # seconds of processor time of the thread
         self._typed_at = float("-inf")
         self._thread: threading.Thread | None = None
@@ -95,9 +104,21 @@ class Indexer:
         self._folders = tuple(folders)
         self.look_again()
 
-    def look_again(self) -> None:
-        """Look for files that changed on disk."""
-        self._look_again = True
+    def look_again(self, wait_s: float = 0.0) -> None:
+        """Look for files that changed on disk, in so many seconds."""
+        due_s = time.monotonic() + wait_s
+        if self._look_at_s is None or due_s < self._look_at_s:
+            self._look_at_s = due_s
+            self._wake.set()
+
+    def changed(self) -> None:
+        """Look for files that changed on disk, once for all changes within two seconds."""
+        self.look_again(max(_CHANGES_S, _LISTING_SHARE * self._look_s))
+
+    def saved(self, path: str) -> None:
+        """Read a file again that was saved."""
+        with self._lock:
+            self._saved.add(path)
         self._wake.set()
 
     def opened(self, path: str, language: str, revision: int, text: Callable[[], str]) -> None:
@@ -116,7 +137,7 @@ class Indexer:
             self._opened.pop(path, None)
             known = self._revisions.pop(path, None)
         if known is not None:
-            self.look_again()
+            self.saved(path)
 
     def open_paths(self) -> set[str]:
         """Return the paths of the open documents."""
@@ -158,7 +179,7 @@ class Indexer:
     @property
     def is_idle(self) -> bool:
         """True if nothing is left to do."""
-        return self._idle.is_set() and not self._wake.is_set()
+        return self._idle.is_set() and not self._wake.is_set() and self._look_at_s is None
 
     # --- the thread --------------------------------------------------------------------------
 
@@ -169,16 +190,17 @@ class Indexer:
             except Exception:
                 logger.exception("indexing failed; it goes on with the next change")
             self._idle.set()
-            self._wake.wait()
+            due_s = self._look_at_s
+            self._wake.wait(None if due_s is None else max(0.0, due_s - time.monotonic()))
             self._idle.clear()
             self._wake.clear()
 
     def _work(self) -> None:
         self._do_urgent()
-        if self._look_again or self._clock() - self._looked_at >= LOOK_AGAIN_S:
-            self._look_again = False
+        if self._is_due() or self._clock() - self._looked_at >= LOOK_AGAIN_S:
+            self._look_at_s = None
             self._scan()
-            is_whole = not self._look_again
+            is_whole = not self._is_due()
             self._looked_at = self._clock()
             self._renew()
             self.has_looked = self.has_looked or is_whole
@@ -186,20 +208,33 @@ class Indexer:
         if self.index.is_stale:
             self._renew()
 
+    def _is_due(self) -> bool:
+        """Return whether to look at the folders now; without a thread nothing waits."""
+        due_s = self._look_at_s
+        return due_s is not None and (not self._background or time.monotonic() >= due_s)
+
     def _scan(self) -> None:
         """Read the files that changed in the folders, and forget those that are gone."""
         unread, rules = dict[Path, str](), IgnoreRules()
-        found = within(self._folders, self._refuse, self.open_paths(), unread, rules)
+        began_s = time.monotonic()
+        found = within(
+            *(self._folders, self._refuse, self.open_paths(), unread, rules),
+            find=partial(find_files, listed=self.listed, rest=self._rest),
+        )
+        self._look_s = time.monotonic() - began_s
         for folder, why in unread.items():
             if self.unread.get(folder) != why:
                 logger.warning("nothing of %s is indexed: %s", folder, why)
+        self.read_rules(rules)
         self.unread, self.rules = unread, rules
         self._files = {each.path: each for each in found}
         for each in found:
-            if self._stopping.is_set() or self._look_again:
+            if self._stopping.is_set() or self._is_due():
                 return
             self._do_urgent()
-            if each.path not in self._revisions and _refresh(self.index, each, self._rest):
+            if each.path in self._revisions or self._refuse(each.path):
+                continue
+            if _refresh(self.index, each, self._rest):
                 self._breathe()
         _forget(self.index, self._files.keys() | self.open_paths())
 
@@ -216,14 +251,34 @@ class Indexer:
                 entry = make_entry(path, language, text, (_OPEN_STAMP, revision), self._rest)
                 self.index.put(entry, text)
                 self._breathe()
+        for path in self._take_saved():
+            self._read_saved(path)
         for path in self.index.missed():
             found = self._files.get(path)
-            missed = read_code(found.folder, found.path) if found is not None else None
+            may_read = found is not None and not self._refuse(path)
+            missed = read_code(found.folder, found.path) if found and may_read else None
             if missed is not None:
                 self.index.put_text(path, missed)
         due_s = _RENEW_S * (1 + len(self.index.generation) / _RENEW_FILES)
         if self.index.is_stale and self._clock() - self._renewed_at >= due_s:
             self._renew()
+
+    def _take_saved(self) -> set[str]:
+        with self._lock:
+            saved, self._saved = self._saved, set()
+            return saved
+
+    def _read_saved(self, path: str) -> None:
+        """Read one file again; a new one may be ignored, so the folders are listed for it."""
+        found = self._files.get(path)
+        if path in self._revisions:
+            return  # the text of the editor counts
+        if found is None or self._refuse(path):
+            self.index.remove(path)
+            if code_language(path) is not None and found is None:
+                self.changed()
+        elif _refresh(self.index, found, self._rest):
+            self._breathe()
 
     def _next_job(self) -> Job | None:
         with self._lock:
@@ -282,6 +337,7 @@ def within(
     near: Iterable[str],
     unread: dict[Path, str],
     rules: IgnoreRules,
+    find: Callable[..., list[Found]] = find_files,
 ) -> list[Found]:
     """Return the files of all folders.
 
@@ -292,31 +348,27 @@ def within(
         near: paths; files close to them come first.
         unread: receives each folder of which nothing can be listed, and why.
         rules: receives the ``.redraftignore`` files.
+        find: :func:`find_files`, with the arguments that it is called with.
     """
     found: dict[str, Found] = {}
     taken: set[str] = set()
     for folder in sorted(set(folders), key=lambda each: -len(each.parts)):
-        for each in _listed(folder, refuse, unread, rules):
+        why = unfit_folder(folder)
+        files: Sequence[Found] = ()
+        try:
+            files = files if why else find(folder, refuse, rules)
+        except Exception as error:
+            logger.exception("listing %s failed", folder)
+            why = f"listing it failed: {type(error).__name__}: {error}"
+        if why:
+            unread[folder] = why
+        for each in files:
             if each.file not in taken:
                 taken.add(each.file)
                 found.setdefault(each.path, each)
     close = [path.split("/")[:-1] for path in near]
     ranked = sorted(found.values(), key=lambda each: -_closeness(each.path, close))
     return ranked[:MOST_FILES]
-
-
-def _listed(
-    folder: Path, refuse: Refuse, unread: dict[Path, str], rules: IgnoreRules
-) -> Sequence[Found]:
-    why = unfit_folder(folder)
-    if not why:
-        try:
-            return find_files(folder, refuse, rules)
-        except Exception as error:
-            logger.exception("listing %s failed", folder)
-            why = f"listing it failed: {type(error).__name__}: {error}"
-    unread[folder] = why
-    return ()
 
 
 def _closeness(path: str, folders: list[list[str]]) -> float:

@@ -11,27 +11,35 @@ import logging
 import os
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from typing import TypeVar
 
 from redraft.model.errors import InstallError
 
 from ..documents.positions import has_lone_surrogates
-from ..documents.uris import code_language
-from ..policy.ignore_files import IgnoreFile, IgnoreRules, folders_above, read_ignore_file
+from ..documents.uris import code_language, file_of
+from ..policy.git_patterns import Patterns
+from ..policy.ignore_files import (
+    GIT_IGNORE,
+    IgnoreRules,
+    as_bytes,
+    folders_above,
+    read_ignore_file,
+)
 from ..policy.secret_files import secret_in
 from . import git
 from .files import UnreadableFile, kind_of, lies_below, read_file
 
 logger = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 MOST_FILES = 20_000  # of a workspace; what is nearest to the open files comes first
 MOST_LISTED = 300_000  # names looked at in a folder without git
 MOST_BYTES = 256 * 1024  # of a file; larger ones are data or made by a program
+_NAMES_AT_ONCE = 256  # looked at between two rests: about 3 ms
 _GIT_TIMEOUT_S = 30.0
 _GIT_BYTES = 64 << 20  # of names that git lists
 
@@ -48,10 +56,17 @@ SKIPPED_FOLDERS = frozenset(
 _OWN_WITH_GIT = frozenset(("bin", "build", "dist", "obj", "target", "third_party"))
 #: Folders of code that is not the user's.
 OTHERS_CODE = SKIPPED_FOLDERS - _OWN_WITH_GIT
-_GENERATED_NAMES = (
-    *("*.min.js", "*.min.css", "*.bundle.js", "*_pb2.py", "*_pb2.pyi", "*_pb2_grpc.py"),
-    *("*.pb.go", "*.pb.cc", "*.pb.h", "*.pb.rs", "*.g.cs", "*.designer.cs", "*.g.dart"),
-    *("*.generated.*", "*_generated.*", "*.freezed.dart", "*.d.ts.map"),
+_GENERATED_NAMES = re.compile(
+    "|".join(
+        map(
+            translate,
+            (
+                *("*.min.js", "*.min.css", "*.bundle.js", "*_pb2.py", "*_pb2.pyi", "*_pb2_grpc.py"),
+                *("*.pb.go", "*.pb.cc", "*.pb.h", "*.pb.rs", "*.g.cs", "*.designer.cs", "*.g.dart"),
+                *("*.generated.*", "*_generated.*", "*.freezed.dart", "*.d.ts.map"),
+            ),
+        )
+    )
 )
 _GENERATED = re.compile(
     r"@generated\b|\b(?:auto-?generated|automatically generated|code generated)\b|\bdo not edit\b",
@@ -73,19 +88,6 @@ class Found:
     def file(self) -> str:
         """Its name on the disk."""
         return os.path.join(self.folder, self.path)  # noqa: PTH118
-
-
-def folder_of(uri: str) -> Path | None:
-    """Return the folder that a ``file:`` URI names, or None."""
-    try:
-        parts = urlsplit(uri)
-        if parts.scheme != "file":
-            return None
-        host = "" if parts.netloc in ("", "localhost") else f"//{parts.netloc}"
-        path = host + url2pathname(parts.path)
-    except (ValueError, OSError):  # OSError: no drive of Windows
-        return None
-    return Path(path) if path and "\0" not in path else None
 
 
 def no_project(folder: Path | None) -> str:
@@ -117,33 +119,51 @@ def unfit_folder(folder: Path) -> str:
 
 
 def find_files(
-    folder: Path, refuse: Callable[[str], str], rules: IgnoreRules | None = None
+    folder: Path,
+    refuse: Callable[[str], str],
+    rules: IgnoreRules | None = None,
+    listed: Callable[[Path, Sequence[str]], None] = lambda _folder, _names: None,
+    rest: Callable[[], None] = lambda: None,
 ) -> list[Found]:
     """Return the files below ``folder`` that are worth reading.
 
     Args:
         refuse: why a path must not be read, "" if it may be.
         rules: receives the ``.redraftignore`` files of all folders with code.
+        listed: receives the folder and the names of all files but those of other people's code.
+        rest: called every few milliseconds of work.
     """
     names, skipped = _by_git(folder), OTHERS_CODE
     if names is None:
-        names, skipped = _by_walk(folder), SKIPPED_FOLDERS
-    found = []
-    for name in names:
-        language = code_language(name)
-        if language is None or not skipped.isdisjoint(name.split("/")[:-1]):
-            continue
-        if not lies_below(name) or refuse(name):  # an index of git can hold any name
-            continue
-        if has_lone_surrogates(name):  # it is not Unicode, so no model can be sent it
-            continue
-        base = name.rsplit("/", 1)[-1].lower()
-        if not any(fnmatchcase(base, glob) for glob in _GENERATED_NAMES):
-            found.append(Found(name, str(folder), language))
+        names, skipped = _by_walk(folder, rest), SKIPPED_FOLDERS
+    # An index of git can hold any name. One that is not Unicode cannot be sent to a model.
+    own = [
+        name
+        for name in _resting(names, rest)
+        if skipped.isdisjoint(name.split("/")[:-1])
+        and lies_below(name)
+        and not has_lone_surrogates(name)
+    ]
+    listed(folder, own)
+    found = [
+        Found(name, str(folder), language)
+        for name in _resting(own, rest)
+        if (language := code_language(name)) is not None
+        and not _GENERATED_NAMES.fullmatch(name.rpartition("/")[2].lower())
+        and not refuse(name)
+    ]
     rules = rules or IgnoreRules()
     one_of_each = {each.path.rpartition("/")[0]: each.path for each in found}
     rules.read(folder, {above for path in one_of_each.values() for above in folders_above(path)})
-    return [each for each in found if not rules.why(folder, each.path)]
+    return [each for each in _resting(found, rest) if not rules.why(folder, each.path)]
+
+
+def _resting(items: Iterable[_T], rest: Callable[[], None]) -> Iterator[_T]:
+    """Yield items, with a rest every few milliseconds of work."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % _NAMES_AT_ONCE == 0:
+            rest()
 
 
 def stamp_of(file: str | Path) -> tuple[int, int] | None:
@@ -179,8 +199,8 @@ def read_code(folder: str | Path, path: str) -> str | None:
 
 def saved_text(uri: str) -> str | None:
     """Return the text of a document's file as :func:`read_code` does."""
-    file = folder_of(uri)
-    return None if file is None else read_code(file.parent, file.name)
+    folder, _, name = file_of(uri).rpartition("/")
+    return read_code(f"{folder}/", name) if name else None
 
 
 def is_generated(text: str) -> bool:
@@ -212,16 +232,19 @@ def _by_git(folder: Path) -> list[str] | None:
     return list(dict.fromkeys(names)) or None
 
 
-def _by_walk(folder: Path) -> list[str]:
+def _by_walk(folder: Path, rest: Callable[[], None]) -> list[str]:
     """Return files below ``folder`` in order of names, level by level, without following links."""
     names: list[str] = []
     waiting: deque[tuple[str, _Ignored]] = deque([("", ())])
     looked_at = 0
     while waiting and looked_at < MOST_LISTED:
         below, ignored = waiting.popleft()
-        own = read_ignore_file(folder, f"{below}.gitignore")
+        rest()
+        own = read_ignore_file(str(folder), f"{below}{GIT_IGNORE}")
         if own is not None:
-            ignored = (*ignored, (below, own))
+            if own.problem:
+                logger.warning("%s of %s %s", f"{below}{GIT_IGNORE}", folder, own.problem)
+            ignored = (*ignored, (below, own.patterns))
         try:
             with os.scandir(folder / below) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
@@ -238,13 +261,15 @@ def _by_walk(folder: Path) -> list[str]:
     return names
 
 
-_Ignored = tuple[tuple[str, IgnoreFile], ...]  # folder with its "/", and what it ignores
+_Ignored = tuple[tuple[str, Patterns], ...]  # folder with its "/", and what it ignores
 
 
 def _is_ignored(name: str, ignored: _Ignored) -> bool:
     """Return what the innermost ``.gitignore`` with a pattern for a name says."""
-    for folder, file in reversed(ignored):
-        verdict = file.verdict(name[len(folder) :])
-        if verdict is not None:
-            return verdict.excludes
+    path = name.removesuffix("/")
+    for folder, patterns in reversed(ignored):
+        below = as_bytes(path[len(folder) :])
+        pattern = patterns.last(below, is_folder=path != name)
+        if pattern is not None:
+            return pattern.excludes
     return False

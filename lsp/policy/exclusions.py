@@ -1,13 +1,14 @@
 """Files that get no suggestions and that no prompt shows, and which pattern says so.
 
-Two kinds of patterns: those of secrets, in the user's settings, and ``.redraftignore`` files of the
-workspace.
+Two kinds of patterns: those of secrets, in the user's settings, and the ``.redraftignore`` files
+above them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
@@ -15,14 +16,24 @@ from pathlib import Path
 
 from redraft.model.memo import Memo
 
-from ..context.listing import folder_of
 from ..documents.notebooks import Notebooks
-from ..documents.open_documents import Document
-from ..documents.uris import end_of, notebook_path, path_below
+from ..documents.uris import (
+    below,
+    code_language,
+    end_of,
+    file_of,
+    notebook_path,
+    on_disk,
+    path_below,
+    path_of,
+    shown_path,
+    uri_of,
+)
 from ..editor_settings import LspSettings
 from .ignore_files import IgnoreRules
 
 _WILD = re.compile(r"[*?[]")
+_MOST_OPENED = 2_000  # files whose ignore files are read again with each look at the disk
 _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|swp|tmp))+$")
 
 
@@ -93,11 +104,18 @@ def _memo() -> Memo[tuple[str, str], str]:
     return Memo(4 << 20)
 
 
+def _refuse_disguise(path: str, real: str) -> str:
+    """Refuse data under the name of code: secrets in it would not be found."""
+    if code_language(path) is None or code_language(real) is not None:
+        return ""
+    return f"{path} is a link to {real}, which is no code"
+
+
 class Exclusions:
     """Exclusions of a workspace, as they are now.
 
-    A file of the workspace is read only when a document is opened and by the index, in the
-    background: :meth:`why` reads nothing.
+    :meth:`why` decides whether a file may be read for a prompt. Every reader asks it at the time of
+    use. It reads nothing itself: :meth:`read` and the index do, in the background.
 
     Args:
         settings: as they are now.
@@ -115,40 +133,107 @@ class Exclusions:
         self.notebooks = notebooks or Notebooks()
         self._rules = self._taken = IgnoreRules()
         self._known = _memo()
+        #: Files that were opened, closed ones too: their edits may still be in prompts.
+        self._opened: OrderedDict[str, None] = OrderedDict()
+        self._expected: set[str] = set()  # URIs of documents whose ignore files are not read yet
 
     def why(self, path: str, uri: str = "") -> str:
         """Return why a file is excluded, "" if it is not; see :func:`refuse_file`."""
-        return refuse_file(path, self.settings(), uri) or self._known.get(
-            (path, uri), lambda _: self._ignored(path, uri)
-        )
+        if uri in self._expected:
+            return f"what excludes {path} is not read yet"
+        settings = self.settings()
+        why = refuse_file(path, settings, uri)
+        if not why and uri and (target := self._target(uri)):
+            real = shown_path(target, self._folders())
+            why = refuse_file(real, settings, target) or _refuse_disguise(path, real)
+        return why or self._known.get((path, uri), lambda _: self._ignored(path, uri))
+
+    def _file(self, uri: str) -> str:
+        """Return the name on the disk of a document's file, "" if it has none."""
+        return on_disk(path_of(self.notebooks.file_of(uri)))
+
+    def _roots(self) -> list[str]:
+        return [root for uri in self._folders() if (root := file_of(uri))]
+
+    def _target(self, uri: str) -> str:
+        """Return the URI of the file that a document's name leads to, "" if it is no link."""
+        file = self._file(uri)
+        real = self._rules.real(file)
+        return "" if real == file else uri_of(real)
 
     def _ignored(self, path: str, uri: str) -> str:
-        places = self._places(uri) if uri else [(root, path) for root in self._roots()]
-        return next(filter(None, (self._rules.why(*place) for place in places)), "")
+        if not uri:
+            return next(
+                filter(None, (self._rules.why(Path(root), path) for root in self._roots())), ""
+            )
+        file = self._file(uri)
+        return (self._why_file(file) or self._why_file(self._rules.real(file))) if file else ""
+
+    def _why_file(self, file: str) -> str:
+        shown = [path for root in self._roots() if (path := below(file, root))]
+        return self._rules.why_file(file, min(shown, key=len, default=file))
+
+    def expect(self, uri: str) -> bool:
+        """Exclude a document until :meth:`take` is called; return whether it has a file."""
+        file = self._file(uri)
+        if file:
+            self._opened[file] = None
+            self._opened.move_to_end(file)
+            self._expected.add(uri)
+            if len(self._opened) > _MOST_OPENED:
+                self._opened.popitem(last=False)
+        return bool(file)
+
+    def read(self, uri: str) -> IgnoreRules:
+        """Return what a document obeys, read from the disk; any thread may call it."""
+        rules = IgnoreRules()
+        rules.read_document(self._file(uri))
+        rules.read_links(self._roots())
+        return rules
+
+    def take(self, uri: str, rules: IgnoreRules) -> None:
+        """Take what was read for a document."""
+        rules.add_missing(self._rules)
+        self._rules, self._known = rules, _memo()
+        self._expected.discard(uri)
 
     def opened(self, uri: str) -> None:
-        """Read the files that a document obeys."""
-        for root, path in self._places(uri):
-            self._rules.read_above(root, path)
-        self._known = _memo()
+        """Read what a document obeys at once; for commands."""
+        if self.expect(uri):
+            self.take(uri, self.read(uri))
 
-    def renewed(self, rules: IgnoreRules, documents: Iterable[Document]) -> bool:
+    def closed(self, uri: str) -> None:
+        """Wait no longer for what a document obeys."""
+        self._expected.discard(uri)
+
+    def read_opened(self, rules: IgnoreRules) -> None:
+        """Read what documents obey into other rules; for the index."""
+        for file in list(self._opened):
+            rules.read_document(file)
+        rules.read_links(self._roots())
+
+    def renewed(self, rules: IgnoreRules) -> bool:
         """Take what the index has read; return whether other files are excluded than before."""
         if rules is self._taken:
             return False
         self._taken = rules
-        for document in documents:
-            for root, path in self._places(document.uri):
-                rules.read_above(root, path)
+        rules.add_missing(self._rules)  # of documents that were opened meanwhile
         is_same = self._rules.is_same(rules)
         self._rules, self._known = rules, _memo()
         return not is_same
 
-    def _roots(self) -> list[Path]:
-        return [root for uri in self._folders() if (root := folder_of(uri)) is not None]
+    @property
+    def unheeded(self) -> dict[str, str]:
+        """The ignore files that cannot be heeded, and why; their folders are excluded."""
+        return self._rules.problems
 
-    def _places(self, uri: str) -> list[tuple[Path, str]]:
-        """Return the folders of the workspace that hold a document, and its path below each."""
-        uri = self.notebooks.file_of(uri)
-        found = ((folder_of(folder), path_below(uri, folder)) for folder in self._folders())
-        return [(root, path) for root, path in found if root is not None and path is not None]
+    def in_workspace(self, uri: str) -> str:
+        """Return the URI of a file by the name of its workspace folder, where one is a link."""
+        if any(path_below(uri, folder) is not None for folder in self._folders()):
+            return uri
+        real = self._rules.real(self._file(uri))
+        for root in self._roots():
+            path = below(real, self._rules.real(root))
+            if path:
+                return uri_of(f"{root}/{path}")
+        return uri

@@ -1,120 +1,220 @@
 """Files that exclude others by their paths: ``.gitignore``, and ``.redraftignore`` of our own.
 
-Both have the syntax of git. They may come from anyone, so their size and the cost of their patterns
-are bounded.
+Both are heeded as git heeds its own. They may come from anyone, so their size is bounded. A
+``.redraftignore`` that cannot be heeded excludes all of its folder: it was written to keep files
+from the model, and nothing can say which.
 """
 
 from __future__ import annotations
 
-import logging
+import codecs
+import contextlib
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ..context.files import UnreadableFile, read_file
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
-
-logger = logging.getLogger(__name__)
+from ..context.files import UnreadableFile, read_behind_links, read_file
+from ..documents.uris import file_of, uri_of
+from .git_patterns import Pattern, Patterns
 
 REDRAFT_IGNORE = ".redraftignore"
-_BYTES = 64 * 1024
-#: Most stars of one pattern, ``**`` as one. Patterns become regular expressions, and each star
-#: multiplies their time for a hostile name by the length of that name.
-_MOST_STARS = 3
-_MOST_PATTERNS = 1_000
-_STARS = re.compile(r"\*+")
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Verdict on a path by the last pattern that fits it."""
-
-    excludes: bool  # else it is taken back by "!"
-    line: int  # of the file, from 1
-    pattern: str
+GIT_IGNORE = ".gitignore"
+_MOST_BYTES = 4 << 20
+_MOST_PATTERNS = 50_000
+_MOST_WILDCARDS = 5_000  # patterns; each takes 60 µs to compile and 0.3 µs for each path
+#: Encodings by their marks. That of UTF-32 begins with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreFile:
-    """Patterns of one file."""
+    """Patterns of one file, or why they cannot be heeded."""
 
-    lines: tuple[tuple[int, str], ...]  # number and text of each pattern
-    spec: GitIgnoreSpec
-
-    def verdict(self, path: str) -> Verdict | None:
-        """Return what is said of a path below the file's folder, None if nothing is."""
-        found = self.spec.check_file(path)
-        if found.include is None or found.index is None:
-            return None
-        return Verdict(found.include, *self.lines[found.index])
+    patterns: Patterns
+    problem: str = ""  # a sentence without its subject, such as "is a folder"
 
 
-def read_ignore_file(folder: Path, name: str) -> IgnoreFile | None:
-    """Return the patterns of the file ``name`` below ``folder``, None if there is none."""
-    if not os.path.lexists(folder / name):
-        return None
-    from pathspec import GitIgnoreSpec  # 40 ms that most servers never need
+def read_ignore_file(folder: str, name: str) -> IgnoreFile | None:
+    """Return the patterns of the file ``name`` in ``folder``, None if there is none.
 
+    Links are followed for our own files and not for those of git, as git itself does.
+    """
     try:
-        text = read_file(folder, name, _BYTES).decode("utf-8", "replace")
+        os.lstat(os.path.join(folder, name))  # noqa: PTH118 - names that are no Unicode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    except OSError as error:
+        return IgnoreFile(Patterns(()), f"cannot be read: {error.strerror or error}")
+    try:
+        read = read_behind_links if name == REDRAFT_IGNORE else read_file
+        return parse_ignore_file(read(folder, name, _MOST_BYTES))
     except UnreadableFile as error:
-        logger.info("%s is not heeded: it %s", name, error)
-        return None
-    numbered = enumerate(text.splitlines(), 1)
-    lines = [(number, line) for number, line in numbered if line.strip() and line[0] != "#"]
-    heeded = [each for each in lines if len(_STARS.findall(each[1])) <= _MOST_STARS]
-    if len(heeded) < len(lines) or len(heeded) > _MOST_PATTERNS:
-        logger.info("%s: only %d simple patterns are heeded", name, _MOST_PATTERNS)
-    kept = tuple(heeded[:_MOST_PATTERNS])
+        return IgnoreFile(Patterns(()), str(error))
+
+
+def parse_ignore_file(data: bytes) -> IgnoreFile:
+    r"""Return the patterns of a file's content. Lines end at ``\n`` alone.
+
+    Its patterns are heeded as bytes where they are not UTF-8, as git does, and that is a problem.
+    """
+    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "")
+    if encoding:
+        try:
+            data = data.decode(encoding).encode().removeprefix(codecs.BOM_UTF8)
+        except UnicodeDecodeError:
+            return IgnoreFile(Patterns(()), f"is not valid {encoding.upper()}, as its mark says")
+    found: list[Pattern] = []
+    wildcards = 0
+    problem = "" if b"\0" not in data else "holds NUL characters; save it as UTF-8"
+    for number, line in enumerate(data.split(b"\n"), 1):
+        pattern = Pattern.of(number, line)
+        if pattern is None:
+            continue
+        wildcards += pattern.literal is None
+        if len(found) == _MOST_PATTERNS or wildcards > _MOST_WILDCARDS:
+            problem = (
+                f"has too many patterns: at most {_MOST_PATTERNS:,} are heeded, "
+                f"{_MOST_WILDCARDS:,} of them with wildcards"
+            )
+            break
+        found.append(pattern)
+        problem = problem or _problem_of(pattern)
+    return IgnoreFile(Patterns(found), problem)
+
+
+def _problem_of(pattern: Pattern) -> str:
     try:
-        return IgnoreFile(kept, GitIgnoreSpec.from_lines([line for _, line in kept]))
-    except ValueError:
-        return None
+        pattern.text.decode()
+    except UnicodeDecodeError:
+        return f"has a line {pattern.line} that is not UTF-8; save it as UTF-8"
+    return ""
 
 
 class IgnoreRules:
-    """The ``.redraftignore`` files of workspace folders, as far as they were read."""
+    """The ``.redraftignore`` files above some files, up to the root of the disk.
+
+    As in git, nothing in an excluded folder can be taken back. Other than in git the files above a
+    repository count too, because not every folder that an editor opens is one.
+    """
 
     def __init__(self) -> None:
-        self._files: dict[tuple[str, str], IgnoreFile | None] = {}
+        self._files: dict[str, IgnoreFile | None] = {}  # by folder, which ends with "/"
+        #: Why a folder is excluded, as far as it was asked; by what is not shown of it.
+        self._folders: dict[tuple[str, str], str] = {}
+        self._real: dict[str, str] = {}  # files of documents, and where their names lead
 
     def read(self, root: Path, folders: Iterable[str]) -> None:
-        """Read the files in ``folders`` below a folder of the workspace.
+        """Read the files that apply in ``folders`` below a root.
 
         Args:
             folders: "" for ``root`` itself, others end with "/".
         """
         for folder in folders:
-            if (str(root), folder) not in self._files:
-                found = read_ignore_file(root, folder + REDRAFT_IGNORE)
-                self._files[str(root), folder] = found
+            self.read_above(f"{_absolute(root)}/{folder}")
 
-    def read_above(self, root: Path, path: str) -> None:
-        """Read the files that a file at ``path`` below ``root`` obeys."""
-        self.read(root, folders_above(path))
+    def read_above(self, file: str) -> None:
+        """Read the files that a file obeys; ``file`` is absolute and "/" separated."""
+        for folder in _folders_above(file):
+            if folder not in self._files:
+                self._files[folder] = read_ignore_file(folder, REDRAFT_IGNORE)
+                self._folders.clear()
+
+    def read_document(self, file: str) -> None:
+        """Read the files that a document obeys; its name may be a link to another."""
+        self.read_above(file)
+        self.read_links((file,))
+        self.read_above(self.real(file))
+
+    def read_links(self, names: Iterable[str]) -> None:
+        """Read where names of files and folders lead."""
+        for name in names:
+            with contextlib.suppress(OSError, ValueError):
+                self._real[name] = file_of(uri_of(os.path.realpath(name)))
+
+    def real(self, file: str) -> str:
+        """Return where the name of a document or folder leads, as far as it was read."""
+        return self._real.get(file, file)
+
+    def add_missing(self, other: IgnoreRules) -> None:
+        """Take from other rules what was not read for these."""
+        self._files = other._files | self._files
+        self._real = other._real | self._real
+        self._folders.clear()
 
     def why(self, root: Path, path: str) -> str:
-        """Return why a file is excluded, "" if it is not: the innermost verdict counts."""
-        for folder in reversed(folders_above(path)):
-            file = self._files.get((str(root), folder))
-            verdict = None if file is None else file.verdict(path[len(folder) :])
-            if verdict is not None:
-                where = f"line {verdict.line} of {folder}{REDRAFT_IGNORE}"
-                said = f"{path} is excluded by {where}: {verdict.pattern.strip()}"
-                return said if verdict.excludes else ""
+        """Return why the file at ``path`` below ``root`` is excluded, "" if it is not."""
+        return self.why_file(f"{_absolute(root)}/{path}", path)
+
+    def why_file(self, file: str, shown: str) -> str:
+        """Return why a file is excluded, "" if it is not, as far as ignore files were read.
+
+        Args:
+            file: absolute, "/" separated.
+            shown: its path for people.
+        """
+        base = file.removesuffix(shown)
+        for folder in _folders_above(file):
+            if (base, folder) not in self._folders:
+                self._folders[base, folder] = self._why(folder, base)
+            if why := self._folders[base, folder]:
+                return f"{shown} is excluded {why}"
+        why = self._why(file, base)
+        return f"{shown} is excluded {why}" if why else ""
+
+    def _why(self, name: str, base: str) -> str:
+        """Return what excludes a file or folder by itself, "" if nothing does."""
+        own = self._files.get(name)
+        if own is not None and own.problem:
+            return f"because {name.removeprefix(base)}{REDRAFT_IGNORE} {own.problem}"
+        path = name.removesuffix("/")
+        for folder in reversed(_folders_above(path)):
+            file = self._files.get(folder)
+            if file is None:
+                continue
+            below = as_bytes(path[len(folder) :])
+            pattern = file.patterns.last(below, is_folder=path != name)
+            if pattern is not None:
+                text = pattern.text.decode("utf-8", "replace").strip()
+                where = f"line {pattern.line} of {folder.removeprefix(base)}{REDRAFT_IGNORE}"
+                return f"by {where}: {text}" if pattern.excludes else ""
         return ""
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """The files that cannot be heeded, and why."""
+        found = self._files.items()
+        return {f"{folder}{REDRAFT_IGNORE}": f.problem for folder, f in found if f and f.problem}
 
     def is_same(self, other: IgnoreRules) -> bool:
         """Return whether both exclude the same files."""
-        return self._lines() == other._lines()
+        return self._heeded() == other._heeded() and self._real == other._real
 
-    def _lines(self) -> dict[tuple[str, str], tuple[tuple[int, str], ...]]:
-        return {where: file.lines for where, file in self._files.items() if file is not None}
+    def _heeded(self) -> dict[str, IgnoreFile]:
+        return {folder: file for folder, file in self._files.items() if file is not None}
+
+
+def as_bytes(path: str) -> bytes:
+    """Return a path as git has it. Lone surrogates that no name of a file has stay apart."""
+    try:
+        return os.fsencode(path)
+    except UnicodeEncodeError:
+        return path.encode("utf-8", "surrogatepass")
+
+
+def _absolute(root: Path) -> str:
+    return root.as_posix().rstrip("/")
+
+
+def _folders_above(file: str) -> list[str]:
+    """Return the folders above an absolute path, from the root of its disk or network share."""
+    return folders_above(file)[4 if file.startswith("//") else 1 :]
 
 
 def folders_above(path: str) -> list[str]:

@@ -14,16 +14,17 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from redraft.model.gate.reasons import Abstain
 
 from .. import journal
-from ..context.listing import folder_of
 from ..documents.history import ChangeKind
 from ..documents.open_documents import Document, Splice
 from ..documents.positions import Range
+from ..documents.uris import file_of
 from ..journal import Entry
 from ..policy.secret_files import secret_in
 from ..question import Answer, Question
@@ -374,5 +375,5 @@ class Recorder:
 
 
 def _is_checked_out(uri: str, now_ms: int) -> bool:
-    file = folder_of(uri)
-    return file is not None and has_moved(file, now_ms / 1000)
+    file = file_of(uri)
+    return bool(file) and has_moved(Path(file), now_ms / 1000)

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from threading import Event
 
 from redraft.model.edits.edit import Edit
@@ -16,7 +15,7 @@ from redraft.model.rules.renames import renames_of
 
 from ..context.index import IndexGeneration
 from ..context.listing import read_code
-from ..documents.uris import code_language
+from ..documents.uris import code_language, uri_of
 from ..snapshot import Snapshot
 from ..suggestions.memory import Memory
 from ..suggestions.suggestion import Offer, Suggestion
@@ -180,8 +179,3 @@ def _planned(target: RenamedDefinition, files: WorkspaceFiles) -> WholeRename | 
 def _is_worth_it(rename: WholeRename) -> bool:
     """Return whether a rename has several places, or one in a file that is not open."""
     return rename.places > 1 or any(each.source.revision is None for each in rename.files)
-
-
-def uri_of(file: str) -> str:
-    """Return the URI of a file on the disk."""
-    return Path(file).as_uri()

@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -167,16 +168,16 @@ def request_for(
     """Return the request for an infill at a place of a file.
 
     Raises:
-        InvalidRequest: the file cannot be read, has no such place, or may hold secrets.
+        InvalidRequest: the file cannot be read, has no such place, or is excluded.
     """
     text = read_text(place.file)
-    path = shown_path(place.file)
-    _refuse_secret(place.file, path, text)
+    cursor = cursor_at(text, place)
+    _refuse_secret(place, text, cursor)
     return EditRequest(
         task="infill",
-        path=path,
+        path=shown_path(place.file),
         text=text,
-        cursor=cursor_at(text, place),
+        cursor=cursor,
         max_tokens=max_tokens,
         min_tokens=1,  # the user asked for text
         quality=quality,
@@ -185,23 +186,35 @@ def request_for(
     )
 
 
-def _refuse_secret(file: Path, path: str, text: str) -> None:
+def workspace_of(file: Path) -> Path:
+    """Return the root of a file: its repository, the current folder around it, or its folder."""
+    file = file.resolve()
+    for folder in file.parents:
+        if (folder / ".git").exists():
+            return folder
+    here = Path.cwd().resolve()
+    return here if file.is_relative_to(here) else file.parent
+
+
+def _refuse_secret(place: FilePlace, text: str, cursor: int) -> None:
     """Refuse a file that the language server never sends to the model.
 
     Raises:
-        InvalidRequest: the file's name or its text looks like a secret.
+        InvalidRequest: it is excluded, or its name, its text or its target looks like a secret.
     """
     from redraft.lsp.editor_settings import LspSettings
-    from redraft.lsp.policy.exclusions import refuse_file
-    from redraft.lsp.policy.secret_files import secret_in
+    from redraft.lsp.snapshot import RequestFlags
+    from redraft.lsp.workspace import Workspace
 
-    secret = secret_in(text, path)
-    uri = file.resolve().as_uri()
-    why = refuse_file(path, LspSettings(), uri) or (f"this file {secret}" if secret else "")
-    if why:
+    uri = Path(os.path.abspath(place.file)).as_uri()  # noqa: PTH100 - its name counts as well
+    workspace = Workspace(LspSettings(), time.monotonic, reads=False)
+    workspace.folders = [workspace_of(place.file).as_uri()]
+    workspace.exclusions.opened(uri)
+    workspace.open(uri, text, None, "")
+    refusal = workspace.refuse(workspace.snapshot(uri, cursor, RequestFlags(is_invoked=True)))
+    if refusal is not None and refusal.kind == "secret":
         raise InvalidRequest(
-            f"{file} is not sent to the model: {why}. If nothing in it is secret, copy the lines "
-            "you need to a file with another name and complete there."
+            f"The language server would show nothing of {place.file}: {refusal.reason}"
         )
 
 

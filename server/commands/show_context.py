@@ -39,7 +39,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..settings import Settings
-from .complete import FilePlace, cursor_at, read_text
+from .complete import FilePlace, cursor_at, read_text, workspace_of
 from .console import bar, out
 from .options import model_for, write_json
 
@@ -173,16 +173,6 @@ def _measure_folder(folder: Path, json_file: Path | None) -> None:
         table.add_row(Text(name), Text(f"{value:g}"))
     out.print(table, soft_wrap=False)
     write_json(json_file, figures)
-
-
-def workspace_of(file: Path) -> Path:
-    """Return the root of a file: its repository, the current folder around it, or its folder."""
-    file = file.resolve()
-    for folder in file.parents:
-        if (folder / ".git").exists():
-            return folder
-    here = Path.cwd().resolve()
-    return here if file.is_relative_to(here) else file.parent
 
 
 def request_for(snapshot: Snapshot, gathered: Gathered, task: Task) -> EditRequest:
