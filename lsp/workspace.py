@@ -40,7 +40,7 @@ _EARLY_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What is read from the disk for a document that was just opened."""
+    """A document that was just opened, with what is read from the disk for it."""
 
     revision: int  # of the document when it was opened
     opened_s: float  # by the clock
