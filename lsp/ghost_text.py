@@ -6,7 +6,13 @@ from dataclasses import replace
 
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.decide import decide, too_unsure
-from redraft.model.gate.filters import CHEAP, NOTHING_TO_ADD, Situation, first_reason
+from redraft.model.gate.filters import (
+    CHEAP,
+    NOTHING_TO_ADD,
+    Situation,
+    first_reason,
+    why_inside_character,
+)
 from redraft.model.gate.fitting import fit
 from redraft.model.gate.reasons import Abstain
 from redraft.model.rules.renames import renames_of
@@ -88,6 +94,8 @@ class GhostText:
             return refusal
         if (first := precedence.refuse("infill", snapshot, self._memory.outcomes)) is not None:
             return first
+        if (inside := why_inside_character(snapshot.text, snapshot.cursor)) is not None:
+            return inside
         if (hidden := self._memory.rejections.hidden("infill", snapshot)) is not None:
             return hidden
         if not snapshot.is_invoked and _is_renaming(snapshot):
@@ -167,15 +175,33 @@ class GhostText:
             threshold = snapshot.settings.threshold_in(snapshot.language)
             if not suggestion.unsure and suggestion.confidence < threshold:
                 continue
-            left = _left(suggestion, snapshot)
-            if left is None or self._memory.rejections.has_rejected(
-                suggestion.uri, suggestion.edit
-            ):
+            left = self._left(suggestion, snapshot)
+            edit, by_key = suggestion.edit, snapshot.is_invoked
+            has_rejected = self._memory.rejections.has_rejected
+            if left is None or has_rejected(suggestion.uri, edit, is_invoked=by_key):
                 continue
-            edit = Edit(snapshot.text, snapshot.cursor, snapshot.cursor, left[1])
-            if first_reason(CHEAP["infill"], edit, self._situation(snapshot)) is None:
-                return Offer(*left, "typed so far as suggested")
+            return Offer(*left, "typed so far as suggested")
         return None
+
+    def _left(self, suggestion: Suggestion, snapshot: Snapshot) -> tuple[Suggestion, str] | None:
+        """Return ghost text of which some was written, and what is left of it at the cursor."""
+        text, cursor = snapshot.text, snapshot.cursor
+        rest = suggestion.remaining(text, cursor)
+        if not rest:
+            return None
+        left = suggestion.left(text, cursor)
+        if left is not None:  # the pieces joined are the whole text, which was let pass
+            is_as_offered = left.end - left.start == suggestion.end - suggestion.start
+            return (suggestion if is_as_offered else left), rest
+        # The editor closed what was opened: what is left has to fit before that.
+        made = fit(rest, snapshot, replaces=True)
+        if isinstance(made, Abstain):
+            return None
+        edit = Edit(text, cursor, cursor, made.new)
+        if first_reason(CHEAP["infill"], edit, self._situation(snapshot)) is not None:
+            return None
+        moved = replace(suggestion, text=text, cursor=cursor, start=made.start)
+        return replace(moved, end=made.end, replacement=made.new), made.new
 
 
 def _is_renaming(snapshot: Snapshot) -> bool:
@@ -188,18 +214,3 @@ def _is_renaming(snapshot: Snapshot) -> bool:
     if is_free(rest) or not before[-1:].isidentifier() or rest[:1].isidentifier():
         return False
     return any(before.endswith(new) for _, new in renames_of(snapshot.recent))
-
-
-def _left(suggestion: Suggestion, snapshot: Snapshot) -> tuple[Suggestion, str] | None:
-    """Return ghost text of which some was typed, and what is left of it at the cursor."""
-    text, cursor = snapshot.text, snapshot.cursor
-    rest = suggestion.remaining(text, cursor)
-    typed = suggestion.replacement[: cursor - suggestion.cursor]
-    if not rest or suggestion.text_before(text) == typed:
-        return (suggestion, rest) if rest else None
-    # The editor closed what was opened: what is left has to fit before that.
-    made = fit(rest, snapshot, replaces=True)
-    if isinstance(made, Abstain):
-        return None
-    moved = replace(suggestion, text=text, cursor=cursor, start=made.start)
-    return replace(moved, end=made.end, replacement=made.new), made.new

@@ -287,6 +287,7 @@ def _document(server: RedraftServer, asked: SuggestionParams) -> Document:
 def _snapshot(server: RedraftServer, document: Document, asked: SuggestionParams) -> Snapshot:
     """Return what a request asks about, in the session's terms."""
     session, selection = server.session, asked.selection or Range(asked.position, asked.position)
+    document.compare(asked.position, *selection.ends)
     start, end = map(document.index, selection.ends)
     flags = RequestFlags(
         is_invoked=asked.is_invoked,

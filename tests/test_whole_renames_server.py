@@ -222,6 +222,14 @@ def test_excluded_and_secret_files_are_not_touched(tmp_path: Path) -> None:
         assert names == [user.uri("shapes.py"), user.uri("main.py")]
 
 
+def test_a_file_with_a_lone_cr_is_left_out(tmp_path: Path) -> None:
+    odd = "from shapes import area\n\nSEP = 'x\ry'\nprint(area(1), area(2))\n"
+    with workspace(tmp_path, {"main.py": MAIN, "odd.py": odd}) as user:
+        edit = user.accept(user.offered())
+        names = {one["textDocument"]["uri"].rpartition("/")[2] for one in edit["documentChanges"]}
+        assert names == {"shapes.py", "main.py"}
+
+
 def test_a_rejected_rename_does_not_come_back(tmp_path: Path) -> None:
     with workspace(tmp_path, {"main.py": MAIN}) as user:
         user.client.command("redraft.reject", user.offered())

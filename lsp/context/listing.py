@@ -177,10 +177,14 @@ def stamp_of(file: str | Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def read_code(folder: str | Path, path: str) -> str | None:
+def read_code(folder: str | Path, path: str, *, for_edits: bool = False) -> str | None:
     """Return the text of the file at ``path`` below ``folder``, with ``\\n`` line ends.
 
     None if it is not code that people write, or is a secret.
+
+    Args:
+        for_edits: None also for a file with a lone CR: half of the editors begin no line there, so
+            an edit by line numbers would hit another line.
     """
     try:
         data = read_file(folder, path, MOST_BYTES)
@@ -193,7 +197,11 @@ def read_code(folder: str | Path, path: str) -> str | None:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = text.replace("\r\n", "\n")
+    if for_edits and "\r" in text:
+        logger.debug("%s is not edited: it has a lone CR", path)
+        return None
+    text = text.replace("\r", "\n")
     return None if is_generated(text) or secret_in(text, path) else text
 
 

@@ -60,6 +60,7 @@ class EditedDocument:
     place: tuple[float, int] | None  # of the last edit: time in s, and 0-based line
     is_bulk: bool  # more changed just now than a person types
     is_deleting: bool  # the last change only deleted, by hand
+    deleted: tuple[float, LineChange] | None  # at once, in bulk, on top of which all edits are
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,9 @@ class RecentEdits:
         if document is None:
             return []
         oldest = self.at_s - _JUST_S
-        made = [
+        deleted = document.deleted
+        made = [deleted[1]] if deleted is not None and deleted[0] >= oldest else []
+        made += [
             edit.span
             for edit in self._entries
             if edit.snapshot == document.base and edit.at_s >= oldest
@@ -172,6 +175,7 @@ class _Document:
     last_change: ChangeKind = "nothing"  # at the last change
     place: tuple[float, int] | None = None  # of the last edit: time in s, and 0-based line
     is_deleting: bool = False  # the last change only deleted, by hand
+    deleted: tuple[float, LineChange] | None = None  # in bulk, when, since its snapshot
 
 
 class History:
@@ -323,6 +327,7 @@ class History:
                 each.place,
                 _is_bulk(each, now),
                 each.is_deleting,
+                each.deleted,
             )
             for uri, each in self._documents.items()
             if each.place is not None or each.changes or each.last_change != "nothing"
@@ -415,6 +420,8 @@ class History:
     ) -> None:
         """Make the changes, and take the result as the new snapshot."""
         burst = document.burst
+        splices = tuple(splices)
+        document.deleted = _deleted(document, splices, now)
         if burst is not None and burst.began_s < now - BULK_WINDOW_S:
             self.flush(uri)  # else it was the beginning of the same bulk change
         document.burst = None
@@ -476,6 +483,23 @@ def _within_bounds(entries: list[HistoryEntry], now_s: float) -> list[HistoryEnt
         if kept == MAX_EDITS or total > MAX_CHARACTERS or edit.at_s < now_s - MAX_AGE_S:
             return entries[len(entries) - kept :]
     return entries
+
+
+def _deleted(
+    document: _Document, splices: Sequence[Splice], now_s: float
+) -> tuple[float, LineChange] | None:
+    """Return the lines that a user deleted in bulk, with those deleted just before; or None.
+
+    A suggestion must not bring them back, although a bulk change is no edit to learn from.
+    """
+    if len(splices) != 1 or len(splices[0].removed) > MAX_LINES or not _only_deletes(splices[0]):
+        return None
+    (splice,), before = splices, document.deleted
+    oldest_s, burst = now_s - BULK_WINDOW_S, document.burst
+    earlier = [before[1]] if before is not None and before[0] >= oldest_s else []
+    if burst is not None and burst.began_s >= oldest_s:
+        earlier = on_top(burst.span, earlier)
+    return now_s, on_top(LineChange(splice.first, splice.removed, splice.added), earlier)[0]
 
 
 def _only_deletes(splice: Splice) -> bool:

@@ -135,6 +135,7 @@ class Document:
         self._is_shared = False  # a snapshot has the list of lines
         self._is_valid = True  # the lines are valid Unicode, as far as the text was needed
         self._line_end = ""  # "": to be counted
+        self._has_lone_cr: bool | None = None  # None: to be looked for
         self._known_start = (0, 0)  # a line, and the index of its first character
         self._lines, self._ends = split_lines(whole(text))
 
@@ -200,6 +201,11 @@ class Document:
         return self._lines
 
     @property
+    def line_ends(self) -> Sequence[str]:
+        """The end of each line; the last has none. They change with the document."""
+        return self._ends
+
+    @property
     def line_count(self) -> int:
         return len(self._lines)
 
@@ -249,6 +255,24 @@ class Document:
         wanted = position.character if line == position.line else 2 * len(text)
         return Position(line, character_at(text, index_at(text, wanted)))
 
+    def compare(self, *positions: Position) -> None:
+        """Lose track of a document with a lone CR at positions that it does not have.
+
+        Many editors begin no line at a CR, against the protocol: their line numbers are others
+        then. Nothing else shows the server how they count.
+        """
+        if self._has_lone_cr is None:
+            self._has_lone_cr = "\r" in self._ends
+        if not self._has_lone_cr or self.out_of_step:
+            return
+        for at in positions:
+            if at.line >= len(self._lines) or at.character > units(self._lines[at.line]):
+                line = self._ends.index("\r") + 1
+                self.lose_track(
+                    f"a carriage return ends its line {line}, where the editor begins no new line"
+                )
+                return
+
     # --- changing --------------------------------------------------------------------------
 
     def apply(self, changes: Sequence[ContentChange], version: int | None) -> tuple[Splice, ...]:
@@ -295,6 +319,8 @@ class Document:
         if change.range is None:
             self.out_of_step = ""
             return self._replace(0, len(self._lines), whole(change.text))
+        if change.range.start != Position(0, 0):  # else it may be the whole text up to any end
+            self.compare(*change.range.ends)
         first, last, text = self._resolve(change.range, change.text)
         return self._replace(first, last, text)
 
@@ -328,7 +354,7 @@ class Document:
             ends.pop()
         splice = _difference(first, self._lines[first:last], lines)
         if self._ends[first:last] != ends:
-            self._line_end = ""
+            self._line_end, self._has_lone_cr = "", None
         self._patch_text(self._start_of(first), self._lines[first:last], lines)
         if self._is_shared:
             self._lines, self._is_shared = list(self._lines), False

@@ -1,7 +1,7 @@
 """Files that exclude others by their paths: ``.gitignore``, and ``.redraftignore`` of our own.
 
-Both are heeded as git heeds a ``.gitignore``. They may come from anyone, so their size is bounded. A
-``.redraftignore`` that cannot be heeded excludes all of its folder: it was written to keep files
+Both are heeded as git heeds a ``.gitignore``. They may come from anyone, so their size is bounded.
+A ``.redraftignore`` that cannot be heeded excludes all of its folder: it was written to keep files
 from the model, and nothing can say which.
 """
 

@@ -8,6 +8,7 @@ from lsprotocol import types
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Task
 
+from ..documents.line_ends import client_edit
 from ..documents.open_documents import Document
 from ..documents.positions import Position, Range, units
 from ..renames.whole_rename import WholeRename
@@ -52,8 +53,8 @@ def capabilities(*, notebooks: bool, completion_items: bool) -> dict[str, Any]:
 
 def inline_item(document: Document, asked: SuggestionParams, show: Offer) -> dict[str, Any]:
     """Return ghost text as ``textDocument/inlineCompletion`` has it."""
-    text = _client_text(document, show.text)
     at = document.clamped(asked.position)
+    text = _client_text(document, at, show)
     start, end = at, at
     item: dict[str, Any] = {}
     selected = asked.context.selected_completion_info
@@ -68,7 +69,8 @@ def inline_item(document: Document, asked: SuggestionParams, show: Offer) -> dic
 
 def old_completion(document: Document, asked: SuggestionParams, show: Offer) -> dict[str, Any]:
     """Return ghost text as ``getCompletions`` has it."""
-    at, text = document.clamped(asked.position), _client_text(document, show.text)
+    at = document.clamped(asked.position)
+    text = _client_text(document, at, show)
     start = Position(at.line, 0)
     line = document.text[document.index(start) : document.index(at)]
     return {
@@ -83,7 +85,8 @@ def old_completion(document: Document, asked: SuggestionParams, show: Offer) -> 
 
 def menu_item(document: Document, asked: SuggestionParams, show: Offer) -> dict[str, Any]:
     """Return ghost text as an entry of the completion menu."""
-    at, text = document.clamped(asked.position), _client_text(document, show.text)
+    at = document.clamped(asked.position)
+    text = _client_text(document, at, show)
     first, *more = show.text.split("\n")
     range_ = Range(at, _behind(document, at, show)).as_json()
     return {
@@ -206,14 +209,16 @@ def _doubt(show: Offer) -> dict[str, str]:
 
 def _replaced(document: Document, suggestion: Suggestion) -> tuple[dict[str, Any], str]:
     """Return the range of the document that an edit replaces, and the new text."""
-    start, end, text = suggestion.edit.shape()
+    start, end, text = client_edit(document, *suggestion.edit.shape())
     range_ = Range(document.position(start), document.position(end)).as_json()
-    return range_, _client_text(document, text)
+    return range_, text
 
 
 def _accept(suggestion: Suggestion) -> dict[str, Any]:
     return {"title": "Accept suggestion", "command": ACCEPT_COMMAND, "arguments": [suggestion.id]}
 
 
-def _client_text(document: Document, text: str) -> str:
-    return text.replace("\n", document.line_end)
+def _client_text(document: Document, at: Position, show: Offer) -> str:
+    """Return ghost text at a place with the document's line ends."""
+    start, over = document.index(at), show.suggestion.end - show.suggestion.start
+    return client_edit(document, start, start + over, show.text)[2]

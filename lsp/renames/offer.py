@@ -105,7 +105,7 @@ class WholeRenames:
         found = context.indexer.found(path)
         if found is None or context.refuse(path):
             return None
-        text = read_code(found.folder, path)
+        text = read_code(found.folder, path, for_edits=True)
         return None if text is None else CodeFile(uri_of(found.file), path, found.language, text)
 
     def _is_fit(self, rename: WholeRename) -> bool:

@@ -49,8 +49,9 @@ class DocumentMemory:
     def changed(self, splices: Sequence[Splice], kind: ChangeKind, text: str) -> None:
         """Follow a change of the document, which is now ``text``."""
         self.taken.changed(splices, kind)
-        if kind == "accepted" and self.accepted is not None:
-            self.taken.accepted(self.accepted)
+        accepted = self.accepted if kind == "accepted" else None
+        if accepted is not None and accepted.task == "next_edit":
+            self.taken.accepted(accepted)
         if kind == "undo":
             self.late_edit = None
         elif kind != "accepted":
@@ -149,20 +150,33 @@ class Memory:
     def follow(
         self, uri: str, text: str, splices: Sequence[Splice], kind: ChangeKind, now_s: float
     ) -> None:
-        """Follow a change whose kind is known; undoing an accepted edit rejects it."""
+        """Follow a change whose kind is known; undoing an acceptance rejects the suggestion."""
         known = self.of(uri)
         if kind == "edit":
             self.pace.changed(now_s)
         if kind == "undo":
-            shown, accepted = self.outcomes.showing(uri), known.accepted
-            if shown is not None and shown.task == "next_edit":
+            shown = self.outcomes.showing(uri)
+            if shown is not None and (shown.task == "next_edit" or self.outcomes.is_begun(uri)):
                 self.outcomes.dismiss(uri)
-            if accepted is not None and accepted.text == text:
-                self.rejections.note(accepted, now_s)
-                known.accepted = None
+        if known.accepted is not None and kind in ("undo", "bulk"):  # bulk: of many lines
+            self._reject_undone(known.accepted, text, now_s)
+            known.accepted = None
         known.changed(splices, kind, text)
         if (away := self.outcomes.seen_from(uri)) is not None:
             self.outcomes.dismiss(away.uri)  # typing here dismisses it
+
+    def _reject_undone(self, accepted: Suggestion, text: str, now_s: float) -> None:
+        """Reject a suggestion whose acceptance was undone, which made the document ``text``."""
+        is_ghost = accepted.task == "infill"
+        reached = accepted.reached(text) if is_ghost else None
+        if accepted.text != text and reached is None:
+            return  # something else was undone
+        if not is_ghost:
+            return self.rejections.note(accepted, now_s)
+        self.rejections.note_undone(accepted, now_s)
+        left = accepted.left(text, accepted.cursor + reached) if reached else None
+        if left is not None:  # the user typed its beginning: the rest is rejected as well
+            self.rejections.note_undone(left, now_s)
 
     def learn(self, ended: SuggestionEnded, now_s: float) -> None:
         """Learn from an outcome."""
@@ -170,7 +184,7 @@ class Memory:
         self.pace.learn(outcome)
         if outcome == "rejected":
             self.rejections.note(suggestion, now_s)
-        if outcome == "accepted" and suggestion.task == "next_edit":
+        if outcome == "accepted" and (suggestion.task == "next_edit" or ended.means != "typed"):
             self.of(suggestion.uri).accepted = suggestion
 
     def dismiss(self, id_: str) -> str:

@@ -123,6 +123,11 @@ class Outcomes:
         live = self._live.get(uri)
         return live is not None and live.way != "moved"
 
+    def is_begun(self, uri: str) -> bool:
+        """Return whether a part of what is shown in a document was accepted by a gesture."""
+        live = self._live.get(uri)
+        return live is not None and live.is_begun
+
     def shown_for_s(self, uri: str, now_s: float) -> float:
         """Return for how long a suggestion is shown in a document, 0 for none."""
         live = self._live.get(uri)
@@ -240,8 +245,10 @@ class Outcomes:
 
     def _follow_ghost_text(self, live: _Live, text: str, now_s: float) -> None:
         suggestion = live.suggestion
-        inserted = suggestion.text_before(text)
-        if inserted is None:
+        inserted, reached = suggestion.text_before(text), suggestion.reached(text)
+        if reached is not None:
+            live.reach(reached)
+        elif inserted is None:
             self._end(suggestion.uri, "ignored")
         elif not suggestion.is_begun_by(inserted):
             own = inserted[common_head(inserted, suggestion.replacement) :]

@@ -48,6 +48,7 @@ class Rejections:
 
     def __init__(self) -> None:
         self._rejected: deque[_PastEdit] = deque(maxlen=_REJECTIONS)
+        self._undone: deque[_PastEdit] = deque(maxlen=_REJECTIONS)  # accepted ghost text
         self._hidden: deque[_PastEdit] = deque(maxlen=_REJECTIONS)  # once
         self._passed: list[_PastEdit] = []  # skipped until the next edit
         self._cooling: dict[str, tuple[float, frozenset[int]]] = {}  # URI: since s, lines
@@ -88,9 +89,16 @@ class Rejections:
 
     def note(self, suggestion: Suggestion, now_s: float) -> None:
         """Remember a rejected suggestion, and begin the cool-down where the user was."""
+        self._remember(suggestion, self._rejected, now_s)
+
+    def note_undone(self, ghost: Suggestion, now_s: float) -> None:
+        """Remember ghost text whose acceptance was undone; a gesture may bring it back."""
+        self._remember(ghost, self._undone, now_s)
+
+    def _remember(self, suggestion: Suggestion, edits: deque[_PastEdit], now_s: float) -> None:
         known = _PastEdit.of(suggestion.uri, suggestion.edit)
-        if known not in self._rejected:
-            self._rejected.append(known)
+        if known not in edits:
+            edits.append(known)
         cursor = suggestion.text.count("\n", 0, suggestion.cursor)
         self._cooling[suggestion.uri] = now_s, frozenset((cursor, *range(*suggestion.lines)))
         if suggestion.origin is not None:
@@ -102,15 +110,19 @@ class Rejections:
         if splices:
             self._cooling.pop(uri, None)
             self._passed.clear()
-        for remembered in (self._rejected, self._hidden):
+        for remembered in (self._rejected, self._undone, self._hidden):
             for at, known in enumerate(remembered):
                 if known.uri == uri:
                     remembered[at] = known._replace(line=_moved(known.line, splices))
 
-    def has_rejected(self, uri: str, edit: Edit) -> bool:
-        """Return whether this very edit of a document was rejected before, or is skipped."""
-        known = _PastEdit.of(uri, edit)
-        return any(known.is_again(each) for each in (*self._rejected, *self._passed))
+    def has_rejected(self, uri: str, edit: Edit, *, is_invoked: bool = False) -> bool:
+        """Return whether this very edit of a document was rejected before, or is skipped.
+
+        Args:
+            is_invoked: a gesture asks, which may bring back ghost text that was undone.
+        """
+        known, undone = _PastEdit.of(uri, edit), () if is_invoked else self._undone
+        return any(known.is_again(each) for each in (*self._rejected, *undone, *self._passed))
 
     def cooling(self, snapshot: Snapshot) -> Abstain | None:
         """Return why the model is not asked in the cursor's line, None if it may be."""

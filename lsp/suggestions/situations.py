@@ -29,5 +29,7 @@ def situation(
         changes=() if is_future or by_key else edits.changes(uri),
         last_edit=last[1] if last is not None else None,
         pace=memory.pace.features(now_s),
-        rejected=lambda edit: memory.rejections.has_rejected(uri, edit),
+        rejected=lambda edit: memory.rejections.has_rejected(
+            uri, edit, is_invoked=snapshot.is_invoked
+        ),
     )

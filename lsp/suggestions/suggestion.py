@@ -128,12 +128,42 @@ class Suggestion:
         count = cursor - self.cursor
         if not 0 <= count <= len(self.replacement):
             return ""  # before anything is compared: most suggestions asked end here
+        if (left := self.left(text, cursor)) is not None:
+            return left.replacement
         inserted = self.text_before(text)
         if inserted is None or len(inserted) > count + _MOST_CLOSED:
             return ""
         typed, behind = inserted[:count], inserted[count:]
         on_the_way = typed == self.replacement[:count] and closes(typed, behind)
         return self.replacement[count:] if on_the_way else ""
+
+    def left(self, text: str, cursor: int) -> Suggestion | None:
+        """Return what is left of ghost text of which exactly a part is in ``text``.
+
+        A part takes the place of the characters it holds of those that the whole replaces, as
+        clients write it. None if the text differs otherwise.
+        """
+        count, old = cursor - self.cursor, self.edit.old
+        if not 0 <= count <= len(self.replacement):
+            return None
+        written, behind = self.replacement[:count], len(text) - cursor
+        gone = len(self.text) - self.start - behind
+        if not 0 <= gone <= _held(written, old) or not text.endswith(self.text[self.end :]):
+            return None
+        part = text[self.start : len(text) - len(self.text) + self.end]
+        if part != written + old[gone:] or not text.startswith(self.text[: self.start]):
+            return None
+        end, rest = cursor + len(old) - gone, self.replacement[count:]
+        return replace(self, text=text, cursor=cursor, start=cursor, end=end, replacement=rest)
+
+    def reached(self, text: str) -> int | None:
+        """Return how many characters of ghost text are in ``text``; None if it differs otherwise.
+
+        See :meth:`left`.
+        """
+        growth, size = len(text) - len(self.text), self.end - self.start
+        counts = range(growth + size, growth - 1, -1)
+        return next((n for n in counts if self.left(text, self.cursor + n) is not None), None)
 
     def is_begun_by(self, inserted: str) -> bool:
         """Return whether ``inserted`` is a beginning of the ghost text, with closed brackets."""
@@ -196,6 +226,14 @@ class Offer:
     text: str  # the suggestion, or what is left of it
     reason: str
     is_at_cursor: bool = True  # found in the region around the cursor, not at another place
+
+
+def _held(part: str, old: str) -> int:
+    """Return how many characters of ``old`` a part holds, from the first on and in order."""
+    count = 0
+    for char in part:
+        count += count < len(old) and old[count] == char
+    return count
 
 
 def _words(text: str) -> Counter[str]:

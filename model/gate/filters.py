@@ -15,6 +15,7 @@ from ..edits.syntax_errors import added_errors, tree_of
 from ..records import RecentEdit, Task
 from ..rules.renames import RenameScopes, namesake
 from ..text.common import common_ends
+from ..text.graphemes import is_inside_character
 from ..text.lines import imports
 from ..text.scopes import Bindings
 from ..text.syntax import parse
@@ -80,6 +81,18 @@ def wrong_place(edit: Edit, situation: Situation) -> Abstain | None:
     if edit.start == edit.end == situation.cursor:
         return None
     return Abstain("wrong_place", "the model answered for another place than the cursor")
+
+
+def inside_character(edit: Edit, _: Situation) -> Abstain | None:
+    """Refuse ghost text between a character and what combines with it, such as an accent."""
+    return why_inside_character(edit.text, edit.start)
+
+
+def why_inside_character(text: str, cursor: int) -> Abstain | None:
+    """Return why nothing is written inside a character; None where the cursor is in none."""
+    if not is_inside_character(text, cursor):
+        return None
+    return Abstain("half_character", "the cursor is between a character and its accent or its half")
 
 
 def empty(edit: Edit, _: Situation) -> Abstain | None:
@@ -283,7 +296,7 @@ def reaches_too_far(
 
 
 CHEAP: dict[Task, tuple[Filter, ...]] = {
-    "infill": (wrong_place, empty, repeats_what_follows, garbled),
+    "infill": (wrong_place, inside_character, empty, repeats_what_follows, garbled),
     "next_edit": (no_change, broken_characters, garbled, repeats_neighbour, reverts, far_away),
 }
 COSTLY: dict[Task, tuple[Filter, ...]] = {

@@ -1,4 +1,4 @@
-"""Fits ghost text to what already follows the cursor on its line.
+"""Fits ghost text to what already follows the cursor, on its line and below.
 
 A model writes on and repeats what follows, or an editor has typed the closing bracket already:
 inserted as it is, ``cart.items)`` before a ``)`` would stand there twice.
@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Protocol
 
 from ..edits.edit import Edit
 from ..edits.syntax_errors import count_errors_of, longest_valid
 from ..text.brackets import brackets_of, closing, is_call
 from ..text.cursor import indent_of, line_after, line_before
+from ..text.indentation import at_indent
 from ..text.names import is_word
+from ..text.syntax import language_of
 from .blocks import whole_blocks
 from .reasons import Abstain
+from .repeats import without_repeats
 
 _WORD = re.compile(r"\w+")
 _CLOSERS = ")]}>\"'`;, "  # what an editor puts behind the cursor, and what ends a statement
@@ -67,10 +71,10 @@ class _Fault:
 def fit(written: str, at: At, *, replaces: bool = False, ended: bool = True) -> Edit | Abstain:
     """Return the edit at the cursor by which ``written`` stands there once, or why there is none.
 
-    Of the ways to fit it, the one that breaks least: without the end that repeats what follows; as
-    it is; in place of the rest of the line, if its first line holds all of that; or cut where what
-    follows begins. A way that breaks something is never taken: the text is then tried without its
-    last lines, and refused if no part of it fits.
+    Of the ways to fit it, the one that breaks least: without the end that repeats what follows, on
+    the line or below; as it is; in place of the rest of the line, if its first line holds all of
+    that; or cut where what follows begins. A way that breaks something is never taken: the text is
+    then tried without its last lines, and refused if no part of it fits.
 
     Args:
         replaces: what follows on the line may be replaced, as in an editor; else the edit inserts.
@@ -83,7 +87,7 @@ def fit(written: str, at: At, *, replaces: bool = False, ended: bool = True) -> 
         if not written:
             return Abstain("half_block", "the text would open a block without its body")
     lines = written.split("\n")
-    worst = 0
+    worst, in_language = 0, language_of(at.path)
 
     def of(count: int) -> Edit | Abstain | None:
         """Return how the first ``count`` lines fit; None if they break something."""
@@ -103,7 +107,11 @@ def fit(written: str, at: At, *, replaces: bool = False, ended: bool = True) -> 
             return None
         if not edit.new.strip():
             return Abstain("repeats_what_follows", "the same text already follows the cursor")
-        return edit
+        below = edit.text[edit.end :]
+        indented = at_indent(at.text[: at.cursor], edit.new, below, at.language or in_language)
+        if indented is None:
+            return Abstain("does_not_fit", "the cursor's column is no indent here")
+        return replace(edit, new=indented)
 
     found = longest_valid(len(lines), of)
     if found is not None:
@@ -128,6 +136,9 @@ def _ways(written: str, at: At, replaces: bool) -> Iterator[Edit]:
     """Yield the ways to fit a text; of several that break nothing the first is the best."""
     before, rest = line_before(at.text, at.cursor), line_after(at.text, at.cursor)
     behind = rest.strip()
+    language = at.language or language_of(at.path) or PurePath(at.path).suffix[1:].lower()
+    for left in without_repeats(written, at.text, at.cursor, language):
+        yield _edit(left, at)
     if behind:
         for left in _without_overlap(before, written, rest):
             yield _edit(left, at)
@@ -137,7 +148,8 @@ def _ways(written: str, at: At, replaces: bool) -> Iterator[Edit]:
             yield _edit(written, at, size)
     cut = _cut(before, written, behind)
     if written[:cut].strip():
-        yield _edit(written[:cut], at)
+        # The cut leaves the indent of the line that it removes.
+        yield _edit(tidied(written[:cut], at) if cut < len(written) else written, at)
 
 
 def _edit(new: str, at: At, over: int = 0) -> Edit:

@@ -1,14 +1,18 @@
-"""Edits that take back what the user just did, as a whole or as a part of something larger."""
+"""Edits that take back what the user just did, as a whole or as a part of something larger.
+
+Changed text is compared at its place; removed lines are recognised wherever they would stand.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from ..edits.edit import Edit, LineChange
 from ..edits.hunks import hunks_of
 from ..text.common import changed_part
 from ..text.names import changed_words
+from .removals import brings_back
 
 _SHORTEST_BACK = 4  # characters put back that are no accident, such as a bracket would be
 
@@ -16,26 +20,35 @@ _MOST_CHARS = 2_000  # of lines that became others: comparing more takes millise
 _SLIDE = 80  # characters by which one change may stand at another place: ", a" and "a, "
 
 
-def undoes(edit: Edit, changes: Iterable[LineChange]) -> bool:
+def undoes(edit: Edit, changes: Sequence[LineChange]) -> bool:
     """Return whether an edit takes back one of the user's changes, or a part of it."""
     least, result = _with_last_line_end(edit).least(), edit.result + "\n"
+    if any(_takes_back(edit, least, result, each) for each in changes):
+        return True
+    return brings_back(edit, changes)
+
+
+def _takes_back(edit: Edit, least: Edit, result: str, change: LineChange) -> bool:
+    """Return whether an edit takes back a change at its place, or a part of it.
+
+    Args:
+        least: the edit without what stays, of a text whose last line has an end.
+        result: the text after it.
+    """
     text, gone, back = least.text, least.old, least.new.strip()
-    for change in changes:
-        at, before, after = _characters(change, text)
-        end = at + len(after)
-        if result == text[:at] + before + text[end:]:
-            return True
-        inside = at <= least.start and least.end <= end
-        if inside and _same(gone, after) and _same(back, before):
-            return True
-        is_text = any(char.isalnum() for char in gone)  # a bracket too many may well go
-        if not least.new and is_text and _slides_into(least, at, end):
-            return True  # deletes some of what was typed
-        if not gone and not after and inside and len(back) >= _SHORTEST_BACK and back in before:
-            return True  # writes some of what was deleted
-        if _shares_a_step(edit, Edit(text, at, end, before)):
-            return True  # among other things
-    return False
+    at, before, after = _characters(change, text)
+    end = at + len(after)
+    if result == text[:at] + before + text[end:]:
+        return True
+    inside = at <= least.start and least.end <= end
+    if inside and _same(gone, after) and _same(back, before):
+        return True
+    is_text = any(char.isalnum() for char in gone)  # a bracket too many may well go
+    if not least.new and is_text and _slides_into(least, at, end):
+        return True  # deletes some of what was typed
+    if not gone and not after and inside and len(back) >= _SHORTEST_BACK and back in before:
+        return True  # writes some of what was deleted
+    return _shares_a_step(edit, Edit(text, at, end, before))  # among other things
 
 
 def _with_last_line_end(edit: Edit) -> Edit:

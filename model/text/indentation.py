@@ -27,6 +27,8 @@ UNCLOSED = "a bracket stays open"
 
 #: Lines read above the written text, and below it.
 _AROUND = 200
+#: Indents tried where the cursor's column is none.
+_LEVELS = 3
 
 #: Strings and comments. An unclosed one ends with the text, or with its line.
 _QUOTED = re.compile(
@@ -107,7 +109,13 @@ class _Line:
 
 
 def misfit(
-    above: str, written: str, below: str, language: str | None, ended: bool = True
+    above: str,
+    written: str,
+    below: str,
+    language: str | None,
+    ended: bool = True,
+    *,
+    heeds_column: bool = False,
 ) -> Misfit | None:
     """Return the line of ``written``, or around it, that does not fit; None if none is found.
 
@@ -116,6 +124,7 @@ def misfit(
         below: the text behind it.
         ended: it is complete. If not, a header at its end may get a body, and an open bracket may
             be closed.
+        heeds_column: the first line has to be at an indent, also where the user chose its column.
     """
     if language not in LANGUAGES or not written.strip():
         return None
@@ -135,11 +144,37 @@ def misfit(
         line = lines[index - 1]
         if line.first >= end:
             break
-        if line.end <= begin and next_.first <= begin != next_.start:
+        is_chosen = line.end <= begin and next_.first <= begin != next_.start
+        if is_chosen and not (heeds_column and next_.first == begin):
             continue  # both are older, or the user chose how deep the second is
         reason, within = _between(lines[:index], next_, whole=low == 0), next_.first < end
+        if is_chosen and reason not in (DEEPER, NO_LEVEL):
+            continue
         if reason and (ended or reason != NO_BODY or within):
             return Misfit(reason, line.start, line.end, line.indent, next_.first, within)
+    return None
+
+
+def at_indent(above: str, written: str, below: str, language: str | None) -> str | None:
+    """Return ``written`` at an indent, where the cursor's column is none; None if there is none.
+
+    Only blanks are added: to the first line, or to all lines.
+    """
+    column = above[above.rfind("\n") + 1 :]
+    if column.strip():
+        return written
+    first = len(above) + len(written) - len(written.lstrip())
+    found = misfit(above, written, below, language, ended=False, heeds_column=True)
+    if found is None or found.first != first or found.reason not in (DEEPER, NO_LEVEL):
+        return written
+    depth = len(column) + first - len(above)
+    lines = above.split("\n")[-_AROUND:-1]
+    levels = {len(line) - len(line.lstrip()) for line in lines if line.strip()}
+    for level in sorted(each for each in levels if each > depth)[:_LEVELS]:
+        blanks = " " * (level - depth)
+        for whole in (blanks + written, blanks + written.replace("\n", "\n" + blanks)):
+            if misfit(above, whole, below, language, ended=False, heeds_column=True) is None:
+                return whole
     return None
 
 

@@ -7,6 +7,7 @@ local diff = require("redraft.diff")
 local marks = require("redraft.marks")
 local rename = require("redraft.rename")
 local text = require("redraft.text")
+local undo = require("redraft.undo")
 
 local M = {}
 
@@ -253,7 +254,7 @@ local function accept_all()
   if edit.rename then
     return rename.apply(edit)
   end
-  vim.go.undolevels = vim.go.undolevels -- a separate undo step
+  undo.begin()
   local row, column, to_row, to_column = edit.row, edit.column, edit.to_row, edit.to_column
   vim.api.nvim_buf_set_text(edit.buffer, row, column, to_row, to_column, edit.with)
   if edit.cursor then
@@ -262,6 +263,7 @@ local function accept_all()
       or 0
     place(edit.cursor.line, column_now)
   end
+  undo.finish()
   client.accepted(edit.client, edit.item)
 end
 
@@ -309,7 +311,7 @@ end
 local function accept_part(unit)
   local edit, count, shift = shown, taken_with(unit), { row = 0, column = 0 }
   M.clear()
-  vim.go.undolevels = vim.go.undolevels
+  undo.begin()
   local written, whole = {}, count == #edit.changes
   for i = 1, count do
     local change = vim.deepcopy(edit.changes[i]) -- earlier changes move later ones
@@ -326,6 +328,7 @@ local function accept_part(unit)
     written[#written + 1], whole = new, whole and all
     place(row, column)
   end
+  undo.finish()
   if whole then
     return client.accepted(edit.client, edit.item)
   end

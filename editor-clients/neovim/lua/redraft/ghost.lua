@@ -3,6 +3,7 @@ local answers = require("redraft.answers")
 local client = require("redraft.client")
 local config = require("redraft.config")
 local text = require("redraft.text")
+local undo = require("redraft.undo")
 
 local M = {}
 
@@ -193,7 +194,7 @@ end
 
 --- Write `part` at the cursor, over the text that it replaces, as one undo step.
 local function insert(ghost, part)
-  vim.go.undolevels = vim.go.undolevels
+  undo.begin()
   local lines = vim.split(part, "\n", { plain = true })
   local row, column = ghost.row, ghost.column
   local over = part == ghost.text and ghost.over or text.held(lines[1], ghost.behind:sub(1, ghost.over))
@@ -202,6 +203,7 @@ local function insert(ghost, part)
   row = row + #lines - 1
   column = #lines == 1 and column + #lines[1] or #lines[#lines]
   vim.api.nvim_win_set_cursor(0, { row + 1, column })
+  undo.finish()
   return row, column
 end
 

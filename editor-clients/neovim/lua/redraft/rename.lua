@@ -2,6 +2,7 @@
 -- otherwise by the edit of Redraft's server.
 local client = require("redraft.client")
 local text = require("redraft.text")
+local undo = require("redraft.undo")
 
 local M = {}
 
@@ -65,7 +66,7 @@ function M.apply(edit)
     vim.notify("Redraft: " .. (answer and answer.err.message or why), vim.log.levels.WARN)
     return false
   end
-  vim.go.undolevels = vim.go.undolevels -- a separate undo step
+  undo.begin()
   local found = by_other_server(edit)
   if not found then
     found = answer.result.edit
@@ -74,6 +75,7 @@ function M.apply(edit)
     end
     vim.lsp.util.apply_workspace_edit(found, edit.client.offset_encoding)
   end
+  undo.finish()
   local _, files = count(found)
   if files > 1 then
     vim.notify(("Redraft: renamed in %d files; :wall writes them"):format(files))

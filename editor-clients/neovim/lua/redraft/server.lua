@@ -60,7 +60,7 @@ end
 
 --- Neovim 0.11 stops tracking a buffer that changes without an attached client, so that a later client
 --- receives no changes. A placeholder is attached until the real client is.
-local function hold(buffers)
+function M.hold(buffers)
   for _, buffer in ipairs(buffers) do
     if vim.api.nvim_buf_is_loaded(buffer) then
       vim.lsp.start({ name = HOLDER, cmd = holder }, { bufnr = buffer })
@@ -133,7 +133,7 @@ function M.ended(id, code, signal)
   vim.schedule(function()
     hush()
     if vim.v.exiting == vim.NIL then
-      hold(buffers)
+      M.hold(buffers)
       revive(config, buffers, ("the server ended (code %d, signal %d)"):format(code, signal))
     end
   end)
@@ -148,7 +148,7 @@ function M.restart()
   end
   for _, each in ipairs(clients) do
     local buffers, config = vim.tbl_keys(each.attached_buffers), each.config
-    hold(buffers)
+    M.hold(buffers)
     stopping[each.id] = true
     each:stop(true)
     vim.defer_fn(function()

@@ -62,6 +62,10 @@ local function for_both()
   if vim.b.redraft_disabled then
     return "switched off in this buffer (:Redraft enable here)"
   end
+  local alone = require("redraft.buffers").why(vim.api.nvim_get_current_buf())
+  if alone then
+    return "No suggestions: " .. alone
+  end
   if M.word() == "off" then
     return "no server is attached to this buffer; :checkhealth redraft tells more"
   end
