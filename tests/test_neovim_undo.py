@@ -1,4 +1,4 @@
-"""Undo steps in Neovim: what is accepted is one of a separate."""
+"""Undo steps in Neovim: accepted text is an undo step."""
 
 from __future__ import annotations
 
