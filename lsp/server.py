@@ -313,6 +313,7 @@ def _report(
     Raise StaleDocument if the text has changed meanwhile.
     """
     place = (document.uri, document.revision, asked.position)
+    server.line.problem = server.session.workspace.folder_problem(document.uri)
     if isinstance(decision, Offer):
         server.line.shown(task, place, decision.suggestion.unsure)
         return decision

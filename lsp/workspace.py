@@ -21,7 +21,7 @@ from .documents.cells_above import CellsAbove, CellText, join_cells
 from .documents.history import ChangeKind, History
 from .documents.notebooks import Notebooks
 from .documents.open_documents import ContentChange, Document, Documents, Splice
-from .documents.uris import lies_within, shown_path
+from .documents.uris import lies_within, path_below, shown_path
 from .editor_settings import LspSettings
 from .policy.disabled_scopes import refuse_scope
 from .policy.exclusions import Exclusions
@@ -198,6 +198,20 @@ class Workspace:
         """Place all documents anew: folders, settings or exclusions are others."""
         for document in self.documents.all():
             self.place(document)
+
+    def folder_problem(self, uri: str) -> str:
+        """Return why the folder of a document on the disk is not read, "" if it is.
+
+        A folder that cannot be found while its documents are there was named in another way.
+        """
+        unread = self.context.unreadable
+        if not unread or not self.exclusions.is_on_disk(uri):
+            return ""
+        uri = self.exclusions.in_workspace(self.notebooks.file_of(uri))
+        for folder, why in unread.items():
+            if path_below(uri, folder) is not None or not lies_within(uri, self.folders):
+                return f"Nothing of {folder} is read: {why}."
+        return ""
 
     # --- snapshots -------------------------------------------------------------------------------
 

@@ -194,6 +194,14 @@ class Gatherer:
         """Folders of the workspace of which nothing is read, and why."""
         return self._no_projects | {str(each): why for each, why in self.indexer.unread.items()}
 
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """URIs of folders that cannot be read, and why; not those that are no project."""
+        unread = self.indexer.unread
+        found = {uri: unread.get(Path(file_of(uri))) for uri in self._folders() if file_of(uri)}
+        missing = {uri: why for uri, why in self._no_projects.items() if not file_of(uri)}
+        return missing | {uri: why for uri, why in found.items() if why}
+
     def exclusions_changed(self) -> None:
         """Choose and read anew: other files than before must not be read."""
         self._choices.clear()

@@ -153,8 +153,9 @@ def find_files(
         and not refuse(name)
     ]
     rules = rules or IgnoreRules()
-    one_of_each = {each.path.rpartition("/")[0]: each.path for each in found}
-    rules.read(folder, {above for path in one_of_each.values() for above in folders_above(path)})
+    one_of_each = {each.path.rpartition("/")[0]: each.path for each in _resting(found, rest)}
+    folders = {above for path in one_of_each.values() for above in folders_above(path)}
+    rules.read(folder, _resting(folders, rest))
     return [each for each in _resting(found, rest) if not rules.why(folder, each.path)]
 
 

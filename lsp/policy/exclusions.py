@@ -227,6 +227,10 @@ class Exclusions:
         """The ignore files that cannot be heeded, and why; their folders are excluded."""
         return self._rules.problems
 
+    def is_on_disk(self, uri: str) -> bool:
+        """Return whether the folder of a document exists, as far as it was read."""
+        return self._file(uri) in self._rules.on_disk
+
     def in_workspace(self, uri: str) -> str:
         """Return the URI of a file by the name of its workspace folder, where one is a link."""
         if any(path_below(uri, folder) is not None for folder in self._folders()):

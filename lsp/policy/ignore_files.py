@@ -22,7 +22,7 @@ REDRAFT_IGNORE = ".redraftignore"
 GIT_IGNORE = ".gitignore"
 _MOST_BYTES = 4 << 20
 _MOST_PATTERNS = 50_000
-_MOST_WILDCARDS = 5_000  # patterns; each takes 60 µs to compile and 0.3 µs for each path
+_MOST_WILDCARDS = 5_000  # patterns; each takes 50 µs to compile and 0.15 µs for each path
 #: Encodings by their marks. That of UTF-32 begins with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -108,6 +108,8 @@ class IgnoreRules:
         self._files: dict[str, IgnoreFile | None] = {}  # by folder, which ends with "/"
         #: Why a folder is excluded, as far as it was asked; by what is not shown of it.
         self._folders: dict[tuple[str, str], str] = {}
+        self._inner_first: dict[str, list[tuple[str, IgnoreFile]]] = {}  # see _applying
+        self.on_disk: set[str] = set()  # documents whose folders exist
         self._real: dict[str, str] = {}  # files of documents, and where their names lead
 
     def read(self, root: Path, folders: Iterable[str]) -> None:
@@ -124,11 +126,13 @@ class IgnoreRules:
         for folder in _folders_above(file):
             if folder not in self._files:
                 self._files[folder] = read_ignore_file(folder, REDRAFT_IGNORE)
-                self._folders.clear()
+                self._forget_verdicts()
 
     def read_document(self, file: str) -> None:
         """Read the files that a document obeys; its name may be a link to another."""
         self.read_above(file)
+        if os.path.isdir(os.path.dirname(file)):  # noqa: PTH112, PTH120 - any name, as bytes too
+            self.on_disk.add(file)
         self.read_links((file,))
         self.read_above(self.real(file))
 
@@ -138,6 +142,10 @@ class IgnoreRules:
             with contextlib.suppress(OSError, ValueError):
                 self._real[name] = file_of(uri_of(os.path.realpath(name)))
 
+    def _forget_verdicts(self) -> None:
+        self._folders.clear()
+        self._inner_first.clear()
+
     def real(self, file: str) -> str:
         """Return where the name of a document or folder leads, as far as it was read."""
         return self._real.get(file, file)
@@ -146,7 +154,8 @@ class IgnoreRules:
         """Take from other rules what was not read for these."""
         self._files = other._files | self._files
         self._real = other._real | self._real
-        self._folders.clear()
+        self.on_disk |= other.on_disk
+        self._forget_verdicts()
 
     def why(self, root: Path, path: str) -> str:
         """Return why the file at ``path`` below ``root`` is excluded, "" if it is not."""
@@ -160,12 +169,11 @@ class IgnoreRules:
             shown: its path for people.
         """
         base = file.removesuffix(shown)
-        for folder in _folders_above(file):
-            if (base, folder) not in self._folders:
-                self._folders[base, folder] = self._why(folder, base)
-            if why := self._folders[base, folder]:
-                return f"{shown} is excluded {why}"
-        why = self._why(file, base)
+        folder = file[: file.rindex("/") + 1]
+        if (base, folder) not in self._folders:
+            reasons = (self._why(each, base) for each in _folders_above(file))
+            self._folders[base, folder] = next(filter(None, reasons), "")
+        why = self._folders[base, folder] or self._why(file, base)
         return f"{shown} is excluded {why}" if why else ""
 
     def _why(self, name: str, base: str) -> str:
@@ -174,10 +182,7 @@ class IgnoreRules:
         if own is not None and own.problem:
             return f"because {name.removeprefix(base)}{REDRAFT_IGNORE} {own.problem}"
         path = name.removesuffix("/")
-        for folder in reversed(_folders_above(path)):
-            file = self._files.get(folder)
-            if file is None:
-                continue
+        for folder, file in self._applying(path[: path.rfind("/") + 1]):
             below = as_bytes(path[len(folder) :])
             pattern = file.patterns.last(below, is_folder=path != name)
             if pattern is not None:
@@ -185,6 +190,13 @@ class IgnoreRules:
                 where = f"line {pattern.line} of {folder.removeprefix(base)}{REDRAFT_IGNORE}"
                 return f"by {where}: {text}" if pattern.excludes else ""
         return ""
+
+    def _applying(self, inner: str) -> list[tuple[str, IgnoreFile]]:
+        """Return the ignore files that apply in a folder, the innermost first."""
+        if inner not in self._inner_first:
+            found = ((each, self._files.get(each)) for each in reversed(_folders_above(inner)))
+            self._inner_first[inner] = [(each, file) for each, file in found if file is not None]
+        return self._inner_first[inner]
 
     @property
     def problems(self) -> dict[str, str]:

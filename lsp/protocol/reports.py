@@ -92,7 +92,8 @@ async def status(server: RedraftServer, _: str) -> dict[str, Any]:
 
     That is: the status line; the last result for ghost text and for the next edit, one sentence
     each, "" where none was asked for; the model; the gate in use and the user's own; the settings
-    in effect; and the folders that are not read, each with its reason.
+    in effect; the folders that are not read, each with its reason; and the ignore files that cannot
+    be heeded, each with its reason: their folders are excluded.
     """
     model, session = await server.watch.look(), server.session
     return {
@@ -111,6 +112,7 @@ async def status(server: RedraftServer, _: str) -> dict[str, Any]:
         "load": session.workspace.load.now()._asdict(),
         "gate": {"inUse": session.gates.gate().name, "own": session.gates.own.summary},
         "unreadFolders": session.workspace.context.unread,
+        "unheededFiles": session.workspace.exclusions.unheeded,
         "settings": session.workspace.settings.model_dump(mode="json", by_alias=True),
     }
 

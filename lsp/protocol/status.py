@@ -68,6 +68,7 @@ class StatusLine:
         self._sent: dict[str, Any] = {}
         self._thinking = 0  # requests that the model works on
         self._reports: dict[Task, _Report] = {}
+        self.problem = ""  # of the workspace, a sentence that follows each report
 
     def state(self) -> dict[str, Any]:
         """Return ``{busy, kind, message, revealable}`` as last sent."""
@@ -114,7 +115,8 @@ class StatusLine:
         _, first = max(
             here, key=lambda each: (each[1].is_shown, each[1].is_revealable, each[0] == "infill")
         )
-        self.tell(first.message, first.kind, first.is_revealable)
+        message = f"{first.message} {self.problem}".rstrip()
+        self.tell(message, "Warning" if self.problem else first.kind, first.is_revealable)
 
     def tell(self, message: str, kind: StatusKind = "Normal", revealable: bool = False) -> None:
         """Send a status, unless it was sent last."""
