@@ -68,7 +68,7 @@ def edit_filters(place: Snapshot, context: Gatherer, taken: ChangedLines) -> tup
         return Abstain("special_token", "the edit begins another cell") if opens else None
 
     if place.is_invoked:
-        return (reach, next_cell)
+        return (taken.refuse_deletion, reach, next_cell)
     return (
         *([taken.refuse] if place.accepted is None else []),
         partial(beside_empty_body, place),

@@ -277,6 +277,10 @@ CASES: dict[AbstentionKind, tuple[Callable[[], Decision], str]] = {
         lambda: edit("return r", "return 2 * r", filters=[lambda made: UNRELATED]),
         "the edit has nothing to do with your last edit",
     ),
+    "destroys": (
+        lambda: edit("def area(r):\n    return r\n", ""),
+        "the edit would delete lines, and none of your edits asks for it",
+    ),
     "leaves_undefined": (
         take_away_a_parameter,
         "the edit would take away 'r', which is still used",

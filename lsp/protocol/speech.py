@@ -50,8 +50,10 @@ def next_edit(suggestion: Suggestion, file: str = "") -> str:
 
 
 def _of_rename(suggestion: Suggestion, rename: WholeRename) -> str:
-    names = f"`{rename.old}` to `{rename.new}`"
-    label = rename.label.replace(f"{rename.old} → {rename.new}", names)
+    label = rename.label
+    if not rename.what:
+        names = f"`{rename.old}` to `{rename.new}`"
+        label = label.replace(f"{rename.old} → {rename.new}", names)
     return f"line {suggestion.lines[0] + 1}: {label}"
 
 

@@ -12,6 +12,7 @@ from redraft.model.edits.edit import Edit
 from redraft.model.errors import InvalidRequest, StaleDocument
 from redraft.model.records import RecentEdit
 from redraft.model.rules.renames import renames_of
+from redraft.model.rules.series import argument_changes
 
 from ..context.index import IndexGeneration
 from ..context.listing import read_code
@@ -22,6 +23,7 @@ from ..suggestions.suggestion import Offer, Suggestion
 from ..workspace import Workspace
 from .code_file import CodeFile, UnclearUse
 from .definition import RenamedDefinition, renamed_definitions
+from .series import find_series
 from .whole_rename import WholeRename, WorkspaceFiles, find_uses
 
 logger = logging.getLogger(__name__)
@@ -40,7 +42,7 @@ class WholeRenames:
         self._known: tuple[Hashable, list[WholeRename]] = (), []  # for these texts
         self._index = IndexGeneration()  # when they were computed
         self._stop = Event()  # of the search that runs
-        self._accepted = ("", "")  # old and new name; its files may change later
+        self._accepted = ("", "", "")  # old name, new name, other change; files may change later
 
     def is_due(self, snapshot: Snapshot) -> bool:
         """Return whether the last edits may have renamed a definition, and it is not known how."""
@@ -56,7 +58,9 @@ class WholeRenames:
         if found is None:
             return None
         shown = replace(self._memory.with_id(found), rename=found.rename)
-        return Offer(shown, shown.replacement, "its definition was just renamed")
+        is_rename = found.rename is not None and not found.rename.what
+        why = "its definition was just renamed" if is_rename else "the same change fits there"
+        return Offer(shown, shown.replacement, why)
 
     async def find(self, snapshot: Snapshot) -> Offer | None:
         """Return the rename of a definition that the last edits began, None if there is none."""
@@ -109,7 +113,7 @@ class WholeRenames:
         return None if text is None else CodeFile(uri_of(found.file), path, found.language, text)
 
     def _is_fit(self, rename: WholeRename) -> bool:
-        return self.holds(rename) and self._accepted != (rename.old, rename.new)
+        return self.holds(rename) and self._accepted != (rename.old, rename.new, rename.what)
 
     def is_current(self, rename: WholeRename, snapshot: Snapshot) -> bool:
         """Return whether nothing has changed since a rename was computed."""
@@ -141,13 +145,14 @@ class WholeRenames:
             self._known = (), []
             self._memory.outcomes.dismiss(suggestion.uri)
             raise StaleDocument("a file of this rename has changed; ask for the next edit again")
-        self._accepted = rename.old, rename.new
+        self._accepted = rename.old, rename.new, rename.what
         return rename
 
 
 def _has_renamed(snapshot: Snapshot) -> bool:
     edits = snapshot.recent if snapshot.flags.whole_renames else ()
-    return bool(renames_of([each for each in edits if each.path == snapshot.path]))
+    here = [each for each in edits if each.path == snapshot.path]
+    return bool(renames_of(here) or argument_changes(here, snapshot.path, snapshot.language))
 
 
 def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
@@ -159,13 +164,14 @@ def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
 def _renames(
     edits: Sequence[RecentEdit], own: CodeFile, files: WorkspaceFiles
 ) -> list[WholeRename]:
-    """Return the clear renames that are worth one suggestion, the newest first."""
+    """Return the clear renames that are worth one suggestion, then other changes to carry on."""
     try:
         targets = list(renamed_definitions(edits, own))
     except UnclearUse:
         return []
     found = (_planned(target, files) for target in targets)
-    return [each for each in found if each is not None and _is_worth_it(each)]
+    renames = [each for each in found if each is not None and _is_worth_it(each)]
+    return [*renames, *find_series(edits, own, files)]
 
 
 def _planned(target: RenamedDefinition, files: WorkspaceFiles) -> WholeRename | None:

@@ -1,4 +1,7 @@
-"""The whole rename of a definition: all its places in the workspace, or why it is unclear."""
+"""The whole rename of a definition: all its places in the workspace, or why it is unclear.
+
+A change that fits other places word for word has the same form; see :mod:`.series`.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +46,13 @@ class FileRename:
 
 @dataclass(frozen=True)
 class WholeRename:
-    """A rename of a definition at all of its uses."""
+    """A rename of a definition at all of its uses, or another change at all of its places."""
 
-    old: str
+    old: str  # "" for another change
     new: str
-    at: int  # index of the new name into the text of its document
+    at: int  # index of the new name, or of what was changed, into the text of its document
     files: tuple[FileRename, ...]
+    what: str = ""  # the other change, as a command: "drop `unit`"
 
     @property
     def places(self) -> int:
@@ -60,7 +64,17 @@ class WholeRename:
         """The sentence that the user sees."""
         many = "" if self.places == 1 else "s"
         files = f" ({len(self.files)} files)" if len(self.files) > 1 else ""
+        if self.what:
+            return f"{self.what} at {self.places} call{many}{files}"
         return f"rename {self.old} → {self.new} in {self.places} place{many}{files}"
+
+    @property
+    def size(self) -> int:
+        """Characters that it writes and deletes."""
+        spans = [span for each in self.files for span in each.spans]
+        if not self.what:
+            return len(spans) * len(self.new)
+        return sum(end - start + len(new) for start, end, new in spans)
 
     def file(self, uri: str) -> FileRename | None:
         """Return the places in one file, None if it has none."""
@@ -121,20 +135,25 @@ def _elsewhere(
     if target.kind == "local":
         called = callee(target)
         if called:
-            for source in _mentioning(target, files, max(called, target.old, key=len)):
+            for source in mentioning(
+                target.source, files, max(called, target.old, key=len), target.old
+            ):
                 yield source, _calls(target, files, source, called)
         return
     modules = Modules(target, files.index, files.source)
-    for source in _mentioning(target, files, target.old):
+    for source in mentioning(target.source, files, target.old, target.old):
         if target.kind == "module":
             yield source, other_uses(target, source, modules)
         elif any(_may_be_member(each) for each in source.occurrences(target.old)):
             raise UnclearUse(f"{source.path} may use the member {target.old}")
 
 
-def _mentioning(target: RenamedDefinition, files: WorkspaceFiles, word: str) -> Iterator[CodeFile]:
-    """Yield the other files with the old name that mention a word."""
-    own = target.source
+def mentioning(own: CodeFile, files: WorkspaceFiles, word: str, name: str) -> Iterator[CodeFile]:
+    """Yield the other files with a name that mention a word.
+
+    Raises:
+        UnclearUse: the index does not know all of them, or there are too many.
+    """
     if not files.is_indexed:
         raise UnclearUse("the files of the workspace are still being read")
     if len(word) < _SHORTEST and len(files.index) > 1:
@@ -150,7 +169,7 @@ def _mentioning(target: RenamedDefinition, files: WorkspaceFiles, word: str) -> 
         raise UnclearUse(f"more than {MOST_FILES} files mention {word}")
     opened = [each for each in files.opened.values() if family_of(each.language) in families]
     for source in (*opened, *map(files.read, unopened)):
-        if source is not None and source.path != own.path and target.old in source.text:
+        if source is not None and source.path != own.path and name in source.text:
             yield source
 
 

@@ -70,6 +70,13 @@ class ChangedLines:
                     return Abstain("just_changed", "a suggestion has just changed this line")
         return None
 
+    def refuse_deletion(self, edit: Edit) -> Abstain | None:
+        """Return why an edit may not delete what a suggestion wrote, None where it may."""
+        written = {one.line for one in self._kept if one.come.strip()}
+        if any(one.line in written and not one.come.strip() for one in _changes(edit)):
+            return Abstain("just_changed", "a suggestion has just written this line")
+        return None
+
 
 def _is_free(taken: _Change, change: _Change) -> bool:
     end = taken.column + len(taken.come)

@@ -359,7 +359,7 @@ class Outcomes:
 def _size(suggestion: Suggestion) -> int:
     """Return how many characters a suggestion writes and deletes."""
     if suggestion.rename is not None:  # its edit changes nothing
-        return suggestion.rename.places * len(suggestion.rename.new)
+        return suggestion.rename.size
     least = suggestion.least()
     return len(least.replacement) + least.end - least.start
 

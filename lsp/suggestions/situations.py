@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from redraft.model.gate.destruction import removed_names
 from redraft.model.gate.filters import Situation
 from redraft.model.records import Task
 
@@ -28,6 +29,7 @@ def situation(
         threshold=0.0 if by_key else threshold,
         changes=() if is_future or by_key else edits.changes(uri),
         last_edit=last[1] if last is not None else None,
+        removed=removed_names(snapshot.recent) if task == "next_edit" else frozenset(),
         pace=memory.pace.features(now_s),
         rejected=lambda edit: memory.rejections.has_rejected(
             uri, edit, is_invoked=snapshot.is_invoked

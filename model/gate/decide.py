@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ..edits.edit import Edit
 from ..edits.recent_changes import recent_changes
 from ..records import Candidate, EditRequest, Quality
+from .destruction import removed_names
 from .eagerness import eagerness_of, threshold
 from .filters import CHEAP, COSTLY, Situation, first_reason, reaches_too_far
 from .fitting import fit
@@ -48,6 +49,7 @@ def situation_of(request: EditRequest, least: float) -> Situation:
         threshold=least,
         changes=changes,
         last_edit=max(changes[0].first, changes[0].end - 1) if changes else None,
+        removed=removed_names(request.edits),
         filters=(reach,) if request.task == "next_edit" else (),
     )
 

@@ -19,6 +19,7 @@ from ..text.graphemes import is_inside_character
 from ..text.lines import imports
 from ..text.scopes import Bindings
 from ..text.syntax import parse
+from .destruction import deletes_unasked, doubles, drops_or_doubles
 from .reasons import Abstain
 from .reversal import undoes
 
@@ -63,6 +64,7 @@ class Situation:
     changes: Sequence[LineChange] = ()  # the user's last ones, at their places in text
     last_edit: int | None = None  # 0-based line of the user's last edit in text
     reported: frozenset[int] = frozenset()  # 0-based lines with errors that the last edits caused
+    removed: frozenset[str] = frozenset()  # names that the last edits removed, in all files
     pace: Mapping[str, float] = field(default_factory=dict)  # features of the user's typing
     inserts_only: bool = False  # the client cannot replace text, and sets the answer's limits
     nothing: str = NOTHING_TO_ADD  # reason if there is no candidate
@@ -273,6 +275,18 @@ def leaves_undefined(edit: Edit, situation: Situation) -> Abstain | None:
     return None
 
 
+def destroys(edit: Edit, situation: Situation) -> Abstain | None:
+    """Refuse an edit that drops or doubles a definition, or deletes lines without a reason."""
+    language, path = situation.language, situation.path
+    if situation.task == "infill":
+        return doubles(edit, language, path)
+    if deletes_unasked(edit, situation.removed, situation.reported):
+        return Abstain(
+            "destroys", "the edit would delete lines, and none of your edits asks for it"
+        )
+    return drops_or_doubles(edit, language, path, situation.removed)
+
+
 def reaches_too_far(
     edit: Edit,
     edits: Sequence[RecentEdit],
@@ -300,8 +314,8 @@ CHEAP: dict[Task, tuple[Filter, ...]] = {
     "next_edit": (no_change, broken_characters, garbled, repeats_neighbour, reverts, far_away),
 }
 COSTLY: dict[Task, tuple[Filter, ...]] = {
-    "infill": (rejected_before, reverts),
-    "next_edit": (rejected_before, breaks_syntax, leaves_undefined),
+    "infill": (rejected_before, reverts, destroys),
+    "next_edit": (rejected_before, breaks_syntax, destroys, leaves_undefined),
 }
 
 

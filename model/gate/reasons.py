@@ -27,6 +27,7 @@ AbstentionKind = Literal[
     "rejected_before",
     "syntax_errors",
     "leaves_undefined",  # it deletes a binding that is still used
+    "destroys",  # it drops or doubles a definition, or deletes without a reason
     "bound_again",  # it renames another binding of the same name
     "just_changed",  # in a line that a suggestion of the same chain changed
     "body_first",  # beside a body that is still empty

@@ -6,7 +6,9 @@ from redraft.lsp.context.index import IndexGeneration, make_entry
 from redraft.lsp.documents.uris import code_language
 from redraft.lsp.renames.code_file import CodeFile, UnclearUse
 from redraft.lsp.renames.definition import renamed_definitions
+from redraft.lsp.renames.series import find_series
 from redraft.lsp.renames.whole_rename import WholeRename, WorkspaceFiles, find_uses
+from redraft.model.records import RecentEdit
 
 from support.rules import history
 
@@ -20,6 +22,33 @@ def whole_rename(
         before: what becomes ``after``; it stands in the first file once.
         opened: paths of other files that are open.
     """
+    edits, own, known = _edited(files, before, after, opened)
+    targets = list(renamed_definitions(edits, own))
+    if not targets:
+        return "no definition was renamed"
+    try:
+        return find_uses(targets[0], known)
+    except UnclearUse as why:
+        return str(why)
+
+
+def series(
+    files: dict[str, str], *changes: tuple[str, str], opened: tuple[str, ...] = ()
+) -> list[WholeRename]:
+    """Return the changes of arguments that follow changes of the first file, one after another."""
+    (path, _), *_ = files.items()
+    edits: list[RecentEdit] = []
+    for before, after in changes:
+        made, own, known = _edited(files, before, after, opened)
+        edits += made
+        files = {**files, path: own.text}
+    return list(find_series(edits, own, known))
+
+
+def _edited(
+    files: dict[str, str], before: str, after: str, opened: tuple[str, ...]
+) -> tuple[tuple[RecentEdit, ...], CodeFile, WorkspaceFiles]:
+    """Return the edit of the first file, that file after it, and the workspace."""
     (path, text), *_ = files.items()
     assert text.count(before) == 1, f"{text.count(before)} places"
     edited = text.replace(before, after)
@@ -36,13 +65,7 @@ def whole_rename(
     own = CodeFile(f"file:///w/{path}", path, code_language(path) or "", edited, 2)
     known = {each: found for each in opened if (found := read(each)) is not None}
     around = WorkspaceFiles(IndexGeneration(entries), {path: own, **known}, read, is_indexed=True)
-    targets = list(renamed_definitions(history(text, edited, path), own))
-    if not targets:
-        return "no definition was renamed"
-    try:
-        return find_uses(targets[0], around)
-    except UnclearUse as why:
-        return str(why)
+    return history(text, edited, path), own, around
 
 
 def results(found: WholeRename | str) -> dict[str, str]:

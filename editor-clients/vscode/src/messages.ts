@@ -33,9 +33,9 @@ export interface GhostAnswer {
   readonly reason?: string;
 }
 
-/** A rename of a definition at all of its uses. */
+/** A rename of a definition at all of its uses, or another change at all of its places. */
 export interface Rename {
-  readonly old: string;
+  readonly old: string; // empty for another change
   readonly new: string;
   readonly label: string;
   readonly places: number; // without the definition

@@ -28,6 +28,7 @@ export async function applyRename(
  * name already, so the old name is put back while it works. It is not used if it knows fewer places.
  */
 async function byProvider(editor: vscode.TextEditor, rename: Rename): Promise<boolean> {
+  if (!rename.old) return false; // another change than a rename
   const { document } = editor;
   const place = range(rename.range);
   if (document.getText(place) !== rename.new || !(await put(editor, place, rename.old))) return false;

@@ -34,6 +34,9 @@ end
 --- already, so the old name is put back while it works. Return false if it knows fewer places.
 local function by_other_server(edit)
   local buffer, rename = edit.buffer, edit.rename
+  if rename.old == "" then
+    return false -- another change than a rename
+  end
   for _, other in ipairs(vim.lsp.get_clients({ bufnr = buffer, method = "textDocument/rename" })) do
     if other.name ~= client.NAME then
       local row = rename.range.start.line

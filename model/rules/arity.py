@@ -1,0 +1,286 @@
+"""Calls that no longer fit the parameters of a function, found in syntax trees.
+
+After a parameter was added or dropped, these are the places of the next edits for certain. What
+cannot be told for certain fits: calls with spread arguments, functions of several definitions,
+methods of an object whose class is not known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from ..text.syntax import SCRIPTS, Syntax
+
+_FUNCTIONS = frozenset(
+    (
+        *("function_definition", "function_declaration", "method_definition", "function_item"),
+        *("method_declaration", "constructor_declaration", "generator_function_declaration"),
+    )
+)
+_VALUES = frozenset(("arrow_function", "function_expression"))
+_TYPES = frozenset(("class_definition", "class_declaration", "class", "impl_item"))
+_CALLS = frozenset(
+    ("call", "call_expression", "new_expression", "method_invocation", "object_creation_expression")
+)
+_CONSTRUCTORS = frozenset(("__init__", "constructor"))
+#: Parameters that take any number of arguments.
+_SPREAD_PARAMETERS = frozenset(
+    (
+        *("list_splat_pattern", "rest_pattern", "spread_parameter", "variadic_parameter"),
+        "variadic_parameter_declaration",
+    )
+)
+_SPREAD_ARGUMENTS = frozenset(
+    ("list_splat", "dictionary_splat", "spread_element", "variadic_argument")
+)
+_OPTIONAL = frozenset(
+    ("default_parameter", "typed_default_parameter", "optional_parameter", "assignment_pattern")
+)
+LANGUAGES = frozenset(("python", "go", "rust", "java", *SCRIPTS))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Parameter of a function."""
+
+    name: str  # "" for a pattern
+    is_optional: bool = False
+    by_name_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Parameters of a function as its callers see them, without ``self``."""
+
+    name: str  # by which it is called: the class for a constructor
+    parameters: tuple[Parameter, ...]
+    takes_more: bool = False  # any number of arguments
+    takes_names: bool = False  # any keyword
+    is_member: bool = False
+
+    def objection(self, positional: int, keywords: Sequence[str]) -> str:
+        """Return what is wrong with a call, "" if it fits."""
+        in_order = [one for one in self.parameters if not one.by_name_only]
+        if positional > len(in_order) and not self.takes_more:
+            count = len(in_order)
+            return f"Expected {count} positional argument{'s' * (count != 1)}, but got {positional}"
+        known = {one.name for one in self.parameters}
+        unknown = [each for each in keywords if each not in known]
+        if unknown and not self.takes_names:
+            return f'No parameter named "{unknown[0]}"'
+        for at, one in enumerate(self.parameters):
+            is_given = (not one.by_name_only and at < positional) or one.name in keywords
+            if not (one.is_optional or is_given):
+                return f'Argument missing for parameter "{one.name}"'
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """Argument of a call, ``text[start:end]`` of its file."""
+
+    start: int
+    end: int
+    name: str = ""  # of a keyword argument
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call of a function by its name."""
+
+    line: int  # 0-based, of the called name
+    at: int  # index into the text behind the called name
+    opens: int  # index behind the opening bracket
+    arguments: tuple[Argument, ...]
+
+    def objection(self, signature: Signature) -> str:
+        """Return why the call does not fit a signature, "" if it does."""
+        keywords = [each.name for each in self.arguments if each.name]
+        return signature.objection(len(self.arguments) - len(keywords), keywords)
+
+
+def signatures(syntax: Syntax, name: str) -> list[Signature]:
+    """Return the signatures of the functions that a file defines under a name.
+
+    A constructor is found under the name of its class.
+    """
+    found = []
+    for node in _descendants(syntax.tree.root_node):
+        function, named = _function(syntax, node)
+        if function is None:
+            continue
+        owner = _owner(node)
+        called = _name_of(syntax, owner) if named in _CONSTRUCTORS and owner is not None else named
+        if node.type == "constructor_declaration":
+            called = named
+        if called == name:
+            made = _signature(syntax, function, called, is_member=owner is not None)
+            if made is not None:
+                found.append(made)
+    return found
+
+
+def calls(syntax: Syntax, signature: Signature) -> Iterator[Call]:
+    """Yield the calls in a file by the name of a signature, from top to bottom.
+
+    Calls with spread arguments are left out. A member is called on any object: the caller makes
+    sure that nothing else has its name.
+    """
+    for node in _descendants(syntax.tree.root_node):
+        if node.type not in _CALLS:
+            continue
+        called, listed = _called(node), node.child_by_field_name("arguments")
+        if called is None or listed is None or syntax.text_of(called) != signature.name:
+            continue
+        is_plain = called.parent == node or node.type == "new_expression"
+        if not signature.is_member and not is_plain and not _is_of_module(syntax, called):
+            continue
+        given = [each for each in listed.named_children if "comment" not in each.type]
+        if any(each.type in _SPREAD_ARGUMENTS or each.is_error for each in given):
+            continue
+        at, opens = syntax.char_of(called.end_byte), syntax.char_of(listed.start_byte) + 1
+        arguments = tuple(_argument(syntax, each) for each in given)
+        yield Call(called.start_point.row, at, opens, arguments)
+
+
+def _argument(syntax: Syntax, node: Node) -> Argument:
+    label = node.child_by_field_name("name") if node.type == "keyword_argument" else None
+    return Argument(*syntax.span(node), syntax.text_of(label) if label is not None else "")
+
+
+# --- definitions -------------------------------------------------------------------------------
+
+
+def _descendants(node: Node) -> Iterator[Node]:
+    """Yield a node and all nodes in it, in the order of the text."""
+    cursor = node.walk()
+    while True:
+        found = cursor.node
+        assert found is not None, "a cursor stands on a node"
+        yield found
+        if cursor.goto_first_child() or cursor.goto_next_sibling():
+            continue
+        while cursor.goto_parent():
+            if cursor.goto_next_sibling():
+                break
+        else:
+            return
+
+
+def _function(syntax: Syntax, node: Node) -> tuple[Node | None, str]:
+    """Return the function that a node defines, and its name."""
+    if node.type in _FUNCTIONS:
+        return node, _name_of(syntax, node)
+    if node.type == "variable_declarator":
+        value = node.child_by_field_name("value")
+        if value is not None and value.type in _VALUES:
+            return value, _name_of(syntax, node)
+    return None, ""
+
+
+def _name_of(syntax: Syntax, node: Node) -> str:
+    named = node.child_by_field_name("name")
+    return syntax.text_of(named) if named is not None else ""
+
+
+def _owner(node: Node) -> Node | None:
+    """Return the type that a function belongs to, None for one of a module."""
+    if node.type == "method_declaration" and node.child_by_field_name("receiver") is not None:
+        return node  # Go
+    above = node.parent
+    while above is not None:
+        if above.type in _TYPES:
+            return above
+        if above.type in _FUNCTIONS or above.type in _VALUES:
+            return None
+        above = above.parent
+    return None
+
+
+def _signature(syntax: Syntax, function: Node, name: str, *, is_member: bool) -> Signature | None:
+    listed = function.child_by_field_name("parameters")
+    if listed is None or listed.has_error:
+        return None
+    parameters: list[Parameter] = []
+    takes_more = takes_names = by_name_only = False
+    for index, node in enumerate(listed.named_children):
+        kind = node.type
+        if "comment" in kind or kind in ("self_parameter", "positional_separator"):
+            continue
+        inner = _inner(node)
+        if kind == "keyword_separator":
+            by_name_only = True
+        elif kind in _SPREAD_PARAMETERS or inner.type in _SPREAD_PARAMETERS:
+            takes_more = by_name_only = True
+        elif inner.type == "dictionary_splat_pattern" or kind == "dictionary_splat_pattern":
+            takes_names = True
+        else:
+            is_first = index == 0 and is_member and syntax.language == "python"
+            if is_first and not _is_static(syntax, function):
+                continue
+            is_optional = kind in _OPTIONAL or node.child_by_field_name("value") is not None
+            for label in _labels(syntax, node):
+                parameters.append(Parameter(label, is_optional, by_name_only))
+    return Signature(name, tuple(parameters), takes_more, takes_names, is_member)
+
+
+def _inner(node: Node) -> Node:
+    """Return the pattern of a typed parameter, or the node itself."""
+    named = node.child_by_field_name("pattern")
+    if named is None and node.type == "typed_parameter" and node.named_children:
+        named = node.named_children[0]
+    return named or node
+
+
+def _labels(syntax: Syntax, node: Node) -> list[str]:
+    """Return the names of a parameter; Go writes several with one type."""
+    if node.type == "parameter_declaration":  # Go
+        names = [syntax.text_of(each) for each in node.children_by_field_name("name")]
+        return names or [""]
+    for field in ("name", "left", "pattern"):
+        named = node.child_by_field_name(field)
+        if named is not None:
+            return [syntax.text_of(named)]
+    return [syntax.text_of(_inner(node))]
+
+
+def _is_static(syntax: Syntax, function: Node) -> bool:
+    above = function.parent
+    if above is None or above.type != "decorated_definition":
+        return False
+    return "@staticmethod" in syntax.text_of(above).split("def ")[0]
+
+
+# --- calls -------------------------------------------------------------------------------------
+
+
+def _called(node: Node) -> Node | None:
+    """Return the name of what a node calls, None for something without a name."""
+    for field in ("function", "constructor", "name", "type"):
+        target = node.child_by_field_name(field)
+        if target is not None:
+            break
+    else:
+        return None
+    for field in ("attribute", "property", "field", "name"):
+        last = target.child_by_field_name(field)
+        if last is not None:
+            return last
+    return target if target.named_child_count == 0 else None
+
+
+def _is_of_module(syntax: Syntax, called: Node) -> bool:
+    """Return whether the name before the dot is imported, and not an object."""
+    whole = called.parent
+    if whole is None:
+        return False
+    target = whole.named_child(0)
+    if target is None or target == called:
+        return False
+    head = re.split(r"\W", syntax.text_of(target), maxsplit=1)[0]
+    brought = re.compile(rf"^\s*(?:import|from|use|const|let|var)\b.*\b{re.escape(head)}\b", re.M)
+    return bool(head) and brought.search(syntax.text) is not None

@@ -1,0 +1,171 @@
+"""Edits that drop or double a definition, or delete lines that no recent edit is a reason for."""
+
+from __future__ import annotations
+
+import pytest
+from redraft.model.edits.edit import Edit
+from redraft.model.gate.destruction import (
+    deletes_unasked,
+    doubles,
+    drops_or_doubles,
+    removed_names,
+)
+from redraft.model.records import RecentEdit
+
+TWO = "def area(r):\n    return r * r\n\n\ndef edge(r):\n    return 2 * r\n"
+SHAPE = (
+    "class Shape:\n    def area(self):\n        return 1\n\n    def edge(self):\n        return 2\n"
+    "\n\n"
+    "class Disc:\n    def area(self):\n        return 3\n"
+)
+GO = "func (s *Stack) Len() int {\n\treturn 1\n}\n\nfunc (q *Queue) Len() int {\n\treturn 2\n}\n"
+JAVA = "class A {\n  void run(int a) {\n  }\n\n  void stop() {\n  }\n}\n"
+TS = "export function pick(a: string): string {\n  return a\n}\n"
+
+
+def swap(text: str, old: str, new: str) -> Edit:
+    at = text.index(old)
+    return Edit(text, at, at + len(old), new)
+
+
+AREA, EDGE = TWO[: TWO.index("\n\n\n") + 1], TWO[TWO.index("def edge") :]
+
+#: The text, its language, what becomes what, names that the recent edits removed, and whether the
+#: edit is refused.
+CASES = {
+    "a function goes": (TWO, "python", EDGE, "", (), True),
+    "a function goes whose calls went": (TWO, "python", EDGE, "", ("edge",), False),
+    "a function gets another name": (TWO, "python", "def edge", "def rim", (), False),
+    "a neighbour in its place": (TWO, "python", EDGE, AREA, (), True),
+    "a copy below": (TWO, "python", EDGE, f"{EDGE}\n\n{AREA}", (), True),
+    "a new function": (TWO, "python", EDGE, f"{EDGE}\n\ndef rim(r):\n    return r\n", (), False),
+    "two become one": (TWO, "python", TWO, "def both(r):\n    return r * r, 2 * r\n", (), True),
+    "a method of another class": (
+        SHAPE,
+        "python",
+        "        return 3\n",
+        "        return 3\n\n    def edge(self):\n        return 4\n",
+        (),
+        False,
+    ),
+    "a method twice": (
+        SHAPE,
+        "python",
+        "        return 3\n",
+        "        return 3\n\n    def area(self):\n        return 4\n",
+        (),
+        True,
+    ),
+    "a setter": (
+        SHAPE,
+        "python",
+        "        return 3\n",
+        "        return 3\n\n    @area.setter\n    def area(self, value):\n        pass\n",
+        (),
+        False,
+    ),
+    "a fallback of an import": (
+        "try:\n    from a import load\nexcept ImportError:\n    pass\n",
+        "python",
+        "    pass\n",
+        "    def load():\n        return 1\n",
+        (),
+        False,
+    ),
+    "the other branch": (
+        "if x:\n    def load():\n        return 1\n",
+        "python",
+        "return 1\n",
+        "return 1\nelse:\n    def load():\n        return 2\n",
+        (),
+        False,
+    ),
+    "a method of another receiver": (
+        GO,
+        "go",
+        "func (q *Queue) Len",
+        "func (q *Queue) Cap() int {\n\treturn 0\n}\n\nfunc (q *Queue) Len",
+        (),
+        False,
+    ),
+    "a method of the same receiver": (
+        GO,
+        "go",
+        "func (q *Queue) Len",
+        "func (s *Stack) Len() int {\n\treturn 0\n}\n\nfunc (q *Queue) Len",
+        (),
+        True,
+    ),
+    "an overload": (
+        JAVA,
+        "java",
+        "  void stop() {\n",
+        "  void run(String a) {\n  }\n\n  void stop() {\n",
+        (),
+        False,
+    ),
+    "the same overload": (
+        JAVA,
+        "java",
+        "  void stop() {\n",
+        "  void run(int a) {\n  }\n\n  void stop() {\n",
+        (),
+        True,
+    ),
+    "a signature above": (
+        TS,
+        "typescript",
+        "export function",
+        "export function pick(a: number): number\nexport function",
+        (),
+        False,
+    ),
+    "no grammar": ("(defun a ())\n", "lisp", "(defun a ())\n", "", (), False),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_definitions_are_neither_dropped_nor_doubled(case: str) -> None:
+    text, language, old, new, removed, is_refused = CASES[case]
+    found = drops_or_doubles(swap(text, old, new), language, "", removed)
+    assert (found is not None and found.kind == "destroys") == is_refused
+
+
+def test_ghost_text_defines_nothing_a_second_time() -> None:
+    again, other = Edit(TWO, len(TWO), len(TWO), f"\n\n{AREA}"), "\n\ndef rim(r):\n    return r\n"
+    assert doubles(again, "python", "") is not None
+    assert doubles(Edit(TWO, len(TWO), len(TWO), other), "python", "") is None
+    begun = f"{TWO}\n\ndef rim"
+    assert (
+        doubles(Edit(begun, len(begun), len(begun), "(r):\n    return r\n"), "python", "") is None
+    )
+
+
+LINES = "import os\nimport re\n\nx = load(path)\nprint(x)\nprint(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "removed", "reported", "is_unasked"),
+    [
+        ("x = load(path)\n", "", (), (), True),
+        ("x = load(path)\n", "", ("path",), (), False),
+        ("import re\n", "", ("re",), (), False),
+        ("import re\n", "", (), (1,), False),
+        ("import re\n", "", (), (0,), True),
+        ("import re\nprint(x)\n"[:10], "import os\n", (), (), False),  # something comes instead
+        ("print(x)\n", "", (), (), False),  # one of two equal lines
+        ("\n", "", (), (), False),
+    ],
+)
+def test_deletions_need_a_reason(
+    old: str, new: str, removed: tuple[str, ...], reported: tuple[int, ...], is_unasked: bool
+) -> None:
+    assert deletes_unasked(swap(LINES, old, new), removed, reported) == is_unasked
+
+
+def test_names_that_edits_removed() -> None:
+    edits = [
+        RecentEdit("a.py", 0, " x\n-import re, os\n+import os\n"),
+        RecentEdit("b.py", 3, "-load(path)\n+fetch(path)\n"),
+    ]
+    assert removed_names(edits) == {"re", "load"}
