@@ -88,7 +88,7 @@ def _parameter_at(signature: Signature, index: int) -> str:
 
 
 def _with(text: str, call: Call, change: ArgumentChange) -> tuple[int, int, str]:
-    """Return the span that adds the argument to a call, on a line of its own where all are."""
+    """Return the span that adds the argument to a call, on a new line if the others are."""
     if change.index < len(call.arguments) and not change.name:
         at = call.arguments[change.index].start
         return at, at, f"{change.text}, "

@@ -27,7 +27,7 @@ _WITH_BODY = frozenset(("function", "method", "type"))
 
 
 class _Key(NamedTuple):
-    """What makes two definitions the same one."""
+    """Owner and name, by which two definitions are the same one."""
 
     owner: str  # type that holds it, or the receiver in Go; "" for none
     name: str

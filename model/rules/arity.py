@@ -1,7 +1,7 @@
 """Calls that no longer fit the parameters of a function, found in syntax trees.
 
 After a parameter was added or dropped, these are the places of the next edits for certain. What
-cannot be told for certain fits: calls with spread arguments, functions of several definitions,
+is not certain counts as fitting: calls with spread arguments, functions of several definitions,
 methods of an object whose class is not known.
 """
 

@@ -44,7 +44,7 @@ class ArgumentChange:
 
     @property
     def label(self) -> str:
-        """What the user sees, without the number of places."""
+        """The sentence that the user sees, without the number of places."""
         return f"add `{self.text}`" if self.text else f"drop `{self.name}`"
 
 
