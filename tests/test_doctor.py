@@ -11,6 +11,7 @@ import pytest
 from redraft.model.choice import ModelChoice
 from redraft.model.runtime import machine
 from redraft.model.weights.catalog import info
+from redraft.server.commands import doctor
 from redraft.server.commands.doctor import (
     cache_findings,
     choice_findings,
@@ -44,6 +45,17 @@ def test_doctor_finds_this_installation_and_changes_nothing(tmp_path: Path) -> N
         assert subject in out
     assert "redraft model pull" in out
     assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize(("installed", "verdict"), [("0.26.0", "problem"), ("0.26.1", "ok")])
+def test_doctor_names_a_tree_sitter_that_crashes(
+    installed: str, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "version", lambda _: installed)
+    monkeypatch.setenv("REDRAFT_PORT", "-1")  # ends the checks early
+    found = {f.subject: f for f in asyncio.run(examine(warm_up=False))}["tree-sitter"]
+    assert (found.verdict, installed in found.what) == (verdict, True)
+    assert (verdict == "ok") == (not found.advice)
 
 
 def test_doctor_explains_broken_settings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,35 @@ def tree_of(text: str, language: str) -> Syntax:
     return found
 
 
+DEEP = [
+    ("json", '{"a":\n', "}"),
+    ("json", "[", "]"),
+    ("javascript", "function f() {\n", "}"),
+    ("javascript", "f(", ")"),
+    ("python", "[", "]"),
+    ("c", "{\n", "}"),
+    ("html", "<div>\n", "</div>"),
+]
+
+
+@pytest.mark.parametrize(("language", "opens", "closes"), DEEP)
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_text_nested_too_deeply_has_no_tree(
+    language: str, opens: str, closes: str, closed: bool
+) -> None:
+    """Parsing it would stop all other requests for seconds."""
+    for levels, has_tree in ((500, True), (syntax.MAX_DEPTH + 1, False), (40_000, False)):
+        text = opens * levels + (closes * levels if closed else "")
+        assert (parse(text, language) is not None) == has_tree
+
+
+@pytest.mark.parametrize(
+    ("language", "line"), [("javascript", "f([{}]);\n"), ("html", "<br><p>x</p>\n")]
+)
+def test_a_long_text_that_is_not_deep_has_a_tree(language: str, line: str) -> None:
+    assert parse("}" * 5_000 + line * 5_000, language) is not None
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_language_has_a_grammar_that_reads_it(language: str) -> None:
     text, wanted = SAMPLES[language]

@@ -12,7 +12,7 @@ import weakref
 from bisect import bisect_left
 from collections.abc import Sequence as Seq
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 import llguidance
 import numpy as np
@@ -23,13 +23,10 @@ from ..prompts.tokenizer import Tokenizer
 from ..records import Grammar
 from ..text.common import common_head
 
-if TYPE_CHECKING:  # the library has this name for type checkers alone
-    from llguidance._lib import JsonCompileOptions
-
 #: Longest grammar, characters: one of 5,000 properties (150,000) takes three seconds to read.
 MAX_GRAMMAR = 1 << 16
 #: JSON is written on one line.
-_JSON: JsonCompileOptions = {
+_JSON: Any = {
     "whitespace_flexible": False,
     "item_separator": ", ",
     "key_separator": ": ",

@@ -6,6 +6,7 @@ is no tree. Offsets are ``str`` indices.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ from ..memo import Memo
 from .common import common_ends
 
 MAX_CHARS = 2_000_000  # of a text; a longer one is data, and parsing it would take seconds
+#: Brackets or elements that are open at once in a text; a deeper one is data. Each check of a
+#: suggestion parses several times, in which no message is answered: with 40,000 levels of JSON that
+#: took 1.3 s, of HTML, which the parser reads in quadratic time, 8 s.
+MAX_DEPTH = 4_000
 REST_BYTES = 8_192  # between two rests of a parse in the background; 2 ms of work; a power of two
 
 #: By LSP id: the module of the grammar, its function that returns the language, and the suffixes.
@@ -110,7 +115,9 @@ def parse(
     earlier: Syntax | None = None,
     rest: Callable[[], None] | None = None,
 ) -> Syntax | None:
-    """Return the syntax tree of a text; None without a grammar or above :data:`MAX_CHARS`.
+    """Return the syntax tree of a text.
+
+    It is None without a grammar, above :data:`MAX_CHARS` or deeper than :data:`MAX_DEPTH`.
 
     Safe to call from several threads.
 
@@ -124,10 +131,38 @@ def parse(
     if known is None or len(text) > MAX_CHARS:
         return None
     data = text.encode("utf-8", "surrogatepass")
+    if _depth(data, language) > MAX_DEPTH:
+        return None
     parser, source = Parser(known), data if rest is None else _Pieces(data, rest)
     if earlier is None or earlier.language != language:
         return Syntax(text, language, parser.parse(source))
     return Syntax(text, language, parser.parse(source, _edited(earlier, data)))
+
+
+#: 1 for an opening bracket, -1 for a closing one.
+_STEPS = bytes.maketrans(b"([{)]}", b"\x01\x01\x01\xff\xff\xff")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"([{)]}"))
+#: Elements but for those that have no end tag.
+_TAG = re.compile(rb"<(/?)(?!(?:br|hr|img|input|link|meta|source|wbr)\b)[a-z]", re.IGNORECASE)
+
+
+def _depth(data: bytes, language: str) -> int:
+    """Return how many brackets, or elements of HTML, are open at once at most, about."""
+    brackets = data.translate(_STEPS, _NO_BRACKETS)
+    if len(brackets) <= MAX_DEPTH and language != "html":
+        return 0  # nearly every text
+    steps = np.frombuffer(brackets, np.int8)
+    if language == "html":
+        tags = np.array([-1 if tag[1] else 1 for tag in _TAG.finditer(data)], np.int8)
+        return max(_highest(steps), _highest(tags))
+    return _highest(steps)
+
+
+def _highest(steps: NDArray[np.int8]) -> int:
+    """Return the highest sum of consecutive steps."""
+    sums = np.cumsum(steps, dtype=np.int32)
+    lowest = np.minimum(np.minimum.accumulate(sums), 0)
+    return int((sums - lowest).max(initial=0))
 
 
 def parsed(text: str, language: str) -> Syntax | None:

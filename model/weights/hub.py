@@ -2,18 +2,20 @@
 
 The library brings mirrors (``HF_ENDPOINT``), tokens, proxies, offline mode (``HF_HUB_OFFLINE``) and
 what its cache already holds. An interrupted download is continued where it ended, which its
-``hf_hub_download`` does not do: it throws away what it had. Everything here blocks.
+``hf_hub_download`` does not do: it throws away what it had. Its functions that are called here are
+public ones. Everything here blocks.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from ..errors import FetchFailed, SourceSilent
 from ..silence import import_silenced
@@ -25,6 +27,9 @@ PUBLIC_HUB = "https://huggingface.co"
 #: Seconds a hub gets to open the connection, and to answer at all: looking up its name has no
 #: limit.
 _CONNECT_S, _ANSWER_S = 3.0, 6.0
+#: Seconds without a byte after which a connection counts as broken; connections without a new byte
+#: after which a download is given up, and the pause between two.
+_SILENT_S, _TRIES, _PAUSE_S = 10.0, 5, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +108,49 @@ def download(
         raise FetchFailed(f"{has} (SHA-256 {tag[:16]}…)")
     if about.size not in (None, size):
         raise FetchFailed(f"{has} ({about.size:,} bytes, not {size:,})")
-    http_get = _library("file_download").http_get
-    headers = _library("utils").build_hf_headers(library_name="redraft")
     with explaining("write", part), part.open("ab") as file:
         try:
-            target = cast("BinaryIO", _Counting(file, part, progress))
-            http_get(url, target, resume_size=file.tell(), headers=headers, expected_size=size)
+            _fill(url, _Counting(file, part, progress), size)
         except Exception as error:
             raise _failure(source, error) from error
+
+
+def _fill(url: str, file: _Counting, size: int) -> None:
+    """Append what a file lacks. A connection that breaks is opened again, where it ended.
+
+    Raises:
+        OSError: the hub sends more or less than it said, or ``_TRIES`` connections brought nothing.
+    """
+    session, tries = _library().get_session(), _TRIES
+    while (start := file.size()) < size:
+        try:
+            _append(session, url, file)
+        except Exception as error:
+            is_broken = type(error).__module__.startswith(("httpx", "httpcore"))
+            tries = _TRIES if file.size() > start else tries - 1
+            if not is_broken or not tries:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            break
+    if file.size() != size:
+        raise OSError(f"it sent {file.size():,} bytes of {size:,}")
+
+
+def _append(session: Any, url: str, file: _Counting) -> None:
+    """Append what one answer brings."""
+    headers = _library("utils").build_hf_headers(library_name="redraft")
+    headers["Accept-Encoding"] = "identity"  # ranges count the bytes of the file
+    start = file.size()
+    if start:
+        headers["Range"] = f"bytes={start}-"
+    options = {"headers": headers, "timeout": _SILENT_S, "follow_redirects": True}
+    with session.stream("GET", url, **options) as answer:
+        _library("utils").hf_raise_for_status(answer)
+        if start and answer.status_code != 206:  # the whole file
+            file.truncate()
+        for data in answer.iter_bytes():
+            file.write(data)
 
 
 def _answer(source: HubFile, ask: Callable[[], Any]) -> Any:
@@ -171,16 +211,21 @@ class _Counting:
     def __init__(self, file: BinaryIO, path: Path, progress: BytesCallback) -> None:
         self._file, self._path, self._progress = file, path, progress
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes) -> None:
         """Write and flush, so that what was fetched stays when the process is killed."""
         with explaining("write", self._path):
-            written = self._file.write(data)
+            self._file.write(data)
             self._file.flush()
         self._progress(self._file.tell())
-        return written
 
-    def __getattr__(self, name: str) -> Any:  # seek, tell, truncate, …
-        return getattr(self._file, name)
+    def size(self) -> int:
+        """Return the bytes so far."""
+        return self._file.tell()
+
+    def truncate(self) -> None:
+        """Drop all bytes."""
+        self._file.seek(0)
+        self._file.truncate()
 
 
 def _library(module: str = "") -> ModuleType:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from redraft.model.weights.catalog import ModelInfo
 
 Severity = Literal["ok", "note", "problem"]
+
+#: It ends with a segmentation fault in a project of 60 files; releases before and after do not.
+BROKEN_TREE_SITTER = "0.26.0"
 
 #: Bytes of free memory below which the model and its prefix cache would make the machine swap.
 SCARCE_MEMORY_BYTES = 1_500_000_000
@@ -77,6 +81,12 @@ def _versions() -> Iterator[Finding]:
     system = f"{platform.system()} {platform.machine()}"
     yield Finding("ok", "redraft", f"{RELEASE} on Python {platform.python_version()}, {system}")
     yield Finding("ok", "python", sys.executable)
+    parser = version("tree-sitter")
+    if parser == BROKEN_TREE_SITTER:
+        what = f"{parser} ends the language server while it reads a project"
+        yield Finding("problem", "tree-sitter", what, "Run 'pip install --upgrade tree-sitter'.")
+    else:
+        yield Finding("ok", "tree-sitter", parser)
 
 
 def runtime_findings(settings: Settings) -> Iterator[Finding]:
