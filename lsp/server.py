@@ -28,11 +28,12 @@ from .protocol import messages, reports, results, speech
 from .protocol import notebook_sync as notebooks
 from .protocol.jsonrpc import RedraftServer
 from .protocol.messages import RequestContext, SuggestionParams, at
+from .protocol.workspace_edits import workspace_edit
 from .recording.counts import StatisticsFolder
 from .recording.recordings_folder import Recordings
 from .session import Session
 from .snapshot import RequestFlags, Snapshot
-from .suggestions.suggestion import Offer
+from .suggestions.suggestion import Offer, Suggestion
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +54,9 @@ def _initialize(server: RedraftServer, params: Any) -> dict[str, Any]:
     server.versions_edits = bool(at(workspace, "workspaceEdit", "documentChanges"))
     actions = at(fields, "capabilities", "textDocument", "codeAction")
     server.shows_disabled = bool(at(actions, "disabledSupport"))
+    late = at(actions, "resolveSupport", "properties")
+    has_data = bool(at(actions, "dataSupport"))
+    server.resolves_edits = has_data and isinstance(late, list) and "edit" in late
     return {
         "capabilities": results.capabilities(
             notebooks=at(fields, "capabilities", "notebookDocument") is not None,
@@ -239,15 +243,38 @@ async def _code_action(server: RedraftServer, params: Any) -> list[dict[str, Any
     document, versioned = _document(server, asked), server.versions_edits
     if not asked.is_invoked:
         shown = server.session.memory.outcomes.shown_edit(document.uri, document.text)
-        return [results.action(document, shown, versioned=versioned)] if shown else []
+        return await _actions(server, document, shown) if shown else []
     start, end = map(document.index, sent.range.ends)
     if abs(end - start) <= 1:  # Helix's cursor is a selection of the character under it
         asked = asked.model_copy(update={"selection": None})
     asked = asked.model_copy(update={"whole_renames": versioned})
     document, decision = await _next_edit(server, asked)
     if isinstance(decision, Offer):
-        return [results.action(document, decision.suggestion, versioned=versioned)]
+        return await _actions(server, document, decision.suggestion)
     return [results.no_action(decision)] if server.shows_disabled and kinds else []
+
+
+async def _actions(
+    server: RedraftServer, document: Document, suggestion: Suggestion
+) -> list[dict[str, Any]]:
+    """Return a suggestion as a code action; no whole rename of which a file has changed."""
+    if suggestion.rename is not None:
+        try:
+            await server.session.edits.renames.check(suggestion.id)
+        except (InvalidRequest, StaleDocument):
+            return []
+    versioned, resolved = server.versions_edits, server.resolves_edits
+    return [results.action(document, suggestion, versioned=versioned, resolved=resolved)]
+
+
+async def _resolve_action(server: RedraftServer, params: Any) -> dict[str, Any]:
+    """Answer ``codeAction/resolve`` with the edit of a whole rename, if its files are the same."""
+    sent: dict[str, Any] = params if isinstance(params, dict) else {}
+    id_ = at(sent, "data", "rename")
+    if not isinstance(id_, str):
+        return sent
+    rename = await server.session.edits.renames.check(id_)
+    return {**sent, "edit": workspace_edit(rename)}
 
 
 async def _next_edit(
@@ -347,6 +374,7 @@ HANDLERS: dict[str, Callable[[RedraftServer, Any], Any]] = {
     types.TEXT_DOCUMENT_DID_CLOSE: _closed,
     types.TEXT_DOCUMENT_INLINE_COMPLETION: _inline_completion,
     types.TEXT_DOCUMENT_CODE_ACTION: _code_action,
+    types.CODE_ACTION_RESOLVE: _resolve_action,
     types.TEXT_DOCUMENT_COMPLETION: _completion,
     "textDocument/copilotInlineEdit": _copilot_inline_edit,
     "redraft/nextEdit": _redraft_next_edit,

@@ -11,6 +11,7 @@ from redraft.lsp.documents.line_ends import client_edit
 from redraft.lsp.documents.open_documents import ContentChange, Document
 from redraft.lsp.documents.positions import Range
 from redraft.model.edits.edit import Edit
+from support.editors.lsp import lsp_client
 
 URI = "file:///w/a.py"
 MIXED = "def f(v):\n    x = v\r\n    y = 1\r\n    z = v + 2\n    return 0\n\n\n\n"
@@ -106,3 +107,13 @@ def test_ghost_text_joins_no_line_ends(lines: list[tuple[str, str]], at: int, ne
     range_ = Range(document.position(start), document.position(end))
     document.apply([ContentChange(written, range_)], None)
     assert document.text == text[:at] + new + text[at:]
+
+
+def test_a_client_gets_the_ends_that_its_lines_have() -> None:
+    old, new = "x = v\n    y = 1\n    z = v", "x = value\n    y = 1\n    z = value"
+    with lsp_client({"edit": [old, new]}) as client:
+        client.initialize()
+        client.open(MIXED, version=0)
+        client.insert(0, 7, "alue", 1)
+        [edit] = client.edits(0, 11, 1)
+        assert edit["text"] == "    x = value\r\n    y = 1\r\n    z = value + 2"

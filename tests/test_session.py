@@ -10,7 +10,7 @@ from redraft.lsp.suggestions.outcomes import Outcome
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import LEAST_LOG
 from support.editors.predictor import infill
-from support.editors.workbench import Ask, Workbench, asking, reason, shown
+from support.editors.workbench import URI, Ask, Workbench, asking, reason, shown
 
 
 def test_the_request_holds_the_document_and_the_settings() -> None:
@@ -95,7 +95,7 @@ def test_the_debounce_makes_up_for_the_models_latency() -> None:
         (["rejected"], 0, 600, 100),
         (["rejected"] + ["ignored"] * 10, 0, 0, 100),  # the last ten count
         (["accepted"] * 10, 0, 0, 50),
-        (["accepted"] * 10, 400, 0, 0),
+        (["accepted"] * 10, 400, 0, 50),
         (["rejected"] * 10, 0, 0, 3000),
     ],
 )
@@ -182,3 +182,17 @@ def test_taking_a_long_suggestion_is_no_bulk_change() -> None:
     assert shown(desk.answer(long)) == long
     desk.type(long)
     assert isinstance(desk.consider(), Ask)
+
+
+def test_a_slow_model_keeps_the_debounce() -> None:
+    assert Debounce().delay_ms(100, 700, 0) == 100
+    assert Debounce().delay_ms(100, 40, 0) == 60
+
+
+def test_a_closed_document_is_forgotten() -> None:
+    desk = Workbench()
+    desk.answer("return x")
+    desk.session.rejected("redraft-1")
+    assert desk.session.memory.rejections._cooling
+    desk.session.close(URI)
+    assert not desk.session.memory.rejections._cooling

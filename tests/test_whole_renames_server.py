@@ -259,3 +259,43 @@ def test_other_clients_get_the_rename_as_a_code_action(tmp_path: Path) -> None:
             assert [each["textDocument"]["version"] for each in action["edit"]["documentChanges"]]
             assert texts(action["edit"], "main.py") == [(0, 19, "surface"), (2, 6, "surface")]
         assert action["command"]["command"] == "redraft.accept"
+
+
+LATE = {
+    "workspace": {"workspaceEdit": {"documentChanges": True}},
+    "textDocument": {
+        "codeAction": {"dataSupport": True, "resolveSupport": {"properties": ["edit"]}}
+    },
+}
+
+
+def actions(user: User, kind: int) -> list[dict[str, Any]]:
+    at = {"line": 0, "character": 4}
+    params = {
+        "textDocument": {"uri": user.uri("shapes.py")},
+        "range": {"start": at, "end": at},
+        "context": {"diagnostics": [], "triggerKind": kind},
+    }
+    found: list[dict[str, Any]] = user.client.request("textDocument/codeAction", params)["result"]
+    return found
+
+
+def test_rename_action_is_checked_again(tmp_path: Path) -> None:
+    with workspace(tmp_path, {"main.py": MAIN}, LATE) as user:
+        user.offered()
+        [action] = actions(user, 1)
+        assert "edit" not in action
+        edit = user.client.request("codeAction/resolve", action)["result"]["edit"]
+        assert texts(edit, "main.py") == [(0, 19, "surface"), (2, 6, "surface")]
+        (tmp_path / "main.py").write_text(f"import os\n\n# head\n{MAIN}")
+        stale = user.client.request("codeAction/resolve", action)["error"]
+        assert "has changed" in stale["message"]
+
+
+def test_a_light_bulb_offers_no_rename_of_changed_files(tmp_path: Path) -> None:
+    versions = {"workspace": {"workspaceEdit": {"documentChanges": True}}}
+    with workspace(tmp_path, {"main.py": MAIN}, versions) as user:
+        user.offered()
+        assert [each["title"] for each in actions(user, 2)] != []
+        (tmp_path / "main.py").write_text(f"import os\n{MAIN}")
+        assert actions(user, 2) == []

@@ -136,6 +136,7 @@ class Document:
         self._is_valid = True  # the lines are valid Unicode, as far as the text was needed
         self._line_end = ""  # "": to be counted
         self._has_lone_cr: bool | None = None  # None: to be looked for
+        self._is_doubtful = False  # the client may count lines otherwise
         self._known_start = (0, 0)  # a line, and the index of its first character
         self._lines, self._ends = split_lines(whole(text))
 
@@ -256,22 +257,29 @@ class Document:
         return Position(line, character_at(text, index_at(text, wanted)))
 
     def compare(self, *positions: Position) -> None:
-        """Lose track of a document with a lone CR at positions that it does not have.
+        """Lose track of a document with a lone CR if the client counts its lines otherwise.
 
-        Many editors begin no line at a CR, against the protocol: their line numbers are others
-        then. Nothing else shows the server how they count.
+        Many editors begin no line at a CR, against the protocol. Only positions that the document
+        does not have show that: those of a question, and of the changes before it.
+        """
+        self._is_doubtful = self._is_doubtful or self._lacks(*positions)
+        if self._is_doubtful and not self.out_of_step and "\r" in self._ends:
+            line = self._ends.index("\r") + 1
+            self.lose_track(
+                f"a carriage return ends its line {line}, where the editor begins no new line"
+            )
+
+    def _lacks(self, *positions: Position) -> bool:
+        """Return whether a line of a document with a lone CR ends before one of the positions.
+
+        A line beyond the last says nothing: such an editor counts fewer lines.
         """
         if self._has_lone_cr is None:
             self._has_lone_cr = "\r" in self._ends
-        if not self._has_lone_cr or self.out_of_step:
-            return
-        for at in positions:
-            if at.line >= len(self._lines) or at.character > units(self._lines[at.line]):
-                line = self._ends.index("\r") + 1
-                self.lose_track(
-                    f"a carriage return ends its line {line}, where the editor begins no new line"
-                )
-                return
+        return self._has_lone_cr and any(
+            at.line < len(self._lines) and at.character > units(self._lines[at.line])
+            for at in positions
+        )
 
     # --- changing --------------------------------------------------------------------------
 
@@ -317,10 +325,9 @@ class Document:
 
     def _apply_one(self, change: ContentChange) -> Splice:
         if change.range is None:
-            self.out_of_step = ""
+            self.out_of_step, self._is_doubtful = "", False
             return self._replace(0, len(self._lines), whole(change.text))
-        if change.range.start != Position(0, 0):  # else it may be the whole text up to any end
-            self.compare(*change.range.ends)
+        self._is_doubtful = self._is_doubtful or self._lacks(*change.range.ends)
         first, last, text = self._resolve(change.range, change.text)
         return self._replace(first, last, text)
 

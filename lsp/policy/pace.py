@@ -72,4 +72,6 @@ class Debounce:
         delay = base_ms
         for at_s, factor in self._outcomes:
             delay *= factor ** max(0.0, 1.0 - (now_s - at_s) / _FADE_S)
-        return max(0.0, min(max(delay, SHORTEST_MS), LONGEST_MS) - latency_ms)
+        wait = min(max(delay, SHORTEST_MS), LONGEST_MS)
+        # A slow model with no wait would be asked at each key, for the next key to cancel it.
+        return wait - latency_ms if latency_ms < wait else wait

@@ -122,6 +122,7 @@ class RedraftServer(LanguageServer):
         self.pulls_settings = False  # it answers workspace/configuration
         self.registers_settings = False  # it reports changed settings only if asked to
         self.shows_disabled = False  # it shows disabled code actions with their reason
+        self.resolves_edits = False  # it asks for the edit of a code action when it is taken
         self.versions_edits = False  # it checks the version of a document that it is to edit
         self._waking: asyncio.TimerHandle | None = None  # ends a pause that the user asked for
 

@@ -11,7 +11,6 @@ from redraft.model.records import Task
 from ..documents.line_ends import client_edit
 from ..documents.open_documents import Document
 from ..documents.positions import Position, Range, units
-from ..renames.whole_rename import WholeRename
 from ..suggestions.suggestion import Offer, Suggestion
 from .messages import SuggestionParams
 from .reports import ACCEPT_COMMAND, COMMANDS
@@ -34,7 +33,7 @@ def capabilities(*, notebooks: bool, completion_items: bool) -> dict[str, Any]:
         "positionEncoding": "utf-16",
         "textDocumentSync": {"openClose": True, "change": 2, "save": True},
         "inlineCompletionProvider": {},
-        "codeActionProvider": {"codeActionKinds": [ACTION_KIND]},
+        "codeActionProvider": {"codeActionKinds": [ACTION_KIND], "resolveProvider": True},
         "executeCommandProvider": {"commands": list(COMMANDS)},
         "workspace": {
             "workspaceFolders": {"supported": True, "changeNotifications": True},
@@ -142,14 +141,23 @@ def inline_edit(target: Document, asked: SuggestionParams, show: Offer) -> dict[
     return {**edit, "targetLine": first}
 
 
-def action(document: Document, suggestion: Suggestion, *, versioned: bool) -> dict[str, Any]:
+def action(
+    document: Document, suggestion: Suggestion, *, versioned: bool, resolved: bool
+) -> dict[str, Any]:
     """Return a next edit as a code action.
 
     Args:
         versioned: name the version of the document, for clients that check it.
+        resolved: the client asks for the edit of a whole rename when the user takes it.
     """
-    if suggestion.rename is not None:
-        return _rename_action(suggestion, suggestion.rename)
+    if (rename := suggestion.rename) is not None:
+        found = {
+            "title": rename.label[0].upper() + rename.label[1:],
+            "kind": ACTION_KIND,
+            "command": _accept(suggestion),
+        }
+        late = {"data": {"rename": suggestion.id}}
+        return found | (late if resolved else {"edit": workspace_edit(rename)})
     range_, text = _replaced(document, suggestion)
     changed = [{"range": range_, "newText": text}]
     doubt = ", unsure" if suggestion.unsure else ""
@@ -161,16 +169,6 @@ def action(document: Document, suggestion: Suggestion, *, versioned: bool) -> di
         "title": f"Apply predicted edit (line {suggestion.lines[0] + 1}{doubt})",
         "kind": ACTION_KIND,
         "edit": edit,
-        "command": _accept(suggestion),
-    }
-
-
-def _rename_action(suggestion: Suggestion, rename: WholeRename) -> dict[str, Any]:
-    """Return a whole rename as a code action."""
-    return {
-        "title": rename.label[0].upper() + rename.label[1:],
-        "kind": ACTION_KIND,
-        "edit": workspace_edit(rename),
         "command": _accept(suggestion),
     }
 

@@ -41,7 +41,8 @@ def fit_in_background(eagerness: Eagerness) -> subprocess.Popen[bytes]:
     """Start ``redraft gate fit``."""
     command = [sys.executable, "-P", "-c", _FIT, "gate", "fit", "--quiet", "--eagerness", eagerness]
     none = subprocess.DEVNULL
-    return subprocess.Popen(command, stdin=none, stdout=none, stderr=none)
+    no_window = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # on Windows a console would flash
+    return subprocess.Popen(command, stdin=none, stdout=none, stderr=none, creationflags=no_window)
 
 
 class OwnGate:

@@ -134,6 +134,17 @@ class WholeRenames:
             InvalidRequest: no rename of this id is shown.
             StaleDocument: one of its files has changed.
         """
+        rename = await self.check(id_)
+        self._accepted = rename.old, rename.new, rename.what
+        return rename
+
+    async def check(self, id_: str) -> WholeRename:
+        """Return the rename that is shown, if its files are as they were, also on the disk.
+
+        Raises:
+            InvalidRequest: no rename of this id is shown.
+            StaleDocument: one of its files has changed.
+        """
         suggestion = self._memory.outcomes.find(id_)
         rename = suggestion.rename if suggestion is not None else None
         if suggestion is None or rename is None:
@@ -145,7 +156,6 @@ class WholeRenames:
             self._known = (), []
             self._memory.outcomes.dismiss(suggestion.uri)
             raise StaleDocument("a file of this rename has changed; ask for the next edit again")
-        self._accepted = rename.old, rename.new, rename.what
         return rename
 
 

@@ -82,6 +82,7 @@ class Memory:
     def forget(self, uri: str) -> None:
         """Forget a document, and hide what is shown in it."""
         self.outcomes.dismiss(uri)
+        self.rejections.forget(uri)
         self._documents.pop(uri, None)
 
     # --- suggestions -----------------------------------------------------------------------------

@@ -115,6 +115,10 @@ class Rejections:
                 if known.uri == uri:
                     remembered[at] = known._replace(line=_moved(known.line, splices))
 
+    def forget(self, uri: str) -> None:
+        """Forget the cool-down of a document that is closed."""
+        self._cooling.pop(uri, None)
+
     def has_rejected(self, uri: str, edit: Edit, *, is_invoked: bool = False) -> bool:
         """Return whether this very edit of a document was rejected before, or is skipped.
 

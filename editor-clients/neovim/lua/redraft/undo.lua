@@ -1,4 +1,4 @@
--- Undo steps: what is accepted is a step of its own.
+-- Undo steps: what is accepted is a separate step.
 local M = {}
 
 local BREAK = vim.api.nvim_replace_termcodes("<C-g>u", true, false, true)
