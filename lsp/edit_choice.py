@@ -82,7 +82,8 @@ def related(question: Question) -> EditFilter:
     """Return what refuses edits that have nothing to do with the last ones."""
     user = question.snapshot.asked_from
     parameters = grown(user.recent)
-    names = [*user.names, question.about] if question.about is not None else None
+    about = question.about
+    names = [*user.names, about] if about is not None and about.name else None
 
     def unrelated(edit: Edit) -> Abstain | None:
         is_related = names is None or follows(edit, names)

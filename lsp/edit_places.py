@@ -1,38 +1,80 @@
-"""Places to ask about for the next edit: around the cursor, and where the last edits bear on."""
+"""Places to ask about for the next edit: around the cursor, and where the ranker finds others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import dropwhile, takewhile
+from collections.abc import Iterator
+from itertools import chain, islice
 
 from redraft.model.gate.eagerness import Eagerness
-from redraft.model.rules.touched_names import REPORTED, caused, written
+from redraft.model.rules.diagnostics import undefined_name
+from redraft.model.rules.imports import find_imports
+from redraft.model.rules.touched_names import Touched, caused, written
+from redraft.model.text.names import places_of
+from redraft.model.text.syntax import language_of
 
 from . import question
 from .context.gatherer import Gatherer
-from .context.name_uses import Mention, Traces, find_places
+from .context.name_uses import NOT_IMPORTED
+from .context.ranked_places import DocumentPlace
+from .documents.open_documents import OpenText
 from .policy.disabled_scopes import refuse_scope
 from .question import Question
 from .refusals import refuse
 from .schedule import Schedule
 from .snapshot import Snapshot
 
-#: Places asked about after the cursor's own, at most.
+#: Places asked about besides the cursor's, at most.
 MOST_PLACES: dict[Eagerness, int] = {"low": 1, "medium": 2, "high": 4}
 #: ms that all of them together should take. The first one is asked about in any case.
 SEARCH_MS = 2_000.0
+#: Chance from which on a far place is asked about before the cursor's. On held-out commits 18 % of
+#: moments have such a place, and 58 % of these places are right.
+SURE_CHANCE = 0.15
+#: Need below which no question is asked about a place. On held-out commits that saves 22 % of the
+#: questions about three places, 34 % where nothing is left, and 7 % of the right places.
+LEAST_NEED = 0.15
+LIKELY = "a likely place"
+
+_UNIMPORTED = 0.85  # chance of a place where an import is missing
+_MOST_IMPORTS = 20
 
 
 def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iterator[Question]:
-    """Yield errors that the last edits caused, then the cursor's place, then other ones."""
+    """Yield the places to ask about, the most promising first."""
     own = question_at_cursor(snapshot, context)
-    others: Iterable[Question] = _elsewhere(snapshot, context, own, schedule)
-    if snapshot.reports:
-        others = list(others)
-        yield from takewhile(_is_reported, others)
-        others = dropwhile(_is_reported, others)
+    asked = [own]  # a place inside of their regions is not asked about again
+
+    def has_room() -> bool:
+        return len(asked) <= _most(snapshot, schedule.latency_ms("next_edit"))
+
+    # 1. Errors that the editor reports since the last edits, and missing imports.
+    for line, about in chain(_reported(snapshot), _unimported(snapshot, context)):
+        found = _ask(snapshot, context, snapshot.document, line, about, asked)
+        if found is not None and has_room():
+            asked.append(found)
+            yield found
+    # 2. A far place first where the ranker is sure, then the region of the cursor.
+    ranked = [one for one in context.places.rank(snapshot) if one.place.need >= LEAST_NEED]
+    sure = next((one for one in ranked if is_sure(one)), None)
+    first = _ask_ranked(snapshot, context, sure, asked) if sure and has_room() else None
+    if first is not None:
+        asked.append(first)
+        yield first
     yield own
-    yield from others
+    # 3. Names that are reported to be undefined, and the other places of the ranker.
+    others = chain(
+        (_ask(snapshot, context, snapshot.document, *one, asked) for one in _undefined(snapshot)),
+        (_ask_ranked(snapshot, context, one, asked) for one in ranked),
+    )
+    while has_room() and (found := next(others, own)) is not own:
+        if found is not None:
+            asked.append(found)
+            yield found
+
+
+def is_sure(one: DocumentPlace) -> bool:
+    """Return whether a place is asked about before the region of the cursor."""
+    return one.place.is_far and one.place.chance >= SURE_CHANCE
 
 
 def question_at_cursor(snapshot: Snapshot, context: Gatherer) -> Question:
@@ -42,46 +84,75 @@ def question_at_cursor(snapshot: Snapshot, context: Gatherer) -> Question:
     return question.next_edit(snapshot, region.lines)
 
 
-def _is_reported(one: Question) -> bool:
-    return one.about is not None and one.about.why == REPORTED
+def _ask_ranked(
+    snapshot: Snapshot, context: Gatherer, one: DocumentPlace, asked: list[Question]
+) -> Question | None:
+    """Return the question about a ranked place, or None; see :func:`_ask`."""
+    place, document = one.place, one.document
+    near = "\n".join(document.lines[max(0, place.line - 1) : place.line + 2])
+    names = (name for name in snapshot.names if next(places_of(name.name, near), None) is not None)
+    about = next(names, Touched(place.word, place.chance, LIKELY))
+    found = _ask(snapshot, context, document, place.line, about, asked)
+    return None if found is None else found.at_place(place)
 
 
-def _elsewhere(
-    snapshot: Snapshot, context: Gatherer, own: Question, schedule: Schedule
-) -> Iterator[Question]:
-    """Yield the questions about other places, the most promising first."""
-    covered, count = [(snapshot.uri, *own.bounds)], 0
-    for use in _name_uses(snapshot, context, own.bounds):
-        uri = use.document.uri
-        if any(uri == known and a <= use.line < b for known, a, b in covered):
-            continue
-        if count >= _most(snapshot, schedule.latency_ms("next_edit")):
-            return
-        place = snapshot.at(use.document, use.at)
-        if uri != snapshot.uri and (refuse(place) or refuse_scope(place, context.syntax)):
-            continue
-        found = question.next_edit(place, context.region_at(place).lines, use.touched)
-        covered.append((uri, *found.bounds))
-        count += 1
-        yield found
+def _ask(
+    snapshot: Snapshot,
+    context: Gatherer,
+    document: OpenText,
+    line: int,
+    about: Touched,
+    asked: list[Question],
+) -> Question | None:
+    """Return the question about a line, None if it was asked about or must not be."""
+    uri = document.uri
+    if any(uri == one.snapshot.uri and one.bounds[0] <= line < one.bounds[1] for one in asked):
+        return None
+    place = snapshot.at(document, _cursor_in(document, line, about.name))
+    if uri != snapshot.uri and (refuse(place) or refuse_scope(place, context.syntax)):
+        return None
+    return question.next_edit(place, context.region_at(place).lines, about)
 
 
-def _name_uses(snapshot: Snapshot, context: Gatherer, near: tuple[int, int]) -> list[Mention]:
-    edits, done = snapshot.recent, written(snapshot.recent)
-    if not (snapshot.names or done or snapshot.reports):
-        return []
-    traces = Traces(
-        snapshot.names,
-        done,
-        context.importable(snapshot, edits),
-        edits,
-        [*caused(edits, snapshot.reports, snapshot.lines)],
-        snapshot.above.text if snapshot.above is not None else "",
+def _cursor_in(document: OpenText, line: int, name: str) -> int:
+    """Return the index behind a name in a line, or that of the line's end."""
+    start = sum(map(len, document.lines[:line])) + line
+    text = document.lines[line]
+    at = next(places_of(name, text), None) if name else None
+    return start + (len(text) if at is None else at + len(name))
+
+
+def _reported(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:
+    """Yield the lines where the editor reports errors that the last edits may have caused."""
+    if snapshot.reports:
+        yield from caused(snapshot.recent, snapshot.reports, snapshot.lines)
+
+
+def _undefined(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:
+    """Yield the lines with names that the editor reports to be undefined."""
+    names = {one.name: one for one in snapshot.names}
+    for report in snapshot.reports:
+        about = names.get(undefined_name(report.message) or "")
+        if about is not None and report.severity == 1 and report.line < len(snapshot.lines):
+            yield report.line, about
+
+
+def _unimported(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[int, Touched]]:
+    """Yield the lines where an import is missing that the last edits need."""
+    lines = written(snapshot.recent)
+    if not lines:
+        return
+    found = find_imports(
+        snapshot.text,
+        snapshot.language or language_of(snapshot.path) or "",
+        lines,
+        context.importable(snapshot, snapshot.recent),
+        above=snapshot.above.text if snapshot.above is not None else "",
     )
-    others = snapshot.opened.editable if snapshot.flags.other_documents else ()
-    return find_places(
-        traces, snapshot.document, near, snapshot.line, others, snapshot.index.definers
-    )
+    last = len(snapshot.lines) - 1
+    known = {(min(one.first, last), one.name) for one in islice(found, _MOST_IMPORTS)}
+    for line, name in sorted(known):
+        yield line, Touched(name, _UNIMPORTED, NOT_IMPORTED)
 
 
 def _most(snapshot: Snapshot, latency_ms: float) -> int:

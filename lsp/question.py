@@ -7,6 +7,7 @@ from functools import cached_property
 
 from redraft.model.gate.decide import CANDIDATES
 from redraft.model.gate.reasons import Abstain
+from redraft.model.places.ranker import RankedPlace
 from redraft.model.records import LEAST_LOG, EditRequest, Prediction, Task
 from redraft.model.rules.touched_names import Touched
 from redraft.model.text.cursor import is_free, line_after
@@ -27,6 +28,7 @@ class Question:
     delay_ms: float = 0.0  # debounce before it
     number: int = 0  # within the session
     after: str = ""  # id of the suggestion after whose acceptance the answer is needed; "": now
+    place: RankedPlace | None = None  # as the ranker found it; None: another reason leads here
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -37,6 +39,10 @@ class Question:
     @property
     def task(self) -> Task:
         return self.request.task
+
+    def at_place(self, place: RankedPlace) -> Question:
+        """Return the question with the ranked place that leads to it."""
+        return replace(self, place=place)
 
     @cached_property
     def context_hash(self) -> int:

@@ -144,6 +144,7 @@ class Workspace:
             self.history.closed(uri)  # its edits reach no request
         else:
             self.history.opened(uri, document.path, document.lines)
+            self.context.places.opened(document.current())
 
     def place(self, document: Document) -> None:
         """Set what the place of a document in the workspace decides."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 from redraft.lsp.context.index import make_entry
-from redraft.lsp.context.name_uses import Traces, find_places
 from redraft.lsp.documents.notebooks import NotebookCell
 from redraft.lsp.documents.open_documents import ContentChange
 from redraft.lsp.documents.positions import Range
+from redraft.lsp.edit_places import questions
 from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.schedule import Schedule
 from redraft.lsp.snapshot import RequestFlags
 from redraft.lsp.workspace import Workspace
 from redraft.model.prompts.redraft3 import render_edit, render_infill
 from redraft.model.prompts.registry import OTHERS
 from redraft.model.records import EditRequest, RelatedFile
 from redraft.model.text.common import common_head
-from support.editors.shop import open_text
 from support.foreign_prompts import TOKENIZERS, rendered
 from support.models.tiny import tiny_tokenizer
 from support.rules import history, proposed
@@ -120,7 +120,9 @@ class Book:
         """Type at the end of a cell."""
         document = self.cells[cell]
         at = document.position(len(document.text))
-        self.workspace.change(document.uri, [ContentChange(text, Range(at, at))], None)
+        changes = [ContentChange(text, Range(at, at))]
+        splices = self.workspace.change(document.uri, changes, None)
+        self.workspace.record(document.uri, splices, accepted=False)
 
     def gather(self, cell: int):  # type: ignore[no-untyped-def]
         """Gather at the end of a cell."""
@@ -164,10 +166,12 @@ def test_long_cells_above_leave_less_room_for_excerpts() -> None:
     assert Book(long, "c = ").gather(1).room < Book("a = 1", "c = ").gather(1).room
 
 
-@pytest.mark.parametrize(("above", "places"), [("", [0]), ("# %%\nimport json\n# %%\n", [])])
+@pytest.mark.parametrize(("above", "places"), [("x = 1", [0]), ("import json", [])])
 def test_no_place_lacks_an_import_that_a_cell_above_has(above: str, places: list[int]) -> None:
-    text = "".join(f"x_{number} = {number}\n" for number in range(30)) + "y = json.loads(x)\n"
-    here = open_text("cell:/w/a.ipynb#1", "a.ipynb.py", "python", text)
-    traces = Traces((), {"y = json.loads(x)"}, above=above)
-    found = find_places(traces, here, (28, 31), 30, (), lambda *_: ())
-    assert [place.line for place in found] == places
+    text = "".join(f"x_{number} = {number}\n" for number in range(60))
+    book = Book(above, text)
+    book.type(1, "y = json.loads(x)")
+    context, at = book.workspace.context, len(book.cells[1].text)
+    snapshot = book.workspace.snapshot(book.cells[1].uri, at, RequestFlags())
+    found = questions(snapshot, context, Schedule(lambda: 0.0))
+    assert [one.snapshot.line for one in found if one.about and one.about.name == "json"] == places

@@ -34,7 +34,7 @@ USES_TORCH = {
 LEVELS = {
     "model": (
         "__init__ errors config silence memo validation release", "records", "wire remote queue",
-        "text", "edits network", "rules", "gate prompts", "weights",
+        "text", "edits network", "rules places", "gate prompts", "weights",
         "runtime", "decode", "calibrate", "choice conversation predict",
         "load engine training",
     ),
@@ -44,7 +44,7 @@ LEVELS = {
     "evals": (
         "example machine metrics sandbox spec", "figures models run sources replay.clock",
         "gather tables", "perplexity scorers", "compare", "replay.answers", "latency",
-        "predictors", "pipeline", "replay", "gate report",
+        "predictors", "pipeline", "replay", "gate places report",
     ),
 }  # fmt: skip
 

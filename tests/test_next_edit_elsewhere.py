@@ -93,26 +93,6 @@ def test_an_edit_that_has_nothing_to_do_with_the_last_one_is_not_shown_there() -
     assert reason(decision) == "the edit has nothing to do with your last edit"
 
 
-def test_lines_that_were_edited_already_are_not_asked_about_again() -> None:
-    desk = Workbench(FAR + FILLER + "print(area(2))\n")
-    desk.swap("print(area(2))", "print(area(2, 3))")
-    desk.clock.now += 2
-    desk.swap("area(r)", "area(r, pi)")
-    ask = next_place(desk)
-    assert ask.query.line == desk.text[: desk.text.rindex("print")].count("\n")
-
-
-def test_a_name_that_stands_everywhere_points_nowhere() -> None:
-    desk = renamed(FAR + FILLER * 2 + "area(1)\n" * 120)
-    assert isinstance(nothing_near(desk), Abstain)
-
-
-def test_a_mention_in_a_comment_comes_after_one_in_code() -> None:
-    desk = Workbench(f"def area(r):\n    return r\n\n{FILLER}# area\n{FILLER}print(area(2))\n")
-    desk.swap("area(r)", "area(r, pi)")
-    assert "print" in desk.text.split("\n")[next_place(desk).query.line]
-
-
 @pytest.mark.parametrize(("eagerness", "most"), list(MOST_PLACES.items()))
 def test_eagerness_decides_how_many_places_are_asked_about(eagerness: str, most: int) -> None:
     calls = "".join(f"{FILLER}print(area({i}))\n" for i in range(8))
@@ -165,29 +145,6 @@ def test_a_document_that_is_not_open_is_never_asked_about() -> None:
     desk, other = with_caller()
     del desk.shelf.opened[other.uri]
     assert isinstance(nothing_near(desk, other_documents=True), Abstain)
-
-
-def test_files_of_another_language_are_passed_over() -> None:
-    desk, other = with_caller()
-    desk.session.close(other.uri)
-    desk.session.open("file:///w/notes.md", CALLER, 1, "markdown")
-    assert isinstance(nothing_near(desk, other_documents=True), Abstain)
-
-
-def test_a_file_with_a_definition_of_its_own_by_that_name_comes_last() -> None:
-    desk, _ = with_caller()
-    desk.open("def area(q):\n    return q\n\nprint(area(1))\n", "c.py")
-    desk.shelf.defined["area"] = {"a.py", "c.py"}
-    assert next_place(desk, other_documents=True).query.path == "b.py"
-
-
-def test_where_a_call_changed_its_definition_in_another_document_comes_first() -> None:
-    desk = Workbench("from b import area\n\nprint(area(2))\n")
-    desk.open("print(area(7))\n" + FILLER + "def area(r):\n    return r\n", "b.py")
-    desk.swap("area(2)", "area(2, 3)")
-    ask = next_place(desk, other_documents=True)
-    assert ask.query.line == 61
-    assert ask.reason == "area: a call of it changed"
 
 
 def test_the_other_document_closed_while_the_model_thinks() -> None:
@@ -330,7 +287,7 @@ def test_a_name_that_is_reported_undefined_is_a_place_to_look_at() -> None:
 def test_a_name_that_nothing_imports_leads_to_the_imports() -> None:
     desk = Workbench(f"import os\n\n\n{FILLER}print(os.name)\n")
     desk.swap("print(os.name)\n", "print(json.dumps(os.name))\n")
-    ask = next_place(desk)
+    ask = desk.ask_edit()
     assert ask.request.region is not None and ask.request.region[0] == 0
     assert ask.reason == "json: it is not imported"
     show = settle(desk, ask, rewrite(ask.request, "import os\n", "import json\nimport os\n"))

@@ -1,16 +1,13 @@
-"""Names that an edit affects elsewhere, and their places."""
+"""Names that an edit affects elsewhere."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.lsp.context.name_uses import Traces, find_places
-from redraft.lsp.documents.open_documents import OpenText
 from redraft.model.records import RecentEdit
-from redraft.model.rules.touched_names import Touched, touched, written
+from redraft.model.rules.touched_names import touched, written
 from redraft.model.text.lines import defines
-from support.editors.shop import open_text
 
 
 def names(*diffs: str) -> list[tuple[str, str]]:
@@ -91,45 +88,3 @@ def test_no_diff_whatever_is_an_error(diff: str) -> None:
 )
 def test_a_definition_is_told_from_a_use(line: str, is_definition: bool) -> None:
     assert defines(line, "area") == is_definition
-
-
-def a_file(path: str, text: str, language: str = "python") -> OpenText:
-    return open_text(f"file:///w/{path}", path, language, text)
-
-
-def found(
-    here: str, *others: OpenText, near: tuple[int, int] = (0, 1), line: int = 0, **name: object
-) -> list[tuple[str, int]]:
-    one = Touched("total", 1.0, "renamed", **name)  # type: ignore[arg-type]
-    places = find_places(
-        Traces([one]), a_file("a.py", here), near, line, others, lambda *_: {"own.py"}
-    )
-    return [(place.document.path, place.line) for place in places]
-
-
-def test_places_follow_from_the_cursor_downwards_and_begin_again_at_the_top() -> None:
-    text = "x\ntotal\nx\ntotal\nx\ntotal\n"
-    assert found(text, near=(3, 4), line=3) == [("a.py", 5), ("a.py", 1)]
-
-
-def test_other_files_come_after_this_one() -> None:
-    places = found("x\ntotal\n", a_file("b.py", "total\n"))
-    assert places == [("a.py", 1), ("b.py", 0)]
-
-
-def test_a_file_that_defines_the_name_itself_comes_last() -> None:
-    others = a_file("own.py", "def total(): pass\n"), a_file("z.py", "total\n")
-    assert found("x\n", *others, defined=True) == [("z.py", 0), ("own.py", 0)]
-
-
-def test_only_whole_words_count_and_emoji_are_one_character() -> None:
-    assert found("x\nsubtotal totals\n'😀' total\n") == [("a.py", 2)]
-    one = Touched("total", 1.0, "renamed")
-    text = "x\n'😀' total\n"
-    [place] = find_places(Traces([one]), a_file("a.py", text), (0, 1), 0, (), lambda *_: ())
-    assert text[place.at - 5 : place.at] == "total"
-
-
-def test_a_language_unknown_to_the_client_is_told_by_the_path() -> None:
-    assert found("x\n", a_file("b.py", "total\n", "")) == [("b.py", 0)]
-    assert found("x\n", a_file("b.md", "total\n", "")) == []

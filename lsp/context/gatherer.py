@@ -33,6 +33,7 @@ from . import region as regions
 from .indexer import Indexer
 from .listing import no_project
 from .pinned import match_pinned, read_pinned
+from .ranked_places import RankedPlaces
 from .region import Region
 from .room import (
     cells_of,
@@ -125,6 +126,7 @@ class Gatherer:
         self.kinds = kinds
         self.indexer = Indexer(refuse, clock, background=background)
         self._trees = Trees(self.indexer.later)
+        self.places = RankedPlaces(self.indexer.later if background else None)
         self._choices: OrderedDict[str, _Choice] = OrderedDict()  # by URI
         self._views: OrderedDict[str, Viewed] = OrderedDict()  # by path
         self._no_projects: dict[str, str] = {}  # URIs of folders that are not read, and why
@@ -235,6 +237,7 @@ class Gatherer:
         """Forget a document."""
         self._choices.pop(uri, None)
         self._trees.closed(uri)
+        self.places.closed(uri)
 
     # --- region and excerpts -----------------------------------------------------------------
 

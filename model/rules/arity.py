@@ -109,18 +109,26 @@ def signatures(syntax: Syntax, name: str) -> list[Signature]:
     A constructor is found under the name of its class.
     """
     found = []
-    for node in _descendants(syntax.tree.root_node):
-        function, named = _function(syntax, node)
-        if function is None:
+    for named in _named(syntax, name):
+        node = named.parent
+        if node is None or node.child_by_field_name("name") != named:
             continue
-        owner = _owner(node)
-        called = _name_of(syntax, owner) if named in _CONSTRUCTORS and owner is not None else named
-        if node.type == "constructor_declaration":
-            called = named
-        if called == name:
-            made = _signature(syntax, function, called, is_member=owner is not None)
-            if made is not None:
-                found.append(made)
+        functions = [node]
+        if node.type in _TYPES:
+            functions = [
+                each
+                for each in _descendants(node)
+                if each.type in _FUNCTIONS
+                and _owner(each) == node
+                and _name_of(syntax, each) in (*_CONSTRUCTORS, name)
+            ]
+        for each in functions:
+            function = _function(each)
+            is_class_of_it = node.type not in _TYPES and each.type == "constructor_declaration"
+            if function is None or is_class_of_it:
+                continue  # a constructor of Java is found with its class
+            made = _signature(syntax, function, name, is_member=_owner(each) is not None)
+            found += [made] if made is not None else []
     return found
 
 
@@ -130,11 +138,10 @@ def calls(syntax: Syntax, signature: Signature) -> Iterator[Call]:
     Calls with spread arguments are left out. A member is called on any object: the caller makes
     sure that nothing else has its name.
     """
-    for node in _descendants(syntax.tree.root_node):
-        if node.type not in _CALLS:
-            continue
-        called, listed = _called(node), node.child_by_field_name("arguments")
-        if called is None or listed is None or syntax.text_of(called) != signature.name:
+    for called in _named(syntax, signature.name):
+        node = _call_of(called)
+        listed = node.child_by_field_name("arguments") if node is not None else None
+        if node is None or listed is None:
             continue
         is_plain = called.parent == node or node.type == "new_expression"
         if not signature.is_member and not is_plain and not _is_of_module(syntax, called):
@@ -171,15 +178,34 @@ def _descendants(node: Node) -> Iterator[Node]:
             return
 
 
-def _function(syntax: Syntax, node: Node) -> tuple[Node | None, str]:
-    """Return the function that a node defines, and its name."""
+def _named(syntax: Syntax, name: str) -> Iterator[Node]:
+    """Yield the leaves that are a name, found in the text: a walk over the tree takes long."""
+    root = syntax.tree.root_node
+    for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", syntax.text):
+        at = syntax.byte_of(match.start())
+        node = root.descendant_for_byte_range(at, at + 1)
+        if node is not None and node.child_count == 0 and syntax.text_of(node) == name:
+            yield node
+
+
+def _call_of(called: Node) -> Node | None:
+    """Return the call whose function a name is, None if it is none."""
+    above: Node | None = called
+    for _ in range(3):
+        above = above.parent if above is not None else None
+        if above is not None and above.type in _CALLS:
+            return above if _called(above) == called else None
+    return None
+
+
+def _function(node: Node) -> Node | None:
+    """Return the function that a node defines, None if it defines none."""
     if node.type in _FUNCTIONS:
-        return node, _name_of(syntax, node)
+        return node
     if node.type == "variable_declarator":
         value = node.child_by_field_name("value")
-        if value is not None and value.type in _VALUES:
-            return value, _name_of(syntax, node)
-    return None, ""
+        return value if value is not None and value.type in _VALUES else None
+    return None
 
 
 def _name_of(syntax: Syntax, node: Node) -> str:

@@ -19,6 +19,7 @@ from redraft.model.gate.eagerness import threshold
 from ..options import with_options
 from . import options as opt
 from .gate import gate
+from .places import places
 from .replay import replay
 from .runs import compare, report, score, show
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from redraft.model.runtime.backend import Backend
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
-for command in (gate, replay, compare, score, show, report):
+for command in (gate, places, replay, compare, score, show, report):
     app.command()(command)
 
 SERVED = 1_024  # tokens of a prompt that "auto" picks on two CPU cores

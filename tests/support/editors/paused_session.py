@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from redraft.lsp.context.gatherer import Gathered
+from redraft.lsp.context.ranked_places import DocumentPlace
 from redraft.lsp.context.region import TOKENS, Region
 from redraft.lsp.documents.open_documents import Document
 from redraft.lsp.editor_settings import LspSettings
@@ -21,6 +22,7 @@ from redraft.lsp.snapshot import Snapshot
 from redraft.lsp.suggestions.answer_cache import AnswerCache
 from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.reasons import Abstain
+from redraft.model.places.ranker import RankedPlace
 from redraft.model.prompts.redraft3 import shrunk, window
 from redraft.model.records import (
     Diagnostic,
@@ -31,6 +33,7 @@ from redraft.model.records import (
     RecentEdit,
 )
 from redraft.model.text.lines import estimate
+from redraft.model.text.names import whole_name
 from redraft.model.text.syntax import Syntax, parsed
 
 from support.editors.predictor import READY
@@ -49,6 +52,28 @@ class _Defined:
         return self._defined.get(name, set())
 
 
+class NamedPlaces:
+    """Ranker of the lines that have a name which the edits changed, below the cursor first."""
+
+    def rank(self, snapshot: Snapshot) -> list[DocumentPlace]:
+        others = snapshot.opened.editable if snapshot.flags.other_documents else ()
+        documents = [snapshot.document, *(o for o in others if o.uri != snapshot.uri)]
+        found = []
+        for number, document in enumerate(documents):
+            cursor = snapshot.line if number == 0 else 0
+            lines = sorted(range(len(document.lines)), key=lambda line: (line < cursor, line))
+            for line in lines:
+                text = document.lines[line]
+                name = next((n.name for n in snapshot.names if whole_name(n.name).search(text)), "")
+                if name:
+                    place = RankedPlace(number, line, 0.1, 0.9, 1.0, 0.9, name, is_far=True)
+                    found.append(DocumentPlace(document, place))
+        return found
+
+    def opened(self, document: object) -> None:
+        """Read nothing in advance."""
+
+
 class Shelf:
     """Context of a question: the text alone, and the files that define a name."""
 
@@ -59,6 +84,7 @@ class Shelf:
         self.defined: dict[str, set[str]] = {}
         index = SimpleNamespace(generation=_Defined(self.defined))
         self.indexer = SimpleNamespace(index=index, is_complete=True)
+        self.places = NamedPlaces()
 
     def gather(self, snapshot: Snapshot) -> Gathered:
         return Gathered(self.region_at(snapshot), 0.0, (), (), 0, 0, 0)

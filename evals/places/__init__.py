@@ -1,0 +1,1 @@
+"""Measurement of the ranker of places."""

@@ -1,0 +1,1 @@
+"""Places of the next edit: a small ranker over the lines of the open files."""

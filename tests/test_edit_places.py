@@ -1,0 +1,135 @@
+"""Places that are asked about, in their order."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from redraft.lsp.context.ranked_places import DocumentPlace, RankedPlaces
+from redraft.lsp.edit_places import LEAST_NEED, LIKELY, SURE_CHANCE, questions
+from redraft.lsp.question import Question
+from redraft.lsp.schedule import Schedule
+from redraft.lsp.snapshot import Snapshot
+from redraft.model.places.ranker import RankedPlace
+from redraft.model.records import Diagnostic
+from support.editors.workbench import Workbench
+
+LINES = [f"value_{number} = compute({number})" for number in range(200)]
+SURE, UNSURE, HOPELESS = SURE_CHANCE + 0.1, SURE_CHANCE - 0.1, 0.0
+
+
+def ranked(line: int, chance: float, *, word: str = "compute", is_far: bool = True) -> RankedPlace:
+    need = LEAST_NEED + 0.1 if chance else LEAST_NEED - 0.1
+    return RankedPlace(0, line, chance, need, 1.0, 0.9, word, is_far)
+
+
+def asked(
+    *places: RankedPlace, reports: tuple[Diagnostic, ...] = (), text: str = "", **settings: Any
+) -> list[Question]:
+    """Change line 0, and return the questions where the ranker finds some places."""
+    desk = Workbench("\n".join(LINES) + text, **settings)
+    desk.swap("compute(0)", "compute(0, 1)")
+    desk.shelf.diagnostics = lambda _: reports  # type: ignore[method-assign]
+    snapshot = desk.query()
+
+    def rank(snapshot: Snapshot) -> list[DocumentPlace]:
+        return [DocumentPlace(snapshot.document, place) for place in places]
+
+    desk.shelf.places = SimpleNamespace(rank=rank)  # type: ignore[assignment]
+    return list(questions(snapshot, desk.shelf, Schedule(desk.clock)))  # type: ignore[arg-type]
+
+
+def lines(found: list[Question]) -> list[int]:
+    """Return the 0-based line of each question; -1: that of the cursor."""
+    return [-1 if one.about is None else one.snapshot.line for one in found]
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ([], [-1]),
+        ([(100, UNSURE)], [-1, 100]),
+        ([(100, SURE)], [100, -1]),
+        ([(100, SURE), (150, SURE)], [100, -1, 150]),  # one goes before the cursor
+        ([(100, UNSURE), (150, UNSURE)], [-1, 100, 150]),
+        ([(100, UNSURE), (150, UNSURE), (190, UNSURE)], [-1, 100, 150]),
+        ([(100, HOPELESS)], [-1]),
+        ([(0, SURE)], [-1]),  # inside the region of the cursor
+        ([(100, UNSURE), (101, UNSURE)], [-1, 100]),  # inside the region of line 100
+    ],
+)
+def test_order_of_ranked_places(places: list[tuple[int, float]], expected: list[int]) -> None:
+    assert lines(asked(*(ranked(*place) for place in places))) == expected
+
+
+def test_a_near_place_never_goes_before_the_cursor() -> None:
+    assert lines(asked(ranked(60, SURE, is_far=False))) == [-1, 60]
+
+
+@pytest.mark.parametrize(("eagerness", "most"), [("low", 1), ("medium", 2), ("high", 4)])
+def test_eagerness_limits_all_places_together(eagerness: str, most: int) -> None:
+    places = [ranked(line, UNSURE) for line in (60, 90, 120, 150, 180)]
+    sure = ranked(199, SURE)
+    assert len(asked(*places, eagerness=eagerness)) == 1 + most
+    assert len(asked(sure, *places, eagerness=eagerness)) == 1 + most
+
+
+def test_reported_errors_go_before_a_sure_place() -> None:
+    report = Diagnostic(100, "compute() takes 1 positional argument but 2 were given")
+    assert lines(asked(ranked(150, SURE), reports=(report,)))[:2] == [100, 150]
+
+
+def test_missing_imports_go_before_the_cursor() -> None:
+    desk = Workbench("import os\n" + "\n".join(LINES))
+    desk.swap("compute(199)", "json.dumps(199)")
+    found = list(questions(desk.query(), desk.shelf, Schedule(desk.clock)))  # type: ignore[arg-type]
+    assert [one.about.name if one.about else "" for one in found][:2] == ["json", ""]
+
+
+def test_an_undefined_name_comes_after_the_cursor() -> None:
+    report = Diagnostic(200, '"missing" is not defined')
+    assert lines(asked(reports=(report,), text="\nshow(missing)")) == [-1, 200]
+
+
+def test_a_question_has_its_ranked_place_and_word() -> None:
+    place = ranked(100, SURE)
+    first, own = asked(place)
+    assert first.place == place and first.about is not None
+    assert first.about.name == "compute"
+    assert first.snapshot.text[: first.snapshot.cursor].endswith("value_100 = compute")
+    assert own.place is None
+
+
+def test_a_place_without_a_shared_word_is_a_likely_one() -> None:
+    first, _ = asked(ranked(100, SURE, word="value_100"))
+    assert first.about is not None and first.about.why in (LIKELY, "a call of it changed")
+
+
+def test_without_edits_nothing_is_ranked() -> None:
+    desk = Workbench("\n".join(LINES))
+    assert RankedPlaces().rank(desk.query()) == []
+
+
+def test_a_ranking_is_kept_until_the_text_changes() -> None:
+    desk, places = Workbench("\n".join(LINES)), RankedPlaces()
+    desk.swap("compute(0)", "compute(0, 1)")
+    first = places.rank(desk.query())
+    assert places.rank(desk.query()) is first
+    desk.swap("compute(1)", "compute(1, 1)")
+    assert places.rank(desk.query()) is not first
+
+
+def test_a_long_document_is_read_in_the_background() -> None:
+    jobs: list[Any] = []
+    places = RankedPlaces(jobs.append)
+    text = "\n".join(f"only_here_{number} = read({number})" for number in range(900))
+    desk = Workbench(text)
+    desk.swap("read(0)", "read(0, 1)")
+    document = desk.query().document
+    assert places.index_of(document) is None and places.rank(desk.query()) == []
+    assert len(jobs) == 1, "it is read once"
+    rests: list[int] = []
+    jobs[0](lambda: rests.append(1))
+    assert rests and places.index_of(document) is not None
+    assert places.rank(desk.query())
