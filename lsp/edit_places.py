@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain, islice
 
 from redraft.model.gate.eagerness import Eagerness
+from redraft.model.records import Diagnostic
+from redraft.model.rules.arity import calls, signatures
 from redraft.model.rules.diagnostics import undefined_name
 from redraft.model.rules.imports import find_imports
-from redraft.model.rules.touched_names import Touched, caused, written
+from redraft.model.rules.touched_names import SIGNATURE, Touched, caused, written
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
@@ -35,6 +38,7 @@ SURE_CHANCE = 0.15
 LEAST_NEED = 0.15
 LIKELY = "a likely place"
 
+_WRONG_CALL = 0.95
 _UNIMPORTED = 0.85  # chance of a place where an import is missing
 _MOST_IMPORTS = 20
 
@@ -61,7 +65,14 @@ def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iter
         asked.append(first)
         yield first
     yield own
-    # 3. Names that are reported to be undefined, and the other places of the ranker.
+    # 3. Calls that no longer fit the parameters that the last edits changed.
+    for document, call, about in _wrong_calls(snapshot, context):
+        found = _ask(snapshot, context, document, call, about, asked)
+        if found is not None and has_room():
+            found = replace(found, report=Diagnostic(call, about.why, 1))
+            asked.append(found)
+            yield found
+    # 4. Names that are reported to be undefined, and the other places of the ranker.
     others = chain(
         (_ask(snapshot, context, snapshot.document, *one, asked) for one in _undefined(snapshot)),
         (_ask_ranked(snapshot, context, one, asked) for one in ranked),
@@ -126,6 +137,37 @@ def _reported(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:
     """Yield the lines where the editor reports errors that the last edits may have caused."""
     if snapshot.reports:
         yield from caused(snapshot.recent, snapshot.reports, snapshot.lines)
+
+
+def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[OpenText, int, Touched]]:
+    """Yield the lines of calls that do not fit a function whose parameters just changed.
+
+    Those below the cursor come first, then those above, then those of other documents.
+    """
+    names = [one.name for one in snapshot.names if one.why == SIGNATURE]
+    if not names:
+        return
+    others = snapshot.opened.editable if snapshot.flags.other_documents else ()
+    documents = [snapshot.document, *(each for each in others if each.uri != snapshot.uri)]
+    trees = [(each, context.syntax(snapshot.at(each, 0))) for each in documents]
+    known = [(each, tree) for each, tree in trees if tree is not None]
+    for name in names:
+        defined = {each.path for each, _ in known}
+        if snapshot.index.definers(name, snapshot.language) - defined:
+            continue  # another file may define the one that is called
+        found = [one for _, tree in known for one in signatures(tree, name)]
+        if len(found) != 1:
+            continue
+        for document, tree in known:
+            wrong = [
+                (call.line, why)
+                for call in calls(tree, found[0])
+                if (why := call.objection(found[0]))
+            ]
+            is_here = document.uri == snapshot.uri
+            wrong.sort(key=lambda one: (is_here and one[0] < snapshot.line, one[0]))
+            for line, why in wrong:
+                yield document, line, Touched(name, _WRONG_CALL, why)
 
 
 def _undefined(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:

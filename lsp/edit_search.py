@@ -245,7 +245,10 @@ class NextEdit:
         taken = self._memory.of(place.uri).taken
         filters = edit_filters(place, self._workspace.context, taken)
         found = situation("next_edit", place, self._memory, 0.0, self._workspace.clock())
-        return replace(found, reported=reported_lines(place), filters=(related(question), *filters))
+        reported = reported_lines(place)
+        if question.report is not None:
+            reported |= {question.report.line}
+        return replace(found, reported=reported, filters=(related(question), *filters))
 
     # --- what holds from before ------------------------------------------------------------------
 

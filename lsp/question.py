@@ -8,7 +8,7 @@ from functools import cached_property
 from redraft.model.gate.decide import CANDIDATES
 from redraft.model.gate.reasons import Abstain
 from redraft.model.places.ranker import RankedPlace
-from redraft.model.records import LEAST_LOG, EditRequest, Prediction, Task
+from redraft.model.records import LEAST_LOG, Diagnostic, EditRequest, Prediction, Task
 from redraft.model.rules.touched_names import Touched
 from redraft.model.text.cursor import is_free, line_after
 
@@ -25,6 +25,7 @@ class Question:
     snapshot: Snapshot  # as if the user were there
     request: EditRequest
     about: Touched | None = None  # the name that leads here; None: the place of the cursor
+    report: Diagnostic | None = None  # why an edit is needed here for certain
     delay_ms: float = 0.0  # debounce before it
     number: int = 0  # within the session
     after: str = ""  # id of the suggestion after whose acceptance the answer is needed; "": now

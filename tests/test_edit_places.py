@@ -87,6 +87,50 @@ def test_missing_imports_go_before_the_cursor() -> None:
     assert [one.about.name if one.about else "" for one in found][:2] == ["json", ""]
 
 
+CALLED = """\
+def area(r):
+    return r * r
+
+
+{}area(1)
+{}area(2, 3)
+print(area(4))
+"""
+
+
+def after_a_parameter(definition: str = "def area(r, pi):", **opened: str) -> list[Question]:
+    """Return the questions after a parameter was added to a function with three calls."""
+    gap = "x = 1\n" * 40
+    desk = Workbench(CALLED.format(gap, gap), eagerness="high")
+    for path, text in opened.items():
+        desk.open(text, f"{path}.py")
+    desk.swap("def area(r):", definition)
+    query = desk.query(other_documents=True)
+    return list(questions(query, desk.shelf, Schedule(desk.clock)))  # type: ignore[arg-type]
+
+
+def test_calls_that_no_longer_fit_follow_the_cursor() -> None:
+    found = after_a_parameter()
+    assert lines(found)[:3] == [-1, 44, 86]
+    first = found[1]
+    assert first.report is not None and first.report.message.endswith('parameter "pi"')
+    assert first.about is not None and first.about.name == "area"
+
+
+def test_calls_in_other_documents_come_last() -> None:
+    found = after_a_parameter(b="from a import area\n\narea(5)\n")
+    assert [one.snapshot.path for one in found][:4] == ["a.py", "a.py", "a.py", "b.py"]
+
+
+def test_a_parameter_with_a_default_asks_for_no_call() -> None:
+    assert all(one.report is None for one in after_a_parameter("def area(r, pi=3):"))
+
+
+def test_a_name_of_two_functions_asks_for_no_call() -> None:
+    found = after_a_parameter(b="def area(x):\n    return x\n")
+    assert all(one.report is None for one in found)
+
+
 def test_an_undefined_name_comes_after_the_cursor() -> None:
     report = Diagnostic(200, '"missing" is not defined')
     assert lines(asked(reports=(report,), text="\nshow(missing)")) == [-1, 200]

@@ -385,7 +385,7 @@ class Gatherer:
             question.request,
             edits=place.recent,
             related=related,
-            diagnostics=place.reports,
+            diagnostics=(*place.reports, *([question.report] if question.report else ())),
             importable=self.importable(place, place.recent),
         )
 
