@@ -321,7 +321,7 @@ class Session:
         refused = None if is_stale else self.workspace.why_stale(snapshot)
         if isinstance(decision, Offer):
             memory, made = self.memory, decision.suggestion
-            refused = refused or self._stale_target(snapshot, decision)
+            refused = refused or self._stale_target(snapshot, decision) or self._excluded(made.uri)
             if refused is not None and refused.kind == "document_changed":
                 document = self.workspace.documents.get(made.uri)
                 undone = self.workspace.history.view().last_change(made.uri) == "undo"
@@ -334,6 +334,14 @@ class Session:
         decision = refused or decision
         self.journal.write(DecisionMade(snapshot.uri, decision))
         return decision
+
+    def _excluded(self, uri: str) -> Abstain | None:
+        """Return why nothing of a document is shown by now, None if something may be."""
+        document = self.workspace.documents.get(uri)
+        if not self.workspace.settings.enabled:
+            return Abstain("disabled", "Redraft is switched off (setting enabled)")
+        why = document.current().excluded if document is not None else ""
+        return Abstain("secret", why) if why else None
 
     def _stale_target(self, snapshot: Snapshot, offer: Offer) -> Abstain | None:
         """Return why an edit of another document comes too late, None if it does not."""

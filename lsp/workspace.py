@@ -115,7 +115,7 @@ class Workspace:
         return [document for uri in done if (document := self._take(uri)) is not None]
 
     def _take(self, uri: str) -> Document | None:
-        reading = self._reading.pop(uri)
+        reading = self._reading.pop(uri)  # of a closed document too: its edits may be in prompts
         document = self.documents.get(uri)
         if error := reading.result.exception():  # the document stays excluded
             logger.error("the ignore files of %s cannot be read", uri, exc_info=error)
@@ -179,8 +179,6 @@ class Workspace:
         """Stop following a document."""
         self.history.closed(uri)
         self.documents.close(uri)
-        self._reading.pop(uri, None)
-        self.exclusions.closed(uri)
         self.context.closed(uri)
         self._reported = {known: found for known, found in self._reported.items() if known != uri}
 

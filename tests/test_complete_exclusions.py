@@ -73,3 +73,10 @@ def test_complete_refuses_a_text_that_is_a_secret(project: Path) -> None:
     (project / "key.txt").write_text("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n")
     with pytest.raises(InvalidRequest, match="begins with a private key"):
         ask("key.txt")
+
+
+def test_complete_refuses_a_key_in_a_file_of_any_size(project: Path) -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\n" + ("A" * 64 + "\n") * 20
+    (project / "big.txt").write_text(key + "-----END RSA PRIVATE KEY-----\n" + "x\n" * 1_200_000)
+    with pytest.raises(InvalidRequest, match="private key"):
+        ask("big.txt")

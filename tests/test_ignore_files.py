@@ -322,3 +322,17 @@ def test_document_opened_during_a_look_at_the_disk_obeys(tmp_path: Path) -> None
     exclusions.opened(uri)
     exclusions.renewed(rules)
     assert exclusions.why("private/a.py", uri)
+
+
+def test_a_file_that_was_read_later_counts(tmp_path: Path) -> None:
+    file, scanned, opened = f"{tmp_path}/a.py", IgnoreRules(), IgnoreRules()
+    scanned.read_above(file)  # before the file is written
+    (tmp_path / ".redraftignore").write_text("a.py\n")
+    opened.read_above(file)
+    scanned.add_missing(opened)
+    assert scanned.why(tmp_path, "a.py")
+
+
+def test_lines_that_end_with_cr_alone_are_a_problem() -> None:
+    assert "CR alone" in parse_ignore_file(b"private/\rbuild/\r").problem
+    assert parse_ignore_file(b"private/\r\nbuild/\r\n").problem == ""

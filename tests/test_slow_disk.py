@@ -136,3 +136,20 @@ async def test_document_closed_meanwhile_is_forgotten(tmp_path: Path, disk: Disk
     finally:
         disk.goes_on.set()
         await session.leave()
+
+
+async def test_edits_of_a_file_closed_unread_stay_away(tmp_path: Path, disk: Disk) -> None:
+    (tmp_path / ".redraftignore").write_text("secret.py\n")
+    session, uri = session_of(tmp_path), f"file://{tmp_path}/secret.py"
+    try:
+        session.open(uri, CODE, 1, "python")
+        session.change(uri, [ContentChange("x = 'hunter2'\n")], 2)
+        session.close(uri)
+        other = session.open(f"file://{tmp_path}/b.py", CODE, 1, "python")
+        for _ in range(2):
+            edits = session.at(other.uri, 4, RequestFlags(is_invoked=True)).recent
+            assert "hunter2" not in "".join(edit.diff for edit in edits)
+            disk.goes_on.set()
+            await asyncio.sleep(0.1)
+    finally:
+        await session.leave()

@@ -100,3 +100,19 @@ async def test_an_edit_of_a_document_that_changed_is_not_delivered() -> None:
     assert isinstance(found, Abstain) and found.kind == "target_changed"
     assert session.memory.outcomes.showing(other.uri) is None
     await session.leave()
+
+
+@pytest.mark.parametrize("how", ["secret", "disabled"])
+async def test_what_is_excluded_meanwhile_is_not_delivered(how: str) -> None:
+    session = Session(ScriptedPredictor(), LspSettings(), lambda: 9.0, reads=False)
+    session.open(URI, CODE, 1, "python")
+    snapshot = session.at(URI, 0, RequestFlags())
+    made = Suggestion.of(URI, "infill", Edit(CODE, 0, 0, "x"), 0, 1.0, "m")
+    settings = {
+        "secret": LspSettings(secret_globs=("a.py",)),
+        "disabled": LspSettings(enabled=False),
+    }
+    session.configure(settings[how])
+    found = session._deliver("infill", snapshot, Offer(made, "x", ""))
+    assert isinstance(found, Abstain) and found.kind == how
+    await session.leave()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -110,7 +111,8 @@ def _named(folder: Path, path: str) -> Sequence[str]:
     if not lies_below(path):
         logger.warning("pinnedFiles: %s lies outside the workspace and is left out", path)
         return ()
-    return (path,) if os.path.lexists(folder / path) else ()
+    plain = posixpath.normpath(path)  # as exclusions know it
+    return (plain,) if os.path.lexists(folder / plain) else ()
 
 
 def _text(folder: Path, path: str) -> str | None:

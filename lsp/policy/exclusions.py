@@ -202,10 +202,6 @@ class Exclusions:
         if self.expect(uri):
             self.take(uri, self.read(uri))
 
-    def closed(self, uri: str) -> None:
-        """Wait no longer for what a document obeys."""
-        self._expected.discard(uri)
-
     def read_opened(self, rules: IgnoreRules) -> None:
         """Read what documents obey into other rules; for the index."""
         for file in list(self._opened):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import os
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +74,8 @@ def parse_ignore_file(data: bytes) -> IgnoreFile:
     found: list[Pattern] = []
     wildcards = 0
     problem = "" if b"\0" not in data else "holds NUL characters; save it as UTF-8"
+    if b"\r" in data and b"\n" not in data:
+        problem = "ends its lines with CR alone, which git reads as one line; save it with LF"
     for number, line in enumerate(data.split(b"\n"), 1):
         pattern = Pattern.of(number, line)
         if pattern is None:
@@ -106,6 +109,7 @@ class IgnoreRules:
 
     def __init__(self) -> None:
         self._files: dict[str, IgnoreFile | None] = {}  # by folder, which ends with "/"
+        self._read_s: dict[str, float] = {}  # when each was read
         #: Why a folder is excluded, as far as it was asked; by what is not shown of it.
         self._folders: dict[tuple[str, str], str] = {}
         self._inner_first: dict[str, list[tuple[str, IgnoreFile]]] = {}  # see _applying
@@ -125,6 +129,7 @@ class IgnoreRules:
         """Read the files that a file obeys; ``file`` is absolute and "/" separated."""
         for folder in _folders_above(file):
             if folder not in self._files:
+                self._read_s[folder] = time.monotonic()
                 self._files[folder] = read_ignore_file(folder, REDRAFT_IGNORE)
                 self._forget_verdicts()
 
@@ -151,8 +156,10 @@ class IgnoreRules:
         return self._real.get(file, file)
 
     def add_missing(self, other: IgnoreRules) -> None:
-        """Take from other rules what was not read for these."""
-        self._files = other._files | self._files
+        """Take from other rules what was not read for these, or was read later."""
+        for folder, file in other._files.items():
+            if folder not in self._files or other._read_s[folder] > self._read_s[folder]:
+                self._files[folder], self._read_s[folder] = file, other._read_s[folder]
         self._real = other._real | self._real
         self.on_disk |= other.on_disk
         self._forget_verdicts()

@@ -211,11 +211,9 @@ def _refuse_secret(place: FilePlace, text: str, cursor: int) -> None:
     workspace.folders = [workspace_of(place.file).as_uri()]
     workspace.exclusions.opened(uri)
     workspace.open(uri, text, None, "")
-    refusal = workspace.refuse(workspace.snapshot(uri, cursor, RequestFlags(is_invoked=True)))
-    if refusal is not None and refusal.kind == "secret":
-        raise InvalidRequest(
-            f"The language server would show nothing of {place.file}: {refusal.reason}"
-        )
+    document = workspace.snapshot(uri, cursor, RequestFlags(is_invoked=True)).document
+    if reason := document.excluded or (document.secret and f"this file {document.secret}"):
+        raise InvalidRequest(f"The language server would show nothing of {place.file}: {reason}")
 
 
 async def complete(predictor: Predictor, request: EditRequest, watch: bool, quiet: bool) -> None:
