@@ -20,6 +20,8 @@ SHAPE = (
 )
 GO = "func (s *Stack) Len() int {\n\treturn 1\n}\n\nfunc (q *Queue) Len() int {\n\treturn 2\n}\n"
 JAVA = "class A {\n  void run(int a) {\n  }\n\n  void stop() {\n  }\n}\n"
+JS = "class A {\n  get x() { return 1; }\n  run() { }\n  // more\n}\n"
+INIT = "package a\n\nfunc init() {\n}\n\n// more\n"
 TS = "export function pick(a: string): string {\n  return a\n}\n"
 
 
@@ -117,6 +119,45 @@ CASES = {
         "typescript",
         "export function",
         "export function pick(a: number): number\nexport function",
+        (),
+        False,
+    ),
+    "an import in its place": (TWO, "python", EDGE, "from shapes import edge\n", (), False),
+    "a value in its place": (TWO, "python", EDGE, "edge = double\n", (), False),
+    "a call in its place": (TWO, "python", EDGE, "edge(2)\n", (), True),
+    "a getter and a setter": (JS, "javascript", "  // more", "  set x(v) { }", (), False),
+    "a static namesake": (JS, "javascript", "  // more", "  static run() { }", (), False),
+    "a getter twice": (JS, "javascript", "  // more", "  get x() { }", (), True),
+    "another init of Go": (INIT, "go", "// more", "func init() {\n}", (), False),
+    "the other system": (
+        "#[cfg(unix)]\nfn f() {}\n// more\n",
+        "rust",
+        "// more",
+        "#[cfg(windows)]\nfn f() {}",
+        (),
+        False,
+    ),
+    "the other directive": (
+        "#ifdef A\nvoid f() {\n}\n#else\n#endif\n",
+        "cpp",
+        "#endif",
+        "void f() {\n}\n#endif",
+        (),
+        False,
+    ),
+    "a class of Ruby again": (
+        "class A\n  def x; end\nend\n# more\n",
+        "ruby",
+        "# more",
+        "class A\n  def y; end\nend",
+        (),
+        False,
+    ),
+    "a component for a class": (
+        "class A extends C {\n  render() {\n    return 1;\n  }\n}\n",
+        "javascript",
+        "class A extends C {\n  render() {\n    return 1;\n  }\n}",
+        "function A() {\n  return 1;\n}",
         (),
         False,
     ),

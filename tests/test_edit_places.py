@@ -13,7 +13,7 @@ from redraft.lsp.schedule import Schedule
 from redraft.lsp.snapshot import Snapshot
 from redraft.model.places.ranker import RankedPlace
 from redraft.model.records import Diagnostic
-from support.editors.workbench import Workbench
+from support.editors.workbench import URI, Workbench
 
 LINES = [f"value_{number} = compute({number})" for number in range(200)]
 SURE, UNSURE, HOPELESS = SURE_CHANCE + 0.1, SURE_CHANCE - 0.1, 0.0
@@ -177,3 +177,44 @@ def test_a_long_document_is_read_in_the_background() -> None:
     jobs[0](lambda: rests.append(1))
     assert rests and places.index_of(document) is not None
     assert places.rank(desk.query())
+
+
+def rank_with(desk: Workbench, **flags: Any) -> list[str]:
+    """Return the paths of the documents of the ranked places."""
+    return [one.document.path for one in RankedPlaces().rank(desk.query(**flags))]
+
+
+def test_other_documents_are_ranked_only_if_the_client_shows_them() -> None:
+    desk = Workbench("\n".join(LINES[:20]))
+    desk.open("print(compute(3))\nprint(compute(4))\n", "b.py")
+    desk.swap("compute(0)", "compute(0, 1)")
+    assert set(rank_with(desk)) == {"a.py"}
+    assert set(rank_with(desk, other_documents=True)) == {"a.py", "b.py"}
+
+
+def test_documents_edited_lately_are_ranked_before_others() -> None:
+    desk = Workbench("\n".join(LINES[:20]))
+    for number in range(12):
+        desk.open("print(compute(3))\n", f"b{number}.py")
+    desk.put(0, 0, 0, "x = 1\n", uri=URI.replace("a.py", "b11.py"))
+    desk.clock.now += 2
+    desk.swap("compute(0)", "compute(0, 1)")
+    found = set(rank_with(desk, other_documents=True))
+    assert "b11.py" in found and "b10.py" not in found
+
+
+def test_a_document_that_is_too_long_is_not_ranked() -> None:
+    desk = Workbench("x = compute(0)\n" + "\n" * 20_001)
+    desk.swap("compute(0)", "compute(0, 1)")
+    assert rank_with(desk) == []
+
+
+def test_an_opened_document_is_read_before_it_is_asked_about() -> None:
+    jobs: list[Any] = []
+    places, desk = RankedPlaces(jobs.append), Workbench("\n".join(LINES))
+    document = desk.query().document
+    places.opened(document)
+    places.opened(document)
+    assert len(jobs) == 1
+    jobs[0](lambda: None)
+    assert places.index_of(document) is not None

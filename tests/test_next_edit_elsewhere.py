@@ -58,7 +58,7 @@ def test_where_the_region_has_no_edit_the_call_further_down_is_asked_about() -> 
     assert ask.query.line == line
     assert ask.request.edits, "the edit just made goes with the question"
     show = showing(settle(desk, ask, rewrite(ask.request, "area(2)", "area(2, 3)")))
-    assert show.reason == "from the model (area: its parameters changed)"
+    assert show.reason == 'from the model (area: Argument missing for parameter "pi")'
     assert show.suggestion.lines[0] == line
 
 
@@ -78,10 +78,10 @@ def test_where_nothing_is_found_elsewhere_the_reason_is_the_one_at_the_cursor() 
 def test_an_edit_hidden_elsewhere_is_told_with_its_line() -> None:
     desk = renamed()
     ask = next_place(desk)
-    unsure = rewrite(ask.request, "area(2)", "area(2, 3)", confidence=0.13)
+    unsure = rewrite(ask.request, "area(2)", "area(2, 3)", confidence=0.03)
     hidden = go_on(desk, ask, unsure)
     assert reason(hidden) == (
-        f"in line {ask.query.line + 1}, 13 % likely to be kept (medium shows from 25 %)"
+        f"in line {ask.query.line + 1}, 3 % likely to be kept (high shows from 10 %)"
     )
     assert isinstance(hidden, Abstain) and not hidden.is_revealable, "a gesture asks here"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from redraft.lsp.protocol.workspace_edits import workspace_edit
 from support.renames import results, series
 
 LOAD = """\
@@ -41,7 +42,7 @@ class Store:
 
 def test_an_argument_that_the_definition_needs_is_added_everywhere() -> None:
     (found,) = series({"store.py": LOAD, "run.py": OTHER}, ('load("b")', 'load("b", True)'))
-    assert found.label == "add `True` at 2 calls (2 files)"
+    assert found.label == "add `True` to `load` at 2 calls (2 files)"
     after = LOAD.replace('load("b")', 'load("b", True)').replace("load(name)", "load(name, True)")
     assert results(found) == {
         "store.py": after,
@@ -69,7 +70,7 @@ def test_a_variable_of_one_place_is_not_carried_on(argument: str) -> None:
 
 def test_a_dropped_parameter_goes_at_all_calls() -> None:
     (found,) = series({"store.py": DROPPED}, ("(path, strict, *", "(path, *"))
-    assert found.label == "drop `strict` at 3 calls"
+    assert found.label == "drop `strict` of `load` at 3 calls"
     (after,) = results(found).values()
     assert 'load("a")\nload("b", retry=2)\nload(path="c")\nload("d", retry=3)\n' in after
     assert 'other.load("e", True)' in after
@@ -85,3 +86,74 @@ def test_scripts_and_members() -> None:
     assert results(found)["a.ts"].endswith("pick('y', true)\n")
     (found,) = series({"s.py": MEMBER}, ('self.load("a")', 'self.load("a", False)'))
     assert '[self.load("a", False), self.load("b", False)]' in results(found)["s.py"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        'load("x",)\nload(load("y"))\n',
+        'load(\n    "x"  # a comment\n)\n',
+        "x = f\"{load('x')}\"\n",
+        "def run(load):\n    return load(1)\n",
+    ],
+)
+def test_one_unclear_call_leaves_all_to_the_model(more: str) -> None:
+    assert series({"store.py": LOAD + more}, ('load("b")', 'load("b", True)')) == []
+
+
+def test_functions_of_the_same_name_elsewhere_are_left_alone() -> None:
+    files = {
+        "store.py": LOAD,
+        "a.py": 'import json\njson.load("x")\n',
+        "b.py": 'from json import load\nload("x")\n',
+    }
+    (found,) = series(files, ('load("b")', 'load("b", True)'))
+    assert set(results(found)) == {"store.py"}
+
+
+def test_a_decorator_may_change_the_parameters() -> None:
+    text = "@with_strict\n" + LOAD
+    assert series({"store.py": text}, ('load("b")', 'load("b", True)')) == []
+
+
+@pytest.mark.parametrize("argument", ["conn.pop()", "(x := 5)"])
+def test_an_argument_that_may_do_something_is_not_dropped(argument: str) -> None:
+    text = f'def load(path, strict):\n    return path\n\n\nload("a", {argument})\n'
+    assert series({"store.py": text}, ("(path, strict)", "(path)")) == []
+
+
+def test_the_only_argument_goes_with_its_lines() -> None:
+    text = 'def load(path):\n    return 1\n\n\nload(\n    "a",\n)\n'
+    (found,) = series({"store.py": text}, ("(path)", "()"))
+    assert results(found)["store.py"].endswith("\n\nload()\n")
+
+
+def test_a_call_that_was_changed_again_counts_once() -> None:
+    text = LOAD.replace("strict)", "strict=True, retry=1)")
+    there, back = ('load("b")', 'load("b", retry=2)'), ('load("b", retry=2)', 'load("b")')
+    assert series({"store.py": text}, there, back, there) == []
+
+
+def test_a_changed_line_that_is_gone_offers_nothing() -> None:
+    changes = ('load("b")', 'load("b", True)'), ('load("b", True)\n', "")
+    assert series({"store.py": LOAD}, *changes) == []
+
+
+def test_an_argument_of_java_belongs_to_the_object_itself() -> None:
+    text = (
+        "class A {\n  void load(int p, int s) {}\n  void x(B b) { load(1, 2); b.load(1, 2); }\n}\n"
+    )
+    (found,) = series({"A.java": text}, ("int p, int s", "int p"))
+    assert "load(1); b.load(1, 2);" in results(found)["A.java"]
+
+
+def test_editors_get_the_lines_of_an_argument_that_goes() -> None:
+    text = 'def load(path, strict):\n    return path\n\n\nload(\n    "a",\n    True,\n)\n'
+    (found,) = series({"store.py": text}, ("(path, strict)", "(path)"))
+    (document,) = workspace_edit(found)["documentChanges"]
+    assert document["edits"] == [
+        {
+            "range": {"start": {"line": 5, "character": 7}, "end": {"line": 6, "character": 8}},
+            "newText": "",
+        }
+    ]

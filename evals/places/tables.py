@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -107,7 +108,8 @@ def tables(systems: Systems) -> Iterator[PlaceTable]:
 def far_limit(judged: Sequence[Judged], share: float) -> float:
     """Return the chance that the far places of such a share of moments reach."""
     chances = sorted((one.far[0] for one in judged if one.far is not None), reverse=True)
-    return chances[min(int(share * len(judged)), len(chances)) - 1]
+    count = min(max(1, int(share * len(judged))), len(chances))
+    return chances[count - 1] if chances else math.inf
 
 
 # --- orders --------------------------------------------------------------------------------------
@@ -172,7 +174,7 @@ def _is_far_right(one: Judged) -> bool:
 
 
 def _has_chances(judged: Sequence[Judged]) -> bool:
-    return any(one.left for one in judged)
+    return all(one.left for one in judged)
 
 
 def _share(judged: Sequence[Judged], counts: Predicate, is_hit: Predicate) -> str:

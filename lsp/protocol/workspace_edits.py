@@ -16,10 +16,12 @@ def workspace_edit(rename: WholeRename) -> dict[str, Any]:
 def _text_document_edit(file: FileRename) -> dict[str, Any]:
     source, edits = file.source, list[dict[str, Any]]()
     for start, end, text in file.spans:
-        line_start = source.text.rfind("\n", 0, start) + 1
-        line, head = source.text.count("\n", 0, start), source.text[line_start:start]
-        first = Position(line, units(head))
-        behind = Position(line, units(head + source.text[start:end]))
-        edits.append({"range": Range(first, behind).as_json(), "newText": text})
+        range_ = Range(_position(source.text, start), _position(source.text, end))
+        edits.append({"range": range_.as_json(), "newText": text})
     identifier = {"uri": source.uri, "version": source.version}
     return {"textDocument": identifier, "edits": edits}
+
+
+def _position(text: str, index: int) -> Position:
+    line_start = text.rfind("\n", 0, index) + 1
+    return Position(text.count("\n", 0, index), units(text[line_start:index]))

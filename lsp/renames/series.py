@@ -6,14 +6,19 @@ calls alike by hand. What is unclear is left to the model, place by place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.arity import Argument, Call, Signature, calls, signatures
+from redraft.model.rules.arity import Call, Signature, calls, is_bound_once, signatures
 from redraft.model.rules.series import ArgumentChange, argument_changes
+from redraft.model.text.syntax import parse
 
 from .code_file import CodeFile, UnclearUse
 from .whole_rename import FileRename, WholeRename, WorkspaceFiles, mentioning
+
+#: Arguments that may have an effect: dropping them changes more than the call.
+_DOES = re.compile(r"[(`!]|:=|\+\+|--|\b(?:await|yield)\b")
 
 
 def find_series(
@@ -26,47 +31,93 @@ def find_series(
         own: the document that the user is in.
     """
     for change in argument_changes(edits, own.path, own.language):
-        if change.text and not change.is_portable:
+        at = own.text.find(change.line)
+        if at < 0 or (change.text and not change.is_portable):
             continue
         try:
-            signature = _signature(change.function, own, files)
-            if signature is None:
-                continue
+            home, signature = _definition(change.function, own, files)
             sources = (own, *mentioning(own, files, change.function, change.function))
-            changed = [_changed(each, change, signature) for each in sources]
+            changed = [_changed(each, change, signature, home) for each in sources]
         except UnclearUse:
             continue
         made = tuple(each for each in changed if each.spans)
-        row = next(at for at, line in enumerate(own.text.split("\n")) if line == change.line)
-        at = own.text.find("\n" * bool(row) + change.line) + bool(row)
-        at = own.text.index(change.function, at)
         if made:
+            at = own.text.index(change.function, at)
             yield WholeRename("", "", at, made, change.label)
 
 
-def _signature(name: str, own: CodeFile, files: WorkspaceFiles) -> Signature | None:
-    """Return the signature of the only function of a name, None if there are several or none."""
-    found = signatures(own.syntax, name)
-    defined = {each.path for each in files.index.places(name, own.language)} - {own.path}
-    for path in defined:
-        source = files.source(path)
-        found += signatures(source.syntax, name) if source is not None else []
-    return found[0] if len(found) == 1 else None
+def _definition(name: str, own: CodeFile, files: WorkspaceFiles) -> tuple[CodeFile, Signature]:
+    """Return the file and the signature of the only function of a name.
+
+    Raises:
+        UnclearUse: there are several, or none.
+    """
+    known = {each.path for each in files.index.places(name, own.language)} - {own.path}
+    sources = [own, *(each for path in known if (each := files.source(path)) is not None)]
+    found = [(each, one) for each in sources for one in signatures(each.syntax, name)]
+    if len(found) != 1:
+        raise UnclearUse(f"{len(found)} functions are called {name}")
+    return found[0]
 
 
-def _changed(source: CodeFile, change: ArgumentChange, signature: Signature) -> FileRename:
-    spans = []
+def _changed(
+    source: CodeFile, change: ArgumentChange, signature: Signature, home: CodeFile
+) -> FileRename:
+    """Return the calls of one file with the change.
+
+    Raises:
+        UnclearUse: a call cannot be changed for certain.
+    """
+    is_home = source.path == home.path
+    if not is_home:
+        is_package = source.language == "go" and _folder(source.path) == _folder(home.path)
+        stem = _stem(home.path)
+        if signature.owner is not None or not is_bound_once(
+            source.syntax, change.function, stem, is_package=is_package
+        ):
+            return FileRename(source, ())
+    elif signature.owner is None and not is_bound_once(
+        source.syntax, change.function, "", is_package=False
+    ):
+        raise UnclearUse(f"{source.path} binds {change.function} again")
+    spans = list[tuple[int, int, str]]()
+    end = 0
     for call in calls(source.syntax, signature):
-        objection = call.objection(signature)
-        if not change.text:
-            span = _without(call, change, objection)
-        elif _lacks(call, change, signature, objection):
-            span = _with(source.text, call, change)
-        else:
-            span = None
-        if span is not None:
-            spans.append(span)
-    return FileRename(source, tuple(spans))
+        span = _span(source, call, change, signature)
+        if span is None:
+            continue
+        if call.has_comments or call.is_in_string or call.at < end:
+            raise UnclearUse(f"line {call.line + 1} has comments, a string or a call within a call")
+        spans.append(span)
+        end = call.end
+    made = FileRename(source, tuple(spans))
+    after = parse(made.result, source.language) if spans else None
+    if after is not None and after.tree.root_node.has_error:
+        raise UnclearUse(f"{source.path} would have errors")
+    return made
+
+
+def _span(
+    source: CodeFile, call: Call, change: ArgumentChange, signature: Signature
+) -> tuple[int, int, str] | None:
+    """Return what of a call becomes what, None if it stays."""
+    objection = call.objection(signature)
+    if not change.text:
+        return _without(source.text, call, change, objection)
+    given = call.arguments
+    if source.language == "go" and len(given) == 1 and source.text[given[0].end - 1] == ")":
+        return None  # a call may give several values
+    return _with(source.text, call, change) if _lacks(call, change, signature, objection) else None
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _stem(path: str) -> str:
+    """Return the name by which a file is imported."""
+    name = path.rpartition("/")[2].partition(".")[0]
+    return _folder(path).rpartition("/")[2] if name in ("__init__", "index", "mod") else name
 
 
 def _lacks(call: Call, change: ArgumentChange, signature: Signature, objection: str) -> bool:
@@ -74,7 +125,7 @@ def _lacks(call: Call, change: ArgumentChange, signature: Signature, objection: 
     by_place = [each for each in call.arguments if not each.name]
     if change.name and any(each.name == change.name for each in call.arguments):
         return False
-    if not change.name and len(by_place) != change.index:
+    if not change.name and (len(by_place) != change.index or len(by_place) < len(call.arguments)):
         return False
     if change.times > 1:
         return True
@@ -101,7 +152,9 @@ def _with(text: str, call: Call, change: ArgumentChange) -> tuple[int, int, str]
     return last.end, last.end, f",\n{indent}{change.text}" if is_alone else f", {change.text}"
 
 
-def _without(call: Call, change: ArgumentChange, objection: str) -> tuple[int, int, str] | None:
+def _without(
+    text: str, call: Call, change: ArgumentChange, objection: str
+) -> tuple[int, int, str] | None:
     """Return the span that takes the dropped parameter's argument out of a call, None without."""
     given = list(call.arguments)
     at = next((i for i, each in enumerate(given) if change.name and each.name == change.name), -1)
@@ -110,11 +163,10 @@ def _without(call: Call, change: ArgumentChange, objection: str) -> tuple[int, i
         at = change.index
     if at < 0 or not objection:
         return None
-    return _span_of(given, at)
-
-
-def _span_of(given: Sequence[Argument], at: int) -> tuple[int, int, str]:
+    if _DOES.search(text, given[at].start, given[at].end):
+        raise UnclearUse(f"the argument of line {call.line + 1} may do something")
+    if len(given) == 1:
+        return call.opens, call.end - 1, ""
     if at + 1 < len(given):
         return given[at].start, given[at + 1].start, ""
-    start = given[at - 1].end if at else given[at].start
-    return start, given[at].end, ""
+    return given[at - 1].end, given[at].end, ""

@@ -23,6 +23,10 @@ from .reasons import Abstain
 _NAME = re.compile(r"[^\W\d]\w+")
 #: Languages in which functions of one name may differ in their parameters.
 _OVERLOADS = frozenset(("c", "cpp", "csharp", "java", "kotlin", "typescript", "typescriptreact"))
+#: Lines by which one of several definitions is chosen when the program is built.
+_CONDITION = re.compile(r"#\s*(?:if|ifdef|ifndef|elif|else|endif)\b|\s*#\[cfg\b")
+#: Words that make a member of JavaScript another one than its namesake.
+_ACCESS = re.compile(r"\b(?:get|set|static)\b(?=\s)")
 _WITH_BODY = frozenset(("function", "method", "type"))
 
 
@@ -51,8 +55,9 @@ def drops_or_doubles(
 ) -> Abstain | None:
     """Refuse an edit that takes a definition away, or writes one that is there already.
 
-    Something else may come in place of a definition. One whose name the recent edits removed may
-    go. Nothing is refused in a language without a grammar.
+    Something else may come in place of a definition: another one, or an import or a value of its
+    name. One whose name the recent edits removed may go. Nothing is refused in a language without
+    a grammar.
 
     Args:
         language: LSP id, "" if unknown.
@@ -65,7 +70,12 @@ def drops_or_doubles(
     old, new = (_by_key(definitions(tree), tree.text) for tree in (before, after))
     lost, gained = Counter(_counts(old)), Counter(_counts(new))
     lost, gained = lost - gained, gained - lost
-    names = [key.name for key in lost if key.name not in removed]
+    lost_types = _types(old) - _types(new)
+    names = [
+        key.name
+        for key in lost
+        if not (key.name in removed or key.owner in lost_types or _is_bound(edit.new, key.name))
+    ]
     if lost.total() > gained.total() and names:
         return Abstain("destroys", f"the edit would delete the definition of '{names[0]}'")
     lines = edit.result.split("\n")
@@ -129,18 +139,36 @@ def _counts(keyed: Mapping[_Key, list[Definition]]) -> dict[_Key, int]:
     return {key: len(found) for key, found in keyed.items()}
 
 
+def _types(keyed: Mapping[_Key, list[Definition]]) -> set[str]:
+    return {key.name for key, found in keyed.items() if found[0].kind == "type"}
+
+
+def _is_bound(text: str, name: str) -> bool:
+    """Return whether a text imports a name or gives it a value."""
+    bound = rf"\bimport\b[^\n]*\b{re.escape(name)}\b|\b{re.escape(name)}\b[^\n=(]*=(?!=)"
+    return re.search(bound, text) is not None
+
+
 def _is_doubled(found: list[Definition], lines: list[str], language: str) -> bool:
     """Return whether definitions of one name are more than the language allows.
 
     A decorator may make several of one name, as of a property. A definition that is indented
-    without a type around it is one of a condition, such as an import that failed.
+    without a type around it is one of a condition, such as an import that failed. So is one
+    between directives of C, or under an attribute of Rust.
     """
     headers = [lines[each.first].strip() for each in found]
+    first, last = found[0].first, found[-1].first
+    if any(_CONDITION.match(line) for line in lines[max(first - 1, 0) : last]):
+        return False
+    if (language == "go" and found[0].name == "init") or (
+        found[0].kind == "type" and (language == "ruby" or "partial " in headers[0])
+    ):
+        return False
     if language in _OVERLOADS or headers[0].startswith(("impl", "template")):
         return len(set(headers)) < len(headers)
     free = [
-        each
+        frozenset(_ACCESS.findall(header.partition("(")[0]))
         for each, header in zip(found, headers, strict=True)
         if not header.startswith("@") and (each.kind == "method" or lines[each.first][:1].strip())
     ]
-    return len(free) > 1
+    return len(set(free)) < len(free)

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 LONGEST = 400  # characters of a line that are read
-_KNOWN_LINES = 100_000  # lines whose facts are kept; about 100 MB
+_KNOWN_LINES = 40_000  # lines whose facts are kept, of about 1 KB each
 
 WORD = re.compile(r"[^\W\d]\w*|\d[\d.]*")
 _TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.]*|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\w\s]")

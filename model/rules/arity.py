@@ -1,8 +1,8 @@
 """Calls that no longer fit the parameters of a function, found in syntax trees.
 
 After a parameter was added or dropped, these are the places of the next edits for certain. What
-is not certain counts as fitting: calls with spread arguments, functions of several definitions,
-methods of an object whose class is not known.
+is not certain counts as fitting: calls with spread arguments, functions of several definitions or
+under decorators of the project, methods of an object whose class is not known.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from ..text.scopes import Bindings
 from ..text.syntax import SCRIPTS, Syntax
 
 _FUNCTIONS = frozenset(
@@ -40,6 +41,13 @@ _SPREAD_ARGUMENTS = frozenset(
 _OPTIONAL = frozenset(
     ("default_parameter", "typed_default_parameter", "optional_parameter", "assignment_pattern")
 )
+#: Decorators of Python that leave the parameters as they are.
+_TRANSPARENT = frozenset(
+    (
+        *("abstractmethod", "cache", "classmethod", "contextmanager", "final", "lru_cache"),
+        *("override", "staticmethod"),
+    )
+)
 LANGUAGES = frozenset(("python", "go", "rust", "java", *SCRIPTS))
 
 
@@ -60,7 +68,7 @@ class Signature:
     parameters: tuple[Parameter, ...]
     takes_more: bool = False  # any number of arguments
     takes_names: bool = False  # any keyword
-    is_member: bool = False
+    owner: tuple[int, int] | None = None  # bytes of the type of a member; None: a function or type
 
     def objection(self, positional: int, keywords: Sequence[str]) -> str:
         """Return what is wrong with a call, "" if it fits."""
@@ -95,7 +103,10 @@ class Call:
     line: int  # 0-based, of the called name
     at: int  # index into the text behind the called name
     opens: int  # index behind the opening bracket
+    end: int  # index behind the closing bracket
     arguments: tuple[Argument, ...]
+    has_comments: bool = False  # among the arguments
+    is_in_string: bool = False  # an interpolation
 
     def objection(self, signature: Signature) -> str:
         """Return why the call does not fit a signature, "" if it does."""
@@ -127,7 +138,9 @@ def signatures(syntax: Syntax, name: str) -> list[Signature]:
             is_class_of_it = node.type not in _TYPES and each.type == "constructor_declaration"
             if function is None or is_class_of_it:
                 continue  # a constructor of Java is found with its class
-            made = _signature(syntax, function, name, is_member=_owner(each) is not None)
+            owner = _owner(each)
+            is_built = owner is not None and owner == node  # a constructor, by its class
+            made = _signature(syntax, function, name, owner, is_built=is_built)
             found += [made] if made is not None else []
     return found
 
@@ -135,23 +148,52 @@ def signatures(syntax: Syntax, name: str) -> list[Signature]:
 def calls(syntax: Syntax, signature: Signature) -> Iterator[Call]:
     """Yield the calls in a file by the name of a signature, from top to bottom.
 
-    Calls with spread arguments are left out. A member is called on any object: the caller makes
-    sure that nothing else has its name.
+    Members are found by ``self`` and ``this`` in their type, functions by the name alone: what
+    another receiver means is not certain. Calls with spread arguments are left out.
     """
     for called in _named(syntax, signature.name):
         node = _call_of(called)
         listed = node.child_by_field_name("arguments") if node is not None else None
         if node is None or listed is None:
             continue
-        is_plain = called.parent == node or node.type == "new_expression"
-        if not signature.is_member and not is_plain and not _is_of_module(syntax, called):
-            continue
+        is_plain = called.parent == node and node.child_by_field_name("object") is None
+        if signature.owner is None:
+            is_meant = is_plain
+        else:
+            first, last = signature.owner
+            is_inside = first <= called.start_byte < last
+            is_own = syntax.language == "java" if is_plain else _is_of_self(syntax, called)
+            is_meant = is_inside and is_own
         given = [each for each in listed.named_children if "comment" not in each.type]
-        if any(each.type in _SPREAD_ARGUMENTS or each.is_error for each in given):
+        if not is_meant or any(each.type in _SPREAD_ARGUMENTS or each.is_error for each in given):
             continue
-        at, opens = syntax.char_of(called.end_byte), syntax.char_of(listed.start_byte) + 1
-        arguments = tuple(_argument(syntax, each) for each in given)
-        yield Call(called.start_point.row, at, opens, arguments)
+        yield Call(
+            called.start_point.row,
+            syntax.char_of(called.end_byte),
+            syntax.char_of(listed.start_byte) + 1,
+            syntax.char_of(listed.end_byte),
+            tuple(_argument(syntax, each) for each in given),
+            len(given) < listed.named_child_count,
+            _is_in_string(node),
+        )
+
+
+def is_bound_once(syntax: Syntax, name: str, stem: str, *, is_package: bool) -> bool:
+    """Return whether a name means one function throughout a file.
+
+    Args:
+        stem: of the file that defines it; an import must name it. "" for that file itself.
+        is_package: the file needs no import, as in a package of Go.
+    """
+    bound = [one for one in Bindings(syntax, name).occurrences if one.role in ("binding", "import")]
+    if not bound:
+        return is_package
+    if len(bound) > 1:
+        return False
+    if not stem:
+        return bound[0].role == "binding"
+    line = syntax.text.split("\n")[bound[0].line]
+    return bound[0].role == "import" and re.search(rf"\b{re.escape(stem)}\b", line) is not None
 
 
 def _argument(syntax: Syntax, node: Node) -> Argument:
@@ -227,9 +269,15 @@ def _owner(node: Node) -> Node | None:
     return None
 
 
-def _signature(syntax: Syntax, function: Node, name: str, *, is_member: bool) -> Signature | None:
+def _signature(
+    syntax: Syntax, function: Node, name: str, owner: Node | None, *, is_built: bool
+) -> Signature | None:
     listed = function.child_by_field_name("parameters")
-    if listed is None or listed.has_error:
+    if (
+        listed is None
+        or listed.has_error
+        or not _TRANSPARENT.issuperset(_decorators(syntax, function))
+    ):
         return None
     parameters: list[Parameter] = []
     takes_more = takes_names = by_name_only = False
@@ -245,13 +293,14 @@ def _signature(syntax: Syntax, function: Node, name: str, *, is_member: bool) ->
         elif inner.type == "dictionary_splat_pattern" or kind == "dictionary_splat_pattern":
             takes_names = True
         else:
-            is_first = index == 0 and is_member and syntax.language == "python"
+            is_first = index == 0 and owner is not None and syntax.language == "python"
             if is_first and not _is_static(syntax, function):
                 continue
             is_optional = kind in _OPTIONAL or node.child_by_field_name("value") is not None
             for label in _labels(syntax, node):
                 parameters.append(Parameter(label, is_optional, by_name_only))
-    return Signature(name, tuple(parameters), takes_more, takes_names, is_member)
+    of_type = None if owner is None or is_built else (owner.start_byte, owner.end_byte)
+    return Signature(name, tuple(parameters), takes_more, takes_names, of_type)
 
 
 def _inner(node: Node) -> Node:
@@ -275,10 +324,23 @@ def _labels(syntax: Syntax, node: Node) -> list[str]:
 
 
 def _is_static(syntax: Syntax, function: Node) -> bool:
+    return "staticmethod" in _decorators(syntax, function)
+
+
+def _decorators(syntax: Syntax, function: Node) -> list[str]:
+    """Return the last names of the decorators of a function of Python."""
     above = function.parent
     if above is None or above.type != "decorated_definition":
-        return False
-    return "@staticmethod" in syntax.text_of(above).split("def ")[0]
+        return []
+    found = [each for each in above.children if each.type == "decorator"]
+    return [syntax.text_of(each).partition("(")[0].rpartition(".")[2].strip("@ ") for each in found]
+
+
+def _is_in_string(node: Node) -> bool:
+    above: Node | None = node
+    while above is not None and "string" not in above.type:
+        above = above.parent
+    return above is not None
 
 
 # --- calls -------------------------------------------------------------------------------------
@@ -299,14 +361,8 @@ def _called(node: Node) -> Node | None:
     return target if target.named_child_count == 0 else None
 
 
-def _is_of_module(syntax: Syntax, called: Node) -> bool:
-    """Return whether the name before the dot is imported, and not an object."""
+def _is_of_self(syntax: Syntax, called: Node) -> bool:
+    """Return whether the name is that of a member of the object itself."""
     whole = called.parent
-    if whole is None:
-        return False
-    target = whole.named_child(0)
-    if target is None or target == called:
-        return False
-    head = re.split(r"\W", syntax.text_of(target), maxsplit=1)[0]
-    brought = re.compile(rf"^\s*(?:import|from|use|const|let|var)\b.*\b{re.escape(head)}\b", re.M)
-    return bool(head) and brought.search(syntax.text) is not None
+    target = whole.named_child(0) if whole is not None else None
+    return target is not None and target != called and syntax.text_of(target) in ("self", "this")

@@ -37,15 +37,15 @@ class ArgumentChange:
 
     @property
     def is_portable(self) -> bool:
-        """Return whether the argument means the same everywhere: it names no variable."""
+        """Return whether the argument means the same everywhere: it is made of literals."""
         value = self.text[self.text.index("=") + 1 :] if self.name else self.text
-        names = _NAME.findall(_STRING.sub("", value))
-        return all(one in _CONSTANTS or one.isupper() for one in names)
+        return "`" not in value and _CONSTANTS.issuperset(_NAME.findall(_STRING.sub("", value)))
 
     @property
     def label(self) -> str:
         """The sentence that the user sees, without the number of places."""
-        return f"add `{self.text}`" if self.text else f"drop `{self.name}`"
+        what = f"add `{self.text}` to" if self.text else f"drop `{self.name}` of"
+        return f"{what} `{self.function}`"
 
 
 def argument_changes(edits: Sequence[RecentEdit], path: str, language: str) -> list[ArgumentChange]:
@@ -60,7 +60,10 @@ def argument_changes(edits: Sequence[RecentEdit], path: str, language: str) -> l
         for change in _changes(old, new, language):
             key = change.function, change.index, change.text, change.name
             known = found.get(key)
-            found[key] = change if known is None else replace(known, times=known.times + 1)
+            if known is None:
+                found[key] = change
+            elif known.line != change.line:  # a call that was changed again counts once
+                found[key] = replace(known, times=known.times + 1)
     return list(found.values())
 
 

@@ -266,10 +266,10 @@ def places(
     out: Annotated[Path, typer.Option(help="Folder for ranker.safetensors and its card.")] = Path(
         "places"
     ),
-    commits: Annotated[int, typer.Option(min=1, help="Commits of each repository.")] = 140,
+    commits: Annotated[int, typer.Option(min=1, help="Commits of each repository.")] = 200,
     seed: Seed = 0,
 ) -> None:
-    """Train the ranker of places on commits: about ten minutes of one core, no torch."""
+    """Train the ranker of places on commits: about five minutes of one core, no torch."""
     from redraft.model.training.places.train import train
     from rich.progress import Progress
 
