@@ -100,6 +100,14 @@ def test_an_encoded_body_that_is_cut_off_is_refused(way: str) -> None:
     assert (status, answer["error"]["type"]) == (400, "invalid_request_error")
 
 
+def test_a_frame_of_zstd_that_ends_behind_a_whole_block_is_refused() -> None:
+    packer = zstandard.ZstdCompressor().compressobj()
+    data = packer.compress(json.dumps(INFILL).encode())
+    data += packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)  # all the JSON, but no last block
+    status, _, answer = posted("/v1/completions", data, {"Content-Encoding": "zstd"})
+    assert (status, "cut off" in message(answer)) == (400, True)
+
+
 @pytest.mark.parametrize("way", sorted(PACKED.keys() - {"identity"}))
 def test_the_decoded_body_is_limited(way: str) -> None:
     coding, pack = PACKED[way]

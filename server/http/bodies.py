@@ -29,6 +29,7 @@ CODINGS = ("gzip", "deflate", "zstd")
 DECODED_BYTES = 2**18
 #: Largest window of a body in zstd, bytes, as RFC 9659 limits it; that is the memory it takes.
 ZSTD_WINDOW_BYTES = 2**23
+_ZSTD_BYTES = 256  # sent bytes that are decoded at once; each four may become 128 KiB
 
 T = TypeVar("T")
 
@@ -143,16 +144,12 @@ async def _decode(body: bytes, coding: str, most: int) -> bytes:
             await asyncio.sleep(0)
     except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
         raise BrokenBody(str(error)) from error
-    if body and not size:  # zstandard ends without an error where the first block is cut off
-        raise BrokenBody(f"no whole block of {coding}")
     return b"".join(parts)
 
 
 def _decoded_parts(body: bytes, coding: str, most: int) -> Iterator[bytes]:
     if coding == "zstd":
-        decoder = zstandard.ZstdDecompressor(max_window_size=max(ZSTD_WINDOW_BYTES, most))
-        reader = decoder.stream_reader(io.BytesIO(body), read_across_frames=True)
-        yield from iter(partial(reader.read, DECODED_BYTES), b"")
+        yield from _zstd_parts(body, most)
     elif coding == "gzip":
         unzipped = gzip.GzipFile(fileobj=io.BytesIO(body))
         yield from iter(partial(unzipped.read, DECODED_BYTES), b"")
@@ -166,6 +163,21 @@ def _decoded_parts(body: bytes, coding: str, most: int) -> Iterator[bytes]:
             if not part and not body and not inflater.eof:
                 raise EOFError("the body ends before its last block")
             yield part
+
+
+def _zstd_parts(body: bytes, most: int) -> Iterator[bytes]:
+    """Yield the frames of a body in small pieces: a few bytes can become megabytes."""
+    decoder = zstandard.ZstdDecompressor(max_window_size=max(ZSTD_WINDOW_BYTES, most))
+    frame = decoder.decompressobj()
+    for at in range(0, len(body), _ZSTD_BYTES):
+        rest = body[at : at + _ZSTD_BYTES]
+        while rest:
+            frame = decoder.decompressobj() if frame.eof else frame
+            if part := frame.decompress(rest):
+                yield part
+            rest = frame.unused_data
+    if body and not frame.eof:
+        raise EOFError("the body ends before its last block")
 
 
 def _too_large(limit: int, size: int) -> web.HTTPRequestEntityTooLarge:
