@@ -282,22 +282,22 @@ class Workspace:
 
         Cells that are secrets, and those in disabled languages, are left out.
         """
-        cells = self.notebooks.above(uri)
-        found = [
+        disabled = self.settings.disabled_languages
+        cells = [
             (document.current(), cell.is_prose)
-            for cell in cells
+            for cell in self.notebooks.above(uri)
             if (document := self.documents.get(cell.uri)) is not None
         ]
-        disabled = self.settings.disabled_languages
-        key = language, disabled, [(one.uri, one.revision, prose) for one, prose in found]
-        if not found:
+        found = [
+            (one, is_prose)
+            for one, is_prose in cells
+            if one.language not in disabled
+            and not (one.excluded or one.out_of_step or "\0" in one.text or one.secret)
+        ]
+        if not cells:
             return None
+        key = language, [(one.uri, one.revision, is_prose) for one, is_prose in found]
         if self._above[0] != key:
-            texts = [
-                CellText(one.text, one.language, is_prose)
-                for one, is_prose in found
-                if one.language not in disabled
-                and not (one.excluded or one.out_of_step or "\0" in one.text or one.secret)
-            ]
+            texts = [CellText(one.text, one.language, is_prose) for one, is_prose in found]
             self._above = key, join_cells(texts, language)
         return self._above[1]

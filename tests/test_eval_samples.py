@@ -255,5 +255,5 @@ def test_silence_is_right_only_where_nothing_is_left() -> None:
     done = episode(step_of(), saying())
     assert (done["quiet"], done["right_quiet"]) == (True, True)
     assert (done["exact"], done["shown"]) == (None, None)
-    noisy = episode(step_of(), saying((0, 6, "")))
+    noisy = episode(step_of(), saying((0, 6, "a = 9\n")))
     assert (noisy["quiet"], noisy["right_quiet"], noisy["exact_shown"]) == (False, None, None)

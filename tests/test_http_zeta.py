@@ -77,7 +77,7 @@ def test_zeta2_as_cursortab_ends_every_line() -> None:
 
 
 def test_zeta2_deleting_the_region_is_told_from_no_edit() -> None:
-    prompt = zeta2_as_zed("top\n", "a\nb", "\nend\n", 0)
+    prompt = zeta2_as_zed("top\n", ")\n}", "\nend\n", 0)
     assert text(prompt, editing((1, 2, []))) == ">>>>>>> UPDATED\n"
     assert text(prompt, ScriptedPredictor()) == ""
 
@@ -165,7 +165,6 @@ BLOCKS = ["a\nb\n", "c\nd\n", "e\nf"]
         ((6, 6, ["F"]), "<|marker_3|>e\nF<|marker_4|>", "a\nb\nc\nd\ne\nF"),
         ((7, 6, ["g"]), "<|marker_3|>e\nf\ng<|marker_4|>", "a\nb\nc\nd\ne\nf\ng"),
         ((3, 2, ["new"]), "<|marker_2|>new\nc\nd\n<|marker_3|>", "a\nb\nnew\nc\nd\ne\nf"),
-        ((3, 4, []), "<|marker_2|><|marker_3|>", "a\nb\ne\nf"),
         ((1, 6, ["z"]), "<|marker_1|>z<|marker_4|>", "z"),
     ],
 )
@@ -177,6 +176,18 @@ def test_zeta21_rewrites_from_marker_to_marker(edit: LineEdit, markers: str, exp
     assert zeta21_applied(BLOCKS, written) == expected
     assert predictor.requests[0].text == "top\na\nb\nc\nd\ne\nf\nend\n"
     assert predictor.requests[0].region == (1, 7)
+
+
+def test_zeta21_deletes_what_stands_between_markers() -> None:
+    blocks = ["a\nb\n", ")\n}\n", "e\nf"]
+    written = text(zeta21_as_zed("top\n", blocks, "\nend\n", 3), editing((3, 4, [])))
+    assert written == "<|marker_2|><|marker_3|>"
+    assert zeta21_applied(blocks, written) == "a\nb\ne\nf"
+
+
+def test_names_are_deleted_only_for_a_reason() -> None:
+    prompt = zeta21_as_zed("top\n", BLOCKS, "\nend\n", 3)
+    assert text(prompt, editing((3, 4, []))) == "<|marker_1|><|marker_1|>"
 
 
 @pytest.mark.parametrize(("cursor", "number"), [(0, 1), (3, 1), (5, 2), (9, 3)])
@@ -198,11 +209,11 @@ EVENTS = "User edited src/lib.rs:\n```diff\n@@ -1,2 +1,2 @@\n fn a() {}\n-old\n+
 
 def test_zeta1_answers_the_region_between_its_markers() -> None:
     predictor = editing((2, 2, []))
-    written = text(zeta1_as_zed("top\n", "a\nb\nc", "\nend", 2, EVENTS), predictor)
+    written = text(zeta1_as_zed("top\n", "a\nold\nc", "\nend", 2, EVENTS), predictor)
     assert zeta1_applied(written) == "a\nc"
     [request] = predictor.requests
     assert request.path == "src/main.rs"
-    assert request.text == "top\na\nb\nc\nend"
+    assert request.text == "top\na\nold\nc\nend"
     assert request.cursor == len("top\na\n")
     assert request.edits == (RecentEdit("src/lib.rs", 0, " fn a() {}\n-old\n+new\n"),)
 

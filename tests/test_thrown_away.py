@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import wait
 from pathlib import Path
 
 from redraft.lsp.documents.history_edits import PAUSE_S
@@ -150,6 +151,8 @@ def opened(
     file = tmp_path / name
     file.write_text(saved, encoding="utf-8")
     session.open(file.as_uri(), text, 0, "python")
+    wait(session.workspace.readings(file.as_uri()))
+    session._take_read()
     return session
 
 

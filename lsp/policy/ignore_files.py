@@ -74,7 +74,7 @@ def parse_ignore_file(data: bytes) -> IgnoreFile:
     found: list[Pattern] = []
     wildcards = 0
     problem = "" if b"\0" not in data else "holds NUL characters; save it as UTF-8"
-    if b"\r" in data and b"\n" not in data:
+    if b"\r" in data.rstrip(b"\r") and b"\n" not in data:
         problem = "ends its lines with CR alone, which git reads as one line; save it with LF"
     for number, line in enumerate(data.split(b"\n"), 1):
         pattern = Pattern.of(number, line)
