@@ -82,21 +82,21 @@ def test_words_and_lines_of_ghost_text_are_taken_one_by_one(project: Open) -> No
 
 
 def test_tab_before_the_indentation_of_ghost_text_indents_then_takes(project: Open) -> None:
-    with project("        value = 1") as w:
+    with project("    value = 1") as w:
         w.go_to(6, 1)
         w.press("Enter")
         w.await_ghost("value = 1")
         w.press("Tab")
-        w.until(f"{POSITION}.startsWith('Ln 7, Col 9')")
+        w.until(f"{POSITION}.startsWith('Ln 7, Col 5')")
         w.await_ghost("value = 1", first=True)
-        assert w.evaluate(GHOST_COLUMN) == 8  # where it stood before
+        assert w.evaluate(GHOST_COLUMN) == 4  # where it stood before
         w.press("Tab")
         w.await_no_ghost()
-        assert w.saved("a.py").split("\n")[6] == "        value = 1"
+        assert w.saved("a.py").split("\n")[6] == "    value = 1"
 
 
 def test_tab_after_a_gesture_takes_ghost_text_at_once(project: Open) -> None:
-    with project("        value = 1") as w:
+    with project("    value = 1") as w:
         w.go_to(6, 1)
         w.press("Enter")
         w.await_ghost("value = 1")
@@ -105,7 +105,7 @@ def test_tab_after_a_gesture_takes_ghost_text_at_once(project: Open) -> None:
         time.sleep(1)  # the answer to the gesture changes nothing to be seen
         w.press("Tab")
         w.await_no_ghost()
-        assert w.saved("a.py").split("\n")[6] == "        value = 1"
+        assert w.saved("a.py").split("\n")[6] == "    value = 1"
 
 
 def test_tab_is_the_menus_while_that_is_open(project: Open) -> None:
