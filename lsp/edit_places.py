@@ -53,8 +53,10 @@ def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iter
 
     # 1. Errors that the editor reports since the last edits, and missing imports.
     for line, about in chain(_reported(snapshot), _unimported(snapshot, context)):
+        if not has_room():
+            break
         found = _ask(snapshot, context, snapshot.document, line, about, asked)
-        if found is not None and has_room():
+        if found is not None:
             asked.append(found)
             yield found
     # 2. A far place first where the ranker is sure, then the region of the cursor.
@@ -67,8 +69,10 @@ def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iter
     yield own
     # 3. Calls that no longer fit the parameters that the last edits changed.
     for document, call, about in _wrong_calls(snapshot, context):
+        if not has_room():
+            break
         found = _ask(snapshot, context, document, call, about, asked)
-        if found is not None and has_room():
+        if found is not None:
             found = replace(found, report=Diagnostic(call, about.why, 1))
             asked.append(found)
             yield found

@@ -104,21 +104,14 @@ def deletes_unasked(edit: Edit, removed: Collection[str], reported: Collection[i
     old = edit.text[start:end]
     if new.strip() or not any(map(str.isalnum, old)):
         return False
-    if not removed_or_reported(edit, old, removed, reported):
-        lines = [line for line in old.split("\n") if line.strip()]
-        around = edit.text[:start].split("\n")[-4:] + edit.text[end:].split("\n")[:4]
-        return not all(line in around for line in lines)  # one of two equal lines may go
-    return False
-
-
-def removed_or_reported(
-    edit: Edit, old: str, removed: Collection[str], reported: Collection[int]
-) -> bool:
-    """Return whether deleted text has a name that was removed, or a line that is reported."""
     first, last = edit.lines
-    return any(name in removed for name in _NAME.findall(old)) or any(
+    if any(name in removed for name in _NAME.findall(old)) or any(
         first <= line < last for line in reported
-    )
+    ):
+        return False
+    lines = [line for line in old.split("\n") if line.strip()]
+    around = edit.text[:start].split("\n")[-4:] + edit.text[end:].split("\n")[:4]
+    return not all(line in around for line in lines)  # one of two equal lines may go
 
 
 def _by_key(found: Iterable[Definition], text: str) -> dict[_Key, list[Definition]]:
