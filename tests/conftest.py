@@ -7,7 +7,7 @@ import inspect
 import multiprocessing.process
 import platform
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = getattr(item, "fixturenames", ())
         kinds = (kind for kind, marks in _MARKED_BY.items() if not marks.isdisjoint(fixtures))
         item.add_marker(next(kinds, "fast"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """Write half surrogates of captured text as escapes: xdist cannot send them to its parent."""
+    return _escaped((yield))
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_escaped(key): _escaped(each) for key, each in value.items()}
+    return type(value)(map(_escaped, value)) if isinstance(value, list | tuple) else value
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import psutil
 import pytest
 from redraft.model import release
 from redraft.model.errors import SettingsError
-from redraft.server.engine_process import rendezvous
+from redraft.server.engine_process import host, rendezvous
 from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous, started_at
 from redraft.server.settings import Settings
 
@@ -36,6 +37,20 @@ def test_another_release_meets_elsewhere(
     monkeypatch.setattr(rendezvous, part, "of another release")
     other = Rendezvous.of(settings)
     assert other.folder != meeting.folder and other.log_file != meeting.log_file
+
+
+def test_the_log_holds_names_that_are_not_unicode(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meeting = Rendezvous.of(settings)
+    handlers: list[logging.Handler] = []
+    monkeypatch.setattr(logging, "basicConfig", lambda **given: handlers.extend(given["handlers"]))
+    monkeypatch.setattr(logging, "raiseExceptions", True)
+    host.log_to(meeting)
+    (handler,) = handlers
+    handler.handle(logging.makeLogRecord({"msg": "no file %s", "args": ("a\udcff.py",)}))
+    handler.close()
+    assert meeting.log_file.read_text().endswith("no file a\\udcff.py\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such links")

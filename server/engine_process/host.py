@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     settings = Settings.model_validate_json(options.settings)
     meeting = Rendezvous.of(settings)
-    _log_to(meeting)
+    log_to(meeting)
     if options.build != BUILD:  # the client would look for this engine in another folder
         return _fail("Redraft was upgraded while the editor was open. Restart the editor.")
     lock = _take(meeting)
@@ -201,11 +201,16 @@ class Activity:
         self._leaving.set()
 
 
-def _log_to(meeting: Rendezvous) -> None:
+def log_to(meeting: Rendezvous) -> None:
+    """Log to the engine's file, which never grows without end."""
     handler: logging.Handler = logging.NullHandler()
     with suppress(OSError):  # the engine runs without a log on a full or read-only disk
         handler = logging.handlers.RotatingFileHandler(
-            meeting.log_file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
+            meeting.log_file,
+            maxBytes=LOG_BYTES,
+            backupCount=LOG_FILES,
+            encoding="utf-8",
+            errors="backslashreplace",  # a name of a file need not be Unicode
         )
     handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
