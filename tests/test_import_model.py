@@ -19,7 +19,7 @@ from redraft.model.network.onnx_files import materialise
 from redraft.model.network.quantize import quantize_blocks, quantize_nibbles, variant_named
 from redraft.model.predict import predict
 from redraft.model.prompts.tokenizer import END, MASK
-from redraft.model.records import EditRequest
+from redraft.model.records import EditRequest, Prediction
 from redraft.model.runtime import device, onnx_backend
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.weights import catalog, store
@@ -255,19 +255,25 @@ def test_an_imported_model_is_listed_and_answers(name: str, cache: Path, tmp_pat
         request = EditRequest("infill", "a.py", TEXT, TEXT.index("= ") + 2, max_tokens=24)
         first = predict(model, request, time.monotonic)
         assert first.stats.denoise_steps > 0
-        # What is drafted decides how wide passes are, and that the last bits of fp32.
+        # What is drafted and what is cached decide how wide passes are, and that the last bits.
         model = replace(model, recent=RecentAnswers())
         again = predict(model, request, time.monotonic)
         emptied = PrefixCache(model.backend, 1 << 30)
         fresh = replace(model, cache=emptied, recent=RecentAnswers())
         other = predict(fresh, request, time.monotonic)
-        assert again.candidates == first.candidates == other.candidates
+        assert written(again) == written(first) == written(other)
+        sure = [each.candidates[0].confidence.mean for each in (first, again, other)]
+        assert sure[1:] == pytest.approx([sure[0]] * 2, rel=1e-3)
         assert again.stats.reused_tokens > 0
         declined = predict(model, replace(request, task="next_edit"), time.monotonic)
         assert (declined.candidates, declined.stats.denoise_steps) == ((), 0)
         assert "predict edits" in declined.reason
     finally:
         model.backend.close()
+
+
+def written(prediction: Prediction) -> list[tuple[int, int, str]]:
+    return [(each.start, each.end, each.text) for each in prediction.candidates]
 
 
 def test_a_changed_file_of_an_imported_model_is_found(cache: Path, tmp_path: Path) -> None:
