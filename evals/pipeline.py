@@ -21,7 +21,7 @@ from .example import Example, Row
 from .gather import KINDS, RELATED, ContextKind, GatheredRequest, gather
 from .predictors import ReadyPredictor
 from .run import OnDone, Run, quiet
-from .scorers import chat, infill, latency, next_edit, replay
+from .scorers import chat, infill, latency, next_edit, replay, steps
 from .scorers.likelihood import has_likelihood, nats_of, nats_of_nothing, prompt_of
 from .scorers.next_edit import changed_lines, lines_written
 from .spec import RunSpec
@@ -37,6 +37,7 @@ TABLES: dict[str, Callable[[Sequence[Row], int], Iterator[Table]]] = {
     "chat": chat.tables,
     "bench": latency.tables,
     "replay": replay.tables,
+    "steps": steps.tables,
     "perplexity": perplexity.tables,
 }
 

@@ -18,8 +18,15 @@ from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Qualit
 SHIPPED = "shipped"
 BARE = "none"
 
-_ANY = ("infill", "edits", "replay", "chat", "perplexity", "outcomes", "bench")
-_WRITTEN = ("infill", "edits", "replay", "chat", "bench")  # tasks whose answers are written
+_ANY = ("infill", "edits", "replay", "steps", "chat", "perplexity", "outcomes", "bench")
+_WRITTEN = (
+    "infill",
+    "edits",
+    "replay",
+    "steps",
+    "chat",
+    "bench",
+)  # tasks whose answers are written
 
 
 def _option(help_text: str, tasks: Iterable[str], saved: bool = True, **how: Any) -> dict[str, Any]:
@@ -36,7 +43,7 @@ def _option(help_text: str, tasks: Iterable[str], saved: bool = True, **how: Any
 class RunSpec:
     """Description of a run. Fields that its task does not read keep their defaults."""
 
-    task: str  # infill, edits, carry-on, outcomes, replay, chat, perplexity, bench
+    task: str  # infill, edits, carry-on, outcomes, replay, steps, chat, perplexity, bench
     source: str = ""  # names of the files, or of the suite
     sample: str = ""  # fingerprint of all examples of the source
     model_sha256: str = ""  # of what makes the answers: adapter, or the folder's manifest
@@ -51,7 +58,7 @@ class RunSpec:
         default=SHIPPED,
         metadata=_option(
             "Use the shipped adapter, 'none' for the bare base, or this .safetensors file.",
-            ("infill", "edits", "replay", "outcomes"),
+            ("infill", "edits", "replay", "steps", "outcomes"),
             saved=False,
         ),
     )
@@ -118,7 +125,7 @@ class RunSpec:
         default=None,
         metadata=_option(
             "Limit a prompt to this many tokens.",
-            ("infill", "edits", "replay", "outcomes", "bench"),
+            ("infill", "edits", "replay", "steps", "outcomes", "bench"),
             min=MIN_CONTEXT_TOKENS,
             max=MAX_CONTEXT_TOKENS,
         ),
@@ -142,13 +149,15 @@ class RunSpec:
     )
     eagerness: Eagerness = field(
         default="medium",
-        metadata=_option("Show suggestions rarely (low), medium or often (high).", ("replay",)),
+        metadata=_option(
+            "Show suggestions rarely (low), medium or often (high).", ("replay", "steps")
+        ),
     )
     latency_ms: float | None = field(
         default=None,
         metadata=_option(
             "Let every answer take this many milliseconds. Default: as measured.",
-            ("replay",),
+            ("replay", "steps"),
             min=0,
         ),
     )
@@ -169,14 +178,16 @@ class RunSpec:
         default=None,
         metadata=_option(
             "Measure at most this many examples; a larger sample contains a smaller one.",
-            ("infill", "edits", "replay", "chat", "outcomes", "bench"),
+            ("infill", "edits", "replay", "steps", "chat", "outcomes", "bench"),
             saved=False,
             min=1,
         ),
     )
     seed: int = field(
         default=0,
-        metadata=_option("Draw another sample.", ("infill", "edits", "chat", "outcomes"), min=0),
+        metadata=_option(
+            "Draw another sample.", ("infill", "edits", "steps", "chat", "outcomes"), min=0
+        ),
     )
 
     def options(self) -> dict[str, Mapping[str, Any]]:

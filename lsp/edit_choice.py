@@ -36,7 +36,7 @@ def choose(
 ) -> ShownCandidate | Abstain:
     """Return the first edit of a prediction that may be shown, or why the best one may not."""
     place = question.snapshot
-    parts = list(_parts(place, prediction))
+    parts = parts_of(question, prediction)
     if situation.reported:  # what repairs an error of the last edits comes first
         parts.sort(key=lambda part: situation.reported.isdisjoint(range(*_edit(place, part).lines)))
     found = decide(parts, situation, gate)
@@ -99,13 +99,24 @@ def reported_lines(place: Snapshot) -> frozenset[int]:
     return frozenset(line for line, _ in caused(place.recent, reports, lines))
 
 
-def _parts(place: Snapshot, prediction: Prediction) -> Iterator[Candidate]:
-    """Yield the candidates of a prediction cut into parts of one origin, the best first."""
+def parts_of(question: Question, prediction: Prediction) -> list[Candidate]:
+    """Return the candidates of a prediction in parts of one origin, the best first.
+
+    Each has the features of its place as well.
+    """
+    return list(_parts(question, prediction))
+
+
+def _parts(question: Question, prediction: Prediction) -> Iterator[Candidate]:
+    place = question.snapshot
     renames = renames_of(place.recent)
     for candidate in prediction.candidates:
         for part in one_origin_each(_edit(place, candidate), renames, place.line):
             least = part.least()
-            yield replace(candidate, start=least.start, end=least.end, text=least.new)
+            features = {**candidate.features, **question.features}
+            yield replace(
+                candidate, start=least.start, end=least.end, text=least.new, features=features
+            )
 
 
 def _first_in_order(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain, islice
 
 from redraft.model.gate.eagerness import Eagerness
+from redraft.model.gate.features import place_features
 from redraft.model.records import Diagnostic
 from redraft.model.rules.arity import calls, is_bound_once, signatures
 from redraft.model.rules.diagnostics import undefined_name
@@ -45,6 +46,19 @@ _MOST_IMPORTS = 20
 
 def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iterator[Question]:
     """Yield the places to ask about, the most promising first."""
+    ranked = context.places.rank(snapshot)
+    for one in _in_order(snapshot, context, schedule, ranked):
+        uri, (first, end) = one.snapshot.uri, one.bounds
+        in_file = [each.place for each in ranked if each.document.uri == uri]
+        inside = [each for each in in_file if first <= each.line < end]
+        is_certain = one.about is not None and one.place is None
+        features = place_features(inside, in_file, is_certain=is_certain) if ranked else {}
+        yield replace(one, features=features)
+
+
+def _in_order(
+    snapshot: Snapshot, context: Gatherer, schedule: Schedule, ranking: list[DocumentPlace]
+) -> Iterator[Question]:
     own = question_at_cursor(snapshot, context)
     asked = [own]  # a place inside of their regions is not asked about again
 
@@ -60,7 +74,7 @@ def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iter
             asked.append(found)
             yield found
     # 2. A far place first where the ranker is sure, then the region of the cursor.
-    ranked = [one for one in context.places.rank(snapshot) if one.place.need >= LEAST_NEED]
+    ranked = [one for one in ranking if one.place.need >= LEAST_NEED]
     sure = next((one for one in ranked if is_sure(one)), None)
     first = _ask_ranked(snapshot, context, sure, asked) if sure and has_room() else None
     if first is not None:

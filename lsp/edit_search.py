@@ -219,7 +219,7 @@ class NextEdit:
         question, prediction = answer.question, answer.prediction
         place, user = question.snapshot, question.snapshot.asked_from
         usual = replace(
-            self._situation(question),
+            self.situation_of(question),
             nothing=prediction.reason or NOTHING,
             threshold=place.settings.threshold_in(place.language),
         )
@@ -240,7 +240,8 @@ class NextEdit:
             made = self._memory.with_id(made)
         return Offer(made, made.replacement, reason, is_at_cursor=question.about is None)
 
-    def _situation(self, question: Question) -> Situation:
+    def situation_of(self, question: Question) -> Situation:
+        """Return what an answer is decided by, without a threshold."""
         place = question.snapshot
         taken = self._memory.of(place.uri).taken
         filters = edit_filters(place, self._workspace.context, taken)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from redraft.model.gate.decide import CANDIDATES
+from redraft.model.gate.features import Features
 from redraft.model.gate.reasons import Abstain
 from redraft.model.places.ranker import RankedPlace
 from redraft.model.records import LEAST_LOG, Diagnostic, EditRequest, Prediction, Task
@@ -30,6 +31,7 @@ class Question:
     number: int = 0  # within the session
     after: str = ""  # id of the suggestion after whose acceptance the answer is needed; "": now
     place: RankedPlace | None = None  # as the ranker found it; None: another reason leads here
+    features: Features = field(default_factory=dict)  # of the place, for the gate
 
     @property
     def bounds(self) -> tuple[int, int]:

@@ -74,6 +74,9 @@ def labelled(example: Example, least: float = SERVED_LEAST) -> Iterator[Labelled
     Args:
         least: log-probability below which ghost text is given up; lines below it are left out.
     """
+    if "barred" in example.measured:
+        yield from _judged(example)
+        return
     request, truth = request_of(example), example.truth
     known = example.measured.get("right")  # of a moment of a recording
     answered = example.prediction.candidates if example.prediction is not None else ()
@@ -98,6 +101,26 @@ def labelled(example: Example, least: float = SERVED_LEAST) -> Iterator[Labelled
             right=right,
             kept=right or is_kept(edit, request, truth.final),
             barred=decision.kind if isinstance(decision, Abstain) else "",
+        )
+
+
+def _judged(example: Example) -> Iterator[Labelled]:
+    """Return the candidates of an answer that was judged where it was given, by all filters."""
+    told = example.measured
+    candidates = example.prediction.candidates if example.prediction is not None else ()
+    labels = zip(candidates, told["right"], told["kept"], told["barred"], strict=True)
+    for place, (candidate, right, kept, barred) in enumerate(labels):
+        yield Labelled(
+            moment=example.id,
+            group=example.group,
+            language=example.language,
+            kind=example.kind,
+            task=example.task,
+            place=place,
+            candidate=candidate,
+            right=right,
+            kept=kept,
+            barred=barred,
         )
 
 

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..edits.edit import Edit
 from ..edits.hunks import lines_of
@@ -22,6 +23,9 @@ from ..text.lines import WITHIN
 from ..text.names import places_of
 from ..text.syntax import Syntax, count_errors, parse
 from .blocks import begins_body, lines_around
+
+if TYPE_CHECKING:
+    from ..places.ranker import RankedPlace
 
 Features = dict[str, float]
 
@@ -38,17 +42,22 @@ FEATURES: dict[Task, tuple[str, ...]] = {
     "next_edit": (
         *("mean", "minimum", "text", "place", "not_nothing", "repeat", "both", "doubts"),
         *("ahead", "lines", "removes", "away", "errors", "unknown", "again", "undone"),
+        *("chance", "left", "certain"),
         *_PACE,
     ),
 }
 
 #: Features of which a larger value can only speak for a candidate.
 POSITIVE = frozenset(
-    ("mean", "minimum", "first", "text", "line", "place", "not_nothing", "repeat", "both")
+    (
+        *("mean", "minimum", "first", "text", "line", "place", "not_nothing", "repeat", "both"),
+        *("chance", "left"),
+    )
 )
 
 _DOUBT = math.log(0.5)  # a token less likely than one half is a doubt
 _LEAST = 1e-4  # of a probability whose logit is taken
+_LEAST_CHANCE = 1e-3  # of a place, whose logarithm is taken
 
 #: Characters on either side of the cursor that may be parsed, and of the place where no definition
 #: begins within these: a part that is cut anywhere has errors, and recovering from them takes 1 ms
@@ -95,6 +104,23 @@ def features_of(candidate: Candidate, pace: Mapping[str, float] | None = None) -
     if sure.logs:
         found["doubts"] = math.log1p(sum(log < _DOUBT for log in sure.logs))
     return {**found, **candidate.features, **(pace or {})}
+
+
+def place_features(
+    inside: Sequence[RankedPlace], in_file: Sequence[RankedPlace], *, is_certain: bool
+) -> Features:
+    """Return the features of a place where an edit is looked for.
+
+    Args:
+        inside: ranked places in the region that is asked about, the likeliest first.
+        in_file: those in the whole file.
+        is_certain: a rule leads there, such as a call that fits no longer, and not the ranker.
+    """
+    return {
+        "chance": math.log(max(inside[0].chance if inside else 0.0, _LEAST_CHANCE)),
+        "left": in_file[0].left_in_file if in_file else 0.0,
+        "certain": float(is_certain),
+    }
 
 
 def with_features(request: EditRequest, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -137,9 +137,8 @@ def moments_of(
     Args:
         others: other open files, in which nothing is left to do.
     """
-    changes = changes_of(record, rng)
-    waiting = [_edited(each, mix, rng) for each in changes]
-    touched = {each.path for each in changes}
+    waiting = edited_files(record, mix, rng)
+    touched = {each.path for each in waiting}
     idle = [each for each in others if each.path not in touched]
     history, done, found = list[RecentEdit](), list[OpenFile](), list[PlaceMoment]()
     repo, group = record["repo"], f"{record['repo']}@{record['commit'][:10]}"
@@ -158,6 +157,11 @@ def moments_of(
                 found.append(PlaceMoment(repo, group, now, open_files, edits, following))
         done.append(file.state())
     return rng.sample(found, mix.per_commit) if len(found) > mix.per_commit else found
+
+
+def edited_files(record: dict[str, Any], mix: MomentMix, rng: random.Random) -> list[EditedFile]:
+    """Return the files that a commit changes, in the order in which they are edited."""
+    return [_edited(each, mix, rng) for each in changes_of(record, rng)]
 
 
 def shown(history: Sequence[RecentEdit]) -> tuple[RecentEdit, ...]:

@@ -1,0 +1,34 @@
+"""Tables of ordered steps: what was shown after them, where, and whether it was right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..example import Row
+from ..tables import Metric, Percentile, Table, overall, parted
+
+METRICS = (
+    Metric("a right edit is shown", "share", "right", better="more"),
+    Metric("shown", "share", "shown"),
+    Metric("exact, of those shown", "share", "exact_shown", better="more"),
+    Metric("half kept, of those shown", "share", "kept_shown", better="more"),
+    Metric("at a right place, of those shown", "share", "place_shown", better="more"),
+    Metric("at the very next place, of those shown", "share", "next_shown", better="more"),
+    Metric("exact, of far ones shown", "share", "far_exact", better="more"),
+    Metric("half kept, of far ones shown", "share", "far_kept", better="more"),
+    Metric("takes the user back, of all shown", "share", "reversal", better="less"),
+    Metric("quiet where nothing is left", "share", "quiet", better="more"),
+    Metric("questions to the model", "mean", "questions", digits=2, better="less"),
+    Percentile("ms, half of the answers", "mean", "took_ms", digits=0, better="less"),
+    Percentile("ms, nine of ten answers", "mean", "took_ms", digits=0, better="less", q=0.9),
+)
+BY_PART = ("right", "shown", "exact_shown", "kept_shown", "place_shown")
+
+
+def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
+    """Yield figures overall, by the distance of the next step and by language."""
+    yield overall("next edits after ordered steps", METRICS, rows, seed)
+    brief = [metric for metric in METRICS if metric.field in BY_PART]
+    left = [row for row in rows if row["right"] is not None]
+    yield parted("by where the next step is", brief, left, lambda row: str(row["next"]), seed)
+    yield parted("by language", brief, left, lambda row: str(row["language"]), seed)

@@ -1,0 +1,1 @@
+"""Ordered steps of an edit, played through the language server's session."""

@@ -1,0 +1,167 @@
+"""Walks: the files of a change, and the steps that a person makes in them, one after the other.
+
+A walk comes from a ``steps.jsonl.zst``, where pull requests are recorded in steps, or from a
+``*-commits.jsonl.zst``, whose hunks are put into the order in which people make them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import zstandard
+from redraft.model.edits.edit import LineChange
+from redraft.model.errors import SettingsError
+from redraft.model.text.syntax import language_of
+from redraft.model.training.places.moments import MomentMix, OpenFile, edited_files, with_open_files
+from redraft.model.training.shards import read_records
+
+from ..sources.commits import rank, unix
+
+MOST_STEPS = 120  # of a walk; longer ones end there
+_LONG = 6_000  # lines of a file that is left out
+
+
+@dataclass(frozen=True, slots=True)
+class WalkFile:
+    """A file that is open during a walk."""
+
+    path: str
+    language: str  # LSP id, "" when unknown
+    before: tuple[str, ...]  # lines
+    after: tuple[str, ...]  # lines, when all steps are made
+
+
+@dataclass(frozen=True, slots=True)
+class WalkStep:
+    """A change of one file."""
+
+    file: int  # number in the walk
+    change: LineChange  # in the text that the step before leaves
+    is_typed: bool = False  # nobody is asked to foresee it
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A change in ordered steps."""
+
+    id: str  # commit or pull request
+    repo: str
+    files: tuple[WalkFile, ...]  # the first is the first to be edited
+    steps: tuple[WalkStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWalk:
+    """A walk, and after which of its steps the next edit is asked for."""
+
+    walk: Walk
+    after: frozenset[int]  # numbers of steps made by then; that of all steps: nothing is left
+
+
+#: Hunks whole and in their likely order.
+IN_ORDER = MomentMix(shuffled=0.0, two_steps=0.0)
+#: As people write, for fitting; see :class:`MomentMix`.
+AS_WRITTEN = MomentMix()
+
+
+def read_walks(path: Path, mix: MomentMix = IN_ORDER) -> Iterator[Walk]:
+    """Yield the walks of a file.
+
+    Args:
+        mix: how the hunks of commits become steps.
+
+    Raises:
+        SettingsError: it cannot be read.
+    """
+    try:
+        first = next(iter(read_records(path)), {})
+        yield from _of_steps(path) if "steps" in first else _of_commits(path, mix)
+    except (OSError, ValueError, KeyError, TypeError, zstandard.ZstdError) as error:
+        raise SettingsError(
+            f"{path} holds neither commits nor steps ({type(error).__name__}: {error}). Name a "
+            "file such as dev-commits.jsonl.zst or steps.jsonl.zst."
+        ) from error
+
+
+def choose(walks: Iterable[Walk], limit: int | None, seed: int, per_walk: int) -> list[AskedWalk]:
+    """Return a sample of moments, the repositories in turn; a larger one contains a smaller.
+
+    Args:
+        limit: moments; None: all.
+        per_walk: moments with something left to do, at most, of each walk. One with nothing left
+            is added.
+    """
+    by_repo: dict[str, list[Walk]] = {}
+    for walk in walks:
+        by_repo.setdefault(walk.repo, []).append(walk)
+    turns = [
+        (turn, rank(seed, walk.id), walk)
+        for some in by_repo.values()
+        for turn, walk in enumerate(sorted(some, key=lambda one: rank(seed, one.id)))
+    ]
+    found, moments = list[AskedWalk](), 0
+    for _, _, walk in sorted(turns, key=lambda one: one[:2]):
+        if limit is not None and moments >= limit:
+            break
+        rng = random.Random(f"{seed}:{walk.id}")
+        first = 1 + next((at for at, step in enumerate(walk.steps) if not step.is_typed), 0)
+        possible = range(max(1, first - 1), len(walk.steps))
+        after = frozenset(rng.sample(possible, min(per_walk, len(possible)))) | {len(walk.steps)}
+        moments += len(after)
+        found.append(AskedWalk(walk, after))
+    return found
+
+
+def _of_steps(path: Path) -> Iterator[Walk]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in read_records(path):
+        groups.setdefault(f"{row['repo']}#{row['pr']}", []).append(row)
+    for name, rows in groups.items():
+        order = sorted(
+            ((step["step"], at), at, step) for at, row in enumerate(rows) for step in row["steps"]
+        )
+        texts = [row["before"].split("\n") for row in rows]
+        steps = list[WalkStep]()
+        for _, at, step in islice(order, MOST_STEPS):
+            first, last = step["start_line"], step["end_line"]
+            change = LineChange(first, tuple(texts[at][first:last]), tuple(step["new_lines"]))
+            texts[at][first:last] = change.new
+            steps.append(WalkStep(at, change, is_typed=not step.get("target", True)))
+        files = (_file(row["path"], row["before"].split("\n"), row["after"]) for row in rows)
+        yield Walk(name, rows[0]["repo"], tuple(files), tuple(steps))
+
+
+def _of_commits(path: Path, mix: MomentMix) -> Iterator[Walk]:
+    for record, others in with_open_files(read_records(path), lambda _: True):
+        name = f"{record['repo']}@{record['commit'][:10]}"
+        walk = _of_commit(record, name, others, mix)
+        if len(walk.steps) > 1:
+            yield walk
+
+
+def _of_commit(record: dict[str, Any], name: str, others: list[OpenFile], mix: MomentMix) -> Walk:
+    rng = random.Random(name)
+    final = {file["path"]: unix(file["after"] or "") for file in record["files"]}
+    files, steps = list[WalkFile](), list[WalkStep]()
+    for number, edited in enumerate(edited_files(record, mix, rng)):
+        files.append(_file(edited.path, edited.lines, final[edited.path]))
+        while edited.coming and len(steps) < MOST_STEPS:
+            steps.append(WalkStep(number, edited.coming[0].change))
+            edited.make_next()
+    known = {file.path for file in files}
+    idle = (_file(one.path, one.lines, "\n".join(one.lines)) for one in others)
+    return Walk(
+        name,
+        record["repo"],
+        (*files, *(one for one in idle if one.path not in known)),
+        tuple(steps),
+    )
+
+
+def _file(path: str, before: list[str], after: str) -> WalkFile:
+    return WalkFile(path, language_of(path) or "", tuple(before), tuple(after.split("\n")))

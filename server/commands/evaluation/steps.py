@@ -1,0 +1,62 @@
+"""``redraft eval steps``: what the language server would show after each step of a change.
+
+Translates options into calls of ``redraft.evals``; measures nothing itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from redraft.evals.spec import RunSpec
+from redraft.model.errors import SettingsError
+
+from ..options import with_options
+from . import options as opt
+
+STEPS = RunSpec("steps", context_tokens=1_024)
+
+
+@with_options
+def steps(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A steps.jsonl.zst, or commits such as dev-commits.jsonl.zst."
+        ),
+    ],
+    outcomes: Annotated[
+        bool,
+        typer.Option(
+            "--outcomes",
+            help="Ask about every place and show nothing, with hunks in the order and the parts "
+            "in which people write; 'redraft gate ship' fits on the answers.",
+        ),
+    ] = False,
+    per_walk: Annotated[
+        int, typer.Option(min=1, help="Ask after so many steps of a change, and after the last.")
+    ] = 2,
+    spec: RunSpec = STEPS,
+    kept: opt.SavedRun = opt.NOTHING_KEPT,
+) -> None:
+    """Type the steps of a change into the language server, and compare what it shows with them."""
+    from redraft.evals.scorers.steps import tables
+    from redraft.evals.steps.runs import play_all
+    from redraft.evals.steps.walks import AS_WRITTEN, IN_ORDER, choose, read_walks
+
+    from .tables import show_tables
+
+    walks = choose(
+        read_walks(source, AS_WRITTEN if outcomes else IN_ORDER), spec.limit, spec.seed, per_walk
+    )
+    if not walks:
+        raise SettingsError(f"{source.name} holds no change of two steps or more.")
+    way = "every place" if outcomes else spec.eagerness
+    sample = f"{spec.seed} {per_walk} {way}"
+    spec = replace(spec, source=source.name, sample=sample)
+    with opt.opened(spec) as (full, ready), opt.open_run_for(kept, full) as run:
+        with opt.progress_of("playing steps") as progress:
+            play_all(walks, ready, full, run, progress, asks_all=outcomes)
+        show_tables(run, list(tables(run.rows(), full.seed)), kept.json_file)
