@@ -7,9 +7,8 @@ A walk comes from a ``steps.jsonl.zst``, where pull requests are recorded in ste
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -69,82 +68,92 @@ IN_ORDER = MomentMix(shuffled=0.0, two_steps=0.0)
 AS_WRITTEN = MomentMix()
 
 
-def read_walks(path: Path, mix: MomentMix = IN_ORDER) -> Iterator[Walk]:
-    """Yield the walks of a file.
+def choose_walks(
+    path: Path, limit: int | None, seed: int, per_walk: int, mix: MomentMix = IN_ORDER
+) -> list[AskedWalk]:
+    """Return a sample of moments of a file, the repositories in turn.
 
     Args:
+        limit: moments; None: all.
+        per_walk: moments with something left to do, at most, of each walk. One with nothing left
+            is added.
         mix: how the hunks of commits become steps.
 
     Raises:
         SettingsError: it cannot be read.
     """
     try:
-        first = next(iter(read_records(path)), {})
-        yield from _of_steps(path) if "steps" in first else _of_commits(path, mix)
+        by_repo: dict[str, set[str]] = {}
+        for record in read_records(path):
+            by_repo.setdefault(record["repo"], set()).add(_name(record))
+        turns = sorted(
+            (turn, rank(seed, name), name)
+            for some in by_repo.values()
+            for turn, name in enumerate(sorted(some, key=lambda name: rank(seed, name)))
+        )
+        order = {name: at for at, (*_, name) in enumerate(turns[:limit])}
+        walks = sorted(_read(path, mix, order), key=lambda walk: order[walk.id])
     except (OSError, ValueError, KeyError, TypeError, zstandard.ZstdError) as error:
         raise SettingsError(
             f"{path} holds neither commits nor steps ({type(error).__name__}: {error}). Name a "
             "file such as dev-commits.jsonl.zst or steps.jsonl.zst."
         ) from error
-
-
-def choose(walks: Iterable[Walk], limit: int | None, seed: int, per_walk: int) -> list[AskedWalk]:
-    """Return a sample of moments, the repositories in turn; a larger one contains a smaller.
-
-    Args:
-        limit: moments; None: all.
-        per_walk: moments with something left to do, at most, of each walk. One with nothing left
-            is added.
-    """
-    by_repo: dict[str, list[Walk]] = {}
-    for walk in walks:
-        by_repo.setdefault(walk.repo, []).append(walk)
-    turns = [
-        (turn, rank(seed, walk.id), walk)
-        for some in by_repo.values()
-        for turn, walk in enumerate(sorted(some, key=lambda one: rank(seed, one.id)))
-    ]
     found, moments = list[AskedWalk](), 0
-    for _, _, walk in sorted(turns, key=lambda one: one[:2]):
+    for walk in walks:
         if limit is not None and moments >= limit:
             break
         rng = random.Random(f"{seed}:{walk.id}")
-        first = 1 + next((at for at, step in enumerate(walk.steps) if not step.is_typed), 0)
-        possible = range(max(1, first - 1), len(walk.steps))
+        typed = next((at for at, step in enumerate(walk.steps) if not step.is_typed), 0)
+        possible = range(max(1, typed), len(walk.steps))
         after = frozenset(rng.sample(possible, min(per_walk, len(possible)))) | {len(walk.steps)}
         moments += len(after)
         found.append(AskedWalk(walk, after))
     return found
 
 
-def _of_steps(path: Path) -> Iterator[Walk]:
+def _name(record: dict[str, Any]) -> str:
+    if "steps" in record:
+        return f"{record['repo']}#{record['pr']}"
+    return f"{record['repo']}@{record['commit'][:10]}"
+
+
+def _read(path: Path, mix: MomentMix, wanted: Collection[str]) -> Iterator[Walk]:
+    """Yield the wanted walks of a file that have two steps or more."""
     groups: dict[str, list[dict[str, Any]]] = {}
-    for row in read_records(path):
-        groups.setdefault(f"{row['repo']}#{row['pr']}", []).append(row)
-    for name, rows in groups.items():
-        order = sorted(
-            ((step["step"], at), at, step) for at, row in enumerate(rows) for step in row["steps"]
-        )
-        texts = [row["before"].split("\n") for row in rows]
-        steps = list[WalkStep]()
-        for _, at, step in islice(order, MOST_STEPS):
-            first, last = step["start_line"], step["end_line"]
-            change = LineChange(first, tuple(texts[at][first:last]), tuple(step["new_lines"]))
-            texts[at][first:last] = change.new
-            steps.append(WalkStep(at, change, is_typed=not step.get("target", True)))
-        files = (_file(row["path"], row["before"].split("\n"), row["after"]) for row in rows)
-        yield Walk(name, rows[0]["repo"], tuple(files), tuple(steps))
 
+    def commits() -> Iterator[dict[str, Any]]:
+        for record in read_records(path):
+            if "steps" not in record:
+                yield record
+            elif _name(record) in wanted:
+                groups.setdefault(_name(record), []).append(record)
 
-def _of_commits(path: Path, mix: MomentMix) -> Iterator[Walk]:
-    for record, others in with_open_files(read_records(path), lambda _: True):
-        name = f"{record['repo']}@{record['commit'][:10]}"
-        walk = _of_commit(record, name, others, mix)
+    for record, others in with_open_files(commits(), lambda one: _name(one) in wanted):
+        walk = _of_commit(record, others, mix)
         if len(walk.steps) > 1:
             yield walk
+    for name, rows in groups.items():
+        yield _of_steps(name, rows)
 
 
-def _of_commit(record: dict[str, Any], name: str, others: list[OpenFile], mix: MomentMix) -> Walk:
+def _of_steps(name: str, rows: list[dict[str, Any]]) -> Walk:
+    """Return the walk of a pull request, a row for each file."""
+    order = sorted(
+        ((step["step"], at), at, step) for at, row in enumerate(rows) for step in row["steps"]
+    )
+    texts = [row["before"].split("\n") for row in rows]
+    steps = list[WalkStep]()
+    for _, at, step in order[:MOST_STEPS]:
+        first, last = step["start_line"], step["end_line"]
+        change = LineChange(first, tuple(texts[at][first:last]), tuple(step["new_lines"]))
+        texts[at][first:last] = change.new
+        steps.append(WalkStep(at, change, is_typed=not step.get("target", True)))
+    files = (_file(row["path"], row["before"].split("\n"), row["after"]) for row in rows)
+    return Walk(name, rows[0]["repo"], tuple(files), tuple(steps))
+
+
+def _of_commit(record: dict[str, Any], others: list[OpenFile], mix: MomentMix) -> Walk:
+    name = _name(record)
     rng = random.Random(name)
     final = {file["path"]: unix(file["after"] or "") for file in record["files"]}
     files, steps = list[WalkFile](), list[WalkStep]()
@@ -155,12 +164,8 @@ def _of_commit(record: dict[str, Any], name: str, others: list[OpenFile], mix: M
             edited.make_next()
     known = {file.path for file in files}
     idle = (_file(one.path, one.lines, "\n".join(one.lines)) for one in others)
-    return Walk(
-        name,
-        record["repo"],
-        (*files, *(one for one in idle if one.path not in known)),
-        tuple(steps),
-    )
+    files += [one for one in idle if one.path not in known]
+    return Walk(name, record["repo"], tuple(files), tuple(steps))
 
 
 def _file(path: str, before: list[str], after: str) -> WalkFile:

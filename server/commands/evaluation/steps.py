@@ -44,13 +44,12 @@ def steps(
     """Type the steps of a change into the language server, and compare what it shows with them."""
     from redraft.evals.scorers.steps import tables
     from redraft.evals.steps.runs import play_all
-    from redraft.evals.steps.walks import AS_WRITTEN, IN_ORDER, choose, read_walks
+    from redraft.evals.steps.walks import AS_WRITTEN, IN_ORDER, choose_walks
 
     from .tables import show_tables
 
-    walks = choose(
-        read_walks(source, AS_WRITTEN if outcomes else IN_ORDER), spec.limit, spec.seed, per_walk
-    )
+    mix = AS_WRITTEN if outcomes else IN_ORDER
+    walks = choose_walks(source, spec.limit, spec.seed, per_walk, mix)
     if not walks:
         raise SettingsError(f"{source.name} holds no change of two steps or more.")
     way = "every place" if outcomes else spec.eagerness
