@@ -95,7 +95,7 @@ class RunSpec:
         metadata=_option(
             "Measure no model. none: show nothing; copy-last-edit: repeat the last substitution; "
             "rules: propose edits by rule alone.",
-            ("infill", "edits", "replay"),
+            ("infill", "edits", "replay", "steps"),
             metavar="RULE",
         ),
     )

@@ -230,8 +230,9 @@ def test_a_gate_fitted_on_outcomes_tells_right_from_wrong(commits: Path) -> None
 def test_the_shipped_gate_can_be_read_and_is_the_same_after_writing(tmp_path: Path) -> None:
     gate, card = read_gate(SHIPPED)
     assert {"infill", "next_edit"} == gate.heads.keys()
-    assert card["candidates"]["next_edit"] > 100
-    assert not any(name in str(card["sources"]) for name in ("dev", "eval", "carry"))
+    for told in card["heads"].values():
+        assert told["candidates"] > 100 and told["kept"] > 50
+        assert not any(name in str(told["sources"]) for name in ("dev", "eval", "carry"))
     write_gate(tmp_path / "again.json", gate, card)
     assert read_gate(tmp_path / "again.json") == (gate, card)
     assert [each.name for each in tmp_path.iterdir()] == ["again.json"]
@@ -302,10 +303,13 @@ def test_any_run_with_predictions_feeds_the_gate(commits: Path, tmp_path: Path) 
     assert compared.exit_code == 0 and "gate, medium" in compared.output
     made = tmp_path / "made.json"
     shipped = CliRunner().invoke(app, ["gate", "ship", str(run), "--out", str(made)])
-    assert shipped.exit_code == 0 and read_gate(made)[1]["sources"] == [commits.name]
+    assert shipped.exit_code == 0 and made.exists()
+    (told,) = read_gate(made)[1]["heads"].values()  # no ghost text was asked for
+    assert told["sources"] == [commits.name]
+    assert read_gate(made)[0].heads["infill"] == gate_file.shipped().heads["infill"]
 
 
-def test_runs_of_one_task_do_not_replace_the_shipped_gate(
+def test_runs_without_candidates_do_not_replace_the_shipped_gate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "none.jsonl"
@@ -314,7 +318,7 @@ def test_runs_of_one_task_do_not_replace_the_shipped_gate(
     monkeypatch.setattr(gate_file, "write_gate", lambda *given: written.append(given))
     done = CliRunner().invoke(app, ["gate", "ship", str(run)])
     assert isinstance(done.exception, SettingsError)
-    assert "no candidates of the task infill" in str(done.exception) and not written
+    assert "hold no candidate" in str(done.exception) and not written
 
 
 def test_sessions_without_fitted_runs_are_refused(tmp_path: Path) -> None:

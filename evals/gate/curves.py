@@ -8,7 +8,7 @@ and the area lost where a feature is replaced by its mean. Intervals resample re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -104,9 +104,17 @@ class LabelledMoment:
 
 def moments_of(runs: Iterable[Run]) -> list[LabelledMoment]:
     """Return the moments of some runs, of whatever task, with their labelled candidates."""
-    return [
-        LabelledMoment(each, tuple(labelled(each))) for run in runs for each in examples_of(run)
-    ]
+    return [moment for run in runs for moment in _moments_of(run)]
+
+
+def _moments_of(run: Run) -> Iterator[LabelledMoment]:
+    """Yield the moments of a run, those of steps with the answers about all places, in order."""
+    if run.spec.task != "steps":
+        yield from (LabelledMoment(each, tuple(labelled(each))) for each in examples_of(run))
+        return
+    for example in run.examples.values():
+        answers = map(Example.from_json, example.measured["asked"])
+        yield LabelledMoment(example, tuple(one for each in answers for one in labelled(each)))
 
 
 def by_hand(candidate: Candidate) -> float:

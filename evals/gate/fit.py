@@ -6,13 +6,14 @@ never fitted on: the command refuses those that it knows by name.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from redraft.model.gate.features import FEATURES, features_of
-from redraft.model.gate.gate import Gate
+from redraft.model.gate.gate import Gate, shipped
 from redraft.model.records import Task
 from redraft.model.training.gate.fit import Sample, fit_shipped, fold_of
 from redraft.model.training.gate.kto import Objective
@@ -32,22 +33,20 @@ def samples_of(candidates: Iterable[Labelled]) -> dict[Task, list[Sample]]:
     """Return samples by task, grouped by repository or session."""
     found: dict[Task, list[Sample]] = {task: [] for task in FEATURES}
     for each in candidates:
-        found[each.task].append(
-            Sample(features_of(each.candidate), each.is_worth_showing, group=each.source)
-        )
+        found[each.task].append(Sample(features_of(each.candidate), each.kept, group=each.source))
     return found
 
 
 def fit_gate(
     samples: Mapping[Task, Sequence[Sample]], name: str, without: Sequence[str] = ()
 ) -> Gate:
-    """Return a gate fitted from nothing.
+    """Return a gate fitted from nothing. A task without samples keeps its shipped head.
 
     Args:
         without: features left out.
     """
-    heads = {task: fit_shipped(task, each, WANT, without) for task, each in samples.items()}
-    return Gate(name, heads)
+    heads = {task: fit_shipped(task, each, WANT, without) for task, each in samples.items() if each}
+    return Gate(name, {**shipped().heads, **heads})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +102,12 @@ def judges_among(runs: Iterable[Run]) -> list[str]:
     return [name for name in named if any(judge in name.lower() for judge in JUDGES)]
 
 
-def card_of(samples: Mapping[Task, Sequence[Sample]], runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the description of what a gate was fitted on."""
-    return {
-        "made_by": "redraft gate ship",
+def card_of(
+    samples: Mapping[Task, Sequence[Sample]], labels: Iterable[Labelled], runs: Sequence[Run]
+) -> dict[str, Any]:
+    """Return what the head of each task was fitted on; tasks without samples are left out."""
+    exact = Counter(each.task for each in labels if each.right)
+    shared = {
         "model": sorted({run.spec.model for run in runs}),
         "weights_sha256": sorted({run.spec.model_sha256 for run in runs}),
         "sources": sorted({run.spec.source for run in runs}),
@@ -115,12 +116,16 @@ def card_of(samples: Mapping[Task, Sequence[Sample]], runs: Sequence[Run]) -> di
         "ratio": WANT.ratio,
         "beta": WANT.beta,
         "most_kl": WANT.most_kl,
-        "candidates": {task: len(each) for task, each in samples.items()},
-        "right": {task: sum(one.kept for one in each) for task, each in samples.items()},
-        "repositories": len({one.group for each in samples.values() for one in each}),
-        "on_others": {
-            task: asdict(told)
-            for task, each in samples.items()
-            if (told := on_others(task, each)) is not None
-        },
+    }
+    return {
+        task: {
+            **shared,
+            "candidates": len(each),
+            "kept": sum(one.kept for one in each),
+            "exact": exact[task],
+            "repositories": len({one.group for one in each}),
+            "on_others": asdict(told) if (told := on_others(task, each)) is not None else None,
+        }
+        for task, each in samples.items()
+        if each
     }

@@ -52,15 +52,6 @@ class Labelled:
         return self.group.split("@")[0].split(":")[0]
 
     @property
-    def is_worth_showing(self) -> bool:
-        """True if the gate should show it.
-
-        Ghost text that is kept by half saves typing. An edit that is right by half has to be mended
-        in code that was right before, so it has to be right.
-        """
-        return self.right if self.task == "next_edit" else self.kept
-
-    @property
     def block(self) -> str:
         """Name of what is resampled together: a source, or a stretch of a session."""
         return self.group if self.kind == "replayed" else self.source

@@ -10,7 +10,7 @@ from redraft.model.edits.edit import Edit
 from redraft.model.edits.hunks import hunks_of
 from redraft.model.records import EditRequest
 
-from ..example import Example, Moment, Row
+from ..example import Example, Moment, Row, Truth
 from ..gate.samples import is_kept, is_right
 from ..metrics import reversal_ratio
 from ..scorers.next_edit import changed_lines, overlap
@@ -50,6 +50,7 @@ def example_of(moment: AskedMoment) -> Example:
         "next_edit",
         {"language": file.language or "other", "kind": str(row["next"])},
         Moment(file.path, file.language, moment.texts[moment.file], moment.cursor, moment.recent),
+        Truth(final="" if is_left else moment.texts[moment.file]),
         measured={
             "asked": [
                 _asked(moment, number, one).to_json() for number, one in enumerate(moment.answers)
@@ -81,7 +82,7 @@ def _shown(moment: AskedMoment, shown: Suggestion, *, is_left: bool) -> Row:
         "next_shown": _is_next(moment, file, text, result) if is_left else None,
         "far_exact": exact if is_far else None,
         "far_kept": exact or _is_kept(moment, results) if is_left and is_far else None,
-        "reversal": exact is not True and _reverses(moment.earlier[file], text, result),
+        "reversal": exact is not True and takes_back(moment.earlier[file], text, result),
     }
 
 
@@ -137,7 +138,7 @@ def _where_next(moment: AskedMoment) -> str:
     return next((name for most, name in _DISTANCES if away <= most), FARTHER)
 
 
-def _reverses(earlier: Sequence[str], text: str, result: str) -> bool:
+def takes_back(earlier: Sequence[str], text: str, result: str) -> bool:
     """Return whether an edit takes back, for the most part, what the last steps made of a file."""
     shares = (reversal_ratio(before, text, result) for before in earlier)
     return any(share is not None and share >= _REVERSED for share in shares)

@@ -190,7 +190,8 @@ def ship(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN.jsonl…", help="Runs of 'redraft gate outcomes' or 'redraft eval'."
+            metavar="RUN.jsonl…",
+            help="Runs of 'redraft gate outcomes' or 'redraft eval steps --outcomes'.",
         ),
     ],
     out: Annotated[
@@ -198,11 +199,14 @@ def ship(
     ] = None,
     version: Annotated[str, typer.Option(help="Version of the gate, for people.")] = "1",
 ) -> None:
-    """Fit the gate that comes with Redraft on outcomes of training commits. Takes seconds."""
+    """Fit the gate that comes with Redraft on outcomes of training commits. Takes seconds.
+
+    A task of which the runs hold nothing keeps the shipped weights.
+    """
     from redraft.evals.gate.fit import card_of, fit_gate, judges_among, samples_of
     from redraft.evals.gate.samples import newest, shown_to_gate
     from redraft.evals.run import read_run
-    from redraft.model.gate.gate import SHIPPED, write_gate
+    from redraft.model.gate.gate import SHIPPED, read_gate, write_gate
 
     from .console import out as console
 
@@ -212,19 +216,19 @@ def ship(
             f"{', '.join(judges_among(read))} is for testing and never fitted on. Name runs over "
             "training commits."
         )
-    samples = samples_of(shown_to_gate(newest(read)))
-    empty = [task for task in ("infill", "next_edit") if not samples.get(task)]
-    if out is None and empty:
-        raise SettingsError(
-            f"These runs have no candidates of the task {empty[0]}, so the shipped gate would lose "
-            "its part for it. Name runs of both tasks, or write another file with --out."
+    labels = list(shown_to_gate(newest(read)))
+    samples = samples_of(labels)
+    if not labels:
+        raise SettingsError("These runs hold no candidate that a rule lets pass. Name larger ones.")
+    made = card_of(samples, labels, read)
+    before = read_gate(SHIPPED)[1].get("heads", {})
+    card = {"made_by": "redraft gate ship", "heads": {**before, **made}}
+    write_gate(out or SHIPPED, fit_gate(samples, f"shipped {version}"), card)
+    for task, told in made.items():
+        line = (
+            f"{task}: {told['candidates']} candidates, {told['kept']} kept, {told['exact']} exact"
         )
-    gate = fit_gate(samples, f"shipped {version}")
-    card = card_of(samples, read)
-    write_gate(out or SHIPPED, gate, card)
-    for task, count in card["candidates"].items():
-        line, others = f"{task}: {count} candidates, {card['right'][task]} right", card["on_others"]
-        if task in others:
-            error, by_chance = others[task]["error"], others[task]["by_chance"]
+        if (others := told["on_others"]) is not None:
+            error, by_chance = others["error"], others["by_chance"]
             line += f"; ECE of repositories left out {error:.3f} ({by_chance:.3f} by chance alone)"
         console.print(line, markup=False)
