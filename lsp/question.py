@@ -108,13 +108,14 @@ def below_typed(region: tuple[int, int], line: int) -> tuple[int, int]:
 
 def _request(task: Task, snapshot: Snapshot) -> EditRequest:
     settings = snapshot.settings
+    is_cold = snapshot.visited_from is not None
     return EditRequest(
         task=task,
         path=snapshot.path,
         text=snapshot.text,
         cursor=snapshot.cursor,
         language=snapshot.language,
-        context_tokens=settings.context_tokens,
+        context_tokens=snapshot.budget if is_cold else settings.context_tokens,
         max_tokens=settings.max_tokens,
         quality=settings.quality,
     )

@@ -19,6 +19,10 @@ from .policy.exclusions import Exclusions
 from .policy.machine_load import Load
 from .suggestions.suggestion import Suggestion
 
+#: Tokens of a prompt about a place whose text was not read before. On 200 moments of held-out
+#: commits 384 make the true edit as likely as 1,024 where its words stand in the prompt and one of
+#: them in a recent edit; reading fewer tokens takes half the time.
+COLD_TOKENS = 448
 _REPORTS, _MESSAGE = 20, 300  # diagnostics of a document that are used, and characters of each
 
 
@@ -201,6 +205,7 @@ class Snapshot:
             line=document.text.count("\n", 0, cursor),
             flags=flags,
             above=self.above if here else None,
+            budget=min(self.budget, COLD_TOKENS),
             visited_from=self.asked_from,
         )
 
