@@ -18,7 +18,7 @@ from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Qualit
 SHIPPED = "shipped"
 BARE = "none"
 
-_ANY = ("infill", "edits", "replay", "steps", "chat", "perplexity", "outcomes", "bench")
+_ANY = ("infill", "edits", "replay", "steps", "scenes", "chat", "perplexity", "outcomes", "bench")
 _WRITTEN = (
     "infill",
     "edits",
@@ -58,7 +58,7 @@ class RunSpec:
         default=SHIPPED,
         metadata=_option(
             "Use the shipped adapter, 'none' for the bare base, or this .safetensors file.",
-            ("infill", "edits", "replay", "steps", "outcomes"),
+            ("infill", "edits", "replay", "steps", "scenes", "outcomes"),
             saved=False,
         ),
     )
@@ -95,7 +95,7 @@ class RunSpec:
         metadata=_option(
             "Measure no model. none: show nothing; copy-last-edit: repeat the last substitution; "
             "rules: propose edits by rule alone.",
-            ("infill", "edits", "replay", "steps"),
+            ("infill", "edits", "replay", "steps", "scenes"),
             metavar="RULE",
         ),
     )
@@ -125,7 +125,7 @@ class RunSpec:
         default=None,
         metadata=_option(
             "Limit a prompt to this many tokens.",
-            ("infill", "edits", "replay", "steps", "outcomes", "bench"),
+            ("infill", "edits", "replay", "steps", "scenes", "outcomes", "bench"),
             min=MIN_CONTEXT_TOKENS,
             max=MAX_CONTEXT_TOKENS,
         ),
@@ -150,14 +150,14 @@ class RunSpec:
     eagerness: Eagerness = field(
         default="medium",
         metadata=_option(
-            "Show suggestions rarely (low), medium or often (high).", ("replay", "steps")
+            "Show suggestions rarely (low), medium or often (high).", ("replay", "steps", "scenes")
         ),
     )
     latency_ms: float | None = field(
         default=None,
         metadata=_option(
             "Let every answer take this many milliseconds. Default: as measured.",
-            ("replay", "steps"),
+            ("replay", "steps", "scenes"),
             min=0,
         ),
     )

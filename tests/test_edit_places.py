@@ -10,7 +10,7 @@ from redraft.lsp.context.ranked_places import DocumentPlace, RankedPlaces
 from redraft.lsp.edit_places import LEAST_NEED, LIKELY, SURE_CHANCE, questions
 from redraft.lsp.question import Question
 from redraft.lsp.schedule import Schedule
-from redraft.lsp.snapshot import Snapshot
+from redraft.lsp.snapshot import COLD_TOKENS, Snapshot
 from redraft.model.places.ranker import RankedPlace
 from redraft.model.records import Diagnostic
 from support.editors.workbench import URI, Workbench
@@ -73,6 +73,19 @@ def test_eagerness_limits_all_places_together(eagerness: str, most: int) -> None
     sure = ranked(199, SURE)
     assert len(asked(*places, eagerness=eagerness)) == 1 + most
     assert len(asked(sure, *places, eagerness=eagerness)) == 1 + most
+
+
+def test_a_place_that_was_not_read_yet_is_asked_with_few_tokens() -> None:
+    own, far = asked(ranked(100, UNSURE))
+    assert (own.request.context_tokens, far.request.context_tokens) == (None, COLD_TOKENS)
+
+
+def test_the_gate_learns_how_likely_a_place_is() -> None:
+    report = Diagnostic(150, "compute() takes 1 positional argument but 2 were given")
+    told, own, far = asked(ranked(100, UNSURE), reports=(report,))
+    assert own.features["chance"] < far.features["chance"] < 0
+    assert [one.features["certain"] for one in (told, own, far)] == [1, 0, 0]
+    assert [one.features["left"] for one in (told, own, far)] == [0.9] * 3
 
 
 def test_reported_errors_go_before_a_sure_place() -> None:

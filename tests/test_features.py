@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from redraft.model.gate.features import FEATURES, features_of, with_features
+from redraft.model.gate.features import FEATURES, features_of, place_features, with_features
 from redraft.model.records import Candidate, Confidence, EditRequest, RecentEdit, RelatedFile, Task
 
 TEXT = "import math\n\n\ndef area(radius):\n    return \n"
@@ -87,6 +87,8 @@ def test_every_feature_is_a_number_or_left_out(task: Task) -> None:
     whole = [Candidate(AT, AT, each, sure, 5, 1, "end") for each in ("radius", "math")]
     pace = {"rested": 7.0, "speed": 1.4, "previous": 0.0, "acceptance": 0.25}
     found = features_of(with_features(request, whole)[0], pace)
+    if task == "next_edit":  # the language server knows the place
+        found |= place_features([], [], is_certain=True)
     assert found.keys() >= set(FEATURES[task])
     for name, value in (*found.items(), *features_of(bare).items()):
         assert abs(value) < 100, name

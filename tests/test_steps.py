@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from redraft.evals.spec import RunSpec
 from redraft.evals.steps.player import take_all
 from redraft.evals.steps.runs import play_all
 from redraft.evals.steps.scores import takes_back
-from redraft.evals.steps.walks import AskedWalk, choose_walks
+from redraft.evals.steps.walks import AskedWalk, choose_walks, scenes
 from redraft.lsp.editor_settings import LspSettings
 from redraft.model.errors import SettingsError
 from redraft.model.records import EditRequest, Prediction
@@ -27,6 +28,9 @@ from redraft.server.commands.main import app
 from support.editors.predictor import READY, predicted, rewrite
 from support.weights.training_sources import write_lines
 from typer.testing import CliRunner
+
+#: Git lists the files of a walk, which lie in a folder of their own.
+pytestmark = pytest.mark.usefixtures("spawn")
 
 Ask = Callable[[EditRequest], Prediction]
 
@@ -137,7 +141,6 @@ def test_a_sample_takes_repositories_in_turn_and_is_part_of_a_larger_one(tmp_pat
     assert [one.walk.id for one in large[: len(small)]] == [one.walk.id for one in small]
 
 
-@pytest.mark.usefixtures("spawn")
 def test_tables_and_a_run_that_is_continued(commits: Path, tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     asked = ["eval", "steps", str(commits), "--baseline", "rules", "--latency-ms", "50"]
@@ -164,6 +167,29 @@ def test_a_scene_is_carried_through_by_tabs(steps: Path) -> None:
     (asked,) = choose_walks(steps, None, 0, 2)
     found = take_all(asked.walk, ReplayPredictor(ask, READY, 50.0), LspSettings(), 5)
     assert found.texts == [AFTER] and len(found.taken) == 1 and found.reason
+
+
+def test_scenes_lead_from_what_is_typed_to_what_is_wanted() -> None:
+    found = scenes()
+    assert len(found) == 26 and len({walk.id for walk in found}) == 26
+    for walk in found:
+        texts = [list(file.before) for file in walk.files]
+        typed = [step.is_typed for step in walk.steps]
+        assert typed == sorted(typed, reverse=True) and 0 < sum(typed) < len(typed)
+        for step in walk.steps:
+            texts[step.file][step.change.first : step.change.last] = step.change.new
+        assert texts == [list(file.after) for file in walk.files], walk.id
+
+
+def test_scenes_are_played_without_a_model(tmp_path: Path) -> None:
+    told = tmp_path / "scenes.json"
+    asked = ["eval", "scenes", "--baseline", "rules", "--latency-ms", "50", "--json", str(told)]
+    name = "rename-parameter-py"
+    done = CliRunner().invoke(app, [*asked, "--only", name], catch_exceptions=False)
+    assert done.exit_code == 0 and "1 of 1 are carried through" in done.output, done.output
+    assert json.loads(told.read_text())["scenes"][0]["name"] == name
+    done = CliRunner().invoke(app, [*asked, "--only", "nothing"])
+    assert isinstance(done.exception, SettingsError) and name in str(done.exception)
 
 
 def test_a_moment_can_be_read_again(steps: Path) -> None:

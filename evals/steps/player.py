@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from urllib.parse import quote
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from redraft.lsp.documents.open_documents import ContentChange
 from redraft.lsp.documents.positions import Position, Range, units
@@ -29,8 +30,7 @@ from redraft.model.records import Candidate, RecentEdit, Task
 
 from ..replay.answers import ReplayPredictor
 from ..replay.clock import SimulatedLoop
-from ..replay.editor import ROOT
-from .walks import AskedWalk, Walk, WalkFile
+from .walks import AskedWalk, Walk
 
 BETWEEN_S = 4.0  # steps: the edit before has ended
 _PIECE, _PIECE_S = 80, 0.8  # characters typed at once, and seconds until the next ones
@@ -60,6 +60,7 @@ class AskedMoment:
     recent: tuple[RecentEdit, ...]
     answers: list[PlaceAnswer]  # in the order in which the model was asked
     shown: Suggestion | None
+    changed: dict[int, str]  # texts that it makes, by number of the file; the user's comes last
     reason: str  # why nothing is shown, or where the suggestion comes from
     took_s: float  # simulated
 
@@ -68,12 +69,21 @@ class AskedMoment:
         return f"{self.walk.id}:{self.made}"
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A suggestion that was taken."""
+
+    where: str  # path and line
+    old: str  # "" for one in several places
+    new: str  # what it does there, in words, for one in several places
+
+
 @dataclass(slots=True)
 class Tabs:
     """What happened when every suggestion of a scene was taken."""
 
     texts: list[str]
-    taken: list[Suggestion] = field(default_factory=list)
+    taken: list[Taken] = field(default_factory=list)
     reason: str = ""  # why nothing more was shown
 
 
@@ -109,16 +119,6 @@ def take_all(walk: Walk, predictor: ReplayPredictor, settings: LspSettings, most
         return runner.run(_Player(walk, predictor, settings).take_all(most))
 
 
-def changed_by(shown: Suggestion, walk: Walk) -> dict[int, str]:
-    """Return the texts of the files of a walk that a suggestion changes, by their numbers."""
-    numbers = {_uri_of(file): at for at, file in enumerate(walk.files)}
-    if shown.rename is None:
-        return {numbers[shown.uri]: shown.result}
-    found = {numbers[each.source.uri]: each.result for each in shown.rename.files}
-    # The user's own file comes last: the cursor stays there.
-    return dict(sorted(found.items(), key=lambda one: one[0] == numbers[shown.uri]))
-
-
 class _NothingIsGood(Gates):
     """Gate that hides whatever a model writes, so that every place is asked about."""
 
@@ -136,6 +136,7 @@ class _Hiding(Gate):
 class _Player:
     def __init__(self, walk: Walk, predictor: ReplayPredictor, settings: LspSettings) -> None:
         self._walk, self._predictor, self._settings = walk, predictor, settings
+        self._folder = TemporaryDirectory(prefix="redraft-walk-", ignore_cleanup_errors=True)
         self._texts = ["\n".join(file.before) for file in walk.files]
         self._earlier: list[list[str]] = [[] for _ in walk.files]
         self._file, self._cursor = 0, 0
@@ -151,7 +152,7 @@ class _Player:
                 yield await self._ask(made)
             if made == max(after):
                 break
-        await self._session.leave()
+        await self._end()
 
     async def take_all(self, most: int) -> Tabs:
         await self._begin()
@@ -164,9 +165,8 @@ class _Player:
             found.reason = moment.reason
             if moment.shown is None:
                 break
-            found.taken.append(moment.shown)
-            self._take(moment.shown)
-        await self._session.leave()
+            found.taken.append(self._take(moment.shown, moment.changed))
+        await self._end()
         return found
 
     async def _begin(self) -> None:
@@ -175,7 +175,11 @@ class _Player:
         self._session.journal.subscribe(self._hear)
         workspace = self._session.workspace
         workspace.context_tokens = (await self._predictor.status()).context_tokens
-        workspace.folders = [ROOT]
+        workspace.folders = [Path(self._folder.name).as_uri()]
+        for at, text in enumerate(self._texts):  # what is renamed is looked up on the disk
+            path = self._path(at)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
         workspace.context.start()
         for at, file in reversed([*enumerate(self._walk.files)]):
             self._session.open(self._uri(at), self._texts[at], None, file.language or "plaintext")
@@ -191,8 +195,24 @@ class _Player:
         barred = tuple(one.kind if isinstance(one, Abstain) else "" for one in verdicts)
         self._answers.append(PlaceAnswer(answer, tuple(parts), barred))
 
+    async def _end(self) -> None:
+        await self._session.leave()
+        self._folder.cleanup()
+
+    def _path(self, file: int) -> Path:
+        return Path(self._folder.name) / self._walk.files[file].path
+
     def _uri(self, file: int) -> str:
-        return _uri_of(self._walk.files[file])
+        return self._path(file).as_uri()
+
+    def _changed(self, shown: Suggestion) -> dict[int, str]:
+        """Return the texts that a suggestion makes, by the number of the file."""
+        numbers = {self._uri(at): at for at in range(len(self._texts))}
+        own = numbers[shown.uri]
+        if shown.rename is None:
+            return {own: shown.result}
+        found = {numbers[each.source.uri]: each.result for each in shown.rename.files}
+        return dict(sorted(found.items(), key=lambda one: one[0] == own))
 
     # --- the user --------------------------------------------------------------------------------
 
@@ -226,11 +246,17 @@ class _Player:
         self._file, self._texts[file] = file, edit.result
         self._cursor = edit.start + len(edit.new)
 
-    def _take(self, shown: Suggestion) -> None:
+    def _take(self, shown: Suggestion, changed: dict[int, str]) -> Taken:
         """Press Tab."""
+        edit = shown.edit.least()
+        path = self._walk.files[[*changed][-1]].path
+        taken = Taken(f"{path}:{edit.lines[0] + 1}", edit.old, edit.new)
+        if shown.rename is not None:
+            taken = replace(taken, old="", new=shown.rename.label)
         self._session.accepted(shown.id)
-        for file, text in changed_by(shown, self._walk).items():
+        for file, text in changed.items():
             self._change(Edit(self._texts[file], 0, len(self._texts[file]), text).least(), file)
+        return taken
 
     # --- the question ----------------------------------------------------------------------------
 
@@ -245,6 +271,7 @@ class _Player:
         decision = await session.next_edit(snapshot)
         if self._predictor.failure is not None:
             raise self._predictor.failure
+        shown = None if isinstance(decision, Abstain) else decision.suggestion
         return AskedMoment(
             walk=self._walk,
             made=made,
@@ -254,14 +281,11 @@ class _Player:
             cursor=self._cursor,
             recent=snapshot.recent,
             answers=[*self._answers],
-            shown=None if isinstance(decision, Abstain) else decision.suggestion,
+            shown=shown,
+            changed=self._changed(shown) if shown is not None else {},
             reason=decision.reason,
             took_s=loop.time() - began_s,
         )
-
-
-def _uri_of(file: WalkFile) -> str:
-    return f"{ROOT}/{quote(file.path)}"
 
 
 def _position(text: str, index: int) -> Position:

@@ -14,7 +14,7 @@ from ..example import Example, Moment, Row, Truth
 from ..gate.samples import is_kept, is_right
 from ..metrics import reversal_ratio
 from ..scorers.next_edit import changed_lines, overlap
-from .player import AskedMoment, PlaceAnswer, changed_by
+from .player import AskedMoment, PlaceAnswer
 from .walks import Walk
 
 NEAR = 12  # lines from the cursor; what is farther needs a jump
@@ -34,14 +34,12 @@ def example_of(moment: AskedMoment) -> Example:
     row: Row = {
         "shown": shown is not None if is_left else None,
         "quiet": shown is None if is_left is False else None,
-        "right": _is_exact(moment, shown) if is_left and shown is not None else False,
+        "right": shown is not None and _is_exact(moment) if is_left else None,
         "reason": moment.reason,
         "next": _where_next(moment) if is_left else NOTHING_LEFT,
         "questions": len(moment.answers),
         "took_ms": round(1000 * moment.took_s, 1),
     }
-    if not is_left:
-        row["right"] = None
     if shown is not None:
         row |= _shown(moment, shown, is_left=is_left)
     return Example(
@@ -62,14 +60,14 @@ def example_of(moment: AskedMoment) -> Example:
 
 def _shown(moment: AskedMoment, shown: Suggestion, *, is_left: bool) -> Row:
     """Return the scores of what is shown."""
-    walk, results = moment.walk, changed_by(shown, moment.walk)
-    file, result = next(iter(results.items()))
+    walk, results = moment.walk, moment.changed
+    file, result = [*results.items()][-1]
     text, goal = moment.texts[file], "\n".join(walk.files[file].after)
     edit = Edit(text, 0, len(text), result).least()
     line = moment.texts[moment.file].count("\n", 0, moment.cursor)
     first, last = edit.lines
     is_far = file != moment.file or not first - NEAR <= line < last + NEAR
-    exact = _is_exact(moment, shown) if is_left else None
+    exact = _is_exact(moment) if is_left else None
     return {
         "path": walk.files[file].path,
         "was": edit.old,
@@ -77,37 +75,35 @@ def _shown(moment: AskedMoment, shown: Suggestion, *, is_left: bool) -> Row:
         "confidence": shown.confidence,
         "is_far": is_far,
         "exact_shown": exact,
-        "kept_shown": exact or _is_kept(moment, results) if is_left else None,
+        "kept_shown": exact or _is_kept(moment) if is_left else None,
         "place_shown": _is_at_place(text, result, goal) if is_left else None,
         "next_shown": _is_next(moment, file, text, result) if is_left else None,
         "far_exact": exact if is_far else None,
-        "far_kept": exact or _is_kept(moment, results) if is_left and is_far else None,
+        "far_kept": exact or _is_kept(moment) if is_left and is_far else None,
         "reversal": exact is not True and takes_back(moment.earlier[file], text, result),
     }
 
 
-def _is_exact(moment: AskedMoment, shown: Suggestion | None) -> bool:
-    """Return whether every hunk of an edit is among those that are left, in all its files."""
-    if shown is None:
-        return False
+def _is_exact(moment: AskedMoment) -> bool:
+    """Return whether every hunk of what is shown is among those left, in all its files."""
     return all(
         is_right(
             Edit(moment.texts[file], 0, len(moment.texts[file]), result),
             EditRequest("next_edit", "", moment.texts[file], 0),
             "\n".join(moment.walk.files[file].after),
         )
-        for file, result in changed_by(shown, moment.walk).items()
+        for file, result in moment.changed.items()
     )
 
 
-def _is_kept(moment: AskedMoment, results: dict[int, str]) -> bool:
+def _is_kept(moment: AskedMoment) -> bool:
     return all(
         is_kept(
             Edit(moment.texts[file], 0, len(moment.texts[file]), result),
             EditRequest("next_edit", "", moment.texts[file], 0),
             "\n".join(moment.walk.files[file].after),
         )
-        for file, result in results.items()
+        for file, result in moment.changed.items()
     )
 
 

@@ -6,6 +6,7 @@ A walk comes from a ``steps.jsonl.zst``, where pull requests are recorded in ste
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from redraft.model.training.shards import read_records
 
 from ..sources.commits import rank, unix
 
+SCENES = Path(__file__).parent / "scenes.jsonl"
 MOST_STEPS = 120  # of a walk; longer ones end there
 _LONG = 6_000  # lines of a file that is left out
 
@@ -109,6 +111,18 @@ def choose_walks(
         moments += len(after)
         found.append(AskedWalk(walk, after))
     return found
+
+
+def scenes() -> list[Walk]:
+    """Return the scenes that come with Redraft: two of each kind of work, in four languages.
+
+    Their first steps are typed, and the others are what a professional expects to be offered.
+    """
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for line in SCENES.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        groups.setdefault(row["pr"], []).append(row)
+    return [_of_steps(name, rows) for name, rows in groups.items()]
 
 
 def _name(record: dict[str, Any]) -> str:

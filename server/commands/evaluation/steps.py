@@ -5,7 +5,7 @@ Translates options into calls of ``redraft.evals``; measures nothing itself.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +13,11 @@ import typer
 from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
 
-from ..options import with_options
+from ..options import with_options, write_json
 from . import options as opt
 
 STEPS = RunSpec("steps", context_tokens=1_024)
+SCENES = RunSpec("scenes", context_tokens=1_024)
 
 
 @with_options
@@ -59,3 +60,38 @@ def steps(
         with opt.progress_of("playing steps") as progress:
             play_all(walks, ready, full, run, progress, asks_all=outcomes)
         show_tables(run, list(tables(run.rows(), full.seed)), kept.json_file)
+
+
+@with_options
+def scenes(
+    tabs: Annotated[int, typer.Option(min=1, help="Take at most so many suggestions.")] = 15,
+    only: Annotated[str, typer.Option(metavar="NAME", help="Play this scene.")] = "",
+    spec: RunSpec = SCENES,
+    json_file: opt.Json = None,
+) -> None:
+    """Type the first steps of 26 small scenes, and see how far taking what is offered leads.
+
+    They show that something works, not how good it is.
+    """
+    from redraft.evals.steps.scenes import play_scenes
+    from redraft.evals.steps.walks import scenes as known
+    from rich.table import Table
+    from rich.text import Text
+
+    from ..console import out
+
+    walks = [walk for walk in known() if only in ("", walk.id)]
+    if not walks:
+        raise SettingsError(
+            f"No scene is {only!r}. Name one of {', '.join(w.id for w in known())}."
+        )
+    with opt.opened(spec) as (full, ready), opt.progress_of("playing scenes") as progress:
+        found = play_scenes(walks, ready, full, tabs, progress)
+    table = Table("scene", "places", "left", "wrong", "offered, and why nothing more was")
+    for each in found:
+        told = "\n".join((*each.offered, f"({each.reason})"))
+        table.add_row(each.name, str(each.places), str(each.left), str(each.wrong), Text(told))
+    out.print(table)
+    carried = sum(each.is_carried_through for each in found)
+    out.print(f"{carried} of {len(found)} are carried through.")
+    write_json(json_file, {"model": full.model, "scenes": [asdict(each) for each in found]})

@@ -22,7 +22,7 @@ from .gate import gate
 from .places import places
 from .replay import replay
 from .runs import compare, report, score, show
-from .steps import steps
+from .steps import scenes, steps
 
 if TYPE_CHECKING:
     from redraft.evals.example import Example
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from redraft.model.runtime.backend import Backend
 
 app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
-for command in (gate, places, replay, steps, compare, score, show, report):
+for command in (gate, places, replay, steps, scenes, compare, score, show, report):
     app.command()(command)
 
 SERVED = 1_024  # tokens of a prompt that "auto" picks on two CPU cores
