@@ -28,7 +28,9 @@ from redraft.evals.gate.fit import fit_gate, judges_among, left_out, samples_of
 from redraft.evals.gate.samples import Labelled, is_right, labelled, newest, shown_to_gate
 from redraft.evals.gather import gather
 from redraft.evals.run import Run, open_run
+from redraft.evals.sources.commits import read_changes
 from redraft.evals.sources.known import in_suite, known_moments
+from redraft.evals.sources.next_edits import steps_in
 from redraft.evals.spec import RunSpec
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import SettingsError
@@ -54,7 +56,7 @@ def commits(tmp_path: Path) -> Path:
 def outcomes(commits: Path, sure: dict[bool, float]) -> Run:
     """Answered with the truth as surely as ``sure[True]``, and with nonsense as ``sure[False]``."""
     run = Run(RunSpec("outcomes", source=commits.name))
-    for known in known_moments(commits, None, 1.0, None, 0):
+    for known in (*known_moments(commits, None, 1.0, None, 0), *steps_in(read_changes(commits))):
         asked, after = gather(known, run.spec), known.truth.final
         text, cursor = asked.request.text, asked.request.cursor
         true = (cursor, cursor, after[cursor : len(after) - len(text) + cursor])
@@ -83,7 +85,7 @@ def _first_change(text: str, after: str) -> tuple[int, int, str]:
 
 def test_a_smaller_sample_of_moments_is_part_of_a_larger(commits: Path) -> None:
     whole = [each.id for each in known_moments(commits, None, 1.0, None, 0)]
-    assert {each.split(":")[0] for each in whole} == {"commit", "gap", "begun"}
+    assert {each.split(":")[0] for each in whole} == {"gap", "begun"}
     assert [each.id for each in known_moments(commits, None, 1.0, 2, 0)] == whole[:2]
     assert known_moments(commits, None, 0.0, None, 0) == []
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from redraft.evals.gate.samples import as_served, is_kept
 from redraft.evals.sources.begun import begun_gaps, position_of
 from redraft.evals.sources.commits import CommitChange
-from redraft.evals.sources.known import half_typed
 from redraft.model.decode.sampling import line_logs
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.blocks import lines_around
@@ -112,34 +109,6 @@ def test_lines_below_what_the_engine_gives_up_are_not_judged() -> None:
     assert first.confidence.lines == (-1.0,)
     assert as_served(made, least=-0.5) is None
     assert as_served(made, least=-20.0) is made
-
-
-SHOP = """
-CURRENCY = "euro"
-
-
-def price(item, rate):
-    total = item.price * rate
-    return f"{total} {CURRENCY}"
-
-
-def show(item, rate):
-    total = price(item, rate)
-    print(item.name, total)
-    return total
-"""
-
-
-def test_of_a_line_half_typed_the_rest_is_wanted() -> None:
-    edited = set()
-    for seed in range(40):
-        moment = half_typed("shop.py", "python", SHOP, random.Random(seed))
-        assert moment is not None and moment.text != SHOP
-        head, tail = moment.text[: moment.cursor], moment.text[moment.cursor :]
-        assert SHOP.startswith(head) and SHOP.endswith(tail)
-        assert "\n" not in SHOP[len(head) : len(SHOP) - len(tail)]
-        edited.add(bool(moment.edits))
-    assert edited == {True, False}
 
 
 @pytest.mark.parametrize("name", ["place", "not_nothing"])

@@ -148,9 +148,7 @@ def outcomes(
     ],
     commits: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.jsonl.zst", help="Ask for next edits and gaps of these commits."
-        ),
+        typer.Option(metavar="FILE.jsonl.zst", help="Ask for gaps of these commits."),
     ] = None,
     files: Annotated[
         Path | None,
