@@ -29,7 +29,7 @@ from support.editors.predictor import READY, predicted, rewrite
 from support.weights.training_sources import write_lines
 from typer.testing import CliRunner
 
-#: Git lists the files of a walk, which lie in a folder of their own.
+#: Git lists the files of a walk, which lie in a temporary folder.
 pytestmark = pytest.mark.usefixtures("spawn")
 
 Ask = Callable[[EditRequest], Prediction]

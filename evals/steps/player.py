@@ -40,7 +40,7 @@ _FLAGS = RequestFlags(other_documents=True, whole_renames=True)
 
 @dataclass(frozen=True, slots=True)
 class PlaceAnswer:
-    """What the model answered about one place."""
+    """An answer of the model about one place, in parts."""
 
     answer: Answer
     parts: tuple[Candidate, ...]  # the best first
@@ -48,7 +48,7 @@ class PlaceAnswer:
 
 
 @dataclass(slots=True)
-class AskedMoment:
+class PlayedMoment:
     """A moment of a walk at which the next edit was asked for, and what came of it."""
 
     walk: Walk
@@ -80,7 +80,7 @@ class Taken:
 
 @dataclass(slots=True)
 class Tabs:
-    """What happened when every suggestion of a scene was taken."""
+    """The texts of a scene once every suggestion was taken."""
 
     texts: list[str]
     taken: list[Taken] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Tabs:
 
 def play(
     asked: AskedWalk, predictor: ReplayPredictor, settings: LspSettings, *, asks_all: bool = False
-) -> Iterator[AskedMoment]:
+) -> Iterator[PlayedMoment]:
     """Play a walk; yield each of its moments.
 
     Args:
@@ -101,7 +101,7 @@ def play(
     player = _Player(asked.walk, predictor, settings)
     moments = player.moments(asked.after, asks_all=asks_all)
 
-    async def following() -> AskedMoment | None:
+    async def following() -> PlayedMoment | None:
         return await anext(moments, None)
 
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
@@ -110,7 +110,7 @@ def play(
 
 
 def take_all(walk: Walk, predictor: ReplayPredictor, settings: LspSettings, most: int) -> Tabs:
-    """Type the steps that nobody has to foresee, and take what is offered then, at most ``most``.
+    """Type the steps that need not be foreseen, and take what is offered then, at most ``most``.
 
     Raises:
         RedraftError: the model is gone.
@@ -142,7 +142,9 @@ class _Player:
         self._file, self._cursor = 0, 0
         self._answers = list[PlaceAnswer]()
 
-    async def moments(self, after: frozenset[int], *, asks_all: bool) -> AsyncIterator[AskedMoment]:
+    async def moments(
+        self, after: frozenset[int], *, asks_all: bool
+    ) -> AsyncIterator[PlayedMoment]:
         await self._begin()
         if asks_all:
             self._session.memory.gates = _NothingIsGood(None, self._session.workspace)
@@ -260,7 +262,7 @@ class _Player:
 
     # --- the question ----------------------------------------------------------------------------
 
-    async def _ask(self, made: int) -> AskedMoment:
+    async def _ask(self, made: int) -> PlayedMoment:
         """Ask for the next edit where the last one ended."""
         loop, session, file = asyncio.get_running_loop(), self._session, self._file
         await asyncio.sleep(_ASKED_AFTER_S)
@@ -272,7 +274,7 @@ class _Player:
         if self._predictor.failure is not None:
             raise self._predictor.failure
         shown = None if isinstance(decision, Abstain) else decision.suggestion
-        return AskedMoment(
+        return PlayedMoment(
             walk=self._walk,
             made=made,
             file=file,

@@ -18,7 +18,7 @@ from .walks import Walk
 
 @dataclass(frozen=True, slots=True)
 class SceneResult:
-    """What came of a scene."""
+    """Outcome of a scene."""
 
     name: str
     places: int  # that were left after the typed steps: hunks of all files

@@ -14,7 +14,7 @@ from ..example import Example, Moment, Row, Truth
 from ..gate.samples import is_kept, is_right
 from ..metrics import reversal_ratio
 from ..scorers.next_edit import changed_lines, overlap
-from .player import AskedMoment, PlaceAnswer
+from .player import PlayedMoment, PlaceAnswer
 from .walks import Walk
 
 NEAR = 12  # lines from the cursor; what is farther needs a jump
@@ -23,7 +23,7 @@ NOTHING_LEFT, OTHER_FILE, FARTHER = "nothing left", "another file", "over 60 lin
 _REVERSED = 0.5  # share of what an edit changes that takes the user back
 
 
-def example_of(moment: AskedMoment) -> Example:
+def example_of(moment: PlayedMoment) -> Example:
     """Return a moment with its scores, and with the answers as the gate is fitted on them."""
     walk, shown = moment.walk, moment.shown
     file = walk.files[moment.file]
@@ -58,7 +58,7 @@ def example_of(moment: AskedMoment) -> Example:
     )
 
 
-def _shown(moment: AskedMoment, shown: Suggestion, *, is_left: bool) -> Row:
+def _shown(moment: PlayedMoment, shown: Suggestion, *, is_left: bool) -> Row:
     """Return the scores of what is shown."""
     walk, results = moment.walk, moment.changed
     file, result = [*results.items()][-1]
@@ -84,7 +84,7 @@ def _shown(moment: AskedMoment, shown: Suggestion, *, is_left: bool) -> Row:
     }
 
 
-def _is_exact(moment: AskedMoment) -> bool:
+def _is_exact(moment: PlayedMoment) -> bool:
     """Return whether every hunk of what is shown is among those left, in all its files."""
     return all(
         is_right(
@@ -96,7 +96,7 @@ def _is_exact(moment: AskedMoment) -> bool:
     )
 
 
-def _is_kept(moment: AskedMoment) -> bool:
+def _is_kept(moment: PlayedMoment) -> bool:
     return all(
         is_kept(
             Edit(moment.texts[file], 0, len(moment.texts[file]), result),
@@ -114,7 +114,7 @@ def _is_at_place(text: str, result: str, goal: str) -> bool:
     return any(overlap(mine, (each.first, each.last)) for each in left)
 
 
-def _is_next(moment: AskedMoment, file: int, text: str, result: str) -> bool:
+def _is_next(moment: PlayedMoment, file: int, text: str, result: str) -> bool:
     """Return whether an edit is at the place of the very next step."""
     following = moment.walk.steps[moment.made : moment.made + 1]
     if not following or following[0].file != file:
@@ -123,7 +123,7 @@ def _is_next(moment: AskedMoment, file: int, text: str, result: str) -> bool:
     return overlap(changed_lines(text, result), (change.first, change.last))
 
 
-def _where_next(moment: AskedMoment) -> str:
+def _where_next(moment: PlayedMoment) -> str:
     """Return how far from the cursor the next step is."""
     following = moment.walk.steps[moment.made : moment.made + 1]
     if not following or following[0].file != moment.file:
@@ -140,7 +140,7 @@ def takes_back(earlier: Sequence[str], text: str, result: str) -> bool:
     return any(share is not None and share >= _REVERSED for share in shares)
 
 
-def _asked(moment: AskedMoment, number: int, one: PlaceAnswer) -> Example:
+def _asked(moment: PlayedMoment, number: int, one: PlaceAnswer) -> Example:
     """Return the answer about one place, labelled for the gate."""
     question, prediction = one.answer.question, one.answer.prediction
     place = question.snapshot

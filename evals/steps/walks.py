@@ -43,7 +43,7 @@ class WalkStep:
 
     file: int  # number in the walk
     change: LineChange  # in the text that the step before leaves
-    is_typed: bool = False  # nobody is asked to foresee it
+    is_typed: bool = False  # it need not be foreseen
 
 
 @dataclass(frozen=True, slots=True)
