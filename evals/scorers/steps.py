@@ -19,6 +19,14 @@ METRICS = (
     Metric("takes the user back, of all shown", "share", "reversal", better="less"),
     Metric("quiet where nothing is left", "share", "quiet", better="more"),
     Metric("questions to the model", "mean", "questions", digits=2, better="less"),
+    Metric(
+        "tokens of prompts that were read before",
+        "ratio",
+        "reused_tokens",
+        by="prompt_tokens",
+        digits=2,
+        better="more",
+    ),
     Percentile("ms, half of the answers", "mean", "took_ms", digits=0, better="less"),
     Percentile("ms, nine of ten answers", "mean", "took_ms", digits=0, better="less", q=0.9),
 )

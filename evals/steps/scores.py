@@ -14,7 +14,7 @@ from ..example import Example, Moment, Row, Truth
 from ..gate.samples import is_kept, is_right
 from ..metrics import reversal_ratio
 from ..scorers.next_edit import changed_lines, overlap
-from .player import PlayedMoment, PlaceAnswer
+from .player import PlaceAnswer, PlayedMoment
 from .walks import Walk
 
 NEAR = 12  # lines from the cursor; what is farther needs a jump
@@ -38,6 +38,8 @@ def example_of(moment: PlayedMoment) -> Example:
         "reason": moment.reason,
         "next": _where_next(moment) if is_left else NOTHING_LEFT,
         "questions": len(moment.answers),
+        "prompt_tokens": sum(one.answer.prediction.stats.prompt_tokens for one in moment.answers),
+        "reused_tokens": sum(one.answer.prediction.stats.reused_tokens for one in moment.answers),
         "took_ms": round(1000 * moment.took_s, 1),
     }
     if shown is not None:
