@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
-from ..edits.edit import Edit
+from ..edits.edit import Edit, LineChange
 from ..edits.hunks import lines_of
 from ..edits.syntax_errors import tree_of
 from ..records import RecentEdit
@@ -28,6 +30,10 @@ _CONDITION = re.compile(r"#\s*(?:if|ifdef|ifndef|elif|else|endif)\b|\s*#\[cfg\b"
 #: Words that make a member of JavaScript another one than its namesake.
 _ACCESS = re.compile(r"\b(?:get|set|static)\b(?=\s)")
 _WITH_BODY = frozenset(("function", "method", "type"))
+#: The decorator that writes ``__init__``, on one line.
+_DATACLASS = re.compile(r"@(?:dataclasses\.)?dataclass(?:\((?!.*\binit\s*=).*\))?$")
+_CLASS = re.compile(r"class\s+(\w+)")
+_PLAIN = re.compile(r"self\.(\w+)(?:\s*:[^=]+)?\s*=\s*\1$")  # all that such an __init__ does
 
 
 class _Key(NamedTuple):
@@ -50,47 +56,131 @@ def removed_names(edits: Iterable[RecentEdit]) -> frozenset[str]:
     return frozenset(found)
 
 
-def drops_or_doubles(
-    edit: Edit, language: str, path: str, removed: Collection[str]
-) -> Abstain | None:
-    """Refuse an edit that takes a definition away, or writes one that is there already.
+@dataclass(frozen=True, slots=True)
+class _Definitions:
+    """Functions, methods and types of a text before and after an edit."""
 
-    Something else may come in place of a definition: another one, or an import or a value of its
-    name. One whose name the recent edits removed may go. Nothing is refused in a language without
-    a grammar.
+    old: Mapping[_Key, list[Definition]]
+    new: Mapping[_Key, list[Definition]]
+    lost: Counter[_Key]
+    gained: Counter[_Key]
+    language: str
 
-    Args:
-        language: LSP id, "" if unknown.
-        removed: names that the recent edits removed; see :func:`removed_names`.
-    """
+
+@lru_cache(maxsize=4)  # several checks look at one edit
+def _changed(edit: Edit, language: str, path: str) -> _Definitions | None:
+    """Return what an edit changes, None in a language without a grammar."""
     before = tree_of(edit.text, language, path)
     after = parse(edit.result, before.language, before) if before is not None else None
     if before is None or after is None:
         return None
     old, new = (_by_key(definitions(tree), tree.text) for tree in (before, after))
-    lost, gained = Counter(_counts(old)), Counter(_counts(new))
-    lost, gained = lost - gained, gained - lost
-    lost_types = _types(old) - _types(new)
+    counts = Counter(_counts(old)), Counter(_counts(new))
+    return _Definitions(old, new, counts[0] - counts[1], counts[1] - counts[0], before.language)
+
+
+def drops(
+    edit: Edit,
+    language: str,
+    path: str,
+    removed: Collection[str],
+    changes: Sequence[LineChange] = (),
+) -> Abstain | None:
+    """Refuse an edit that takes a definition away.
+
+    Something else may come in its place: another definition, or an import or a value of its name.
+    One whose name the recent edits removed may go, and what a decorator writes that they added.
+    Nothing is refused in a language without a grammar.
+
+    Args:
+        language: LSP id, "" if unknown.
+        removed: names that the recent edits removed; see :func:`removed_names`.
+        changes: the recent ones of the text, at their places in it.
+    """
+    found = _changed(edit, language, path)
+    if found is None or found.lost.total() <= found.gained.total():
+        return None
+    lost_types = _types(found.old) - _types(found.new)
+    written = _written_by_decorator(edit, found, changes)
     names = [
         key.name
-        for key in lost
+        for key in found.lost
         if not (key.name in removed or key.owner in lost_types or _is_bound(edit.new, key.name))
+        and key not in written
     ]
-    if lost.total() > gained.total() and names:
-        return Abstain("destroys", f"the edit would delete the definition of '{names[0]}'")
+    if not names:
+        return None
+    return Abstain("destroys", f"the edit would delete the definition of '{names[0]}'")
+
+
+def doubles(edit: Edit, language: str, path: str) -> Abstain | None:
+    """Refuse an edit that defines what is defined already."""
+    if not definitions_by_keyword(edit.new) and not edit.old:
+        return None  # most ghost text: the file need not be parsed
+    found = _changed(edit, language, path)
+    if found is None:
+        return None
     lines = edit.result.split("\n")
-    for key in gained:
-        if key in old and _is_doubled(new[key], lines, before.language):
+    for key in found.gained:
+        if key in found.old and _is_doubled(found.new[key], lines, found.language):
             return Abstain("destroys", f"the edit would define '{key.name}' a second time")
     return None
 
 
-def doubles(edit: Edit, language: str, path: str) -> Abstain | None:
-    """Refuse ghost text that defines what is defined already."""
-    if not definitions_by_keyword(edit.new):
-        return None  # most texts: the file need not be parsed
-    found = drops_or_doubles(edit, language, path, ())
-    return found if found is not None and "second" in found.reason else None
+def deletes_what_is_written(
+    edit: Edit, language: str, path: str, changes: Sequence[LineChange]
+) -> bool:
+    """Return whether an edit deletes an ``__init__`` that a new decorator writes, and no more."""
+    found = _changed(edit, language, path)
+    written = _written_by_decorator(edit, found, changes) if found is not None else set()
+    if found is None or not written or found.lost.keys() != written:
+        return False
+    start, end, _ = edit.shape()
+    first = edit.text.count("\n", 0, start)
+    rows = [at for at, line in enumerate(edit.text[start:end].split("\n"), first) if line.strip()]
+    spans = [range(one.first, one.last) for key in written for one in found.old[key]]
+    return all(any(row in span for span in spans) for row in rows)
+
+
+def _written_by_decorator(
+    edit: Edit, found: _Definitions, changes: Sequence[LineChange]
+) -> set[_Key]:
+    """Return the lost ``__init__`` of classes that the recent changes or the edit decorated.
+
+    It must do nothing but set fields: the decorator writes no more.
+    """
+    if found.language != "python":
+        return set()
+    old, new = edit.text.split("\n"), edit.result.split("\n")
+    first, last = edit.lines
+    own = LineChange(first, tuple(old[first:last]), tuple(new[first : last + len(new) - len(old)]))
+    classes = _just_decorated(old, changes) | _just_decorated(new, [own])
+    return {
+        key
+        for key in found.lost
+        if key.name == "__init__"
+        and key.owner in classes
+        and all(_sets_fields(old[one.first : one.last]) for one in found.old[key])
+    }
+
+
+def _just_decorated(lines: Sequence[str], changes: Iterable[LineChange]) -> set[str]:
+    """Return the classes below decorators that changes have written, at their places in lines."""
+    found = set[str]()
+    for change in changes:
+        for row in range(change.first, min(change.end, len(lines))):
+            if _DATACLASS.match(lines[row].strip()) and lines[row] not in change.old:
+                below = (line.strip() for line in lines[row + 1 :])
+                header = _CLASS.match(next((line for line in below if line[:1] != "@"), ""))
+                found |= {header[1]} if header else set()
+    return found
+
+
+def _sets_fields(lines: Sequence[str]) -> bool:
+    """Return whether a method sets each of some fields to the argument of its name."""
+    stripped = [line.strip() for line in lines if line.strip()]
+    ends = next((at for at, line in enumerate(stripped, 1) if line.endswith(":")), len(stripped))
+    return bool(stripped[ends:]) and all(map(_PLAIN.match, stripped[ends:]))
 
 
 def deletes_unasked(edit: Edit, removed: Collection[str], reported: Collection[int]) -> bool:

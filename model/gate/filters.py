@@ -19,7 +19,7 @@ from ..text.graphemes import is_inside_character
 from ..text.lines import imports
 from ..text.scopes import Bindings
 from ..text.syntax import parse
-from .destruction import deletes_unasked, doubles, drops_or_doubles
+from .destruction import deletes_unasked, deletes_what_is_written, doubles, drops
 from .reasons import Abstain
 from .reversal import undoes
 
@@ -280,11 +280,14 @@ def destroys(edit: Edit, situation: Situation) -> Abstain | None:
     language, path = situation.language, situation.path
     if situation.task == "infill":
         return doubles(edit, language, path)
-    if deletes_unasked(edit, situation.removed, situation.reported):
+    removed, changes = situation.removed, situation.changes
+    if deletes_unasked(edit, removed, situation.reported) and not deletes_what_is_written(
+        edit, language, path, changes
+    ):
         return Abstain(
             "destroys", "the edit would delete lines, and none of your edits asks for it"
         )
-    return drops_or_doubles(edit, language, path, situation.removed)
+    return drops(edit, language, path, removed, changes) or doubles(edit, language, path)
 
 
 def reaches_too_far(
