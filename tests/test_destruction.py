@@ -244,10 +244,61 @@ def test_an_init_that_does_more_than_the_decorator_stays() -> None:
     assert _is_refused(text, Edit(text, start, end, FIELDS), (DECORATED,))
 
 
-def _is_refused(text: str, edit: Edit, edits: tuple[RecentEdit, ...]) -> bool:
-    request = EditRequest("next_edit", "a.py", text, 0, "python", edits=edits)
+EXTRACT = "type Extract<S> = S\n"
+IMPORTS = f'import {{\n  Extract,\n}} from "./a"\nimport {{ Other }} from "./b"\n\n{EXTRACT}'
+TWICE = 'import fs from "node:fs"\nimport { x } from "./x"\nimport fs from "node:fs"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "typed", "old", "is_refused"),
+    [
+        (IMPORTS, "+  Extract,\n", EXTRACT, False),  # the definition has become an import
+        (IMPORTS, "+  Another,\n", EXTRACT, True),  # the import is an old one
+        (IMPORTS.replace("  Extract", "  Another"), "+  Extract,\n", EXTRACT, True),
+        (TWICE, '+import fs from "node:fs"\n', TWICE[TWICE.rindex("import fs") :], False),
+        (TWICE, '+import fs from "node:fs"\n', 'import { x } from "./x"\n', True),
+        (TWICE, '+import fs from "node:fs"\n', TWICE[TWICE.index("import { x") :], True),
+    ],
+)
+def test_what_was_just_imported_may_go(text: str, typed: str, old: str, is_refused: bool) -> None:
+    line = text.split("\n").index(typed[1:-1]) if typed[1:-1] in text else 0
+    at = text.rindex(old)
+    edits = (RecentEdit("a.ts", line, typed),)
+    edit = Edit(text, at, at + len(old), "")
+    assert _is_refused(text, edit, edits, "a.ts", "typescript") == is_refused
+
+
+def test_a_method_may_become_a_field_of_its_name() -> None:
+    text = "interface A<V> {\n  use(a: V): number;\n  end(): void;\n}\n"
+    at = text.index("(a: V)")
+    edit = Edit(text, at, at + len("(a: V): number"), ": Use<V>")
+    assert drops(edit, "typescript", "", ()) is None
+
+
+#: The grammar takes "<T>(…) =>" for a type assertion. A tree that goes on from this one has lost
+#: ``made``.
+BROKEN = (
+    "  show(slice)\n}\nconst made = <T>(state: Maker<T, [], []>) => {\n}\n"
+    "export const create = (<T>(state: Maker<T, [], []> | undefined) =>\n"
+    "  state ? made(state) : made) as Create"
+)
+
+
+def test_a_broken_text_loses_no_definition_that_is_still_there() -> None:
+    edit = swap(BROKEN, "show(slice)", "React.show(slice)")
+    assert drops(edit, "typescript", "", ()) is None
+
+
+def _is_refused(
+    text: str,
+    edit: Edit,
+    edits: tuple[RecentEdit, ...],
+    path: str = "a.py",
+    language: str = "python",
+) -> bool:
+    request = EditRequest("next_edit", path, text, 0, language, edits=edits)
     changes = recent_changes(request)
-    situation = Situation("next_edit", "a.py", "python", text, 0, 0.0, changes)
+    situation = Situation("next_edit", path, language, text, 0, 0.0, changes)
     return destroys(edit, situation) is not None
 
 

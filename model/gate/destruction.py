@@ -18,8 +18,9 @@ from ..edits.edit import Edit, LineChange
 from ..edits.hunks import lines_of
 from ..edits.syntax_errors import tree_of
 from ..records import RecentEdit
-from ..text.definitions import Definition, definitions, definitions_by_keyword
-from ..text.syntax import parse
+from ..text.code_queries import imports_of
+from ..text.definitions import Definition, definitions
+from ..text.syntax import Syntax, parse
 from .reasons import Abstain
 
 _NAME = re.compile(r"[^\W\d]\w+")
@@ -64,19 +65,30 @@ class _Definitions:
     new: Mapping[_Key, list[Definition]]
     lost: Counter[_Key]
     gained: Counter[_Key]
-    language: str
+    before: Syntax
+    after: Syntax
+
+    @property
+    def language(self) -> str:
+        return self.before.language
 
 
 @lru_cache(maxsize=4)  # several checks look at one edit
 def _changed(edit: Edit, language: str, path: str) -> _Definitions | None:
-    """Return what an edit changes, None in a language without a grammar."""
+    """Return what an edit changes, None in a language without a grammar.
+
+    A text with errors is parsed afresh: going on from a broken tree loses definitions far away.
+    """
     before = tree_of(edit.text, language, path)
-    after = parse(edit.result, before.language, before) if before is not None else None
-    if before is None or after is None:
+    if before is None:
+        return None
+    base = None if before.tree.root_node.has_error else before
+    after = parse(edit.result, before.language, base)
+    if after is None:
         return None
     old, new = (_by_key(definitions(tree), tree.text) for tree in (before, after))
     counts = Counter(_counts(old)), Counter(_counts(new))
-    return _Definitions(old, new, counts[0] - counts[1], counts[1] - counts[0], before.language)
+    return _Definitions(old, new, counts[0] - counts[1], counts[1] - counts[0], before, after)
 
 
 def drops(
@@ -89,7 +101,8 @@ def drops(
     """Refuse an edit that takes a definition away.
 
     Something else may come in its place: another definition, or an import or a value of its name.
-    One whose name the recent edits removed may go, and what a decorator writes that they added.
+    One whose name the recent edits removed or imported may go, and what a decorator writes that
+    they added.
     Nothing is refused in a language without a grammar.
 
     Args:
@@ -101,12 +114,13 @@ def drops(
     if found is None or found.lost.total() <= found.gained.total():
         return None
     lost_types = _types(found.old) - _types(found.new)
-    written = _written_by_decorator(edit, found, changes)
+    written, imported = _written_by_decorator(edit, found, changes), _imported(found, changes)
+    _, _, made = edit.whole_lines()
     names = [
         key.name
         for key in found.lost
-        if not (key.name in removed or key.owner in lost_types or _is_bound(edit.new, key.name))
-        and key not in written
+        if not (key.name in removed or key.owner in lost_types or _is_bound(made, key.name))
+        and not (key in written or (not key.owner and key.name in imported))
     ]
     if not names:
         return None
@@ -115,8 +129,6 @@ def drops(
 
 def doubles(edit: Edit, language: str, path: str) -> Abstain | None:
     """Refuse an edit that defines what is defined already."""
-    if not definitions_by_keyword(edit.new) and not edit.old:
-        return None  # most ghost text: the file need not be parsed
     found = _changed(edit, language, path)
     if found is None:
         return None
@@ -127,19 +139,37 @@ def doubles(edit: Edit, language: str, path: str) -> Abstain | None:
     return None
 
 
-def deletes_what_is_written(
+def deletes_what_changes_replace(
     edit: Edit, language: str, path: str, changes: Sequence[LineChange]
 ) -> bool:
-    """Return whether an edit deletes an ``__init__`` that a new decorator writes, and no more."""
-    found = _changed(edit, language, path)
-    written = _written_by_decorator(edit, found, changes) if found is not None else set()
-    if found is None or not written or found.lost.keys() != written:
+    """Return whether the recent changes have written anew all that an edit deletes.
+
+    That is an ``__init__`` that a new decorator writes, and names that a new import binds.
+    """
+    found = _changed(edit, language, path) if changes else None
+    if found is None:
         return False
+    written, imported = _written_by_decorator(edit, found, changes), _imported(found, changes)
+    if any(key not in written and (key.owner or key.name not in imported) for key in found.lost):
+        return False
+    spans = [range(one.first, one.last) for key in found.lost for one in found.old[key]]
+    spans += [
+        range(one.first, one.last)
+        for one in imports_of(found.before)
+        if one.form != "all" and imported.issuperset(one.bound)
+    ]
     start, end, _ = edit.shape()
     first = edit.text.count("\n", 0, start)
     rows = [at for at, line in enumerate(edit.text[start:end].split("\n"), first) if line.strip()]
-    spans = [range(one.first, one.last) for key in written for one in found.old[key]]
     return all(any(row in span for span in spans) for row in rows)
+
+
+def _imported(found: _Definitions, changes: Iterable[LineChange]) -> set[str]:
+    """Return the names that imports bind after an edit, and that recent changes have written."""
+    words = {name for one in changes for line in one.new for name in _NAME.findall(line)}
+    if not words:
+        return set()
+    return {name for one in imports_of(found.after) for name in one.bound if name in words}
 
 
 def _written_by_decorator(
@@ -227,9 +257,10 @@ def _types(keyed: Mapping[_Key, list[Definition]]) -> set[str]:
 
 
 def _is_bound(text: str, name: str) -> bool:
-    """Return whether a text imports a name or gives it a value."""
-    bound = rf"\bimport\b[^\n]*\b{re.escape(name)}\b|\b{re.escape(name)}\b[^\n=(]*=(?!=)"
-    return re.search(bound, text) is not None
+    """Return whether a text imports a name, gives it a value, or has a field of that name."""
+    this = re.escape(name)
+    bound = rf"\bimport\b[^\n]*\b{this}\b|\b{this}\b[^\n=(]*=(?!=)|^\s*(?:readonly )?{this}\??:"
+    return re.search(bound, text, re.MULTILINE) is not None
 
 
 def _is_doubled(found: list[Definition], lines: list[str], language: str) -> bool:
