@@ -228,6 +228,15 @@ def test_few_files_are_read_and_those_that_import_the_definition_first(tmp_path:
     assert len(found) <= 1 + MOST_UNOPENED
 
 
+def test_places_in_open_documents_are_those_without_other_files(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, PYTHON)
+    desk.paths()
+    found = desk.context.places.rank(desk.snapshot())
+    alone = desk.context.places.rank(desk.snapshot(unopened_files=False))
+    assert [one for one in found if one.is_open] == alone
+    assert any(not one.is_open for one in found)
+
+
 def place(chance: float, *, is_open: bool) -> DocumentPlace:
     ranked = RankedPlace(0, 0, chance, 0.9, 1.0, 0.9, "", is_far=True)
     return DocumentPlace(None, ranked, is_open)  # type: ignore[arg-type]
@@ -242,3 +251,15 @@ def test_places_in_unopened_files_come_first_only_if_clearly_likelier() -> None:
     assert is_sure(place(SURE_CHANCE, is_open=True))
     assert not is_sure(place(SURE_CHANCE, is_open=False))
     assert is_sure(place(CLEARLY * SURE_CHANCE, is_open=False))
+
+
+def test_a_file_that_is_opened_is_ranked_as_an_open_document(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, PYTHON)
+    desk.paths()
+    desk.session.open(desk.uri("room.py"), PYTHON["room.py"], 7, "python")
+    [there] = {
+        one.document
+        for one in desk.context.places.rank(desk.snapshot())
+        if one.document.path == "room.py"
+    }
+    assert there.version == 7

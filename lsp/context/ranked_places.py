@@ -47,7 +47,7 @@ class DocumentPlace:
 class _Ranking:
     """The last ranking, which is asked for again after the debounce."""
 
-    indexes: list[LineIndex]
+    documents: list[OpenText]
     edits: tuple[RecentEdit, ...]
     places: list[DocumentPlace]
 
@@ -98,19 +98,19 @@ class RankedPlaces:
             for document in _candidates(snapshot.document, others, edits, unopened)
             if (index := self.index_of(document)) is not None
         ]
-        indexes = [index for _, index in read]
+        documents = [document for document, _ in read]
         last = self._last
-        is_same = last is not None and last.edits == edits and _are_same(last.indexes, indexes)
+        is_same = last is not None and last.edits == edits and _are_same(last.documents, documents)
         if last is not None and is_same:
             return last.places
         files = [File(one.path, _language(one), index) for one, index in read]
-        places = shipped_ranker().rank(files, LastEdits(edits), MOST_PLACES) if files else []
         closed = {one.uri for one in unopened}
-        documents = ((read[place.file][0], place) for place in places)
-        found = _open_first(
-            [DocumentPlace(one, at, one.uri not in closed) for one, at in documents]
-        )
-        self._last = _Ranking(indexes, edits, found)
+        apart = sum(one.uri in closed for one in documents)
+        ranker, last_edits = shipped_ranker(), LastEdits(edits)
+        places = ranker.rank(files, last_edits, MOST_PLACES, apart=apart) if files else []
+        ranked = ((documents[place.file], place) for place in places)
+        found = _open_first([DocumentPlace(one, at, one.uri not in closed) for one, at in ranked])
+        self._last = _Ranking(documents, edits, found)
         return found
 
     def index_of(self, document: OpenText) -> LineIndex | None:
@@ -192,5 +192,5 @@ def _language(document: OpenText) -> str:
     return document.language or language_of(document.path) or ""
 
 
-def _are_same(some: Sequence[LineIndex], others: Sequence[LineIndex]) -> bool:
+def _are_same(some: Sequence[OpenText], others: Sequence[OpenText]) -> bool:
     return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))
