@@ -246,6 +246,7 @@ def test_an_init_that_does_more_than_the_decorator_stays() -> None:
 
 EXTRACT = "type Extract<S> = S\n"
 IMPORTS = f'import {{\n  Extract,\n}} from "./a"\nimport {{ Other }} from "./b"\n\n{EXTRACT}'
+VALUE = 'import { LIMITS } from "./a"\nrun()\nconst LIMITS = {\n  a: 1,\n}\n'
 TWICE = 'import fs from "node:fs"\nimport { x } from "./x"\nimport fs from "node:fs"\n'
 
 
@@ -255,6 +256,8 @@ TWICE = 'import fs from "node:fs"\nimport { x } from "./x"\nimport fs from "node
         (IMPORTS, "+  Extract,\n", EXTRACT, False),  # the definition has become an import
         (IMPORTS, "+  Another,\n", EXTRACT, True),  # the import is an old one
         (IMPORTS.replace("  Extract", "  Another"), "+  Extract,\n", EXTRACT, True),
+        (VALUE, '+import { LIMITS } from "./a"\n', VALUE[VALUE.index("const") :], False),
+        (VALUE, '+import { LIMITS } from "./a"\n', VALUE[VALUE.index("run(") :], True),
         (TWICE, '+import fs from "node:fs"\n', TWICE[TWICE.rindex("import fs") :], False),
         (TWICE, '+import fs from "node:fs"\n', 'import { x } from "./x"\n', True),
         (TWICE, '+import fs from "node:fs"\n', TWICE[TWICE.index("import { x") :], True),

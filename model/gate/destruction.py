@@ -152,16 +152,23 @@ def deletes_what_changes_replace(
     written, imported = _written_by_decorator(edit, found, changes), _imported(found, changes)
     if any(key not in written and (key.owner or key.name not in imported) for key in found.lost):
         return False
-    spans = [range(one.first, one.last) for key in found.lost for one in found.old[key]]
+    lines = edit.text.split("\n")
+    gone = [one for key in found.lost for one in found.old[key]]
+    gone += [
+        one
+        for one in definitions(found.before)
+        if one.name in imported and not lines[one.first][:1].isspace()
+    ]
+    spans = [(one.first, one.last) for one in gone]
     spans += [
-        range(one.first, one.last)
+        (one.first, one.last)
         for one in imports_of(found.before)
-        if one.form != "all" and imported.issuperset(one.bound)
+        if one.bound and imported.issuperset(one.bound)
     ]
     start, end, _ = edit.shape()
     first = edit.text.count("\n", 0, start)
     rows = [at for at, line in enumerate(edit.text[start:end].split("\n"), first) if line.strip()]
-    return all(any(row in span for span in spans) for row in rows)
+    return all(any(first <= row < last for first, last in spans) for row in rows)
 
 
 def _imported(found: _Definitions, changes: Iterable[LineChange]) -> set[str]:
