@@ -178,7 +178,7 @@ def test_a_file_that_changed_while_the_model_worked_gets_no_edit(
             file.unlink()
         elif found.candidates and how == "secret":
             desk.session.configure(LspSettings(secret_globs=("room.py",)))
-        elif found.candidates:
+        elif found.candidates and how == "read only":
             monkeypatch.setattr(os, "access", lambda *_: False)
         return found
 
@@ -198,6 +198,22 @@ def test_a_file_that_changed_on_the_disk_is_read_again(tmp_path: Path) -> None:
     decision = desk.ask()
     assert isinstance(decision, Offer)
     assert decision.suggestion.text.startswith("# new\n")
+
+
+def test_a_change_that_only_the_answer_shows_makes_the_next_question_read_anew(
+    tmp_path: Path,
+) -> None:
+    desk = Desk(tmp_path, PYTHON)
+    desk.paths()
+    snapshot, unopened = desk.snapshot(), desk.context.unopened
+    unopened.find(snapshot)
+    desk.context.catch_up()
+    assert [one.text for one in unopened.find(snapshot)] == [PYTHON["room.py"]]
+    (tmp_path / "room.py").write_text("# new\n" + PYTHON["room.py"])
+    asyncio.run(unopened.read_again(desk.uri("room.py")))
+    unopened.find(snapshot)
+    desk.context.catch_up()
+    assert [one.text for one in unopened.find(snapshot)] == ["# new\n" + PYTHON["room.py"]]
 
 
 @pytest.mark.parametrize("is_same", [True, False])

@@ -85,12 +85,14 @@ class UnopenedFiles:
         return None if found is None or self._refuse(found.path) else found
 
     async def read_again(self, uri: str) -> None:
-        """Read such a file again."""
+        """Read such a file again; if it has changed, the next question reads all anew."""
         if (known := self._kept.get(uri)) is None:
             return
         now = await asyncio.to_thread(self._document, known.path)
         self._kept = {one: each for one, each in self._kept.items() if one != uri}
         self._kept |= {uri: now} if now is not None else {}
+        if now != known:
+            self._wanted = None
 
     # --- in the thread of the index --------------------------------------------------------------
 
@@ -98,7 +100,7 @@ class UnopenedFiles:
         if wanted is not self._wanted:
             return  # a newer question took the place of this one
         read = {}
-        for path in _likely(wanted):
+        for path in _likely(wanted, rest):
             read[path] = self._current(path)
             rest()
         self._read = read
@@ -127,12 +129,13 @@ class UnopenedFiles:
         return OpenText(*place, revision=0, version=None, out_of_step="", text=text)
 
 
-def _likely(wanted: _Wanted) -> list[str]:
+def _likely(wanted: _Wanted, rest: Callable[[], None]) -> list[str]:
     """Return the paths of files of the same languages with most of the names, rare ones first."""
     weights: dict[str, float] = {}
     for name in wanted.names:
         paths = wanted.index.mentioning(name.name)
         worth = name.weight * wanted.index.rarity(name.name)
+        rest()
         for path in paths if len(paths) <= _MOST_MENTIONS else ():
             weights[path] = weights.get(path, 0.0) + worth
     family = family_of(wanted.language)
