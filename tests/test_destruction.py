@@ -126,6 +126,14 @@ CASES = {
     ),
     "an import in its place": (TWO, "python", EDGE, "from shapes import edge\n", (), False),
     "a value in its place": (TWO, "python", EDGE, "edge = double\n", (), False),
+    "a value of its name that was there": (
+        f"{TWO}edge = cached(edge)\n",
+        "python",
+        f"{EDGE}",
+        "",
+        (),
+        True,
+    ),
     "a call in its place": (TWO, "python", EDGE, "edge(2)\n", (), True),
     "a getter and a setter": (JS, "javascript", "  // more", "  set x(v) { }", (), False),
     "a static namesake": (JS, "javascript", "  // more", "  static run() { }", (), False),
@@ -255,6 +263,7 @@ TWICE = 'import fs from "node:fs"\nimport { x } from "./x"\nimport fs from "node
     [
         (IMPORTS, "+  Extract,\n", EXTRACT, False),  # the definition has become an import
         (IMPORTS, "+  Another,\n", EXTRACT, True),  # the import is an old one
+        (f"{IMPORTS}use(Extract)\n", "+use(Extract)\n", EXTRACT, True),  # and only a use is new
         (IMPORTS.replace("  Extract", "  Another"), "+  Extract,\n", EXTRACT, True),
         (VALUE, '+import { LIMITS } from "./a"\n', VALUE[VALUE.index("const") :], False),
         (VALUE, '+import { LIMITS } from "./a"\n', VALUE[VALUE.index("run(") :], True),

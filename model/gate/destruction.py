@@ -115,11 +115,13 @@ def drops(
         return None
     lost_types = _types(found.old) - _types(found.new)
     written, imported = _written_by_decorator(edit, found, changes), _imported(found, changes)
-    _, _, made = edit.whole_lines()
+    start, end, lines = edit.whole_lines()
+    stays = edit.text[start:end].split("\n")
+    made = "\n".join(line for line in lines.split("\n") if line not in stays)
     names = [
         key.name
         for key in found.lost
-        if not (key.name in removed or key.owner in lost_types or _is_bound(made, key.name))
+        if not (key.name in removed or key.owner in lost_types or _is_bound(made, key))
         and not (key in written or (not key.owner and key.name in imported))
     ]
     if not names:
@@ -173,10 +175,14 @@ def deletes_what_changes_replace(
 
 def _imported(found: _Definitions, changes: Iterable[LineChange]) -> set[str]:
     """Return the names that imports bind after an edit, and that recent changes have written."""
-    words = {name for one in changes for line in one.new for name in _NAME.findall(line)}
-    if not words:
-        return set()
-    return {name for one in imports_of(found.after) for name in one.bound if name in words}
+    written = set[str]()
+    for one in imports_of(found.before) if changes else ():
+        for change in changes:
+            if change.first < one.last and one.first < change.end:
+                words = {name for line in change.new for name in _NAME.findall(line)}
+                written |= words.intersection(one.bound)
+    left = imports_of(found.after) if written else ()
+    return {name for one in left for name in one.bound if name in written}
 
 
 def _written_by_decorator(
@@ -263,10 +269,12 @@ def _types(keyed: Mapping[_Key, list[Definition]]) -> set[str]:
     return {key.name for key, found in keyed.items() if found[0].kind == "type"}
 
 
-def _is_bound(text: str, name: str) -> bool:
-    """Return whether a text imports a name, gives it a value, or has a field of that name."""
-    this = re.escape(name)
-    bound = rf"\bimport\b[^\n]*\b{this}\b|\b{this}\b[^\n=(]*=(?!=)|^\s*(?:readonly )?{this}\??:"
+def _is_bound(text: str, key: _Key) -> bool:
+    """Return whether a text imports a name, gives it a value, or has a field for a member."""
+    this = re.escape(key.name)
+    bound = rf"\bimport\b[^\n]*\b{this}\b|\b{this}\b[^\n=(]*=(?!=)"
+    if key.owner:
+        bound += rf"|^\s*(?:readonly )?{this}\??:"
     return re.search(bound, text, re.MULTILINE) is not None
 
 
