@@ -19,7 +19,7 @@ from redraft.model.text.syntax import language_of
 from . import question
 from .context.gatherer import Gatherer
 from .context.name_uses import NOT_IMPORTED
-from .context.ranked_places import DocumentPlace
+from .context.ranked_places import CLEARLY, DocumentPlace
 from .documents.open_documents import OpenText
 from .policy.disabled_scopes import refuse_scope
 from .question import Question
@@ -103,7 +103,8 @@ def _in_order(
 
 def is_sure(one: DocumentPlace) -> bool:
     """Return whether a place is asked about before the region of the cursor."""
-    return one.place.is_far and one.place.chance >= SURE_CHANCE
+    least = SURE_CHANCE if one.is_open else CLEARLY * SURE_CHANCE
+    return one.place.is_far and one.place.chance >= least
 
 
 def question_at_cursor(snapshot: Snapshot, context: Gatherer) -> Question:

@@ -223,10 +223,11 @@ async def _copilot_inline_edit(server: RedraftServer, params: Any) -> dict[str, 
 async def _redraft_next_edit(server: RedraftServer, params: Any) -> dict[str, Any]:
     """Answer ``redraft/nextEdit``, the same for our own clients."""
     asked = SuggestionParams.of(params)
-    document, decision = await _next_edit(server, asked)
+    _, decision = await _next_edit(server, asked)
     if isinstance(decision, Abstain):
         return {"edits": [], **results.why("next_edit", decision)}
-    target = server.session.workspace.documents.get(decision.suggestion.uri) or document
+    made = decision.suggestion  # of a file that is not open: the client opens it, and asks again
+    target = server.session.workspace.documents.get(made.uri) or Document(made.uri, made.text)
     return results.next_edit_result(target, asked, decision)
 
 
@@ -322,6 +323,7 @@ def _snapshot(server: RedraftServer, document: Document, asked: SuggestionParams
         cursors=asked.cursors,
         in_snippet=asked.in_snippet,
         other_documents=asked.other_documents,
+        unopened_files=asked.unopened_files,
         whole_renames=asked.whole_renames and session.workspace.settings.whole_renames,
     )
     at, reports = document.index(asked.position), asked.diagnostics

@@ -15,7 +15,7 @@ from redraft.model.records import Diagnostic, Predictor, Task
 from redraft.model.release import RELEASE
 
 from . import precedence
-from .documents.open_documents import ContentChange, Document
+from .documents.open_documents import ContentChange, Document, OpenText
 from .documents.positions import Range
 from .documents.uris import shown_path
 from .edit_search import NextEdit
@@ -100,6 +100,9 @@ class Session:
         if self.workspace.documents.get(uri) is not None:
             self.close(uri)
         document = self.workspace.open(uri, text, version, language)
+        shown = self.memory.outcomes.showing(uri)
+        if shown is not None and shown.text != document.text:  # it was for the file on the disk
+            self.memory.outcomes.dismiss(uri)
         if not self.workspace.is_reading(uri):
             self.journal.write(DocumentOpened(document))
         return document
@@ -302,6 +305,8 @@ class Session:
             decision = await flow(snapshot)
         except Superseded:
             decision = _SUPERSEDED
+        if isinstance(decision, Offer) and self._unopened(decision.suggestion.uri) is not None:
+            await self.workspace.context.unopened.read_again(decision.suggestion.uri)
         decision = self._deliver("next_edit", snapshot, decision)
         if isinstance(decision, Offer):
             self.edits.prefetch(
@@ -348,10 +353,14 @@ class Session:
         made = offer.suggestion
         if made.uri == snapshot.uri:
             return None
-        document = self.workspace.documents.get(made.uri)
+        document = self.workspace.documents.get(made.uri) or self._unopened(made.uri)
         if document is not None and document.text == made.text:
             return None
-        how = "was closed" if document is None else "changed"
-        known = snapshot.opened.get(made.uri)
-        path = known.path if known is not None else made.uri
+        how = "was closed or deleted" if document is None else "changed"
+        path = shown_path(made.uri, self.workspace.folders)
         return Abstain("target_changed", f"{path} {how} while the model was working")
+
+    def _unopened(self, uri: str) -> OpenText | None:
+        """Return a file that is not open, as it was read last; None if it may not be edited."""
+        is_open = self.workspace.documents.get(uri) is not None
+        return None if is_open else self.workspace.context.unopened.get(uri)

@@ -35,6 +35,7 @@ class RequestFlags:
     cursors: int = 1
     in_snippet: bool = False  # between the fields of a snippet
     other_documents: bool = False  # the client can show an edit of another document
+    unopened_files: bool = False  # the client can open a file for an edit of it
     whole_renames: bool = False  # the client can apply a rename in several files
 
 

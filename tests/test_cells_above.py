@@ -161,6 +161,28 @@ def test_a_key_changes_nothing_above_and_a_cell_above_does() -> None:
     assert book.gather(0).pieces == ()
 
 
+@pytest.mark.parametrize("why", ["excluded", "secret", "language"])
+def test_cells_above_are_joined_anew_once_one_is_left_out(why: str) -> None:
+    book = Book("token = 1", "b = 2", "c = ")
+    uri = book.cells[2].uri
+
+    def above() -> str:
+        found = book.workspace.snapshot(uri, 0, RequestFlags()).above
+        return "" if found is None else found.text
+
+    assert "token = 1\n" in above() and "b = 2\n" in above()
+    if why == "excluded":
+        first = book.cells[0]
+        first.put(first.path, "a .redraftignore excludes it", True)
+    elif why == "secret":
+        key = "-----BEGIN RSA PRIVATE KEY-----\ntoken = 1\n"
+        book.workspace.change(book.cells[0].uri, [ContentChange(key)], None)
+    else:
+        book.workspace.settings = LspSettings(disabled_languages=("python",))
+    assert "token = 1\n" not in above()
+    assert ("b = 2\n" in above()) == (why != "language")
+
+
 def test_long_cells_above_leave_less_room_for_excerpts() -> None:
     long = "".join(f"line_{number} = {number}\n" for number in range(200))
     assert Book(long, "c = ").gather(1).room < Book("a = 1", "c = ").gather(1).room

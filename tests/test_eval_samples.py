@@ -209,6 +209,34 @@ def saying(*change: tuple[int, int, str]) -> Prediction:
     return Prediction("x", "m", candidates, "" if candidates else "would change nothing")
 
 
+@pytest.mark.parametrize(
+    ("change", "is_destructive"),
+    [
+        ((0, 6, ""), True),  # lines go without a reason
+        ((6, 12, "b = 7\n"), False),
+        ((6, 12, "b = 2\nold = 5\n"), True),  # what the user removed comes back
+    ],
+)
+def test_destructive_answers_are_counted_before_and_after_the_filters(
+    change: tuple[int, int, str], is_destructive: bool
+) -> None:
+    gone = RecentEdit("a.py", 2, " b = 2\n-old = 5\n c = 3\n")
+    row = episode(step_of(WANTED, edits=(gone,)), saying(change))
+    assert row["destructive"] == is_destructive
+    assert row["destructive_shown"] == (None if is_destructive else False)
+    assert row["true_refused"] is False
+
+
+def test_an_answer_that_empties_its_region_is_destructive() -> None:
+    text, gone = "first = 1\nbeta = 2\n", (RecentEdit("a.py", 2, "-print(beta)\n"),)
+    step = step_of("first = 1\n", edits=gone)
+    step = replace(step, moment=replace(step.moment, text=text))
+    for region, is_emptied in (((1, 2), True), ((0, 2), False)):
+        request = EditRequest("next_edit", "a.py", text, 0, "python", region=region)
+        row = episode(replace(step, request=request), saying((10, 19, "")))
+        assert (row["destructive"], row["true_refused"]) == (is_emptied, False)
+
+
 WANTED = "a = 1\nb = 7\nc = 3\n"
 
 

@@ -342,3 +342,36 @@ def test_the_server_is_told_what_became_of_each_suggestion(desk: NeovimDesk) -> 
     sent("redraft/nextEdit", "textDocument/didShowInlineEdit")
     editor.keys("<Tab><Tab>")
     sent("redraft.accept")
+
+
+def hinted_at_an_unopened_file(desk: NeovimDesk) -> Neovim:
+    beside = {"b.py": "from a import area\n\nprint(area(2))\n"}
+    editor = desk.open("def area(r):\n    return r\n", edits(CALL), beside=beside)
+    editor.keys(CHANGE)
+
+    def is_hinted() -> bool:
+        editor.keys("hl")  # asks again: the file may not be indexed and read yet
+        return "→ edit in b.py, line 3 · Tab" in editor.screen.text()
+
+    editor.until(is_hinted)
+    return editor
+
+
+def test_an_edit_in_a_file_that_is_not_open_opens_it(desk: NeovimDesk) -> None:
+    editor = hinted_at_an_unopened_file(desk)
+    editor.keys("<Tab>")
+    editor.sees("print(area(2, 3.14))")
+    assert editor.lines()[2] == "print(area(2))"
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[2] == "print(area(2, 3.14))")
+
+
+def test_a_file_that_changed_before_it_was_opened_gets_no_edit(desk: NeovimDesk) -> None:
+    editor = hinted_at_an_unopened_file(desk)
+    file = Path(editor.lua("return vim.fs.dirname(vim.api.nvim_buf_get_name(0))")) / "b.py"
+    file.write_text("one = 1\ntwo = 2\nthree = 3\n", encoding="utf-8")
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines()[:1] == ["one = 1"])
+    assert editor.showing() is None
+    editor.keys("<Tab>")
+    assert editor.lines() == ["one = 1", "two = 2", "three = 3"]

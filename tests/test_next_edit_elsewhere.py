@@ -153,7 +153,7 @@ def test_the_other_document_closed_while_the_model_thinks() -> None:
     del desk.shelf.opened[other.uri]
     desk.session.close(other.uri)
     decision = settle(desk, ask, rewrite(ask.request, "print(area(r))", "print(area(r, 3))"))
-    assert reason(decision) == "b.py was closed while the model was working"
+    assert reason(decision) == "b.py was closed or deleted while the model was working"
     assert desk.outcomes == []
 
 

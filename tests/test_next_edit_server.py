@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,6 +145,38 @@ def test_our_own_request_leads_to_another_document_at_its_version() -> None:
         assert result["reason"] == 'from the model (area: Argument missing for parameter "pi")'
         there = next_edit(client, 7, uri=OTHER)
         assert (there["id"], there["reason"]) == (result["id"], "still holds")
+
+
+@pytest.mark.usefixtures("spawn")
+def test_an_edit_of_a_file_that_is_not_open_has_no_version_until_it_is_opened(
+    tmp_path: Path,
+) -> None:
+    text = "from a import area\r\n\r\nx = '😀' + area(2)\r\n"
+    (tmp_path / "b.py").write_bytes(text.encode())
+    uri, other = ((tmp_path / name).as_uri() for name in ("a.py", "b.py"))
+    with lsp_client(EDIT, settings={"prefetch": False}) as client:
+        client.initialize(rootUri=tmp_path.as_uri())
+        client.open(APART, uri=uri, version=0)
+        client.insert(0, 10, ", pi", 1, uri=uri)
+        gesture = {"uri": uri, "context": {"triggerKind": 1}, "unopenedFiles": True}
+        end = time.monotonic() + 60
+        while not (result := next_edit(client, **gesture))["edits"]:
+            assert time.monotonic() < end, result
+            time.sleep(0.05)
+        [edit] = result["edits"]
+        assert edit["textDocument"] == {"uri": other, "version": None}
+        assert (edit["targetLine"], edit["text"]) == (2, "x = '😀' + area(2, 3.14)")
+        assert edit["range"]["end"] == {"line": 2, "character": 18}
+        sentence = client.request("redraft/describe", place(uri))["result"]["text"]
+        assert sentence.startswith("In b.py, line 3: ")
+        client.open(text, uri=other, version=7)
+        there = next_edit(client, 7, uri=other, unopenedFiles=True)
+        assert (there["id"], there["reason"]) == (result["id"], "still holds")
+        assert there["edits"][0]["textDocument"]["version"] == 7
+
+
+def place(uri: str) -> dict[str, Any]:
+    return {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 14}}
 
 
 def test_clients_written_for_another_server_get_edits_of_their_document_alone() -> None:

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 
 import pytest
 from support.editors.vscode_desk import (
     BODY,
     CALL,
     CODE,
+    HINTS,
     ITEM,
     POSITION,
     Open,
     change_signature,
 )
-from support.editors.vscode_studio import missing
+from support.editors.vscode_studio import PATIENCE_S, missing
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(1_200)]
 
@@ -219,15 +221,22 @@ def test_a_rejected_edit_does_not_return(project: Open) -> None:
         assert w.hints() == ""
 
 
-def test_an_edit_in_another_open_file_is_jumped_to(project: Open) -> None:
+@pytest.mark.parametrize("is_open", [True, False])
+def test_an_edit_in_another_file_is_jumped_to(project: Open, is_open: bool) -> None:
     files = {"a.py": CODE, "b.py": "from a import area\n\n\ndef show():\n    return area(2)\n"}
     code = CODE.replace("print(area(2))\n", "")
     renderer = {"redraft.renderer": "decorations"}
     with project(edits=[CALL], files={**files, "a.py": code}, settings=renderer) as w:
-        w.open("b.py")
-        w.open("a.py")
+        if is_open:
+            w.open("b.py")
+            w.open("a.py")
         change_signature(w)
-        w.await_hint("→ edit in b.py, line 5 · Tab")
+        end = time.monotonic() + PATIENCE_S
+        while "→ edit in b.py, line 5 · Tab" not in w.hints():
+            assert time.monotonic() < end, w.hints()
+            w.press("ArrowLeft", "ArrowRight")  # asks again: the file may not be indexed yet
+            with suppress(AssertionError):
+                w.until(f"{HINTS} !== ''", 2.0)
         w.press("Tab")
         w.until("document.querySelector('.tab.active')?.textContent.includes('b.py')")
         w.await_near()

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.decide import situation_of, verdict
+from redraft.model.gate.destruction import doubles, drops
+from redraft.model.gate.filters import Situation, destroys, reverts
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest, Source
 from redraft.model.text.common import common_ends
@@ -41,6 +43,9 @@ METRICS = (
     Metric("delta chrF of those shown", "mean", "chrf_shown", better="more"),
     Metric("quiet where nothing is left", "share", "quiet", better="more"),
     Metric("right where nothing is changed", "share", "right_quiet", better="more"),
+    Metric("destructive, of those answered", "share", "destructive", better="less"),
+    Metric("destructive, of those shown", "share", "destructive_shown", better="less"),
+    Metric("true edit refused as destructive", "share", "true_refused", better="less"),
     EditScore("show/quiet score", "mean", "chrf_shown", digits=3),
     Metric("ended by itself", "share", "ended"),
     Metric("tokens a pass", "ratio", "tokens", by="steps", digits=2, better="more"),
@@ -81,13 +86,17 @@ def decide(example: Example, threshold: float) -> Decision:
         threshold: score from which an edit is shown.
     """
     assert example.prediction is not None
+    situation = _situation(example, threshold)
+    found = [verdict(each, situation) for each in example.prediction.candidates]
+    return Decision(tuple(each.kind if isinstance(each, Abstain) else "" for each in found))
+
+
+def _situation(example: Example, threshold: float = 0.0) -> Situation:
     moment = example.moment
     request = EditRequest(
         "next_edit", moment.path, moment.text, moment.cursor, moment.language, edits=moment.edits
     )
-    situation = situation_of(request, threshold)
-    found = [verdict(each, situation) for each in example.prediction.candidates]
-    return Decision(tuple(each.kind if isinstance(each, Abstain) else "" for each in found))
+    return situation_of(request, threshold)
 
 
 def score(example: Example) -> Row:
@@ -102,6 +111,11 @@ def score(example: Example) -> Row:
     objections = example.decision.objections
     likeliest, shown = (edits[0] if edits else None), _shown(edits, objections)
     first = objections[0] if objections else ""
+    region = example.request.region if example.request is not None else None
+    truth = Edit(text, 0, len(text), example.truth.texts[0]).least() if to_do else None
+    situation = _situation(example)
+    harms = [harm_of(each, situation, region) for each in (likeliest, shown)]
+    true_harm = harm_of(truth, situation, None)
     found: Row = {
         "distance": _distance(example) if to_do else None,
         "families": _families(example),
@@ -109,6 +123,10 @@ def score(example: Example) -> Row:
         "found": change_of(text, likeliest.result if likeliest else text),
         **_worth(example, likeliest),
         **_of_shown(example, shown),
+        "destructive": None if likeliest is None else bool(harms[0]),
+        "destructive_shown": None if shown is None else bool(harms[1]),
+        "true_refused": bool(true_harm) if to_do else None,
+        "true_harm": true_harm,
         "abstained": None if shown else (first or "nothing_to_do"),
         "barred": first not in ("", "below_threshold"),  # by something else than the threshold
         "right_quiet": None if shown else not to_do,
@@ -121,6 +139,35 @@ def score(example: Example) -> Row:
         alone = _of_shown(example, next((edit for edit, why in of_source if not why), None))
         found |= {f"{name}_{field}": alone[field] for field in _SHOWN}
     return found
+
+
+def harm_of(edit: Edit | None, situation: Situation, region: tuple[int, int] | None) -> str:
+    """Return what an edit destroys of the user's text, "" for nothing.
+
+    Args:
+        region: 0-based lines [first, last) that it may replace; None if it is not known.
+    """
+    if edit is None:
+        return ""
+    language, path = situation.language, situation.path
+    if drops(edit, language, path, situation.removed, situation.changes) is not None:
+        return "drops a definition"
+    if doubles(edit, language, path) is not None:
+        return "doubles a definition"
+    if reverts(edit, situation) is not None:
+        return "takes back what the user did"
+    if _empties(edit, region):
+        return "empties its region"
+    return "deletes without a reason" if destroys(edit, situation) is not None else ""
+
+
+def _empties(edit: Edit, region: tuple[int, int] | None) -> bool:
+    if region is None:
+        return False
+    lines, result = edit.text.split("\n"), edit.result.split("\n")
+    first, last = region
+    left = result[first : last + len(result) - len(lines)]
+    return any(map(str.strip, lines[first:last])) and not any(map(str.strip, left))
 
 
 def _shown(edits: Sequence[Edit], objections: Sequence[str]) -> Edit | None:

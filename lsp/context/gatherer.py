@@ -58,6 +58,7 @@ from .scored_excerpts import (
 )
 from .selection import LeftOut, add_to, select
 from .trees import Trees, tree_language
+from .unopened_files import UnopenedFiles
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +127,9 @@ class Gatherer:
         self.kinds = kinds
         self.indexer = Indexer(refuse, clock, background=background)
         self._trees = Trees(self.indexer.later)
-        self.places = RankedPlaces(self.indexer.later if background else None)
+        self.unopened = UnopenedFiles(self.indexer, refuse)
+        later = self.indexer.later if background else None
+        self.places = RankedPlaces(later, self.unopened.find)
         self._choices: OrderedDict[str, _Choice] = OrderedDict()  # by URI
         self._views: OrderedDict[str, Viewed] = OrderedDict()  # by path
         self._no_projects: dict[str, str] = {}  # URIs of folders that are not read, and why

@@ -149,8 +149,7 @@ class RequestContext(Params):
 class SuggestionParams(Params):
     """``textDocument/inlineCompletion``, ``copilotInlineEdit`` and ``redraft/nextEdit``.
 
-    ``selection``, ``cursors``, ``in_snippet``, ``other_documents``, ``another``, ``whole_renames``
-    and ``diagnostics`` are our own fields, for clients that know them.
+    All from ``selection`` on are our own fields, for clients that know them.
     """
 
     text_document: DocumentId
@@ -160,6 +159,7 @@ class SuggestionParams(Params):
     cursors: Offset = 1
     in_snippet: _Truth = False
     other_documents: _Truth = False  # the client can show an edit of another document
+    unopened_files: _Truth = False  # and can open a file for it
     another: _Truth = False  # another next edit than the one shown
     whole_renames: _Truth = False  # the client applies renames in several files
     diagnostics: Diagnostics = None  # of the document; None: the client does not say

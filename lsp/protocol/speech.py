@@ -9,6 +9,7 @@ from typing import Any
 from redraft.model.text.names import changed_words
 
 from ..documents.open_documents import Document
+from ..documents.uris import shown_path
 from ..renames.whole_rename import WholeRename
 from ..suggestions.suggestion import Suggestion
 from .jsonrpc import RedraftServer
@@ -36,9 +37,9 @@ def _sentence(server: RedraftServer, shown: Suggestion, document: Document, curs
     if shown.task == "infill":
         rest = shown.remaining(document.text, cursor)
         return f"At the cursor: {_listed(rest.split(_END))}." if rest else ""
-    target = server.session.workspace.documents.get(shown.uri)
-    is_elsewhere = target is not None and shown.uri != document.uri
-    return next_edit(shown, target.path if target and is_elsewhere else "")
+    is_here = shown.uri == document.uri
+    file = "" if is_here else shown_path(shown.uri, server.session.workspace.folders)
+    return next_edit(shown, file)
 
 
 def next_edit(suggestion: Suggestion, file: str = "") -> str:

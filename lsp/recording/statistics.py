@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Protocol
 
+from ..documents.uris import code_language
 from ..journal import AcceptanceReported, Entry
 from ..suggestions.outcomes import SuggestionEnded
 from ..suggestions.suggestion import Suggestion
@@ -118,8 +119,9 @@ class SessionStatistics:
             self._recent[id_] = replace(counted, ending="accepted")
 
     def _row(self, suggestion: Suggestion) -> CountsRow:
-        document = self._documents.get(suggestion.uri)
-        language = language_name(document.language if document is not None else "")
+        document = self._documents.get(suggestion.uri)  # None: it was for a file that is not open
+        known = document.language if document is not None else code_language(suggestion.uri)
+        language = language_name(known or "")
         return CountsRow(day_of(self._wall_s()), language, suggestion.task)
 
     def _count(

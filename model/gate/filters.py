@@ -15,11 +15,12 @@ from ..edits.syntax_errors import added_errors, tree_of
 from ..records import RecentEdit, Task
 from ..rules.renames import RenameScopes, namesake
 from ..text.common import common_ends
+from ..text.definitions import definitions_by_keyword
 from ..text.graphemes import is_inside_character
 from ..text.lines import imports
 from ..text.scopes import Bindings
 from ..text.syntax import parse
-from .destruction import deletes_unasked, doubles, drops_or_doubles
+from .destruction import deletes_unasked, deletes_what_changes_replace, doubles, drops
 from .reasons import Abstain
 from .reversal import undoes
 
@@ -279,12 +280,16 @@ def destroys(edit: Edit, situation: Situation) -> Abstain | None:
     """Refuse an edit that drops or doubles a definition, or deletes lines without a reason."""
     language, path = situation.language, situation.path
     if situation.task == "infill":
-        return doubles(edit, language, path)
-    if deletes_unasked(edit, situation.removed, situation.reported):
+        defines = definitions_by_keyword(edit.new)  # most texts: the file need not be parsed
+        return doubles(edit, language, path) if defines else None
+    removed, changes = situation.removed, situation.changes
+    if deletes_unasked(edit, removed, situation.reported) and not deletes_what_changes_replace(
+        edit, language, path, changes
+    ):
         return Abstain(
             "destroys", "the edit would delete lines, and none of your edits asks for it"
         )
-    return drops_or_doubles(edit, language, path, situation.removed)
+    return drops(edit, language, path, removed, changes) or doubles(edit, language, path)
 
 
 def reaches_too_far(

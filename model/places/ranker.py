@@ -107,10 +107,20 @@ class Ranker:
         np.maximum(hidden, 0, out=hidden)
         return hidden @ self.tensors["output"] + self.tensors["output_bias"]  # [lines]
 
-    def rank(self, files: Sequence[File], edits: LastEdits, most: int) -> list[RankedPlace]:
-        """Return the likeliest places of some files, at most ``most``, the likeliest first."""
+    def rank(
+        self, files: Sequence[File], edits: LastEdits, most: int, *, apart: int = 0
+    ) -> list[RankedPlace]:
+        """Return the likeliest places of some files, at most ``most``, the likeliest first.
+
+        Args:
+            apart: so many of the last files change nothing of the places of the others. Theirs
+                come behind them.
+        """
         scores = [self.scores(columns_of(f.index, edits, f.path, f.language)) for f in files]
-        return places_of(files, scores, edits, most)
+        own = len(files) - apart
+        places = places_of(files[:own], scores[:own], edits, most)
+        every = places_of(files, scores, edits, most) if apart else []
+        return [*places, *(one for one in every if one.file >= own)]
 
 
 def places_of(

@@ -132,10 +132,22 @@ export class NextEdits implements vscode.Disposable {
     const params = question(document, editor.selection.active, invoked);
     const answer = await this.server().request<EditAnswer>(
       'redraft/nextEdit',
-      { ...params, diagnostics: diagnostics(document), otherDocuments: true, wholeRenames: true, another },
+      {
+        ...params,
+        diagnostics: diagnostics(document),
+        otherDocuments: true,
+        unopenedFiles: true,
+        wholeRenames: true,
+        another,
+      },
       source.token,
     );
     if (source.token.isCancellationRequested || !answer) return undefined;
+    if (await opens(answer)) {
+      if (source.token.isCancellationRequested) return undefined;
+      this.forget();
+      return this.ask(invoked); // the server knows the text of the file by now
+    }
     if (invoked) this.revealed = answer.id ?? '';
     // VS Code keeps the item that it shows, even if the next answer has another one.
     if (another) await this.ghost().leaveScreen();
@@ -462,6 +474,19 @@ export class NextEdits implements vscode.Disposable {
   /** Note that the user hid an edit that VS Code showed. */
   hidden(id: string): void {
     if (this.shown?.id === id) this.forget();
+  }
+}
+
+/** Open the file of an edit, without showing it. Return false if it is open, or cannot be opened. */
+async function opens({ edits: [found] }: EditAnswer): Promise<boolean> {
+  if (!found) return false;
+  const uri = vscode.Uri.parse(found.textDocument.uri);
+  const is = (each: vscode.TextDocument): boolean => each.uri.toString() === uri.toString();
+  if (vscode.workspace.textDocuments.some(is)) return false;
+  try {
+    return is(await vscode.workspace.openTextDocument(uri));
+  } catch {
+    return false;
   }
 }
 

@@ -85,6 +85,7 @@ class Shelf:
         index = SimpleNamespace(generation=_Defined(self.defined))
         self.indexer = SimpleNamespace(index=index, is_complete=True)
         self.places = NamedPlaces()
+        self.unopened = SimpleNamespace(get=lambda uri: None)
 
     def gather(self, snapshot: Snapshot) -> Gathered:
         return Gathered(self.region_at(snapshot), 0.0, (), (), 0, 0, 0)

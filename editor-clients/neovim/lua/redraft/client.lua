@@ -51,6 +51,7 @@ local function params_of(client, buffer, invoked, another)
   params.context = { triggerKind = invoked and 1 or 2 }
   params.inSnippet = in_snippet()
   params.otherDocuments = true -- a jump may lead to another file
+  params.unopenedFiles = true
   params.wholeRenames = true
   params.another = another
   params.diagnostics = diagnostics(buffer)

@@ -227,6 +227,9 @@ local function jump()
     local edit = shown
     local location = { uri = edit.uri, range = edit.item.range }
     vim.lsp.util.show_document(location, edit.client.offset_encoding, { focus = true })
+    if not edit.buffer then -- the file was not open: the next answer is for the text it has here
+      return M.clear()
+    end
     shown = edit -- leaving a buffer dropped it
     if not settle(edit) then
       return M.clear()
