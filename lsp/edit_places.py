@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain, islice
 
 from redraft.model.gate.eagerness import Eagerness
+from redraft.model.places.ranker import NEAR
 from redraft.model.records import Diagnostic
 from redraft.model.rules.arity import calls, is_bound_once, signatures
 from redraft.model.rules.diagnostics import undefined_name
@@ -21,7 +22,7 @@ from .context.name_uses import NOT_IMPORTED
 from .context.ranked_places import DocumentPlace
 from .documents.open_documents import OpenText
 from .policy.disabled_scopes import refuse_scope
-from .question import Question
+from .question import LineRange, Question
 from .refusals import refuse
 from .schedule import Schedule
 from .snapshot import Snapshot
@@ -47,9 +48,19 @@ def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iter
     """Yield the places to ask about, the most promising first."""
     own = question_at_cursor(snapshot, context)
     asked = [own]  # a place inside of their regions is not asked about again
+    sure: list[DocumentPlace] = []
+    wrong: list[LineRange] = []
 
     def has_room() -> bool:
         return len(asked) <= _most(snapshot, schedule.latency_ms("next_edit"))
+
+    def among_others(found: Question) -> Question:
+        """Return a question with the other places that are known; those asked about are done."""
+        done = [one.region for one in asked if one is not found]
+        left = [one for one in wrong if not any(map(one.meets, done))]
+        near = (LineRange(one.document.uri, *_near(one.place.line)) for one in sure)
+        left += [one for one in near if not any(map(one.meets, [*done, found.region]))]
+        return replace(found, others=tuple(left))
 
     # 1. Errors that the editor reports since the last edits, and missing imports.
     for line, about in chain(_reported(snapshot), _unimported(snapshot, context)):
@@ -61,21 +72,23 @@ def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iter
             yield found
     # 2. A far place first where the ranker is sure, then the region of the cursor.
     ranked = [one for one in context.places.rank(snapshot) if one.place.need >= LEAST_NEED]
-    sure = next((one for one in ranked if is_sure(one)), None)
-    first = _ask_ranked(snapshot, context, sure, asked) if sure and has_room() else None
+    sure += filter(is_sure, ranked)
+    first = _ask_ranked(snapshot, context, sure[0], asked) if sure and has_room() else None
     if first is not None:
         asked.append(first)
-        yield first
-    yield own
+        yield among_others(first)
+    yield among_others(own)
     # 3. Calls that no longer fit the parameters that the last edits changed.
-    for document, call, about in _wrong_calls(snapshot, context):
+    unfit = list(_wrong_calls(snapshot, context)) if has_room() else []
+    wrong += (LineRange(document.uri, call, call + 1) for document, call, _ in unfit)
+    for document, call, about in unfit:
         if not has_room():
             break
         found = _ask(snapshot, context, document, call, about, asked)
         if found is not None:
             found = replace(found, report=Diagnostic(call, about.why, 1))
             asked.append(found)
-            yield found
+            yield among_others(found)
     # 4. Names that are reported to be undefined, and the other places of the ranker.
     others = chain(
         (_ask(snapshot, context, snapshot.document, *one, asked) for one in _undefined(snapshot)),
@@ -84,7 +97,7 @@ def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iter
     while has_room() and (found := next(others, own)) is not own:
         if found is not None:
             asked.append(found)
-            yield found
+            yield among_others(found)
 
 
 def is_sure(one: DocumentPlace) -> bool:
@@ -127,6 +140,11 @@ def _ask(
     if uri != snapshot.uri and (refuse(place) or refuse_scope(place, context.syntax)):
         return None
     return question.next_edit(place, context.region_at(place).lines, about)
+
+
+def _near(line: int) -> tuple[int, int]:
+    """Return the lines within which a ranked place counts as found."""
+    return max(0, line - NEAR), line + NEAR + 1
 
 
 def _cursor_in(document: OpenText, line: int, name: str) -> int:

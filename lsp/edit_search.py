@@ -23,6 +23,7 @@ from .snapshot import Snapshot
 from .suggestions.memory import Memory
 from .suggestions.situations import situation
 from .suggestions.suggestion import Offer, Suggestion
+from .suggestions.why_here import why_here
 from .workspace import Workspace
 
 #: Edits predicted ahead while one is shown, each for the text that those before it lead to.
@@ -235,7 +236,13 @@ class NextEdit:
             place.uri, "next_edit", found.edit, cursor, found.score, prediction.model
         )
         origin = None if is_same else (user.uri, user.line)
-        made = replace(made, origin=origin, unsure=doubt.reason if doubt else "")
+        made = replace(
+            made,
+            origin=origin,
+            unsure=doubt.reason if doubt else "",
+            why=why_here(question, found.edit),
+            more=question.count_others(found.edit),
+        )
         if user.accepted is None:
             made = self._memory.with_id(made)
         return Offer(made, made.replacement, reason, is_at_cursor=question.about is None)

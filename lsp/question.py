@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
+from redraft.model.edits.edit import Edit
 from redraft.model.gate.decide import CANDIDATES
 from redraft.model.gate.reasons import Abstain
 from redraft.model.places.ranker import RankedPlace
@@ -16,6 +18,18 @@ from .snapshot import Snapshot
 
 #: Lines by which a region moves while its line is being typed; so many at most stand above it.
 TYPED_STEP = 3
+
+
+class LineRange(NamedTuple):
+    """Lines [first, last) of a document, 0-based."""
+
+    uri: str
+    first: int
+    last: int
+
+    def meets(self, other: LineRange) -> bool:
+        """Return whether both have a line in common."""
+        return self.uri == other.uri and self.first < other.last and other.first < self.last
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +44,7 @@ class Question:
     number: int = 0  # within the session
     after: str = ""  # id of the suggestion after whose acceptance the answer is needed; "": now
     place: RankedPlace | None = None  # as the ranker found it; None: another reason leads here
+    others: tuple[LineRange, ...] = ()  # that need an edit too: the ranker or a rule is sure
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -38,12 +53,25 @@ class Question:
         return self.request.region
 
     @property
+    def region(self) -> LineRange:
+        """The lines that may change, with their document."""
+        return LineRange(self.snapshot.uri, *self.bounds)
+
+    @property
     def task(self) -> Task:
         return self.request.task
 
     def at_place(self, place: RankedPlace) -> Question:
         """Return the question with the ranked place that leads to it."""
         return replace(self, place=place)
+
+    def count_others(self, edit: Edit) -> int:
+        """Return how many places besides an edit of this one need an edit, as far as known."""
+        apart = [LineRange(self.snapshot.uri, *edit.lines)]
+        for one in self.others:
+            if not any(one.meets(each) for each in apart):
+                apart.append(one)
+        return len(apart) - 1
 
     @cached_property
     def context_hash(self) -> int:

@@ -49,6 +49,8 @@ class Suggestion:
     origin: tuple[str, int] | None = field(default=None, compare=False)
     #: The whole rename; then the edit marks its definition and changes nothing.
     rename: WholeRename | None = field(default=None, compare=False)
+    why: str = field(default="", compare=False)  # it is at this place, in words; "" if not certain
+    more: int = field(default=0, compare=False)  # other places that need an edit, as far as known
 
     @classmethod
     def of(
@@ -181,7 +183,7 @@ class Suggestion:
         It is shorter if the change was part of it, and moved if the change was in other lines. None
         if it no longer holds. See also :meth:`is_outdated`.
         """
-        least = self.least()
+        least = replace(self.least(), more=0)  # counted for another text
         typed = least.text_in_place(text)
         if typed is not None and _on_the_way(
             typed, least.text[least.start : least.end], least.replacement
