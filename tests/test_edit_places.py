@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from redraft.lsp.context.ranked_places import DocumentPlace, RankedPlaces
 from redraft.lsp.edit_places import LEAST_NEED, LIKELY, SURE_CHANCE, questions
-from redraft.lsp.question import Question
+from redraft.lsp.question import LineRange, Question
 from redraft.lsp.schedule import Schedule
 from redraft.lsp.snapshot import Snapshot
+from redraft.model.edits.edit import Edit
 from redraft.model.places.ranker import RankedPlace
 from redraft.model.records import Diagnostic
 from support.editors.workbench import URI, Workbench
@@ -148,6 +150,33 @@ def test_a_question_has_its_ranked_place_and_word() -> None:
 def test_a_place_without_a_shared_word_is_a_likely_one() -> None:
     first, _ = asked(ranked(100, SURE, word="value_100"))
     assert first.about is not None and first.about.why in (LIKELY, "a call of it changed")
+
+
+def others(found: list[Question]) -> list[list[int]]:
+    """Return the 0-based first lines of the other places of each question."""
+    return [[one.first for one in each.others] for each in found]
+
+
+def test_other_places_are_those_the_ranker_is_sure_of() -> None:
+    places = ranked(100, SURE), ranked(150, SURE), ranked(190, UNSURE), ranked(40, SURE)
+    # Line 100 is asked about first, then the cursor, then 150 and 190.
+    assert others(asked(*places)) == [[148, 38], [148, 38], [38]]
+    assert others(asked(ranked(60, SURE, is_far=False))) == [[], []]
+
+
+def test_other_places_are_the_calls_that_do_not_fit() -> None:
+    found = after_a_parameter(b="from a import area\n\narea(5)\n")
+    calls = [others([one])[0] for one in found if one.report is not None]
+    assert calls == [[44, 86, 2], [86, 2], [2]]
+
+
+def test_a_call_that_the_edit_changes_is_no_other_place() -> None:
+    first = next(one for one in after_a_parameter() if one.report is not None)
+    at = first.snapshot.text.index("area(1)")
+    edit = Edit(first.snapshot.text, at, at + 7, "area(1, 2)")
+    assert first.count_others(edit) == 1
+    whole = replace(first, others=(*first.others, LineRange(URI, 0, 200)))
+    assert whole.count_others(edit) == 1, "places that meet count once"
 
 
 def test_without_edits_nothing_is_ranked() -> None:
