@@ -55,9 +55,17 @@ class NextEdit:
     async def answer(self, snapshot: Snapshot) -> Offer | Abstain:
         """Return the next edit to show, or why there is none.
 
+        While the user types in a line, no edit is offered that the key would first jump to.
+
         Raises:
             Superseded: a newer request took the place of this one.
         """
+        decision = await self._find(snapshot)
+        if isinstance(decision, Offer) and decision.suggestion.is_away(snapshot.uri, snapshot.line):
+            await self._schedule.until_typed(snapshot)
+        return decision
+
+    async def _find(self, snapshot: Snapshot) -> Offer | Abstain:
         # 1. Ghost text that the same gesture asks for goes first.
         now: Snapshot | Abstain = snapshot
         if (head_start_s := precedence.head_start_s(snapshot)) > 0:

@@ -23,6 +23,9 @@ from ..renames.whole_rename import WholeRename
 #: Brackets and quotes that an editor closes by itself, at most.
 _MOST_CLOSED = 4
 
+#: Lines between the cursor and an edit that a key takes without going there first, as in clients.
+NEAR_LINES = 2
+
 _WORD = re.compile(r"\d+(?:\.\d+)*|\w+")
 
 #: How the document got to where a suggestion still holds.
@@ -176,6 +179,12 @@ class Suggestion:
         return any(closes(inserted[:at], inserted[at:]) for at in range(typed, least - 1, -1))
 
     # --- next edits ------------------------------------------------------------------------
+
+    def is_away(self, uri: str, line: int) -> bool:
+        """Return whether a key first leads the user there from a 0-based line of a document."""
+        first, last = self.lines
+        is_near = uri == self.uri and first - NEAR_LINES <= line < last + NEAR_LINES
+        return self.rename is None and not is_near
 
     def rebase(self, text: str) -> tuple[Suggestion, Way] | None:
         """Return the suggestion for ``text``, which its document became by one change.
