@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import chain, islice
 
 from redraft.model.gate.eagerness import Eagerness
@@ -47,20 +48,24 @@ _MOST_IMPORTS = 20
 def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iterator[Question]:
     """Yield the places to ask about, the most promising first."""
     own = question_at_cursor(snapshot, context)
-    asked = [own]  # a place inside of their regions is not asked about again
+    asked = [own]  # a place within their reach is not asked about again
     sure: list[DocumentPlace] = []
-    wrong: list[LineRange] = []
+    wrong_calls = cache(lambda: list(_wrong_calls(snapshot, context)))
 
     def has_room() -> bool:
         return len(asked) <= _most(snapshot, schedule.latency_ms("next_edit"))
 
     def among_others(found: Question) -> Question:
         """Return a question with the other places that are known; those asked about are done."""
-        done = [one.region for one in asked if one is not found]
-        left = [one for one in wrong if not any(map(one.meets, done))]
-        near = (LineRange(one.document.uri, *_near(one.place.line)) for one in sure)
-        left += [one for one in near if not any(map(one.meets, [*done, found.region]))]
-        return replace(found, others=tuple(left))
+        done = [one.reach for one in asked if one is not found]
+
+        def others() -> Iterator[LineRange]:
+            calls = (LineRange(each.uri, line, line + 1) for each, line, _ in wrong_calls())
+            yield from (one for one in calls if not any(map(one.meets, done)))
+            near = (LineRange(one.document.uri, *_near(one.place.line)) for one in sure)
+            yield from (one for one in near if not any(map(one.meets, [*done, found.reach])))
+
+        return replace(found, others=others)
 
     # 1. Errors that the editor reports since the last edits, and missing imports.
     for line, about in chain(_reported(snapshot), _unimported(snapshot, context)):
@@ -79,9 +84,7 @@ def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iter
         yield among_others(first)
     yield among_others(own)
     # 3. Calls that no longer fit the parameters that the last edits changed.
-    unfit = list(_wrong_calls(snapshot, context)) if has_room() else []
-    wrong += (LineRange(document.uri, call, call + 1) for document, call, _ in unfit)
-    for document, call, about in unfit:
+    for document, call, about in wrong_calls() if has_room() else ():
         if not has_room():
             break
         found = _ask(snapshot, context, document, call, about, asked)
@@ -134,7 +137,7 @@ def _ask(
 ) -> Question | None:
     """Return the question about a line, None if it was asked about or must not be."""
     uri = document.uri
-    if any(uri == one.snapshot.uri and one.bounds[0] <= line < one.bounds[1] for one in asked):
+    if any(one.reach.meets(LineRange(uri, line, line + 1)) for one in asked):
         return None
     place = snapshot.at(document, _cursor_in(document, line, about.name))
     if uri != snapshot.uri and (refuse(place) or refuse_scope(place, context.syntax)):
@@ -171,7 +174,8 @@ def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[OpenTe
         return
     others = snapshot.opened.editable if snapshot.flags.other_documents else ()
     documents = [snapshot.document, *(each for each in others if each.uri != snapshot.uri)]
-    trees = [(each, context.syntax(snapshot.at(each, 0))) for each in documents]
+    meant = [each for each in documents if any(name in each.text for name in names)]
+    trees = [(each, context.syntax(snapshot.at(each, 0))) for each in meant]
     known = [(each, tree) for each, tree in trees if tree is not None]
     for name in names:
         defined = {each.path for each, _ in known}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.decide import CANDIDATES
+from redraft.model.gate.filters import FAR_LINES
 from redraft.model.gate.reasons import Abstain
 from redraft.model.places.ranker import RankedPlace
 from redraft.model.records import LEAST_LOG, Diagnostic, EditRequest, Prediction, Task
@@ -44,7 +46,8 @@ class Question:
     number: int = 0  # within the session
     after: str = ""  # id of the suggestion after whose acceptance the answer is needed; "": now
     place: RankedPlace | None = None  # as the ranker found it; None: another reason leads here
-    others: tuple[LineRange, ...] = ()  # that need an edit too: the ranker or a rule is sure
+    #: Finds the other places that need an edit, of which the ranker or a rule is sure.
+    others: Callable[[], Iterable[LineRange]] = tuple
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -53,9 +56,11 @@ class Question:
         return self.request.region
 
     @property
-    def region(self) -> LineRange:
-        """The lines that may change, with their document."""
-        return LineRange(self.snapshot.uri, *self.bounds)
+    def reach(self) -> LineRange:
+        """The lines whose edits may be offered: of the region, those that are not too far away."""
+        (first, last), line = self.bounds, self.snapshot.line
+        first, last = max(first, line - FAR_LINES), min(last, line + FAR_LINES + 1)
+        return LineRange(self.snapshot.uri, first, last)
 
     @property
     def task(self) -> Task:
@@ -68,7 +73,7 @@ class Question:
     def count_others(self, edit: Edit) -> int:
         """Return how many places besides an edit of this one need an edit, as far as known."""
         apart = [LineRange(self.snapshot.uri, *edit.lines)]
-        for one in self.others:
+        for one in self.others():
             if not any(one.meets(each) for each in apart):
                 apart.append(one)
         return len(apart) - 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from redraft.lsp.context.ranked_places import DocumentPlace, RankedPlaces
+from redraft.lsp.context.region import Region
 from redraft.lsp.edit_places import LEAST_NEED, LIKELY, SURE_CHANCE, questions
 from redraft.lsp.question import LineRange, Question
 from redraft.lsp.schedule import Schedule
@@ -63,6 +64,14 @@ def lines(found: list[Question]) -> list[int]:
 )
 def test_order_of_ranked_places(places: list[tuple[int, float]], expected: list[int]) -> None:
     assert lines(asked(*(ranked(*place) for place in places))) == expected
+
+
+def test_a_place_too_far_to_be_offered_from_the_cursor_is_asked_about() -> None:
+    desk = Workbench("def area(r):\n    return r\n" + "\n" * 50 + "area(1)\n" + "\n" * 50)
+    desk.shelf.region_at = lambda _: Region(0, 80, "", 0)  # type: ignore[method-assign]
+    desk.swap("(r)", "(r, pi)")
+    found = list(questions(desk.query(), desk.shelf, Schedule(desk.clock)))  # type: ignore[arg-type]
+    assert lines(found) == [-1, 52]
 
 
 def test_a_near_place_never_goes_before_the_cursor() -> None:
@@ -154,7 +163,7 @@ def test_a_place_without_a_shared_word_is_a_likely_one() -> None:
 
 def others(found: list[Question]) -> list[list[int]]:
     """Return the 0-based first lines of the other places of each question."""
-    return [[one.first for one in each.others] for each in found]
+    return [[one.first for one in each.others()] for each in found]
 
 
 def test_other_places_are_those_the_ranker_is_sure_of() -> None:
@@ -175,7 +184,7 @@ def test_a_call_that_the_edit_changes_is_no_other_place() -> None:
     at = first.snapshot.text.index("area(1)")
     edit = Edit(first.snapshot.text, at, at + 7, "area(1, 2)")
     assert first.count_others(edit) == 1
-    whole = replace(first, others=(*first.others, LineRange(URI, 0, 200)))
+    whole = replace(first, others=lambda: [*first.others(), LineRange(URI, 0, 200)])
     assert whole.count_others(edit) == 1, "places that meet count once"
 
 

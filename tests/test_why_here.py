@@ -70,6 +70,17 @@ def test_reasons_in_words(text: str, made: Change, offered: Change, says: str) -
     assert why(text, made, offered) == says
 
 
+def test_a_definition_explains_more_than_the_calls_that_followed_it() -> None:
+    desk = Workbench(AREA)
+    desk.swap("(r)", "(r, pi)")
+    desk.pause()
+    desk.swap("area(1)", "area(1, 3)")
+    at = desk.text.index("area(2)")
+    asked = question.next_edit(desk.query(), (0, 6))
+    edit = Edit(desk.text, at, at + 7, "area(2, 3)")
+    assert why_here(asked, edit) == "`pi` was added to `area`"
+
+
 def test_the_editor_reports_what_is_wrong_in_a_changed_line() -> None:
     text = "cart: Cart\ny = 2\ny = cart.total\n"
     made, offered = (": Cart", ": Basket"), ("cart.total", "cart.sum")

@@ -78,7 +78,8 @@ def _of_rename(question: Question, edit: Edit, _: Sequence[RecentEdit]) -> str:
 def _of_call(question: Question, _: Edit, as_edits: Sequence[RecentEdit]) -> str:
     """Return the change of a call or of its definition that the edit continues."""
     here = {one.name: one for one in call_changes(as_edits)}
-    for made in call_changes(_recent(question)):
+    changes = sorted(call_changes(_recent(question)), key=lambda one: not one.is_defined)
+    for made in changes:  # a definition is the cause of what its calls became since
         if (one := here.get(made.name)) is None:
             continue
         added, removed = sorted(made.added - made.removed), sorted(made.removed - made.added)
