@@ -56,7 +56,9 @@ def test_lines_in_a_row_are_described_as_a_range_and_another_file_by_its_name() 
     assert next_edit(whole, "b.py") == "In b.py, lines 1 to 3: replace `foo` by `bar`."
 
 
-@pytest.mark.parametrize(("more", "count"), [(0, ""), (1, " 1 more place."), (3, " 3 more places.")])
+@pytest.mark.parametrize(
+    ("more", "count"), [(0, ""), (1, " 1 more place."), (3, " 3 more places.")]
+)
 def test_the_reason_and_the_number_of_other_places_follow_the_edit(more: int, count: str) -> None:
     made = Suggestion("1", URI, "next_edit", "a = foo\n", 0, 4, 7, "bar", 0.9, "m")
     says = "Line 1: replace `foo` by `bar`. Reason: `foo` is `bar` now."

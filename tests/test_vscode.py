@@ -166,6 +166,16 @@ def test_the_hint_of_a_long_line_stands_beside_it(project: Open) -> None:
         assert w.evaluate(HINT_LINE).strip() == "return 3.14 * r * r"
 
 
+def test_no_tab_jumps_out_of_what_is_typed(project: Open) -> None:
+    with project(edits=[CALL]) as w:
+        change_signature(w)
+        w.await_hint("→ line 13: `pi` was added to `area` · Tab")
+        w.press("End", "x", "Tab")  # sooner than the answer for the key comes
+        w.await_hint("→ line 13")
+        w.until(f"{POSITION}.startsWith('Ln 4')")
+        assert "print(area(2))" in w.saved("a.py")
+
+
 def test_a_next_edit_at_the_cursor_is_ghost_text(project: Open) -> None:
     with project(edits=[CALL]) as w:
         change_signature(w)

@@ -114,7 +114,7 @@ def _of_likeness(question: Question, _: Edit, as_edits: Sequence[RecentEdit]) ->
 
 def _of_name(question: Question, edit: Edit, _: Sequence[RecentEdit]) -> str:
     """Return what changed of a name in the lines that the edit changes."""
-    start, end, new = edit.whole_lines()
+    start, end, _new = edit.whole_lines()
     here = {*_NAME.findall(edit.text[start:end])}
     for one in _names(question):
         if one.name not in here:
