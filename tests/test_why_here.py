@@ -50,6 +50,8 @@ CALLS = "fetch(a, 1)\nother(b)\nfetch(c, 2)\n"
         (CALLS, ("a, 1", "a, top=5"), ("c, 2", "c, top=5"), "same call, `top` was added"),
         (CALLS, ("a, 1", "a"), ("c, 2", "c"), "also a call of `fetch`"),
         ("f_x(a, k=b)\nf_x(c, k=b)\n", ("a, k=b", "a"), ("c, k=b", "c"), "also a call of `f_x`"),
+        ("log('a')\nlog('c')\n", ("'a'", "'a %s'"), ("'c'", "'c %s'"), "also a call of `log`"),
+        ("put(a)\nput(b)", ("a)", "a, k=True)"), ("(b", "(b, k=True"), "same call, `k` was added"),
         # The same around calls of different functions says nothing.
         ("print(one(1))\nprint(two(2))\n", ("one(1)", "one(1, 9)"), ("two(2)", "two(2, 8)"), ""),
         # renames

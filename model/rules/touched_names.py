@@ -36,6 +36,7 @@ REPORTED = "the editor reports an error there"
 
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 _NAME = re.compile(r"[^\W\d]\w*")
+_STRING = re.compile(r"""(["'`])(?:\\.|(?!\1)[^\\\n])*\1""")
 _TYPED = re.compile(r"[^\W\d]\w*(?=\??\s*:)")
 _CALLEE = re.compile(r"([^\W\d]\w*)\s*[!?]?$")
 _CONSTANT = re.compile(
@@ -127,13 +128,18 @@ def call_changes(edits: Sequence[RecentEdit]) -> Iterator[CallChange]:
             if is_comment(_first_line(old or new), language):
                 continue
             head = changed_part(old, new)[0]
-            before, after = (Counter(_NAME.findall(text)) for text in (old, new))
+            before, after = (Counter(_code_names(text)) for text in (old, new))
             rest = new[head:].split("\n")[0]
             for name, line in islice(_callees(f"{above}\n{new[:head]}", rest), 1):
                 removed, added = frozenset(before - after), frozenset(after - before)
                 if is_defined := defines(line, name):
                     removed, added = _without_types(removed, old), _without_types(added, new)
                 yield CallChange(name, is_defined, removed, added)
+
+
+def _code_names(text: str) -> Iterator[str]:
+    """Yield the names in a text that are neither keywords nor in strings."""
+    return (name for name in _NAME.findall(_STRING.sub('""', text)) if name not in _KEYWORDS)
 
 
 def _without_types(names: frozenset[str], text: str) -> frozenset[str]:
