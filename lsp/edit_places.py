@@ -13,7 +13,7 @@ from redraft.model.records import Diagnostic
 from redraft.model.rules.arity import calls, is_bound_once, signatures
 from redraft.model.rules.diagnostics import undefined_name
 from redraft.model.rules.imports import find_imports
-from redraft.model.rules.touched_names import SIGNATURE, Touched, caused, written
+from redraft.model.rules.touched_names import Touched, call_changes, caused, written
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
@@ -169,7 +169,8 @@ def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[OpenTe
 
     Those below the cursor come first, then those above, then those of other documents.
     """
-    names = [one.name for one in snapshot.names if one.why == SIGNATURE]
+    changed = (one.name for one in call_changes(snapshot.recent) if one.is_defined)
+    names = [*dict.fromkeys(changed)]  # however many of the calls have followed since
     if not names:
         return
     others = snapshot.opened.editable if snapshot.flags.other_documents else ()

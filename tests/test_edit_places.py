@@ -179,6 +179,18 @@ def test_other_places_are_the_calls_that_do_not_fit() -> None:
     assert calls == [[44, 86, 2], [86, 2], [2]]
 
 
+def test_calls_are_found_as_long_as_the_definition_is_among_the_last_edits() -> None:
+    gap = "x = 1\n" * 40
+    desk = Workbench("def area(r):\n    return r\n" + f"{gap}area(1)\n" * 6)
+    desk.swap("(r)", "(r, pi)")
+    for _ in range(4):
+        desk.pause()
+        desk.swap("area(1)", "area(1, 3)")
+    found = list(questions(desk.query(), desk.shelf, Schedule(desk.clock)))  # type: ignore[arg-type]
+    first = next(one for one in found if one.report is not None)
+    assert (first.snapshot.line, others([first])) == (206, [[206, 247]])
+
+
 def test_a_call_that_the_edit_changes_is_no_other_place() -> None:
     first = next(one for one in after_a_parameter() if one.report is not None)
     at = first.snapshot.text.index("area(1)")
