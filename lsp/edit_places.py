@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import chain, islice
 
 from redraft.model.gate.eagerness import Eagerness
 from redraft.model.gate.features import place_features
+from redraft.model.places.ranker import NEAR
 from redraft.model.records import Diagnostic
 from redraft.model.rules.arity import calls, is_bound_once, signatures
 from redraft.model.rules.diagnostics import undefined_name
 from redraft.model.rules.imports import find_imports
-from redraft.model.rules.touched_names import SIGNATURE, Touched, caused, written
+from redraft.model.rules.touched_names import Touched, call_changes, caused, written
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
@@ -22,7 +24,7 @@ from .context.name_uses import NOT_IMPORTED
 from .context.ranked_places import CLEARLY, DocumentPlace
 from .documents.open_documents import OpenText
 from .policy.disabled_scopes import refuse_scope
-from .question import Question
+from .question import LineRange, Question
 from .refusals import refuse
 from .schedule import Schedule
 from .snapshot import Snapshot
@@ -60,10 +62,24 @@ def _in_order(
     snapshot: Snapshot, context: Gatherer, schedule: Schedule, ranking: list[DocumentPlace]
 ) -> Iterator[Question]:
     own = question_at_cursor(snapshot, context)
-    asked = [own]  # a place inside of their regions is not asked about again
+    asked = [own]  # a place within their reach is not asked about again
+    sure: list[DocumentPlace] = []
+    wrong_calls = cache(lambda: list(_wrong_calls(snapshot, context)))
 
     def has_room() -> bool:
         return len(asked) <= _most(snapshot, schedule.latency_ms("next_edit"))
+
+    def among_others(found: Question) -> Question:
+        """Return a question with the other places that are known; those asked about are done."""
+        done = [one.reach for one in asked if one is not found]
+
+        def others() -> Iterator[LineRange]:
+            calls = (LineRange(each.uri, line, line + 1) for each, line, _ in wrong_calls())
+            yield from (one for one in calls if not any(map(one.meets, done)))
+            near = (LineRange(one.document.uri, *_near(one.place.line)) for one in sure)
+            yield from (one for one in near if not any(map(one.meets, [*done, found.reach])))
+
+        return replace(found, others=others)
 
     # 1. Errors that the editor reports since the last edits, and missing imports.
     for line, about in chain(_reported(snapshot), _unimported(snapshot, context)):
@@ -75,21 +91,21 @@ def _in_order(
             yield found
     # 2. A far place first where the ranker is sure, then the region of the cursor.
     ranked = [one for one in ranking if one.place.need >= LEAST_NEED]
-    sure = next((one for one in ranked if is_sure(one)), None)
-    first = _ask_ranked(snapshot, context, sure, asked) if sure and has_room() else None
+    sure += filter(is_sure, ranked)
+    first = _ask_ranked(snapshot, context, sure[0], asked) if sure and has_room() else None
     if first is not None:
         asked.append(first)
-        yield first
-    yield own
+        yield among_others(first)
+    yield among_others(own)
     # 3. Calls that no longer fit the parameters that the last edits changed.
-    for document, call, about in _wrong_calls(snapshot, context):
+    for document, call, about in wrong_calls() if has_room() else ():
         if not has_room():
             break
         found = _ask(snapshot, context, document, call, about, asked)
         if found is not None:
             found = replace(found, report=Diagnostic(call, about.why, 1))
             asked.append(found)
-            yield found
+            yield among_others(found)
     # 4. Names that are reported to be undefined, and the other places of the ranker.
     others = chain(
         (_ask(snapshot, context, snapshot.document, *one, asked) for one in _undefined(snapshot)),
@@ -98,7 +114,7 @@ def _in_order(
     while has_room() and (found := next(others, own)) is not own:
         if found is not None:
             asked.append(found)
-            yield found
+            yield among_others(found)
 
 
 def is_sure(one: DocumentPlace) -> bool:
@@ -136,12 +152,17 @@ def _ask(
 ) -> Question | None:
     """Return the question about a line, None if it was asked about or must not be."""
     uri = document.uri
-    if any(uri == one.snapshot.uri and one.bounds[0] <= line < one.bounds[1] for one in asked):
+    if any(one.reach.meets(LineRange(uri, line, line + 1)) for one in asked):
         return None
     place = snapshot.at(document, _cursor_in(document, line, about.name))
     if uri != snapshot.uri and (refuse(place) or refuse_scope(place, context.syntax)):
         return None
     return question.next_edit(place, context.region_at(place).lines, about)
+
+
+def _near(line: int) -> tuple[int, int]:
+    """Return the lines within which a ranked place counts as found."""
+    return max(0, line - NEAR), line + NEAR + 1
 
 
 def _cursor_in(document: OpenText, line: int, name: str) -> int:
@@ -163,12 +184,14 @@ def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[OpenTe
 
     Those below the cursor come first, then those above, then those of other documents.
     """
-    names = [one.name for one in snapshot.names if one.why == SIGNATURE]
+    changed = (one.name for one in call_changes(snapshot.recent) if one.is_defined)
+    names = [*dict.fromkeys(changed)]  # however many of the calls have followed since
     if not names:
         return
     others = snapshot.opened.editable if snapshot.flags.other_documents else ()
     documents = [snapshot.document, *(each for each in others if each.uri != snapshot.uri)]
-    trees = [(each, context.syntax(snapshot.at(each, 0))) for each in documents]
+    meant = [each for each in documents if any(name in each.text for name in names)]
+    trees = [(each, context.syntax(snapshot.at(each, 0))) for each in meant]
     known = [(each, tree) for each, tree in trees if tree is not None]
     for name in names:
         defined = {each.path for each, _ in known}

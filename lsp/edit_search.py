@@ -23,6 +23,7 @@ from .snapshot import Snapshot
 from .suggestions.memory import Memory
 from .suggestions.situations import situation
 from .suggestions.suggestion import Offer, Suggestion
+from .suggestions.why_here import why_here
 from .workspace import Workspace
 
 #: Edits predicted ahead while one is shown, each for the text that those before it lead to.
@@ -54,9 +55,17 @@ class NextEdit:
     async def answer(self, snapshot: Snapshot) -> Offer | Abstain:
         """Return the next edit to show, or why there is none.
 
+        While the user types in a line, no edit is offered that the key would first jump to.
+
         Raises:
             Superseded: a newer request took the place of this one.
         """
+        decision = await self._find(snapshot)
+        if isinstance(decision, Offer) and decision.suggestion.is_away(snapshot.uri, snapshot.line):
+            await self._schedule.until_typed(snapshot)
+        return decision
+
+    async def _find(self, snapshot: Snapshot) -> Offer | Abstain:
         # 1. Ghost text that the same gesture asks for goes first.
         now: Snapshot | Abstain = snapshot
         if (head_start_s := precedence.head_start_s(snapshot)) > 0:
@@ -235,7 +244,13 @@ class NextEdit:
             place.uri, "next_edit", found.edit, cursor, found.score, prediction.model
         )
         origin = None if is_same else (user.uri, user.line)
-        made = replace(made, origin=origin, unsure=doubt.reason if doubt else "")
+        made = replace(
+            made,
+            origin=origin,
+            unsure=doubt.reason if doubt else "",
+            why=why_here(question, found.edit),
+            more=question.count_others(found.edit),
+        )
         if user.accepted is None:
             made = self._memory.with_id(made)
         return Offer(made, made.replacement, reason, is_at_cursor=question.about is None)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
+from redraft.model.edits.edit import Edit
 from redraft.model.gate.decide import CANDIDATES
 from redraft.model.gate.features import Features
+from redraft.model.gate.filters import FAR_LINES
 from redraft.model.gate.reasons import Abstain
 from redraft.model.places.ranker import RankedPlace
 from redraft.model.records import LEAST_LOG, Diagnostic, EditRequest, Prediction, Task
@@ -17,6 +21,18 @@ from .snapshot import Snapshot
 
 #: Lines by which a region moves while its line is being typed; so many at most stand above it.
 TYPED_STEP = 3
+
+
+class LineRange(NamedTuple):
+    """Lines [first, last) of a document, 0-based."""
+
+    uri: str
+    first: int
+    last: int
+
+    def meets(self, other: LineRange) -> bool:
+        """Return whether both have a line in common."""
+        return self.uri == other.uri and self.first < other.last and other.first < self.last
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +48,8 @@ class Question:
     after: str = ""  # id of the suggestion after whose acceptance the answer is needed; "": now
     place: RankedPlace | None = None  # as the ranker found it; None: another reason leads here
     features: Features = field(default_factory=dict)  # of the place, for the gate
+    #: Finds the other places that need an edit, of which the ranker or a rule is sure.
+    others: Callable[[], Iterable[LineRange]] = tuple
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -40,12 +58,27 @@ class Question:
         return self.request.region
 
     @property
+    def reach(self) -> LineRange:
+        """The lines whose edits may be offered: of the region, those that are not too far away."""
+        (first, last), line = self.bounds, self.snapshot.line
+        first, last = max(first, line - FAR_LINES), min(last, line + FAR_LINES + 1)
+        return LineRange(self.snapshot.uri, first, last)
+
+    @property
     def task(self) -> Task:
         return self.request.task
 
     def at_place(self, place: RankedPlace) -> Question:
         """Return the question with the ranked place that leads to it."""
         return replace(self, place=place)
+
+    def count_others(self, edit: Edit) -> int:
+        """Return how many places besides an edit of this one need an edit, as far as known."""
+        apart = [LineRange(self.snapshot.uri, *edit.lines)]
+        for one in self.others():
+            if not any(one.meets(each) for each in apart):
+                apart.append(one)
+        return len(apart) - 1
 
     @cached_property
     def context_hash(self) -> int:

@@ -17,6 +17,8 @@ from .suggestions.outcomes import SuggestionEnded
 TYPING_ENDS_S = 0.3
 #: Seconds without a key that end a deletion: a key held down repeats after about half a second.
 DELETED_S = 0.7
+#: Seconds in which the request that follows an acceptance comes.
+ACCEPTED_S = 0.2
 _LATENCY_WEIGHT = 0.3  # of the newest answer in the running mean
 
 T = TypeVar("T")
@@ -145,16 +147,32 @@ class Schedule:
         await self.latest.turn(snapshot.uri, kind, wait_s)
         return wait_s
 
+    async def until_typed(self, snapshot: Snapshot) -> None:
+        """Wait until no key has come in the cursor's line for a while, however it was typed.
+
+        Raises:
+            Superseded: a newer request took the place of this one.
+        """
+        last = snapshot.edits.last_edit(snapshot.uri)
+        is_typed = snapshot.edits.last_change(snapshot.uri) == "edit"
+        if snapshot.is_invoked or last is None or not is_typed or last[1] != snapshot.line:
+            return
+        if (wait_s := last[0] + TYPING_ENDS_S - self._clock()) > 0:
+            await self.latest.turn(snapshot.uri, "next_edit", wait_s)
+
     def delay_s(self, snapshot: Snapshot, task: Task) -> float:
         """Return how long to wait before the model is asked.
 
         Ghost text waits until a deletion is over, next edits until a line is no longer typed in.
+        What follows an acceptance does not wait: the user goes through a series of edits.
         """
         if snapshot.is_invoked:
             return 0.0
         if snapshot.load.effort == "calm":
             since_s = snapshot.since_edit_s
             return 0.0 if since_s is None else max(0.0, CALM_S - since_s)
+        if task == "next_edit" and has_just_accepted(snapshot):
+            return 0.0
         now_s, settings = snapshot.at_s, snapshot.settings
         wait_s = self.debounce.delay_ms(settings.delay_ms, self.latency_ms(task), now_s) / 1000
         if task == "infill":
@@ -177,6 +195,13 @@ class Schedule:
 
 
 _KINDS: dict[Task, Kind] = {"infill": "infill", "next_edit": "next_edit"}
+
+
+def has_just_accepted(snapshot: Snapshot) -> bool:
+    """Return whether the last change of the document is a suggestion that was accepted just now."""
+    last = snapshot.edits.last_edit(snapshot.uri)
+    is_accepted = snapshot.edits.last_change(snapshot.uri) == "accepted"
+    return is_accepted and last is not None and snapshot.at_s - last[0] < ACCEPTED_S
 
 
 def deleting_s(snapshot: Snapshot) -> float:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from redraft.lsp.context.ranked_places import DocumentPlace, RankedPlaces
+from redraft.lsp.context.region import Region
 from redraft.lsp.edit_places import LEAST_NEED, LIKELY, SURE_CHANCE, questions
-from redraft.lsp.question import Question
+from redraft.lsp.question import LineRange, Question
 from redraft.lsp.schedule import Schedule
 from redraft.lsp.snapshot import COLD_TOKENS, Snapshot
+from redraft.model.edits.edit import Edit
 from redraft.model.places.ranker import RankedPlace
 from redraft.model.records import Diagnostic
 from support.editors.workbench import URI, Workbench
@@ -61,6 +64,14 @@ def lines(found: list[Question]) -> list[int]:
 )
 def test_order_of_ranked_places(places: list[tuple[int, float]], expected: list[int]) -> None:
     assert lines(asked(*(ranked(*place) for place in places))) == expected
+
+
+def test_a_place_too_far_to_be_offered_from_the_cursor_is_asked_about() -> None:
+    desk = Workbench("def area(r):\n    return r\n" + "\n" * 50 + "area(1)\n" + "\n" * 50)
+    desk.shelf.region_at = lambda _: Region(0, 80, "", 0)  # type: ignore[method-assign]
+    desk.swap("(r)", "(r, pi)")
+    found = list(questions(desk.query(), desk.shelf, Schedule(desk.clock)))  # type: ignore[arg-type]
+    assert lines(found) == [-1, 52]
 
 
 def test_a_near_place_never_goes_before_the_cursor() -> None:
@@ -161,6 +172,45 @@ def test_a_question_has_its_ranked_place_and_word() -> None:
 def test_a_place_without_a_shared_word_is_a_likely_one() -> None:
     first, _ = asked(ranked(100, SURE, word="value_100"))
     assert first.about is not None and first.about.why in (LIKELY, "a call of it changed")
+
+
+def others(found: list[Question]) -> list[list[int]]:
+    """Return the 0-based first lines of the other places of each question."""
+    return [[one.first for one in each.others()] for each in found]
+
+
+def test_other_places_are_those_the_ranker_is_sure_of() -> None:
+    places = ranked(100, SURE), ranked(150, SURE), ranked(190, UNSURE), ranked(40, SURE)
+    # Line 100 is asked about first, then the cursor, then 150 and 190.
+    assert others(asked(*places)) == [[148, 38], [148, 38], [38]]
+    assert others(asked(ranked(60, SURE, is_far=False))) == [[], []]
+
+
+def test_other_places_are_the_calls_that_do_not_fit() -> None:
+    found = after_a_parameter(b="from a import area\n\narea(5)\n")
+    calls = [others([one])[0] for one in found if one.report is not None]
+    assert calls == [[44, 86, 2], [86, 2], [2]]
+
+
+def test_calls_are_found_as_long_as_the_definition_is_among_the_last_edits() -> None:
+    gap = "x = 1\n" * 40
+    desk = Workbench("def area(r):\n    return r\n" + f"{gap}area(1)\n" * 6)
+    desk.swap("(r)", "(r, pi)")
+    for _ in range(4):
+        desk.pause()
+        desk.swap("area(1)", "area(1, 3)")
+    found = list(questions(desk.query(), desk.shelf, Schedule(desk.clock)))  # type: ignore[arg-type]
+    first = next(one for one in found if one.report is not None)
+    assert (first.snapshot.line, others([first])) == (206, [[206, 247]])
+
+
+def test_a_call_that_the_edit_changes_is_no_other_place() -> None:
+    first = next(one for one in after_a_parameter() if one.report is not None)
+    at = first.snapshot.text.index("area(1)")
+    edit = Edit(first.snapshot.text, at, at + 7, "area(1, 2)")
+    assert first.count_others(edit) == 1
+    whole = replace(first, others=lambda: [*first.others(), LineRange(URI, 0, 200)])
+    assert whole.count_others(edit) == 1, "places that meet count once"
 
 
 def test_without_edits_nothing_is_ranked() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from redraft.model.records import EditRequest, Prediction
 from support.editors.neovim import Neovim, NeovimDesk, edits, needs_neovim
+from support.editors.predictor import rewrite
 
 pytestmark = needs_neovim
 
@@ -18,7 +20,7 @@ def with_an_edit(desk: NeovimDesk) -> Neovim:
     """Change a signature and wait for the edit of its call."""
     editor = desk.open(CODE, edits(CALL))
     editor.keys(CHANGE)
-    editor.sees("→ edit at line 5")
+    editor.sees("→ line 5: `pi` was added to `area`")
     return editor
 
 
@@ -42,7 +44,7 @@ def listen(editor: Neovim) -> None:
 def test_a_changed_signature_brings_the_edit_of_its_call(desk: NeovimDesk) -> None:
     editor = desk.open(CODE, edits(CALL))
     editor.keys(CHANGE)
-    editor.sees("def area(r, pi):    → edit at line 5 · Tab ".rstrip())
+    editor.sees("def area(r, pi):    → line 5: `pi` was added to `area` · Tab ".rstrip())
     editor.sees("print(area(2, 3.14))")
     assert editor.screen.attributes(", 3.14")["background"] == 0x1F3D2B
     assert editor.lines()[4] == "print(area(2))"  # only drawn, not written
@@ -115,9 +117,9 @@ def test_an_edit_hidden_by_typing_is_neither_taken_nor_rejected(desk: NeovimDesk
 def test_an_edit_elsewhere_is_not_lost_by_typing(desk: NeovimDesk) -> None:
     editor = desk.open(FAR, edits(CALL))
     editor.keys(CHANGE)
-    editor.sees("→ edit at line 32")
+    editor.sees("→ line 32: `pi` was added to `area`")
     editor.keys("ggO# a line<Esc>")
-    editor.sees("→ edit at line 33")
+    editor.sees("→ line 33: `pi` was added to `area`")
     editor.keys("<Tab><Tab>")
     editor.until(lambda: editor.lines()[32] == "print(area(2, 3.14))")
 
@@ -137,7 +139,7 @@ def test_subtle_mode_hints_and_shows_when_asked(desk: NeovimDesk) -> None:
     editor = desk.open(CODE, edits(CALL))
     editor.command("Redraft subtle on")
     editor.keys(CHANGE)
-    editor.sees("→ edit at line 5 · Tab")
+    editor.sees("→ line 5: `pi` was added to `area` · Tab")
     assert "3.14))" not in editor.screen.text()
     editor.keys("<Tab>")
     editor.sees("print(area(2, 3.14))")
@@ -153,12 +155,83 @@ def test_a_rename_goes_on_in_another_file(desk: NeovimDesk) -> None:
     editor.attached()
     editor.command("buffer #")
     editor.keys(CHANGE)
-    editor.sees("→ edit in b.py, line 3 · Tab")
+    editor.sees("→ b.py, line 3: `pi` was added to `area` · Tab")
     editor.keys("<Tab>")
     editor.sees("print(area(2, 3.14))")
     assert editor.lines()[2] == "print(area(2))"
     editor.keys("<Tab>")
     editor.until(lambda: editor.lines()[2] == "print(area(2, 3.14))")
+
+
+def test_tabs_alone_walk_through_the_places_of_two_files(desk: NeovimDesk) -> None:
+    gap = "x = 1\n" * 120
+    code = f"def area(r):\n    return r\n\n\n{gap}print(area(2))\n"
+    beside = f"from a import area\n\n{gap}print(area(3))\n{gap}print(area(4))\n"
+    calls = {f"area({number})": f"area({number}, 3.14)" for number in (2, 3, 4)}
+
+    def answer(request: EditRequest) -> Prediction:
+        """Change the call of the region that is asked about."""
+        made = (rewrite(request, *call) for call in calls.items())
+        nothing = rewrite(request, "", "")
+        return next((each for each in made if each.candidates), nothing)
+
+    editor = desk.open(code, answer, beside={"b.py": beside})
+    editor.lua("require('redraft.client').set('wholeRenames', false)")
+    other = editor.lua("return vim.fs.dirname(vim.api.nvim_buf_get_name(0))") + "/b.py"
+    editor.command(f"edit {other}")
+    editor.attached()
+    editor.command("buffer #")
+    editor.keys(CHANGE)
+    hints = []
+    for _ in range(6):  # to each of three calls, and to take it
+        editor.until(lambda: editor.lua("return require('redraft.edit').is_ready()"))
+        editor.lua("vim.cmd.redraw()")
+        screen = editor.screen.text().split("\n")
+        hints += [line.partition("→ ")[2] for line in screen if "→" in line]
+        state = editor.cursor(), editor.lines()
+        editor.keys("<Tab>")
+        editor.until(lambda state=state: (editor.cursor(), editor.lines()) != state)  # type: ignore[misc]
+    editor.until(lambda: editor.showing() is None)
+    places = [hint.partition(":")[0].removeprefix("b.py, ") for hint in hints]
+    assert sorted(places) == ["line 123", "line 125", "line 244"]
+    ends = " · 2 more places · Tab", " · 1 more place · Tab", "`area` · Tab"
+    for hint, end in zip(hints, ends, strict=True):
+        assert ": `pi` was added" in hint and hint.endswith(end)
+    get = "return table.concat(vim.api.nvim_buf_get_lines(vim.fn.bufnr(...), 0, -1, true), ' ')"
+    texts = editor.lua(get, "a.py") + editor.lua(get, "b.py")
+    assert all(new in texts for new in calls.values())
+    editor.lua("require('redraft.client').set('wholeRenames', true)")
+
+
+def test_no_tab_jumps_out_of_what_is_typed(desk: NeovimDesk) -> None:
+    editor = desk.open(FAR, edits(CALL))
+    editor.keys(CHANGE)
+    editor.sees("→ line 32")
+    editor.lua("vim.bo.expandtab = true")
+    editor.keys("jA # se<Tab>")  # the keys come at once, before any event
+    editor.until(lambda: editor.lines()[1].startswith("    return 3.14 * r * r # se "))
+    editor.sees("→ line 32")  # after a pause it is back
+    for key in "lf.":
+        editor.keys(key)
+        editor.until(lambda key=key: editor.lines()[1].endswith(key))  # type: ignore[misc]
+        assert editor.lua("return require('redraft.edit').is_ready()") is False
+        assert "→" not in editor.screen.text()
+    editor.keys("<Tab>")
+    editor.until(lambda: "lf. " in editor.lines()[1])
+    assert editor.cursor()[0] == 2
+    editor.sees("→ line 32")
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.cursor()[0] == 32)
+
+
+def test_a_hint_is_cut_to_the_window(desk: NeovimDesk) -> None:
+    long = CODE.replace("(r):", f"(r):{' ' * 16}# a comment")
+    editor = desk.open(long, edits(CALL))
+    editor.keys(CHANGE)
+    editor.sees("# a comment    → line 5: `pi` was added… · Tab")
+    editor = desk.open(long.replace("# a", "# a long"), edits(CALL))
+    editor.keys(CHANGE)
+    editor.sees("# a long comment    → edit at line 5 · Tab")
 
 
 def test_an_edit_of_a_buffer_that_may_not_be_changed_is_not_shown(desk: NeovimDesk) -> None:
@@ -272,7 +345,7 @@ def test_drawn_is_the_least_that_changes(desk: NeovimDesk) -> None:
 def test_jumping_and_accepting_go_on_in_insert_mode(desk: NeovimDesk) -> None:
     editor = desk.open(FAR, edits(CALL, ("3.14 * r", "pi * r")))
     editor.keys("ggf)i, pi")
-    editor.sees("→ edit at line 32 · Tab")
+    editor.sees("→ line 32: `pi` was added to `area` · Tab")
     editor.keys("<Tab>")
     editor.until(lambda: editor.cursor()[0] == 32)
     editor.keys("<Tab>")
@@ -299,7 +372,7 @@ def test_buffers_that_are_not_the_servers_keep_their_keys(desk: NeovimDesk) -> N
     editor.command("Redraft why")
     editor.sees("no server is attached to this buffer; :checkhealth redraft tells more")
     editor.command("wincmd p")
-    editor.sees("→ edit at line 5")
+    editor.sees("→ line 5: `pi` was added to `area`")
 
 
 def test_the_server_is_told_what_became_of_each_suggestion(desk: NeovimDesk) -> None:

@@ -133,7 +133,7 @@ def test_a_snippet_is_gone_through_with_tab_while_an_edit_is_shown(desk: NeovimD
     call = ("area(2)", "area(2, 3.14)")
     editor = desk.open("def area(r):\n    pass\n\n\nprint(area(2))\n", edits(call))
     editor.keys("ggf)i, pi")
-    editor.sees("→ edit at line 5 · Tab")
+    editor.sees("→ line 5: `pi` was added to `area` · Tab")
     editor.keys("<Esc>o")
     editor.lua("vim.snippet.expand('f(${1:one}, ${2:two})$0')")
     editor.keys("1<Tab>")

@@ -219,6 +219,7 @@ def test_our_own_request_says_all_there_is_to_say() -> None:
         assert result == {
             "id": "redraft-1",
             "reason": "from the model",
+            "why": "`pi` was added to `area`",
             "cursor": {"line": 4, "character": 18},
         }
         again = client.answer(client.ask_edit(4, 0, 1, method="redraft/nextEdit"))["result"]
@@ -254,7 +255,7 @@ def test_the_predicted_edit_is_a_code_action() -> None:
         assert code_action(client, 0, triggerKind=2) == []  # a light bulb asks no model
         assert client.asked() == []
         [action] = code_action(client, 0, triggerKind=1)
-        assert action["title"] == "Apply predicted edit (line 5)"
+        assert action["title"] == "Apply predicted edit (line 5: `pi` was added to `area`)"
         [change] = action["edit"]["changes"][URI]
         assert change["newText"] == "print(area(2, 3.14))"
         assert action["command"]["command"] == "redraft.accept"

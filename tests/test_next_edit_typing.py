@@ -17,7 +17,7 @@ from redraft.lsp.snapshot import RequestFlags
 from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.records import EditRequest, Prediction
 from support.editors.predictor import READY, rewrite
-from support.editors.workbench import FOLDER, URI, Workbench
+from support.editors.workbench import FOLDER, URI, Workbench, showing
 
 KEY_S = 0.2
 CODE = "def area(r):\n    return 3 * r\n\n\ndef show(r):\n    print(area(r))\n"
@@ -63,12 +63,53 @@ def test_few_lines_above_a_line_are_asked_about_while_it_is_typed() -> None:
     assert left[0] == 0, "the line was left"
 
 
-def test_a_line_of_an_accepted_suggestion_is_not_waited_for() -> None:
+@pytest.mark.parametrize(("after_s", "delay_ms"), [(0.0, 0), (0.1, 0), (0.3, 80)])
+def test_what_follows_an_acceptance_does_not_wait(after_s: float, delay_ms: float) -> None:
     desk = Workbench(CODE)
     desk.swap("area(r)", "area(r, s)")
     desk.accept(desk.edit("return 3 * r", "return s * r"))
     desk.cursor = desk.text.index("return")
-    assert desk.ask_edit().delay_ms == pytest.approx(80, abs=0.01)
+    desk.clock.now += after_s
+    assert desk.ask_edit().delay_ms == pytest.approx(delay_ms, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("typed", "after_s", "waits_s", "fields"),
+    [
+        ("", 0.0, 0.0, {}),  # nothing is typed
+        ("wo", 0.0, TYPING_ENDS_S, {}),
+        ("wo", 0.1, TYPING_ENDS_S - 0.1, {}),
+        ("wo", 1.0, 0.0, {}),  # a pause
+        ("one(1)\ntw", 0.0, TYPING_ENDS_S, {}),  # of several lines
+        ("wo", 0.0, 0.0, {"invoked": True}),  # a gesture
+    ],
+)
+def test_a_known_edit_away_from_a_line_waits_until_that_is_typed(
+    typed: str, after_s: float, waits_s: float, fields: dict[str, Any]
+) -> None:
+    desk = Workbench(CODE + "\n" * 10)
+    desk.swap("area(r)", "area(r, s)")
+    desk.pause()
+    first = showing(desk.edit("print(area(r))", "print(area(r, 2))"))
+    desk.cursor = len(desk.text)
+    desk.type(typed)
+    desk.clock.now += after_s
+    desk.session.latest.delay_s = 0.0
+    found = showing(desk.consider_edit(**fields))
+    assert (found.suggestion.id, found.reason) == (first.suggestion.id, "still holds")
+    assert desk.session.latest.delay_s == pytest.approx(waits_s)
+
+
+def test_a_known_edit_beside_the_line_that_is_typed_does_not_wait() -> None:
+    desk = Workbench(CODE)
+    desk.swap("area(r)", "area(r, s)")
+    desk.pause()
+    desk.edit("print(area(r))", "print(area(r, 2))")
+    desk.cursor = desk.text.index("show(r)") + 4
+    desk.type("n")
+    desk.session.latest.delay_s = 0.0
+    assert showing(desk.consider_edit()).reason == "still holds"
+    assert desk.session.latest.delay_s == 0.0
 
 
 def typed(text: str, latency_ms: float) -> tuple[list[EditRequest], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,6 +56,15 @@ def test_lines_in_a_row_are_described_as_a_range_and_another_file_by_its_name() 
     assert next_edit(whole, "b.py") == "In b.py, lines 1 to 3: replace `foo` by `bar`."
 
 
+@pytest.mark.parametrize(
+    ("more", "count"), [(0, ""), (1, " 1 more place."), (3, " 3 more places.")]
+)
+def test_the_reason_and_the_number_of_other_places_follow_the_edit(more: int, count: str) -> None:
+    made = Suggestion("1", URI, "next_edit", "a = foo\n", 0, 4, 7, "bar", 0.9, "m")
+    says = "Line 1: replace `foo` by `bar`. Reason: `foo` is `bar` now."
+    assert next_edit(replace(made, why="`foo` is `bar` now", more=more)) == says + count
+
+
 def test_a_whole_rename_is_one_change_however_many_places_it_has() -> None:
     text = "def surface(r):\n    return r\n\nprint(area(2), area(3))\n"
     files = [
@@ -89,7 +99,7 @@ def test_an_edit_is_described_until_it_is_accepted() -> None:
         client.open("def area(r):\n    return r\n\n\nprint(area(2))\n")
         client.insert(0, 10, ", pi", 2)
         [edit] = client.edits(0, 14, 2)
-        says = "Line 5: insert `, 3.14` after `print(area(2`."
+        says = "Line 5: insert `, 3.14` after `print(area(2`. Reason: `pi` was added to `area`."
         assert describe(client, 0, 14) == {"id": edit["command"]["arguments"][0], "text": says}
         client.command("redraft.accept", *edit["command"]["arguments"])
         assert describe(client, 0, 14)["id"] == ""

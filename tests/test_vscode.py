@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark
 #: The code of the line that a hint stands behind.
 HINT_LINE = (
     "[...document.querySelectorAll('.editor-instance .view-line span[class*=\"ced-\"]')]"
-    ".find(e => getComputedStyle(e, '::after').content.includes('edit'))"
+    ".find(e => getComputedStyle(e, '::after').content.includes('→'))"
     ".closest('.view-line').textContent.replaceAll('\\u00a0', ' ')"
 )
 
@@ -148,7 +148,7 @@ def test_tab_in_a_snippet_goes_to_its_next_field(project: Open) -> None:
 def test_a_changed_signature_brings_tab_by_tab_the_edits_that_follow(project: Open) -> None:
     with project(edits=[CALL, BODY], settings={"redraft.renderer": "decorations"}) as w:
         change_signature(w)
-        w.await_hint("→ edit at line 13 · Tab")
+        w.await_hint("→ line 13: `pi` was added to `area` · Tab")
         w.press("Tab")  # there
         w.await_near()
         w.press("Tab")  # take it
@@ -164,14 +164,24 @@ def test_the_hint_of_a_long_line_stands_beside_it(project: Open) -> None:
     long = "def area(r):" + 100 * " " + "# a comment far to the right"
     with project(edits=[CALL], files={"a.py": CODE.replace("def area(r):", long)}) as w:
         change_signature(w)
-        w.await_hint("→ edit at line 13 · Tab")
+        w.await_hint("→ line 13: `pi` was added to `area` · Tab")
         assert w.evaluate(HINT_LINE).strip() == "return 3.14 * r * r"
+
+
+def test_no_tab_jumps_out_of_what_is_typed(project: Open) -> None:
+    with project(edits=[CALL]) as w:
+        change_signature(w)
+        w.await_hint("→ line 13: `pi` was added to `area` · Tab")
+        w.press("End", "x", "Tab")  # sooner than the answer for the key comes
+        w.await_hint("→ line 13")
+        w.until(f"{POSITION}.startsWith('Ln 4')")
+        assert "print(area(2))" in w.saved("a.py")
 
 
 def test_a_next_edit_at_the_cursor_is_ghost_text(project: Open) -> None:
     with project(edits=[CALL]) as w:
         change_signature(w)
-        w.await_hint("→ edit at line 13 · Tab")
+        w.await_hint("→ line 13: `pi` was added to `area` · Tab")
         w.press("Tab")
         w.await_ghost(", 3.14")
         w.press("Tab")
@@ -183,7 +193,7 @@ def test_a_next_edit_at_the_cursor_is_ghost_text(project: Open) -> None:
 def test_a_next_edit_is_taken_by_words(project: Open) -> None:
     with project(edits=[CALL], settings={"redraft.renderer": "decorations"}) as w:
         change_signature(w)
-        w.await_hint("→ edit at line 13")
+        w.await_hint("→ line 13: `pi` was added to `area`")
         w.press("Tab")
         w.await_near()
         w.press("Alt+k")
@@ -198,19 +208,19 @@ def test_a_next_edit_is_taken_by_words(project: Open) -> None:
 def test_escape_hides_an_edit_which_comes_back_elsewhere(project: Open) -> None:
     with project(edits=[CALL]) as w:
         change_signature(w)
-        w.await_hint("→ edit at line 13")
+        w.await_hint("→ line 13: `pi` was added to `area`")
         w.press("Escape")
         w.await_no_hint()
         w.press("Escape")  # hides nothing
         w.go_to(9, 1)
-        w.await_hint("→ edit at line 13")
+        w.await_hint("→ line 13: `pi` was added to `area`")
         assert not any("was rejected" in line for line in w.outcomes())
 
 
 def test_a_rejected_edit_does_not_return(project: Open) -> None:
     with project(edits=[CALL]) as w:
         change_signature(w)
-        w.await_hint("→ edit at line 13")
+        w.await_hint("→ line 13: `pi` was added to `area`")
         w.press("Alt+Backspace")
         w.await_no_hint()
         w.await_outcome("was rejected")
@@ -232,7 +242,7 @@ def test_an_edit_in_another_file_is_jumped_to(project: Open, is_open: bool) -> N
             w.open("a.py")
         change_signature(w)
         end = time.monotonic() + PATIENCE_S
-        while "→ edit in b.py, line 5 · Tab" not in w.hints():
+        while "→ b.py, line 5: `pi` was added to `area` · Tab" not in w.hints():
             assert time.monotonic() < end, w.hints()
             w.press("ArrowLeft", "ArrowRight")  # asks again: the file may not be indexed yet
             with suppress(AssertionError):
@@ -248,12 +258,12 @@ def test_an_edit_in_another_file_is_jumped_to(project: Open, is_open: bool) -> N
 def test_subtle_mode_hints_until_asked(project: Open) -> None:
     with project(edits=[CALL], settings={"redraft.subtle": True}) as w:
         change_signature(w)
-        w.await_hint("→ edit at line 13 · Alt+\\")
+        w.await_hint("→ line 13: `pi` was added to `area` · Alt+\\")
         w.press("Tab")  # is a tab
         w.press("Control+z")  # the text is as it was: the hint stays or comes back
-        w.await_hint("→ edit at line 13 · Alt+\\")
+        w.await_hint("→ line 13: `pi` was added to `area` · Alt+\\")
         w.press("Alt+\\")
-        w.await_hint("→ edit at line 13 · Tab")
+        w.await_hint("→ line 13: `pi` was added to `area` · Tab")
 
 
 def test_asking_by_hand_ends_in_a_sentence_where_there_is_nothing(project: Open) -> None:
@@ -313,7 +323,7 @@ def test_another_text_takes_the_place_of_ghost_text(project: Open) -> None:
 def test_another_edit_takes_the_place_of_the_one_shown(project: Open) -> None:
     with project(edits=[CALL, ["area(2)", "area(2, 3)"]], several=True) as w:
         change_signature(w)
-        w.await_hint("→ edit at line 13")
+        w.await_hint("→ line 13: `pi` was added to `area`")
         w.press("Tab")
         w.until(f"{POSITION}.startsWith('Ln 13')")
         w.press("Alt+]")

@@ -118,6 +118,7 @@ def next_edit_result(target: Document, asked: SuggestionParams, show: Offer) -> 
         "edits": [inline_edit(target, asked, show)],
         "id": show.suggestion.id,
         "reason": show.reason,
+        **_explanation(show.suggestion),
         **_doubt(show),
         "cursor": cursor.as_json(),
         **_rename(target, show.suggestion),
@@ -161,12 +162,13 @@ def action(
     range_, text = _replaced(document, suggestion)
     changed = [{"range": range_, "newText": text}]
     doubt = ", unsure" if suggestion.unsure else ""
+    why = f": {suggestion.why}" if suggestion.why else ""
     edit: dict[str, Any] = {"changes": {document.uri: changed}}
     if versioned:
         identifier = {"uri": document.uri, "version": document.version}
         edit = {"documentChanges": [{"textDocument": identifier, "edits": changed}]}
     return {
-        "title": f"Apply predicted edit (line {suggestion.lines[0] + 1}{doubt})",
+        "title": f"Apply predicted edit (line {suggestion.lines[0] + 1}{doubt}{why})",
         "kind": ACTION_KIND,
         "edit": edit,
         "command": _accept(suggestion),
@@ -198,6 +200,12 @@ def why(task: Task, decision: Abstain) -> dict[str, Any]:
     The protocol has no field for either.
     """
     return {"reason": sentence(task, decision), "revealable": decision.is_revealable}
+
+
+def _explanation(suggestion: Suggestion) -> dict[str, Any]:
+    """Return why an edit is at its place and how many more places there are, where known."""
+    why = {"why": suggestion.why} if suggestion.why else {}
+    return why | ({"morePlaces": suggestion.more} if suggestion.more else {})
 
 
 def _doubt(show: Offer) -> dict[str, str]:

@@ -43,11 +43,17 @@ def _sentence(server: RedraftServer, shown: Suggestion, document: Document, curs
 
 
 def next_edit(suggestion: Suggestion, file: str = "") -> str:
-    """Return what a next edit changes, line by line; ``file`` names another document."""
+    """Return what a next edit changes, line by line, and why; ``file`` names another document."""
     rename = suggestion.rename
     what = _of_edit(suggestion) if rename is None else _of_rename(suggestion, rename)
     sentence = f"in {file}, {what}." if file else f"{what}."
-    return sentence[0].upper() + sentence[1:]
+    return sentence[0].upper() + sentence[1:] + _explanation(suggestion)
+
+
+def _explanation(suggestion: Suggestion) -> str:
+    why = f" Reason: {suggestion.why}." if suggestion.why else ""
+    places = "place" if suggestion.more == 1 else "places"
+    return why + (f" {suggestion.more} more {places}." if suggestion.more else "")
 
 
 def _of_rename(suggestion: Suggestion, rename: WholeRename) -> str:

@@ -91,7 +91,7 @@ class Memory:
         """Return ``made`` with an id, or the same suggestion that is shown already."""
         shown = self.outcomes.showing(made.uri)
         if shown is not None and shown.is_again(made):
-            return shown
+            return replace(shown, why=made.why, more=made.more)
         return replace(made, id=f"redraft-{next(self._ids)}")
 
     def show(self, snapshot: Snapshot, offer: Offer, others: Sequence[Offer], now_s: float) -> None:

@@ -23,6 +23,9 @@ from ..renames.whole_rename import WholeRename
 #: Brackets and quotes that an editor closes by itself, at most.
 _MOST_CLOSED = 4
 
+#: Lines between the cursor and an edit that a key takes without going there first, as in clients.
+NEAR_LINES = 2
+
 _WORD = re.compile(r"\d+(?:\.\d+)*|\w+")
 
 #: How the document got to where a suggestion still holds.
@@ -49,6 +52,8 @@ class Suggestion:
     origin: tuple[str, int] | None = field(default=None, compare=False)
     #: The whole rename; then the edit marks its definition and changes nothing.
     rename: WholeRename | None = field(default=None, compare=False)
+    why: str = field(default="", compare=False)  # it is at this place, in words; "" if not certain
+    more: int = field(default=0, compare=False)  # other places that need an edit, as far as known
 
     @classmethod
     def of(
@@ -175,13 +180,19 @@ class Suggestion:
 
     # --- next edits ------------------------------------------------------------------------
 
+    def is_away(self, uri: str, line: int) -> bool:
+        """Return whether a key first leads the user there from a 0-based line of a document."""
+        first, last = self.lines
+        is_near = uri == self.uri and first - NEAR_LINES <= line < last + NEAR_LINES
+        return self.rename is None and not is_near
+
     def rebase(self, text: str) -> tuple[Suggestion, Way] | None:
         """Return the suggestion for ``text``, which its document became by one change.
 
         It is shorter if the change was part of it, and moved if the change was in other lines. None
         if it no longer holds. See also :meth:`is_outdated`.
         """
-        least = self.least()
+        least = replace(self.least(), more=0)  # counted for another text
         typed = least.text_in_place(text)
         if typed is not None and _on_the_way(
             typed, least.text[least.start : least.end], least.replacement

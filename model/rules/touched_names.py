@@ -8,8 +8,10 @@ harm: it leads to a place about which the model is asked, and changes nothing.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ..edits.hunks import line_changes, lines_of
 from ..records import Diagnostic, RecentEdit
@@ -33,6 +35,9 @@ SIGNATURE = "its parameters changed"
 REPORTED = "the editor reports an error there"
 
 _WORD = re.compile(r"[^\W\d]\w{2,}")
+_NAME = re.compile(r"[^\W\d]\w*")
+_STRING = re.compile(r"""(["'`])(?:\\.|(?!\1)[^\\\n])*\1""")
+_TYPED = re.compile(r"[^\W\d]\w*(?=\??\s*:)")
 _CALLEE = re.compile(r"([^\W\d]\w*)\s*[!?]?$")
 _CONSTANT = re.compile(
     r"(?:(?:export|pub|public|private|static|final|const|let|var|val|local)\s+)*"
@@ -105,6 +110,43 @@ def _signatures(edit: RecentEdit) -> frozenset[str]:
     return frozenset(one.name for one in touched([edit]) if one.why == SIGNATURE)
 
 
+@dataclass(frozen=True, slots=True)
+class CallChange:
+    """A call whose arguments an edit changes, or a definition whose parameters."""
+
+    name: str
+    is_defined: bool  # parameters, not arguments
+    removed: frozenset[str]  # names that its lines lost
+    added: frozenset[str]
+
+
+def call_changes(edits: Sequence[RecentEdit]) -> Iterator[CallChange]:
+    """Yield the innermost calls that ``edits``, oldest first, change; the newest first."""
+    for edit in reversed(edits):
+        language = language_of(edit.path) or ""
+        for above, old, new in _runs(lines_of(edit.diff[:_LONGEST])):
+            if is_comment(_first_line(old or new), language):
+                continue
+            head = changed_part(old, new)[0]
+            before, after = (Counter(_code_names(text)) for text in (old, new))
+            rest = new[head:].split("\n")[0]
+            for name, line in islice(_callees(f"{above}\n{new[:head]}", rest), 1):
+                removed, added = frozenset(before - after), frozenset(after - before)
+                if is_defined := defines(line, name):
+                    removed, added = _without_types(removed, old), _without_types(added, new)
+                yield CallChange(name, is_defined, removed, added)
+
+
+def _code_names(text: str) -> Iterator[str]:
+    """Yield the names in a text that are neither keywords nor in strings."""
+    return (name for name in _NAME.findall(_STRING.sub('""', text)) if name not in _KEYWORDS)
+
+
+def _without_types(names: frozenset[str], text: str) -> frozenset[str]:
+    """Return the names that have a type in a text, or all if none has one."""
+    return names.intersection(_TYPED.findall(text)) or names
+
+
 def names_of(
     edits: Sequence[RecentEdit], diagnostics: Iterable[Diagnostic] = ()
 ) -> tuple[Touched, ...]:
@@ -165,8 +207,7 @@ def _runs(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
 
 
 def _of_run(above: str, old: str, new: str, language: str) -> Iterator[Touched]:
-    first = (old or new).lstrip("\n").split("\n")[0]
-    if is_comment(first, language):
+    if is_comment(_first_line(old or new), language):
         return
     gone, came = _words(old) - _words(new), _words(new) - _words(old)
     renamed = bool(came) and len(gone) <= _FEW
@@ -236,6 +277,10 @@ def _of_values(old: str, new: str) -> Iterator[Touched]:
         match = _CONSTANT.match(line)
         if match is not None and match[1] in before:
             yield Touched(match[1], _VALUE, "its value changed", True)
+
+
+def _first_line(text: str) -> str:
+    return text.lstrip("\n").split("\n")[0]
 
 
 def _words(text: str) -> set[str]:

@@ -62,6 +62,10 @@ export interface EditAnswer {
   /** Why it would not be shown without a gesture. */
   readonly unsure?: string;
   readonly cursor?: Place;
+  /** Why the edit is at its place. */
+  readonly why?: string;
+  /** Other places that need an edit, if there are any. */
+  readonly morePlaces?: number;
   /** Then the edit itself changes nothing. */
   readonly rename?: Rename;
 }

@@ -31,6 +31,7 @@ import { type Recent } from './recent';
 import { applyRename } from './renames';
 import { clientSettings } from './settings';
 import { type Speech } from './speech';
+import { hint } from './words';
 
 /** Time within which a change and its movement of the cursor cause one request, ms. The server waits
  * for pauses in typing. */
@@ -51,11 +52,13 @@ interface Shown {
   readonly cursor: Place | undefined; // after the whole edit
   readonly unsure: boolean; // shown only because of a gesture
   readonly accepted: number; // UTF-16 units accepted by words and lines
+  readonly why: string; // it is at its place; '' if unknown
+  readonly more: number; // other places that need an edit
   readonly rename: Rename | undefined; // then the edit marks the definition and changes nothing
 }
 
 /** How an edit is shown at the present cursor. */
-type Mode = 'ghost' | 'native' | 'near' | 'far' | 'elsewhere' | 'rename' | 'subtle' | 'nothing';
+type Mode = 'ghost' | 'native' | 'near' | 'far' | 'elsewhere' | 'rename' | 'subtle' | 'waiting' | 'nothing';
 
 /** True if it is drawn by decorations: our keys apply, not those of VS Code. */
 const isDrawn = (mode: Mode): boolean => ['near', 'far', 'elsewhere', 'rename'].includes(mode);
@@ -66,6 +69,8 @@ export class NextEdits implements vscode.Disposable {
   private revealed = ''; // id; asked for in subtle mode
   private drawn = ''; // describes what is on the screen
   private applying = false;
+  /** Whether the user has typed since the answer: no key jumps out of that. */
+  private typing = false;
   /** The cursor after a jump; the edit scrolls into view. */
   private held: vscode.Position | undefined;
   private jumped = ''; // id
@@ -174,7 +179,10 @@ export class NextEdits implements vscode.Disposable {
     const { cursor } = answer;
     const { command } = found;
     const unsure = answer.unsure !== undefined;
-    this.shown = { id, command, document, version: document.version, edit, cursor, unsure, accepted, rename };
+    const { why = '', morePlaces: more = 0 } = answer;
+    const { version: now } = document;
+    this.shown = { id, command, document, version: now, edit, cursor, unsure, accepted, why, more, rename };
+    this.typing = false;
     // VS Code may have hidden its item, for instance without focus: let it ask again.
     if (/ (?:ghost|native) /.test(this.drawn)) this.drawn = '';
     this.refresh();
@@ -183,9 +191,12 @@ export class NextEdits implements vscode.Disposable {
   // --- events -------------------------------------------------------------------------------------
 
   private changed({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
-    if (!contentChanges.length) return;
-    if (this.shown?.document === document && !this.applying) this.follow(contentChanges);
-    if (document === vscode.window.activeTextEditor?.document && !this.applying) this.later();
+    if (!contentChanges.length || this.applying) return;
+    const isActive = document === vscode.window.activeTextEditor?.document;
+    if (isActive) this.typing = true;
+    if (this.shown?.document === document) this.follow(contentChanges);
+    else if (isActive) this.refresh();
+    if (isActive) this.later();
   }
 
   /** Follow changes until the server answers, so that nothing flickers. */
@@ -227,7 +238,7 @@ export class NextEdits implements vscode.Disposable {
     const { renderer, subtle } = clientSettings();
     const { document, edit } = shown;
     if (subtle && this.revealed !== shown.id) return 'subtle';
-    if (editor.document !== document) return 'elsewhere';
+    if (editor.document !== document) return this.typing ? 'waiting' : 'elsewhere';
     if (shown.rename) return 'rename';
     if (renderer !== 'decorations') {
       if (this.asGhost(shown, editor)) return 'ghost';
@@ -240,7 +251,8 @@ export class NextEdits implements vscode.Disposable {
     if (this.jumped === shown.id && this.isHeld(editor)) return 'near';
     const away = Math.max(0, first.line - line, line - last.line);
     const inSight = editor.visibleRanges.some((visible) => visible.contains(first));
-    return away <= NEAR_LINES && inSight ? 'near' : 'far';
+    if (away <= NEAR_LINES && inSight) return 'near';
+    return this.typing ? 'waiting' : 'far';
   }
 
   private asGhost({ document, edit }: Shown, editor: vscode.TextEditor): vscode.Range | undefined {
@@ -276,7 +288,7 @@ export class NextEdits implements vscode.Disposable {
     const mode = shown && editor ? this.mode(shown, editor) : 'nothing';
     this.draw(mode);
     setKey('edit', isDrawn(mode));
-    if (!shown || mode === 'subtle' || this.reported === shown.id) return;
+    if (!shown || mode === 'subtle' || mode === 'waiting' || this.reported === shown.id) return;
     this.reported = shown.id;
     if (mode === 'nothing') return this.server().tell('this next edit needs the renderer "decorations"');
     this.server().report(SHOW_EDIT, { item: { command: shown.command } });
@@ -294,7 +306,7 @@ export class NextEdits implements vscode.Disposable {
     const drawn = [shown?.id, shown?.version, mode, editor?.document.uri, ...hint].join(' ');
     if (drawn === this.drawn) return; // scrolling and moving change nothing
     this.drawn = drawn;
-    if (!shown || !editor || mode === 'nothing') return this.painter.clear();
+    if (!shown || !editor || mode === 'nothing' || mode === 'waiting') return this.painter.clear();
     if (mode === 'ghost' || mode === 'native') {
       this.painter.clear();
       return void this.ghost().trigger();
@@ -304,18 +316,15 @@ export class NextEdits implements vscode.Disposable {
     this.painter.hint(editor, ...this.hint(shown, editor, mode));
   }
 
-  private hint({ document, edit, unsure, rename }: Shown, editor: vscode.TextEditor, mode: Mode): [number, string] {
-    const first = document.positionAt(edit.start).line;
+  private hint(shown: Shown, editor: vscode.TextEditor, mode: Mode): [number, string] {
+    const { document, edit, unsure, rename, why, more } = shown;
     const here = editor.selection.active.line;
     const key = mode === 'subtle' ? 'Alt+\\' : 'Tab';
     if (rename) return [here, `${rename.label} · ${key}`];
-    const what = unsure ? '→ edit?' : '→ edit';
-    if (document !== editor.document) {
-      const name = vscode.workspace.asRelativePath(document.uri);
-      return [here, `${what} in ${name}, line ${first + 1} · ${key}`];
-    }
     if (mode === 'near') return [document.positionAt(edit.end).line, unsure ? `unsure · ${key}` : key];
-    return [here, `${what} at line ${first + 1} · ${key}`];
+    const file = document === editor.document ? '' : vscode.workspace.asRelativePath(document.uri);
+    const { line } = document.positionAt(edit.start);
+    return [here, hint({ file, line, why, more, unsure, key })];
   }
 
   /** Drop the edit, which the server knows about. */
@@ -382,7 +391,7 @@ export class NextEdits implements vscode.Disposable {
     if (shown.rename && mode === 'rename') await this.rename(shown.id, shown.rename, editor);
     else if (mode === 'far' || mode === 'elsewhere') await this.jump(shown);
     // In subtle mode the next edit may be hidden: Tab does not accept it.
-    else if (mode !== 'subtle' && mode !== 'nothing') await this.make(shown, editor, unit);
+    else if (!['subtle', 'waiting', 'nothing'].includes(mode)) await this.make(shown, editor, unit);
   }
 
   private async rename(id: string, rename: Rename, editor: vscode.TextEditor): Promise<void> {

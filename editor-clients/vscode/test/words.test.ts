@@ -1,6 +1,25 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { brief } from '../src/words';
+import { brief, hint } from '../src/words';
+
+const AWAY = { file: '', line: 213, why: '', more: 0, unsure: false, key: 'Tab' };
+
+test('a hint names the place, the reason and the number of other places', () => {
+  const why = 'same call, `timeout` was added';
+  assert.equal(hint(AWAY), '→ edit at line 214 · Tab');
+  assert.equal(hint({ ...AWAY, file: 'src/cart.py' }), '→ edit in src/cart.py, line 214 · Tab');
+  assert.equal(hint({ ...AWAY, why }), '→ line 214: same call, `timeout` was added · Tab');
+  assert.equal(
+    hint({ ...AWAY, why, file: 'cart.py', more: 3 }),
+    '→ cart.py, line 214: same call, `timeout` was added · 3 more places · Tab',
+  );
+  assert.equal(hint({ ...AWAY, why: 'like your last edit', more: 1, unsure: true }), '→ line 214?: like your last edit · 1 more place · Tab');
+  assert.equal(hint({ ...AWAY, unsure: true }), '→ edit? at line 214 · Tab');
+});
+
+test('the reason in a hint is short', () => {
+  assert.ok(hint({ ...AWAY, why: 'x'.repeat(80) }).endsWith('x… · Tab'));
+});
 
 test('a sentence that has room stays whole', () => {
   assert.equal(brief('Hidden (medium).', 16), 'Hidden (medium).');

@@ -13,12 +13,12 @@ local M = {}
 
 M.METHOD = "redraft/nextEdit"
 
---- Lines from the cursor beyond which Tab first jumps to an edit.
+--- Lines from the cursor beyond which Tab first jumps to an edit, as in the server.
 local NEAR_ROWS = 2
 
---- The shown edit: { id, item, client, cursor, uri, buffer, tick, changes, lines, first, last,
---- hidden, faded, reported, taken } with the replaced range { row, column, to_row, to_column, with },
---- in bytes. `buffer` and the range are nil while the file is not loaded. A whole rename has a field
+--- The shown edit: { id, item, client, cursor, uri, why, more, buffer, tick, seen, changes, lines,
+--- first, last, hidden, faded, reported, taken } with the replaced range { row, column, to_row, to_column, with },
+--- in bytes. `seen` is the buffer and its version that the answer was for. `buffer` and the range are nil while the file is not loaded. A whole rename has a field
 --- `rename` and no changes: it is shown by its label alone.
 local shown = nil
 
@@ -140,12 +140,40 @@ local function is_away()
   return far or line < vim.fn.line("w0") or line > vim.fn.line("w$")
 end
 
+--- Return whether the user has typed on since the answer: Tab must not jump out of that.
+local function is_typing()
+  local buffer = vim.api.nvim_get_current_buf()
+  return vim.fn.mode():sub(1, 1) == "i"
+    and shown.seen.buffer == buffer
+    and shown.seen.tick ~= vim.api.nvim_buf_get_changedtick(buffer)
+end
+
 -- --- drawing --------------------------------------------------------------------------------
 
 local function key_name()
   local keys = require("redraft.keys")
   local key = keys.is_free() and config.values.keys.accept or config.values.keys.accept_always
   return key and " · " .. key:gsub("^<(.*)>$", "%1") or ""
+end
+
+--- Return what a hint says of a distant edit: its place, and why it is there as far as that has room.
+local function described()
+  local line = (shown.first or shown.item.range.start.line) + 1
+  local place, where = ("line %d"):format(line), ("at line %d"):format(line)
+  if shown.buffer ~= vim.api.nvim_get_current_buf() then
+    local name = vim.fs.basename(vim.uri_to_fname(shown.uri))
+    place, where = ("%s, line %d"):format(name, line), ("in %s, line %d"):format(name, line)
+  end
+  local behind = key_name()
+  if shown.more > 0 then
+    behind = (" · %d more place%s"):format(shown.more, shown.more == 1 and "" or "s") .. behind
+  end
+  local before = ("→ %s%s: "):format(place, shown.unsure and "?" or "")
+  local why = marks.cut(shown.why, before .. behind)
+  if why == "" then
+    return (shown.unsure and "→ edit? " or "→ edit ") .. where .. behind
+  end
+  return before .. why .. behind
 end
 
 --- Draw a hint to the edit unless it is at the cursor.
@@ -159,12 +187,7 @@ function M.hint()
   if not shown.hidden and not is_away() then
     return marks.hint(shown.unsure and "unsure" .. key_name() or nil)
   end
-  local line = (shown.first or shown.item.range.start.line) + 1
-  local where = ("at line %d"):format(line)
-  if shown.buffer ~= vim.api.nvim_get_current_buf() then
-    where = ("in %s, line %d"):format(vim.fs.basename(vim.uri_to_fname(shown.uri)), line)
-  end
-  marks.hint((shown.unsure and "→ edit? " or "→ edit ") .. where .. key_name())
+  marks.hint(not is_typing() and described() or nil)
 end
 
 local function draw()
@@ -186,6 +209,9 @@ function M.receive(result, from, invoked)
   end
   local edit = { item = item, client = from, id = result.id, uri = item.textDocument.uri }
   edit.cursor, edit.unsure, edit.rename = result.cursor, result.unsure, result.rename
+  edit.why, edit.more = result.why or "", result.morePlaces or 0
+  local buffer = vim.api.nvim_get_current_buf()
+  edit.seen = { buffer = buffer, tick = vim.api.nvim_buf_get_changedtick(buffer) }
   if not settle(edit) then
     return M.clear()
   end
@@ -201,6 +227,7 @@ end
 
 --- Handle a change: an edit of other lines stays until the next answer, a rename does not.
 function M.follow()
+  M.hint()
   if not shown or not shown.buffer or shown.buffer ~= vim.api.nvim_get_current_buf() then
     return
   end
@@ -245,10 +272,14 @@ local function holds()
   return shown.buffer ~= nil and vim.api.nvim_buf_get_changedtick(shown.buffer) == shown.tick
 end
 
---- Return whether `accept` would do something. It would not between a change and the next answer, or
---- in buffers without the server.
+--- Return whether `accept` would do something. It would not between a change and the next answer (of a
+--- distant edit: while text is typed), or in buffers without the server.
 function M.is_ready()
-  return M.visible() and client.get() ~= nil and (shown.hidden or is_away() or holds())
+  local away = M.visible() and client.get() ~= nil and (shown.hidden or is_away())
+  if away then
+    return not is_typing()
+  end
+  return M.visible() and client.get() ~= nil and holds()
 end
 
 local function accept_all()

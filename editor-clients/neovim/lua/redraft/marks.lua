@@ -101,6 +101,18 @@ end
 local draw_hint = line_end_mark(vim.api.nvim_create_namespace("redraft.hint"))
 local draw_thinking = line_end_mark(vim.api.nvim_create_namespace("redraft.thinking"))
 
+--- Least columns of a shortened text: fewer say nothing.
+local LEAST = 12
+
+--- Return as much of `message` as a hint with `others` has room for in the window, or "".
+function M.cut(message, others)
+  local window = vim.fn.getwininfo(vim.api.nvim_get_current_win())[1]
+  local line = text.line(0, (text.cursor()))
+  local taken = vim.fn.strdisplaywidth(line) + vim.fn.strdisplaywidth(others) + 6 -- blanks around
+  local room = window.width - window.textoff - taken
+  return room < LEAST and "" or text.fit(message, room)
+end
+
 --- Draw a hint behind the line of the cursor; nil removes it.
 function M.hint(message)
   draw_hint(message and { { "  " }, { " " .. message .. " ", "RedraftHint" } })
