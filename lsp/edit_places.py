@@ -8,7 +8,7 @@ from itertools import chain, islice
 
 from redraft.model.gate.eagerness import Eagerness
 from redraft.model.records import Diagnostic
-from redraft.model.rules.arity import calls, is_bound_once, signatures
+from redraft.model.rules.arity import calls, means, signatures
 from redraft.model.rules.diagnostics import undefined_name
 from redraft.model.rules.imports import find_imports
 from redraft.model.rules.touched_names import SIGNATURE, Touched, caused, written
@@ -164,11 +164,7 @@ def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[OpenTe
             continue
         ((home, signature),) = found
         for document, tree in known:
-            is_home = document.uri == home.uri
-            if signature.owner is not None and not is_home:
-                continue  # members are found in their type
-            stem = "" if is_home else _stem(home.path)
-            if signature.owner is None and not is_bound_once(tree, name, stem, is_package=False):
+            if not means(tree, document.path, signature, home.path):
                 continue
             wrong = [
                 (call.line, why)
@@ -179,10 +175,6 @@ def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[OpenTe
             wrong.sort(key=lambda one: (is_here and one[0] < snapshot.line, one[0]))
             for line, why in wrong:
                 yield document, line, Touched(name, _WRONG_CALL, why)
-
-
-def _stem(path: str) -> str:
-    return path.rpartition("/")[2].partition(".")[0]
 
 
 def _undefined(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:

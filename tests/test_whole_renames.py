@@ -78,6 +78,12 @@ def test_a_name_is_followed_through_the_modules_that_pass_it_on() -> None:
     assert found.label == "rename area → surface in 4 places (3 files)"
 
 
+def test_a_file_called_main_is_imported_by_its_name() -> None:
+    files = {"app/main.py": SHAPES, "b.py": "from app.main import area\n\narea(1, 2)\n"}
+    found = results(whole_rename(files, "def area", "def surface"))
+    assert found["b.py"] == "from app.main import surface\n\nsurface(1, 2)\n"
+
+
 @pytest.mark.parametrize(
     ("path", "before", "after"),
     [

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from posixpath import dirname, splitext
+from posixpath import dirname
 
 from redraft.model.text.code_queries import imports_of
-from redraft.model.text.imported_files import FOLDER_FILES, ends_alike, parts_of
+from redraft.model.text.imported_files import ends_alike, parts_of, stem_of
 from redraft.model.text.scopes import Occurrence
 from redraft.model.text.syntax import SCRIPTS
 from tree_sitter import Node
@@ -83,7 +83,7 @@ class Modules:
 
     def names_own(self, receiver: str) -> bool:
         """Return whether an unknown receiver has the name of the module itself."""
-        return receiver.rpartition(".")[2] == _stem(self._target.source.path)[-1]
+        return receiver.rpartition(".")[2] == stem_of(self._target.source.path)[-1]
 
     def _files(self, module: str, source: CodeFile) -> list[str]:
         """Return the files that a module name in ``source`` may mean."""
@@ -92,8 +92,8 @@ class Modules:
         if source.language == "go":
             folders = dict.fromkeys(map(dirname, known))
             return [each for each in folders if not each or ends_alike(each.split("/"), parts)]
-        fit = [path for path in dict.fromkeys(known) if ends_alike(_stem(path), parts)]
-        exact = [path for path in fit if tuple(_stem(path)) == parts]
+        fit = [path for path in dict.fromkeys(known) if ends_alike(stem_of(path), parts)]
+        exact = [path for path in fit if tuple(stem_of(path)) == parts]
         return exact or fit
 
     def _carried(self, path: str) -> bool:
@@ -223,9 +223,3 @@ def _is_required(source: CodeFile, node: Node) -> bool:
         above = above.parent
     value = above.child_by_field_name("value") if above is not None else None
     return value is not None and source.syntax.text_of(value).startswith("require(")
-
-
-def _stem(path: str) -> list[str]:
-    """Return the parts of the name under which a file is imported."""
-    parts = splitext(path)[0].split("/")
-    return parts[:-1] if parts[-1] in FOLDER_FILES and len(parts) > 1 else parts

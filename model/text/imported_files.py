@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from posixpath import dirname, normpath, splitext
 
+from .syntax import language_of
+
 HEAD_LINES = 300  # of a file, where imports stand
 MOST = 100  # imports of one file
 
@@ -54,8 +56,13 @@ _COMPILED = {
     for family, pattern in _PATTERNS.items()
 }
 _ANYWHERE = re.compile(r"[\\.:]+")
-#: Names of files that are imported by the name of their folder.
-FOLDER_FILES = frozenset(("__init__", "index", "mod", "lib", "init", "main"))
+#: Files that are imported by the name of their folder, by family, without their suffix.
+_FOLDER_FILES = {
+    "python": ("__init__",),
+    "script": ("index",),
+    "rust": ("mod", "lib", "main"),
+    "lua": ("init",),
+}
 
 
 def family_of(language: str) -> str:
@@ -107,10 +114,15 @@ def parts_of(name: str, language: str, path: str) -> tuple[str, ...]:
 
 def is_meant(path: str, modules: Iterable[tuple[str, ...]]) -> bool:
     """Return whether ``path`` is the file that one of ``modules`` names, or within that package."""
-    stem = splitext(path)[0].split("/")
-    if stem[-1] in FOLDER_FILES and len(stem) > 1:
-        stem = stem[:-1]
+    stem = stem_of(path)
     return any(_agree(stem, parts) for parts in modules)
+
+
+def stem_of(path: str) -> list[str]:
+    """Return the parts of the name under which the file at ``path`` is imported."""
+    parts = splitext(path)[0].split("/")
+    own = _FOLDER_FILES.get(family_of(language_of(path) or ""), ())
+    return parts[:-1] if parts[-1] in own and len(parts) > 1 else parts
 
 
 def _agree(stem: list[str], parts: tuple[str, ...]) -> bool:
