@@ -53,6 +53,10 @@ class CodeFile:
     def _starts(self) -> list[int]:
         return [0, *accumulate(len(line) + 1 for line in self.text.split("\n"))]
 
+    def start_of(self, line: int) -> int:
+        """Return the index of the first character of a 0-based line."""
+        return self._starts[line]
+
     @property
     def whole(self) -> tuple[int, int]:
         """The scope of the whole file, in bytes."""

@@ -12,6 +12,7 @@ from redraft.model.edits.edit import Edit
 from redraft.model.errors import InvalidRequest, StaleDocument
 from redraft.model.records import RecentEdit
 from redraft.model.rules.renames import renames_of
+from redraft.model.rules.repeated_lines import changed_lines, repeated
 from redraft.model.rules.series import argument_changes
 
 from ..context.index import IndexGeneration
@@ -23,6 +24,7 @@ from ..suggestions.suggestion import Offer, Suggestion
 from ..workspace import Workspace
 from .code_file import CodeFile, UnclearUse
 from .definition import RenamedDefinition, renamed_definitions
+from .repeats import find_repeats
 from .series import find_series
 from .whole_rename import WholeRename, WorkspaceFiles, find_uses
 
@@ -162,7 +164,9 @@ class WholeRenames:
 def _has_renamed(snapshot: Snapshot) -> bool:
     edits = snapshot.recent if snapshot.flags.whole_renames else ()
     here = [each for each in edits if each.path == snapshot.path]
-    return bool(renames_of(here) or argument_changes(here, snapshot.path, snapshot.language))
+    if renames_of(here) or argument_changes(here, snapshot.path, snapshot.language):
+        return True
+    return any(repeated(changed_lines(here, snapshot.path), snapshot.path))
 
 
 def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
@@ -181,7 +185,7 @@ def _renames(
         return []
     found = (_planned(target, files) for target in targets)
     renames = [each for each in found if each is not None and _is_worth_it(each)]
-    return [*renames, *find_series(edits, own, files)]
+    return [*renames, *find_series(edits, own, files), *find_repeats(edits, own)]
 
 
 def _planned(target: RenamedDefinition, files: WorkspaceFiles) -> WholeRename | None:

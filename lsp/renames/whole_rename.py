@@ -65,7 +65,7 @@ class WholeRename:
         many = "" if self.places == 1 else "s"
         files = f" ({len(self.files)} files)" if len(self.files) > 1 else ""
         if self.what:
-            return f"{self.what} at {self.places} call{many}{files}"
+            return f"{self.what} at {self.places} place{many}{files}"
         return f"rename {self.old} → {self.new} in {self.places} place{many}{files}"
 
     @property

@@ -6,6 +6,7 @@ from redraft.lsp.context.index import IndexGeneration, make_entry
 from redraft.lsp.documents.uris import code_language
 from redraft.lsp.renames.code_file import CodeFile, UnclearUse
 from redraft.lsp.renames.definition import renamed_definitions
+from redraft.lsp.renames.repeats import find_repeats
 from redraft.lsp.renames.series import find_series
 from redraft.lsp.renames.whole_rename import WholeRename, WorkspaceFiles, find_uses
 from redraft.model.records import RecentEdit
@@ -43,6 +44,16 @@ def series(
         edits += made
         files = {**files, path: own.text}
     return list(find_series(edits, own, known))
+
+
+def repeats(path: str, text: str, *changes: tuple[str, str]) -> list[WholeRename]:
+    """Return the changes to carry on that follow changes of one file, one after another."""
+    edits: list[RecentEdit] = []
+    for before, after in changes:
+        made, own, _ = _edited({path: text}, before, after, ())
+        edits += made
+        text = own.text
+    return list(find_repeats(edits, own))
 
 
 def _edited(
