@@ -106,6 +106,12 @@ def test_scripts_are_renamed_by_their_imports(path: str, before: str, after: str
     assert "{ area: surface, twice: surface(2) }" in found["p2.ts"]
 
 
+def test_a_file_that_requires_another_module_is_read() -> None:
+    text = "import { area } from './p2';\nconst shop = require('./shop');\nshop.area(area(1));\n"
+    found = results(whole_rename({"p2.ts": SCRIPT, "a.js": text}, "on area", "on surface"))
+    assert found["a.js"] == text.replace("{ area", "{ surface").replace("(area", "(surface")
+
+
 def test_a_package_of_go_is_renamed_with_the_packages_that_import_it() -> None:
     files = {
         "shapes/p2.go": GO,
