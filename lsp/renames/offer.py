@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from threading import Event
 
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import InvalidRequest, StaleDocument
 from redraft.model.records import RecentEdit
+from redraft.model.rules.removed_definitions import removed_definitions
 from redraft.model.rules.renames import renames_of
 from redraft.model.rules.repeated_lines import changed_lines, repeated
 from redraft.model.rules.series import argument_changes
@@ -24,6 +25,7 @@ from ..suggestions.suggestion import Offer, Suggestion
 from ..workspace import Workspace
 from .code_file import CodeFile, UnclearUse
 from .definition import RenamedDefinition, renamed_definitions
+from .moves import RemovedDefinitions, find_moves
 from .repeats import find_repeats
 from .series import find_series
 from .whole_rename import WholeRename, WorkspaceFiles, find_uses
@@ -73,10 +75,17 @@ class WholeRenames:
             own = files.opened.get(snapshot.path)
             if own is None or own.uri != snapshot.uri:
                 return None
-            found = await asyncio.to_thread(_renames, snapshot.recent, own, files)
+            removed = _removed(snapshot)
+            found = await asyncio.to_thread(_renames, snapshot.recent, removed, own, files)
             if not stop.is_set():
                 self._known, self._index = (key, found), snapshot.index
         return self.look_up(snapshot)
+
+    async def find_move(self, snapshot: Snapshot) -> Offer | None:
+        """Return the imports that follow a definition moved to another file, None without one."""
+        found = await self.find(snapshot) if _has_moved(snapshot) else None
+        rename = found.suggestion.rename if found is not None else None
+        return found if rename is not None and rename.basis else None
 
     def _key(self, snapshot: Snapshot) -> Hashable:
         revisions = (each.revision for each in snapshot.opened.editable)
@@ -123,9 +132,9 @@ class WholeRenames:
 
     def holds(self, rename: WholeRename) -> bool:
         """Return whether the documents of a rename are as they were when it was computed."""
-        for each in rename.files:
-            document = self._workspace.documents.get(each.source.uri)
-            if (document.revision if document is not None else None) != each.source.revision:
+        for source in (*rename.basis, *(each.source for each in rename.files)):
+            document = self._workspace.documents.get(source.uri)
+            if (document.revision if document is not None else None) != source.revision:
                 return False
         return True
 
@@ -152,7 +161,8 @@ class WholeRenames:
         if suggestion is None or rename is None:
             raise InvalidRequest(f"no rename {id_!r} is shown; ask for the next edit again")
         read = self._read
-        unopened = [each.source for each in rename.files if each.source.revision is None]
+        sources = (*rename.basis, *(each.source for each in rename.files))
+        unopened = [each for each in sources if each.revision is None]
         now = await asyncio.to_thread(lambda: [read(each.path) for each in unopened])
         if now != unopened or not self.holds(rename):
             self._known = (), []
@@ -161,10 +171,32 @@ class WholeRenames:
         return rename
 
 
+def _has_moved(snapshot: Snapshot) -> bool:
+    """Return whether a definition was removed from an open file, and may be in another one."""
+    return snapshot.flags.whole_renames and any(_removed(snapshot).values())
+
+
+def _removed(snapshot: Snapshot) -> dict[str, RemovedDefinitions]:
+    """Return the definitions that were removed from open files, by path."""
+    return {
+        each.path: removed_definitions(
+            snapshot.recent,
+            each.path,
+            code_language(each.path) or each.language,
+            snapshot.edits.deleted_lines(each.uri),
+        )
+        for each in snapshot.opened.editable
+    }
+
+
 def _has_renamed(snapshot: Snapshot) -> bool:
     edits = snapshot.recent if snapshot.flags.whole_renames else ()
     here = [each for each in edits if each.path == snapshot.path]
-    if renames_of(here) or argument_changes(here, snapshot.path, snapshot.language):
+    if (
+        _has_moved(snapshot)
+        or renames_of(here)
+        or argument_changes(here, snapshot.path, snapshot.language)
+    ):
         return True
     return any(repeated(changed_lines(here, snapshot.path), snapshot.path))
 
@@ -176,7 +208,10 @@ def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
 
 
 def _renames(
-    edits: Sequence[RecentEdit], own: CodeFile, files: WorkspaceFiles
+    edits: Sequence[RecentEdit],
+    removed: Mapping[str, RemovedDefinitions],
+    own: CodeFile,
+    files: WorkspaceFiles,
 ) -> list[WholeRename]:
     """Return the clear renames that are worth one suggestion, then other changes to carry on."""
     try:
@@ -185,7 +220,8 @@ def _renames(
         return []
     found = (_planned(target, files) for target in targets)
     renames = [each for each in found if each is not None and _is_worth_it(each)]
-    return [*renames, *find_series(edits, own, files), *find_repeats(edits, own)]
+    moves = find_moves(removed, own, files)
+    return [*renames, *moves, *find_series(edits, own, files), *find_repeats(edits, own)]
 
 
 def _planned(target: RenamedDefinition, files: WorkspaceFiles) -> WholeRename | None:

@@ -53,6 +53,7 @@ class WholeRename:
     at: int  # index of the new name, or of what was changed, into the text of its document
     files: tuple[FileRename, ...]
     what: str = ""  # the other change, as a command: "drop `unit`"
+    basis: tuple[CodeFile, ...] = ()  # files whose texts are the reason for it, besides
 
     @property
     def places(self) -> int:

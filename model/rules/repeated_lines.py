@@ -53,9 +53,9 @@ def located(lines: Sequence[ChangedLine], text: str) -> list[ChangedLine]:
     rows = [(at, line) for at, line in enumerate(text.split("\n")) if line in wanted]
     found = dict[int, ChangedLine]()
     for line in lines:
-        same = (at for at, other in rows if other == line.new and at not in found)
-        row = min(same, key=lambda at, near=line.row: abs(at - near), default=None)
-        if row is not None:
+        same = [at for at, other in rows if other == line.new and at not in found]
+        if same:
+            _, row = min((abs(at - line.row), at) for at in same)
             found[row] = replace(line, row=row)
     return list(found.values())
 
