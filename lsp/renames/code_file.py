@@ -65,7 +65,13 @@ class CodeFile:
 
     def occurrences(self, name: str) -> list[Occurrence]:
         """Return the places of a name in code, in the order of the text."""
-        return Bindings(self.syntax, name).occurrences
+        if name not in self._occurrences:
+            self._occurrences[name] = Bindings(self.syntax, name).occurrences
+        return self._occurrences[name]
+
+    @cached_property
+    def _occurrences(self) -> dict[str, list[Occurrence]]:
+        return {}
 
     def index(self, place: Occurrence) -> int:
         """Return the index into the text of an occurrence."""

@@ -131,6 +131,8 @@ class _Repeat:
         written = {self._own.syntax.text_of(leaf) for leaf in fixed_leaves(made, new[1])}
         found = self._places(shape, made, old, word)
         places = [each for each in found if not self._defines(each.node, written)]
+        if len(places) > _MOST_PLACES:
+            raise UnclearUse(f"{shape.type} stands at more than {_MOST_PLACES} places")
         done = [each for each in places if each.row in self._lines]
         self._check(done, made)
         low, high = sorted(line.row for line in self._pair)
@@ -142,7 +144,7 @@ class _Repeat:
             raise UnclearUse("the two lines use different names")
         rest = [each for each in rest if _senses(self._before, shape, each.node) in known]
         spans = [self._span(each, made) for each in rest]
-        if not spans or len(spans) > _MOST_PLACES:
+        if not spans:
             return None
         offered = FileRename(self._own, tuple(spans))
         self._verify(offered, made, new)
