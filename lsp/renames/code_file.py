@@ -88,6 +88,16 @@ class CodeFile:
         assert found is not None, "an occurrence has a node"
         return found
 
+    def around(self, start: int, end: int) -> list[tuple[Node, int, int]]:
+        """Return the nodes that hold ``text[start:end]``, with their spans, innermost first."""
+        low, high = self.syntax.byte_of(start), self.syntax.byte_of(end)
+        node = self.syntax.tree.root_node.descendant_for_byte_range(low, high)
+        found = list[tuple[Node, int, int]]()
+        while node is not None:
+            found.append((node, *self.syntax.span(node)))
+            node = node.parent
+        return found
+
     def receiver(self, place: Occurrence) -> Node | None:
         """Return what stands before the dot of an occurrence, None without one."""
         node = self.node(place)

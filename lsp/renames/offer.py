@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from threading import Event
 
 from redraft.model.edits.edit import Edit
@@ -24,6 +25,7 @@ from ..suggestions.memory import Memory
 from ..suggestions.suggestion import Offer, Suggestion
 from ..workspace import Workspace
 from .code_file import CodeFile, UnclearUse
+from .constants import constant_in, find_constants
 from .definition import RenamedDefinition, renamed_definitions
 from .moves import RemovedDefinitions, find_moves
 from .repeats import find_repeats
@@ -198,7 +200,8 @@ def _has_renamed(snapshot: Snapshot) -> bool:
         or argument_changes(here, snapshot.path, snapshot.language)
     ):
         return True
-    return any(repeated(changed_lines(here, snapshot.path), snapshot.path))
+    lines = changed_lines(here, snapshot.path)
+    return any(map(constant_in, lines)) or any(repeated(lines, snapshot.path))
 
 
 def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
@@ -221,7 +224,8 @@ def _renames(
     found = (_planned(target, files) for target in targets)
     renames = [each for each in found if each is not None and _is_worth_it(each)]
     moves = find_moves(removed, own, files)
-    return [*renames, *moves, *find_series(edits, own, files), *find_repeats(edits, own)]
+    series = find_series(edits, own, files), find_constants(edits, own), find_repeats(edits, own)
+    return [*renames, *moves, *chain.from_iterable(series)]
 
 
 def _planned(target: RenamedDefinition, files: WorkspaceFiles) -> WholeRename | None:

@@ -76,11 +76,8 @@ class _Repeat:
     def __init__(
         self, own: CodeFile, lines: Sequence[ChangedLine], pair: tuple[ChangedLine, ChangedLine]
     ) -> None:
-        rows = own.text.split("\n")
-        for line in lines:
-            rows[line.row] = line.old
         self._own, self._lines, self._pair = own, {line.row: line for line in lines}, pair
-        self._before = replace(own, text="\n".join(rows))
+        self._before = text_before(own, lines)
 
     def found(self) -> WholeRename | None:
         """Return the change at all other places, None if it fits nowhere else.
@@ -98,27 +95,13 @@ class _Repeat:
 
     def _units(self) -> Iterator[tuple[tuple[Node, Node], tuple[Node, Node]]]:
         """Yield what changed in both lines, the smallest unit first: before, and after."""
-        first, second = (list(self._around(line)) for line in self._pair)
+        first, second = (list(changed_nodes(self._before, self._own, line)) for line in self._pair)
         for old, new in first:
+            if old.type not in UNITS or is_called(old):
+                continue
             for other, made in second:
                 if other.type == old.type and made.type == new.type:
                     yield (old, other), (new, made)
-
-    def _around(self, line: ChangedLine) -> Iterator[tuple[Node, Node]]:
-        """Yield the nodes of one line that became others as a whole, from inside outwards."""
-        head, gone, come = changed_part(line.old, line.new)
-        at, now = self._before.start_of(line.row), self._own.start_of(line.row)
-        longer = len(come) - len(gone)
-        old = _covering(self._before, at + head, at + head + len(gone))
-        new = {
-            (start - now, end - now - longer): node
-            for node, start, end in _covering(self._own, now + head, now + head + len(come))
-        }
-        for node, start, end in old:
-            became = new.get((start - at, end - at))
-            is_unit = node.type in UNITS and not is_called(node)
-            if became is not None and is_unit and at <= start and end - at <= len(line.old):
-                yield node, became
 
     def _at_places(
         self,
@@ -163,7 +146,7 @@ class _Repeat:
         syntax, end = self._before.syntax, 0
         is_alone = all(_is_statement(node) for node in old)
         for at in places_of(word, syntax.text):
-            for node, start, last in _covering(self._before, at, at + len(word)):
+            for node, start, last in self._before.around(at, at + len(word)):
                 parts = parts_like(syntax, shape, node) if node.type == old[1].type else None
                 if parts is None or not parts.keys() >= set(made.holes):
                     continue
@@ -221,7 +204,7 @@ class _Repeat:
             at = start + sum(
                 len(text) - (end - first) for first, end, text in offered.spans if first < start
             )
-            around = _covering(after, at, at + 1)
+            around = after.around(at, at + 1)
             same = (node for node, first, _ in around if first == at and node.type == made.type)
             node = next(
                 (each for each in same if parts_like(after.syntax, made, each) is not None), None
@@ -231,6 +214,31 @@ class _Repeat:
             senses.add(_senses(after, made, node))
         if len(senses) != 1:
             raise UnclearUse("a name of the change means something else at a place")
+
+
+def changed_nodes(
+    before: CodeFile, now: CodeFile, line: ChangedLine
+) -> Iterator[tuple[Node, Node]]:
+    """Yield the nodes of a changed line that became others as a whole, from inside outwards."""
+    head, gone, come = changed_part(line.old, line.new)
+    at, start = before.start_of(line.row), now.start_of(line.row)
+    longer = len(come) - len(gone)
+    new = {
+        (first - start, end - start - longer): node
+        for node, first, end in now.around(start + head, start + head + len(come))
+    }
+    for node, first, end in before.around(at + head, at + head + len(gone)):
+        became = new.get((first - at, end - at))
+        if became is not None and at <= first and end - at <= len(line.old):
+            yield node, became
+
+
+def text_before(now: CodeFile, lines: Sequence[ChangedLine]) -> CodeFile:
+    """Return a file as it was before lines changed."""
+    rows = now.text.split("\n")
+    for line in lines:
+        rows[line.row] = line.old
+    return replace(now, text="\n".join(rows))
 
 
 def _senses(source: CodeFile, shape: Shape, node: Node) -> Hashable:
@@ -267,18 +275,6 @@ def _declared(source: CodeFile, place: Occurrence) -> str:
     is_typed = above is not None and "parameter" in above.type
     typed = above.child_by_field_name("type") if is_typed and above is not None else None
     return source.syntax.text_of(above) if typed is not None and above is not None else ""
-
-
-def _covering(source: CodeFile, start: int, end: int) -> list[tuple[Node, int, int]]:
-    """Return the nodes that hold a part of a text, with their spans, from inside outwards."""
-    syntax = source.syntax
-    low, high = syntax.byte_of(start), syntax.byte_of(end)
-    node = syntax.tree.root_node.descendant_for_byte_range(low, high)
-    found = list[tuple[Node, int, int]]()
-    while node is not None:
-        found.append((node, *syntax.span(node)))
-        node = node.parent
-    return found
 
 
 def _is_statement(node: Node) -> bool:

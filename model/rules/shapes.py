@@ -172,7 +172,8 @@ def _field(node: Node) -> str:
     return parent.field_name_for_child(at) or ""
 
 
-def _literal(node: Node) -> str:
+def literal_of(node: Node) -> str:
+    """Return the type of a node that is a string or a number, else ""."""
     is_literal = any(word in node.type for word in ("string", "literal", "integer", "float"))
     return node.type if is_literal or node.type == "number" else ""
 
@@ -218,7 +219,7 @@ def _common(
         inner = content_of(syntax, one), content_of(syntax, two)
         if all(inner) and holes.setdefault(inner, ~number) != ~number:
             return None  # a name and a text that are the same
-        kind = (one.type == two.type and _literal(one)) or ANY
+        kind = (one.type == two.type and literal_of(one)) or ANY
         return None if number < 0 else Shape(kind, hole=number)
     gaps = _gaps(syntax, one)
     if one.type != two.type or not one.child_count or gaps != _gaps(syntax, two):

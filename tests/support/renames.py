@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from redraft.lsp.context.index import IndexGeneration, make_entry
 from redraft.lsp.documents.uris import code_language
 from redraft.lsp.renames.code_file import CodeFile, UnclearUse
+from redraft.lsp.renames.constants import find_constants
 from redraft.lsp.renames.definition import renamed_definitions
 from redraft.lsp.renames.moves import find_moves
 from redraft.lsp.renames.repeats import find_repeats
@@ -52,12 +54,23 @@ def series(
 
 def repeats(path: str, text: str, *changes: tuple[str, str]) -> list[WholeRename]:
     """Return the changes to carry on that follow changes of one file, one after another."""
+    return list(find_repeats(*_steps(path, text, changes)))
+
+
+def constants(path: str, text: str, *changes: tuple[str, str]) -> list[WholeRename]:
+    """Return the literals that become a constant after changes of one file."""
+    return list(find_constants(*_steps(path, text, changes)))
+
+
+def _steps(
+    path: str, text: str, changes: Sequence[tuple[str, str]]
+) -> tuple[list[RecentEdit], CodeFile]:
     edits: list[RecentEdit] = []
+    own = _file(path, text)
     for before, after in changes:
-        made, own, _ = _edited({path: text}, before, after, ())
+        made, own, _ = _edited({path: own.text}, before, after, ())
         edits += made
-        text = own.text
-    return list(find_repeats(edits, own))
+    return edits, own
 
 
 def moves(
