@@ -207,7 +207,7 @@ def test_open_documents_are_renamed_as_the_editor_has_them() -> None:
             *("function area", "function surface", "b.js, line 1 binds area again"),
         ),
         (
-            {"a.ts": "interface A {\n  qty: number;\n}\nconst f = (a: A) => a.qty;\n"},
+            {"a.ts": "interface A {\n  qty: number;\n}\nconst f = (a: A[]) => a[0].qty;\n"},
             *("qty:", "quantity:", "line 4 uses qty of an unknown object"),
         ),
         (
