@@ -11,7 +11,7 @@ from redraft.model.gate.eagerness import Eagerness
 from redraft.model.gate.features import place_features
 from redraft.model.places.ranker import NEAR
 from redraft.model.records import Diagnostic
-from redraft.model.rules.arity import calls, is_bound_once, signatures
+from redraft.model.rules.arity import calls, means, signatures
 from redraft.model.rules.diagnostics import undefined_name
 from redraft.model.rules.imports import find_imports
 from redraft.model.rules.touched_names import Touched, call_changes, caused, written
@@ -202,11 +202,7 @@ def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[OpenTe
             continue
         ((home, signature),) = found
         for document, tree in known:
-            is_home = document.uri == home.uri
-            if signature.owner is not None and not is_home:
-                continue  # members are found in their type
-            stem = "" if is_home else _stem(home.path)
-            if signature.owner is None and not is_bound_once(tree, name, stem, is_package=False):
+            if not means(tree, document.path, signature, home.path):
                 continue
             wrong = [
                 (call.line, why)
@@ -217,10 +213,6 @@ def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[OpenTe
             wrong.sort(key=lambda one: (is_here and one[0] < snapshot.line, one[0]))
             for line, why in wrong:
                 yield document, line, Touched(name, _WRONG_CALL, why)
-
-
-def _stem(path: str) -> str:
-    return path.rpartition("/")[2].partition(".")[0]
 
 
 def _undefined(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:

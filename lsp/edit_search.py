@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from redraft.model.gate.decide import least_score, refuse, too_unsure
 from redraft.model.gate.filters import Situation
-from redraft.model.gate.reasons import Abstain
+from redraft.model.gate.reasons import Abstain, AbstentionKind
 
 from . import precedence
 from .edit_choice import choose, edit_filters, related, reported_lines
@@ -33,6 +33,10 @@ LIFETIME_S = 10.0
 
 DISABLED = Abstain("next_edits_disabled", "next edits are switched off (setting next_edits)")
 NOTHING = "the model would change nothing here"
+#: Refusals that follow a bulk change.
+_AFTER_PASTE: frozenset[AbstentionKind] = frozenset(
+    ("bulk_change", "nothing_edited", "no_recent_edit")
+)
 
 
 class NextEdit:
@@ -75,7 +79,7 @@ class NextEdit:
             return now
         # 2. What needs no model: refusals, what is shown, and answers that are known.
         if (decision := self.decide_without_model(now)) is not None:
-            return decision
+            return await self._move(now, decision) or decision
         if not self.renames.is_due(now):
             decision = self.renames.look_up(now) or await self._search(now)
             if decision is not None:
@@ -92,6 +96,14 @@ class NextEdit:
         found = rename or await self._search(now, "next_edit", wait_s)
         assert found is not None, "a search that asks the model ends with a decision"
         return found
+
+    async def _move(self, snapshot: Snapshot, decision: Offer | Abstain) -> Offer | None:
+        """Return the imports that follow a definition just pasted into another file.
+
+        Other edits are not offered after a paste, because nothing is known of its reason.
+        """
+        is_refused = isinstance(decision, Abstain) and decision.kind in _AFTER_PASTE
+        return await self.renames.find_move(snapshot) if is_refused else None
 
     async def answer_another(self, snapshot: Snapshot) -> Offer | Abstain:
         """Return another edit than the one shown; the first comes after the last.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from redraft.model.rules.arity import calls, signatures
-from redraft.model.text.syntax import parse
+from redraft.model.rules.arity import Signature, calls, means, signatures
+from redraft.model.text.syntax import language_of, parse
 
 PYTHON = """\
 import shapes
@@ -133,3 +133,39 @@ def test_each_definition_of_a_name_is_found() -> None:
     syntax = parse("def f(a):\n    pass\n\nclass A:\n    def f(self):\n        pass\n", "python")
     assert syntax is not None
     assert [len(each.parameters) for each in signatures(syntax, "f")] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "home", "is_meant"),
+    [
+        ("b.py", "from store import area\n", "store.py", True),
+        ("b.py", "from pkg import (\n    other,\n    area,\n)\n", "pkg/__init__.py", True),
+        ("pkg/b.py", "from .store import area\n", "pkg/store.py", True),
+        ("pkg/b.py", "from .shop import area\n", "pkg/store.py", False),
+        ("b.py", "from outside.store import area\n", "pkg/store.py", False),
+        ("b.py", "from app.main import area\n", "app/main.py", True),
+        ("b.py", "area(1)\n", "store.py", False),
+        ("b.py", "from store import area\ndef f(area): pass\n", "store.py", False),
+        ("store.py", "def area(r): pass\n", "store.py", True),
+        ("store.py", "def area(r): pass\narea = 1\n", "store.py", False),
+        ("b.ts", "import {\n  area,\n} from './shapes'\n", "shapes/index.ts", True),
+        ("b.ts", "import { area } from './shapes/lib'\n", "shapes/lib.ts", True),
+        ("a/b.go", "package a\nfunc f() { area(1) }\n", "a/c.go", True),
+        ("b/b.go", "package b\nfunc f() { area(1) }\n", "a/c.go", False),
+        ("src/b.rs", "use crate::shapes::area;\n", "src/shapes/mod.rs", True),
+    ],
+)
+def test_a_name_means_the_function_of_its_import(
+    path: str, text: str, home: str, is_meant: bool
+) -> None:
+    syntax = parse(text, language_of(path) or "")
+    assert syntax is not None
+    assert means(syntax, path, Signature("area", ()), home) == is_meant
+
+
+def test_members_are_known_in_their_own_file_only() -> None:
+    syntax = parse("from disc import grow\n", "python")
+    assert syntax is not None
+    member = Signature("grow", (), owner=(0, 9))
+    assert means(syntax, "disc.py", member, "disc.py")
+    assert not means(syntax, "b.py", member, "disc.py")

@@ -15,7 +15,7 @@ from redraft.model.prompts.tokenizer import REGION
 from redraft.model.records import EditRequest, RecentEdit, Task
 from redraft.model.text.common import common_head
 from redraft.model.text.definitions import Definition, definitions, definitions_by_keyword
-from redraft.model.text.imported_files import imported, is_meant
+from redraft.model.text.imported_files import imported, is_meant, stem_of
 from redraft.model.text.lines import estimate_text
 from redraft.model.text.syntax import LANGUAGES, parse
 from support.definitions import SAMPLES
@@ -340,6 +340,23 @@ def test_imports_tell_files(language: str, path: str, text: str, meant: str, oth
     modules = imported(text, language, path)
     assert is_meant(meant, modules)
     assert not is_meant(others, modules)
+
+
+@pytest.mark.parametrize(
+    ("path", "stem"),
+    [
+        ("a/__init__.py", "a"),
+        ("a/main.py", "a/main"),
+        ("a/index.tsx", "a"),
+        ("a/lib.ts", "a/lib"),
+        ("src/shop/mod.rs", "src/shop"),
+        ("a/init.lua", "a"),
+        ("index.ts", "index"),
+        ("a/main.go", "a/main"),
+    ],
+)
+def test_some_files_are_imported_by_the_name_of_their_folder(path: str, stem: str) -> None:
+    assert stem_of(path) == stem.split("/")
 
 
 def test_imports_of_a_page_made_to_take_minutes_are_found_at_once() -> None:

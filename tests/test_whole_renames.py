@@ -78,6 +78,12 @@ def test_a_name_is_followed_through_the_modules_that_pass_it_on() -> None:
     assert found.label == "rename area → surface in 4 places (3 files)"
 
 
+def test_a_file_called_main_is_imported_by_its_name() -> None:
+    files = {"app/main.py": SHAPES, "b.py": "from app.main import area\n\narea(1, 2)\n"}
+    found = results(whole_rename(files, "def area", "def surface"))
+    assert found["b.py"] == "from app.main import surface\n\nsurface(1, 2)\n"
+
+
 @pytest.mark.parametrize(
     ("path", "before", "after"),
     [
@@ -98,6 +104,12 @@ def test_scripts_are_renamed_by_their_imports(path: str, before: str, after: str
     expected = before.replace("area", "surface") if after is None else after or None
     assert found.get(path) == expected
     assert "{ area: surface, twice: surface(2) }" in found["p2.ts"]
+
+
+def test_a_file_that_requires_another_module_is_read() -> None:
+    text = "import { area } from './p2';\nconst shop = require('./shop');\nshop.area(area(1));\n"
+    found = results(whole_rename({"p2.ts": SCRIPT, "a.js": text}, "on area", "on surface"))
+    assert found["a.js"] == text.replace("{ area", "{ surface").replace("(area", "(surface")
 
 
 def test_a_package_of_go_is_renamed_with_the_packages_that_import_it() -> None:
@@ -195,7 +207,7 @@ def test_open_documents_are_renamed_as_the_editor_has_them() -> None:
             *("function area", "function surface", "b.js, line 1 binds area again"),
         ),
         (
-            {"a.ts": "interface A {\n  qty: number;\n}\nconst f = (a: A) => a.qty;\n"},
+            {"a.ts": "interface A {\n  qty: number;\n}\nconst f = (a: A[]) => a[0].qty;\n"},
             *("qty:", "quantity:", "line 4 uses qty of an unknown object"),
         ),
         (

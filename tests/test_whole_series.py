@@ -42,7 +42,7 @@ class Store:
 
 def test_an_argument_that_the_definition_needs_is_added_everywhere() -> None:
     (found,) = series({"store.py": LOAD, "run.py": OTHER}, ('load("b")', 'load("b", True)'))
-    assert found.label == "add `True` to `load` at 2 calls (2 files)"
+    assert found.label == "add `True` to `load` at 2 places (2 files)"
     after = LOAD.replace('load("b")', 'load("b", True)').replace("load(name)", "load(name, True)")
     assert results(found) == {
         "store.py": after,
@@ -70,7 +70,7 @@ def test_a_variable_of_one_place_is_not_carried_on(argument: str) -> None:
 
 def test_a_dropped_parameter_goes_at_all_calls() -> None:
     (found,) = series({"store.py": DROPPED}, ("(path, strict, *", "(path, *"))
-    assert found.label == "drop `strict` of `load` at 3 calls"
+    assert found.label == "drop `strict` of `load` at 3 places"
     (after,) = results(found).values()
     assert 'load("a")\nload("b", retry=2)\nload(path="c")\nload("d", retry=3)\n' in after
     assert 'other.load("e", True)' in after

@@ -134,6 +134,13 @@ class RecentEdits:
         document = self.documents.get(uri)
         return document is not None and document.is_deleting
 
+    def deleted_lines(self, uri: str) -> tuple[str, ...]:
+        """Return the lines that were just deleted from a document in bulk."""
+        document = self.documents.get(uri)
+        deleted = document.deleted if document is not None else None
+        is_late = deleted is None or deleted[0] < self.at_s - _JUST_S
+        return () if deleted is None or is_late else deleted[1].old
+
     def typed_at_s(self, uri: str, line: int) -> float | None:
         """Return when a line was last typed in, None unless the edit in progress is that line's."""
         document, one = self.documents.get(uri), self.pending

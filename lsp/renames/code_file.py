@@ -53,6 +53,10 @@ class CodeFile:
     def _starts(self) -> list[int]:
         return [0, *accumulate(len(line) + 1 for line in self.text.split("\n"))]
 
+    def start_of(self, line: int) -> int:
+        """Return the index of the first character of a 0-based line."""
+        return self._starts[line]
+
     @property
     def whole(self) -> tuple[int, int]:
         """The scope of the whole file, in bytes."""
@@ -61,7 +65,13 @@ class CodeFile:
 
     def occurrences(self, name: str) -> list[Occurrence]:
         """Return the places of a name in code, in the order of the text."""
-        return Bindings(self.syntax, name).occurrences
+        if name not in self._occurrences:
+            self._occurrences[name] = Bindings(self.syntax, name).occurrences
+        return self._occurrences[name]
+
+    @cached_property
+    def _occurrences(self) -> dict[str, list[Occurrence]]:
+        return {}
 
     def index(self, place: Occurrence) -> int:
         """Return the index into the text of an occurrence."""
@@ -76,6 +86,16 @@ class CodeFile:
         at = self.byte(place)
         found = self.syntax.tree.root_node.descendant_for_byte_range(at, at + 1)
         assert found is not None, "an occurrence has a node"
+        return found
+
+    def around(self, start: int, end: int) -> list[tuple[Node, int, int]]:
+        """Return the nodes that hold ``text[start:end]``, with their spans, innermost first."""
+        low, high = self.syntax.byte_of(start), self.syntax.byte_of(end)
+        node = self.syntax.tree.root_node.descendant_for_byte_range(low, high)
+        found = list[tuple[Node, int, int]]()
+        while node is not None:
+            found.append((node, *self.syntax.span(node)))
+            node = node.parent
         return found
 
     def receiver(self, place: Occurrence) -> Node | None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from threading import Event
 
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import InvalidRequest, StaleDocument
 from redraft.model.records import RecentEdit
+from redraft.model.rules.removed_definitions import removed_definitions
 from redraft.model.rules.renames import renames_of
+from redraft.model.rules.repeated_lines import changed_lines, repeated
 from redraft.model.rules.series import argument_changes
 
 from ..context.index import IndexGeneration
@@ -22,7 +25,10 @@ from ..suggestions.memory import Memory
 from ..suggestions.suggestion import Offer, Suggestion
 from ..workspace import Workspace
 from .code_file import CodeFile, UnclearUse
+from .constants import constant_in, find_constants
 from .definition import RenamedDefinition, renamed_definitions
+from .moves import RemovedDefinitions, find_moves
+from .repeats import find_repeats
 from .series import find_series
 from .whole_rename import WholeRename, WorkspaceFiles, find_uses
 
@@ -71,10 +77,17 @@ class WholeRenames:
             own = files.opened.get(snapshot.path)
             if own is None or own.uri != snapshot.uri:
                 return None
-            found = await asyncio.to_thread(_renames, snapshot.recent, own, files)
+            removed = _removed(snapshot)
+            found = await asyncio.to_thread(_renames, snapshot.recent, removed, own, files)
             if not stop.is_set():
                 self._known, self._index = (key, found), snapshot.index
         return self.look_up(snapshot)
+
+    async def find_move(self, snapshot: Snapshot) -> Offer | None:
+        """Return the imports that follow a definition moved to another file, None without one."""
+        found = await self.find(snapshot) if _has_moved(snapshot) else None
+        rename = found.suggestion.rename if found is not None else None
+        return found if rename is not None and rename.basis else None
 
     def _key(self, snapshot: Snapshot) -> Hashable:
         revisions = (each.revision for each in snapshot.opened.editable)
@@ -121,9 +134,9 @@ class WholeRenames:
 
     def holds(self, rename: WholeRename) -> bool:
         """Return whether the documents of a rename are as they were when it was computed."""
-        for each in rename.files:
-            document = self._workspace.documents.get(each.source.uri)
-            if (document.revision if document is not None else None) != each.source.revision:
+        for source in (*rename.basis, *(each.source for each in rename.files)):
+            document = self._workspace.documents.get(source.uri)
+            if (document.revision if document is not None else None) != source.revision:
                 return False
         return True
 
@@ -150,7 +163,8 @@ class WholeRenames:
         if suggestion is None or rename is None:
             raise InvalidRequest(f"no rename {id_!r} is shown; ask for the next edit again")
         read = self._read
-        unopened = [each.source for each in rename.files if each.source.revision is None]
+        sources = (*rename.basis, *(each.source for each in rename.files))
+        unopened = [each for each in sources if each.revision is None]
         now = await asyncio.to_thread(lambda: [read(each.path) for each in unopened])
         if now != unopened or not self.holds(rename):
             self._known = (), []
@@ -159,10 +173,35 @@ class WholeRenames:
         return rename
 
 
+def _has_moved(snapshot: Snapshot) -> bool:
+    """Return whether a definition was removed from an open file, and may be in another one."""
+    return snapshot.flags.whole_renames and any(_removed(snapshot).values())
+
+
+def _removed(snapshot: Snapshot) -> dict[str, RemovedDefinitions]:
+    """Return the definitions that were removed from open files, by path."""
+    return {
+        each.path: removed_definitions(
+            snapshot.recent,
+            each.path,
+            code_language(each.path) or each.language,
+            snapshot.edits.deleted_lines(each.uri),
+        )
+        for each in snapshot.opened.editable
+    }
+
+
 def _has_renamed(snapshot: Snapshot) -> bool:
     edits = snapshot.recent if snapshot.flags.whole_renames else ()
     here = [each for each in edits if each.path == snapshot.path]
-    return bool(renames_of(here) or argument_changes(here, snapshot.path, snapshot.language))
+    if (
+        _has_moved(snapshot)
+        or renames_of(here)
+        or argument_changes(here, snapshot.path, snapshot.language)
+    ):
+        return True
+    lines = changed_lines(here, snapshot.path)
+    return any(map(constant_in, lines)) or any(repeated(lines, snapshot.path))
 
 
 def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
@@ -172,7 +211,10 @@ def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
 
 
 def _renames(
-    edits: Sequence[RecentEdit], own: CodeFile, files: WorkspaceFiles
+    edits: Sequence[RecentEdit],
+    removed: Mapping[str, RemovedDefinitions],
+    own: CodeFile,
+    files: WorkspaceFiles,
 ) -> list[WholeRename]:
     """Return the clear renames that are worth one suggestion, then other changes to carry on."""
     try:
@@ -181,7 +223,9 @@ def _renames(
         return []
     found = (_planned(target, files) for target in targets)
     renames = [each for each in found if each is not None and _is_worth_it(each)]
-    return [*renames, *find_series(edits, own, files)]
+    moves = find_moves(removed, own, files)
+    series = find_series(edits, own, files), find_constants(edits, own), find_repeats(edits, own)
+    return [*renames, *moves, *chain.from_iterable(series)]
 
 
 def _planned(target: RenamedDefinition, files: WorkspaceFiles) -> WholeRename | None:

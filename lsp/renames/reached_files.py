@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from posixpath import dirname, splitext
+from posixpath import dirname
 
 from redraft.model.text.code_queries import imports_of
-from redraft.model.text.imported_files import FOLDER_FILES, ends_alike, parts_of
+from redraft.model.text.imported_files import ends_alike, parts_of, stem_of
 from redraft.model.text.scopes import Occurrence
 from redraft.model.text.syntax import SCRIPTS
 from tree_sitter import Node
@@ -66,35 +66,21 @@ class Modules:
     def receivers(self, source: CodeFile) -> dict[str, str]:
         """Return the modules that a file imports as a whole, by the names it has for them."""
         if source.path not in self._receivers:
-            self._receivers[source.path] = self._received(source)
+            self._receivers[source.path] = whole_modules(source)
         return self._receivers[source.path]
-
-    @staticmethod
-    def _received(source: CodeFile) -> dict[str, str]:
-        found = dict[str, str]()
-        for each in imports_of(source.syntax):
-            if each.form == "alias" or (each.form == "whole" and source.language not in SCRIPTS):
-                found |= dict.fromkeys(each.bound, each.module)
-            elif each.form == "name" and source.language == "python":  # it may be a module
-                dot = "" if each.module.endswith(".") else "."
-                names = zip(each.bound, each.names, strict=True)
-                found |= {bound: f"{each.module}{dot}{name.split()[0]}" for bound, name in names}
-        return found
 
     def names_own(self, receiver: str) -> bool:
         """Return whether an unknown receiver has the name of the module itself."""
-        return receiver.rpartition(".")[2] == _stem(self._target.source.path)[-1]
+        return receiver.rpartition(".")[2] == stem_of(self._target.source.path)[-1]
 
     def _files(self, module: str, source: CodeFile) -> list[str]:
         """Return the files that a module name in ``source`` may mean."""
-        parts = parts_of(module, source.language, source.path)
-        known = [self._target.source.path, *self._index.meant((parts,), source.language)]
         if source.language == "go":
+            parts = parts_of(module, source.language, source.path)
+            known = [self._target.source.path, *self._index.meant((parts,), source.language)]
             folders = dict.fromkeys(map(dirname, known))
             return [each for each in folders if not each or ends_alike(each.split("/"), parts)]
-        fit = [path for path in dict.fromkeys(known) if ends_alike(_stem(path), parts)]
-        exact = [path for path in fit if tuple(_stem(path)) == parts]
-        return exact or fit
+        return meant_files(module, source, self._index, self._target.source.path)
 
     def _carried(self, path: str) -> bool:
         """Return whether a file defines the name that was renamed, or passes it on."""
@@ -125,6 +111,32 @@ class Modules:
         if path in defined or sources:
             return False
         raise UnclearUse(f"{path} may pass {old} on")
+
+
+def meant_files(module: str, source: CodeFile, index: IndexGeneration, *more: str) -> list[str]:
+    """Return the files that a module name in a script or a file of Python may mean.
+
+    Args:
+        more: paths of files that the index may not know.
+    """
+    parts = parts_of(module, source.language, source.path)
+    known = [*more, *index.meant((parts,), source.language)]
+    fit = [path for path in dict.fromkeys(known) if ends_alike(stem_of(path), parts)]
+    exact = [path for path in fit if tuple(stem_of(path)) == parts]
+    return exact or fit
+
+
+def whole_modules(source: CodeFile) -> dict[str, str]:
+    """Return the modules that a file imports as a whole, by the names it has for them."""
+    found = dict[str, str]()
+    for each in imports_of(source.syntax):
+        if each.form == "alias" or (each.form == "whole" and source.language not in SCRIPTS):
+            found |= dict.fromkeys(each.bound, each.module)
+        elif each.form == "name" and source.language == "python":  # it may be a module
+            dot = "" if each.module.endswith(".") else "."
+            names = zip(each.bound, each.names, strict=True)
+            found |= {bound: f"{each.module}{dot}{name.split()[0]}" for bound, name in names}
+    return found
 
 
 def import_form(node: Node) -> str:
@@ -193,7 +205,7 @@ def _is_imported(
         return False
     if place.role == "binding":
         node = source.node(place)
-        if place.scope in scopes or _is_required(source, node):
+        if place.scope in scopes or is_required(source, node):
             raise UnclearUse(f"{source.path}, line {place.line + 1} binds {target.old} again")
         return False
     if place.scope is not None:
@@ -216,16 +228,10 @@ def _is_of_module(source: CodeFile, receiver: Node, modules: Modules) -> bool:
     return False
 
 
-def _is_required(source: CodeFile, node: Node) -> bool:
+def is_required(source: CodeFile, node: Node) -> bool:
     """Return whether ``require`` binds a name."""
     above: Node | None = node
     while above is not None and above.type != "variable_declarator":
         above = above.parent
     value = above.child_by_field_name("value") if above is not None else None
     return value is not None and source.syntax.text_of(value).startswith("require(")
-
-
-def _stem(path: str) -> list[str]:
-    """Return the parts of the name under which a file is imported."""
-    parts = splitext(path)[0].split("/")
-    return parts[:-1] if parts[-1] in FOLDER_FILES and len(parts) > 1 else parts

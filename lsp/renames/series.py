@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.arity import Call, Signature, calls, is_bound_once, signatures
+from redraft.model.rules.arity import Call, Signature, calls, means, signatures
 from redraft.model.rules.series import ArgumentChange, argument_changes
 from redraft.model.text.syntax import parse
 
@@ -68,18 +68,10 @@ def _changed(
     Raises:
         UnclearUse: a call cannot be changed for certain.
     """
-    is_home = source.path == home.path
-    if not is_home:
-        is_package = source.language == "go" and _folder(source.path) == _folder(home.path)
-        stem = _stem(home.path)
-        if signature.owner is not None or not is_bound_once(
-            source.syntax, change.function, stem, is_package=is_package
-        ):
-            return FileRename(source, ())
-    elif signature.owner is None and not is_bound_once(
-        source.syntax, change.function, "", is_package=False
-    ):
-        raise UnclearUse(f"{source.path} binds {change.function} again")
+    if not means(source.syntax, source.path, signature, home.path):
+        if source.path == home.path:
+            raise UnclearUse(f"{source.path} binds {change.function} again")
+        return FileRename(source, ())
     spans = list[tuple[int, int, str]]()
     end = 0
     for call in calls(source.syntax, signature):
@@ -108,16 +100,6 @@ def _span(
     if source.language == "go" and len(given) == 1 and source.text[given[0].end - 1] == ")":
         return None  # a call may give several values
     return _with(source.text, call, change) if _lacks(call, change, signature, objection) else None
-
-
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0]
-
-
-def _stem(path: str) -> str:
-    """Return the name by which a file is imported."""
-    name = path.rpartition("/")[2].partition(".")[0]
-    return _folder(path).rpartition("/")[2] if name in ("__init__", "index", "mod") else name
 
 
 def _lacks(call: Call, change: ArgumentChange, signature: Signature, objection: str) -> bool:

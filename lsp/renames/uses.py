@@ -15,6 +15,7 @@ from tree_sitter import Node
 
 from .code_file import UnclearUse
 from .definition import RenamedDefinition
+from .member_uses import MemberUses
 
 _CLASS_TYPES = ("class_definition", "class_declaration", "class")
 
@@ -28,7 +29,8 @@ def own_uses(target: RenamedDefinition) -> Iterator[Occurrence]:
     source = target.source
     places = source.occurrences(target.old)
     if target.kind == "member":
-        yield from (each for each in places if _is_member(target, each))
+        uses = MemberUses(target)
+        yield from (each for each in places if uses.has(source, each) or _is_member(target, each))
         return
     called = callee(target)
     for place in places:
@@ -114,7 +116,8 @@ def _is_member(target: RenamedDefinition, place: Occurrence) -> bool:
         if place.role == "field" and parent is not None and parent.type.startswith(_METHODS):
             raise UnclearUse(f"{target.old} is still defined in line {place.line + 1}")
         return True
-    if place.role in ("keyword", "shorthand"):
+    is_taken_apart = source.node(place).type.startswith("shorthand")  # ``{ area } = shop``
+    if place.role in ("keyword", "shorthand") or is_taken_apart:
         if place.role == "keyword" and not _constructs(target, place):
             return False
         raise UnclearUse(f"line {place.line + 1} may pass {target.old} on")

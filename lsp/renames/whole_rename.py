@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from redraft.model.text.imported_files import family_of
@@ -17,6 +17,7 @@ from redraft.model.text.syntax import SCRIPTS
 from ..context.index import IndexGeneration
 from .code_file import CodeFile, UnclearUse
 from .definition import RenamedDefinition
+from .member_uses import MemberUses, class_name, class_place
 from .reached_files import Modules, other_uses
 from .uses import callee, own_uses, replacement
 
@@ -53,6 +54,7 @@ class WholeRename:
     at: int  # index of the new name, or of what was changed, into the text of its document
     files: tuple[FileRename, ...]
     what: str = ""  # the other change, as a command: "drop `unit`"
+    basis: tuple[CodeFile, ...] = ()  # files whose texts are the reason for it, besides
 
     @property
     def places(self) -> int:
@@ -65,7 +67,7 @@ class WholeRename:
         many = "" if self.places == 1 else "s"
         files = f" ({len(self.files)} files)" if len(self.files) > 1 else ""
         if self.what:
-            return f"{self.what} at {self.places} call{many}{files}"
+            return f"{self.what} at {self.places} place{many}{files}"
         return f"rename {self.old} → {self.new} in {self.places} place{many}{files}"
 
     @property
@@ -121,7 +123,7 @@ def _renamed(
     spans = sorted((at, at + len(target.old), new) for at, new in starts)
     if spans and "__all__" in source.text and re.search(rf"""["']{target.old}["']""", source.text):
         raise UnclearUse(f"{source.path} lists {target.old} in a string, as __all__ does")
-    if spans and source is not target.source:
+    if spans and source is not target.source and target.kind != "member":
         taken = [each for each in source.occurrences(target.new) if source.receiver(each) is None]
         if any(each.role in ("use", "binding", "import", "shorthand") for each in taken):
             raise UnclearUse(f"{source.path} has another {target.new}")
@@ -141,11 +143,17 @@ def _elsewhere(
                 yield source, _calls(target, files, source, called)
         return
     modules = Modules(target, files.index, files.source)
+    members = MemberUses(target)
+    named = class_place(target) if target.kind == "member" else None
+    if named is not None:
+        name = class_name(target.source, target.scope)
+        owner = replace(target, old=name, new=name, place=named)
+        members = MemberUses(target, Modules(owner, files.index, files.source))
     for source in mentioning(target.source, files, target.old, target.old):
         if target.kind == "module":
             yield source, other_uses(target, source, modules)
-        elif any(_may_be_member(each) for each in source.occurrences(target.old)):
-            raise UnclearUse(f"{source.path} may use the member {target.old}")
+        else:
+            yield source, members.others(source)
 
 
 def mentioning(own: CodeFile, files: WorkspaceFiles, word: str, name: str) -> Iterator[CodeFile]:
@@ -183,7 +191,3 @@ def _calls(
             if {each.path for each in definers} - {target.source.path}:
                 raise UnclearUse(f"several files define {called}")
             yield place
-
-
-def _may_be_member(place: Occurrence) -> bool:
-    return place.role in ("member", "field", "keyword", "shorthand")

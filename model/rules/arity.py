@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from posixpath import dirname
 
 from tree_sitter import Node
 
+from ..text.imported_files import ends_alike, parts_of, stem_of
 from ..text.scopes import Bindings
 from ..text.syntax import SCRIPTS, Syntax
 
@@ -178,22 +180,32 @@ def calls(syntax: Syntax, signature: Signature) -> Iterator[Call]:
         )
 
 
-def is_bound_once(syntax: Syntax, name: str, stem: str, *, is_package: bool) -> bool:
-    """Return whether a name means one function throughout a file.
+def means(syntax: Syntax, path: str, signature: Signature, home: str) -> bool:
+    """Return whether the name of a function means it wherever a file calls it.
 
     Args:
-        stem: of the file that defines it; an import must name it. "" for that file itself.
-        is_package: the file needs no import, as in a package of Go.
+        syntax: of the file at ``path``.
+        home: path of the file that defines the function.
     """
+    if signature.owner is not None:  # members are found in their type
+        return path == home
+    name = signature.name
     bound = [one for one in Bindings(syntax, name).occurrences if one.role in ("binding", "import")]
-    if not bound:
-        return is_package
+    if not bound:  # a package of Go needs no import
+        return syntax.language == "go" and dirname(path) == dirname(home)
     if len(bound) > 1:
         return False
-    if not stem:
+    if path == home:
         return bound[0].role == "binding"
-    line = syntax.text.split("\n")[bound[0].line]
-    return bound[0].role == "import" and re.search(rf"\b{re.escape(stem)}\b", line) is not None
+    return bound[0].role == "import" and _names_file(bound[0].source, syntax, path, home)
+
+
+def _names_file(source: str, syntax: Syntax, path: str, home: str) -> bool:
+    """Return whether the module of an import, as the file at ``path`` writes it, is ``home``."""
+    stem = stem_of(home)
+    if syntax.language != "python" and syntax.language not in SCRIPTS:  # a whole statement
+        return re.search(rf"\b{re.escape(stem[-1])}\b", source) is not None
+    return ends_alike(stem, parts_of(source.strip("'\"`"), syntax.language, path))
 
 
 def _argument(syntax: Syntax, node: Node) -> Argument:

@@ -87,7 +87,7 @@ def find_imports(
             family = "workspace"
         else:
             family = STANDARD if kind_of(wanted.module, language) == 0 else "imported"
-        edit = _addition(wanted, have, lines, syntax)
+        edit = addition(wanted, have, lines, syntax)
         if edit is not None:
             yield RuleEdit(*edit, family, CHANCES[family], name=name)
 
@@ -275,10 +275,16 @@ def _is_module(name: str, entry: str) -> bool:
 # --- one more import ----------------------------------------------------------------------------
 
 
-def _addition(
+def addition(
     wanted: Import, have: Sequence[Import], lines: Sequence[str], syntax: Syntax
 ) -> _Lines | None:
-    """Return the edit that adds ``wanted`` to the imports of a file."""
+    """Return the edit that adds an import to a file, None if its imports are written oddly.
+
+    Args:
+        wanted: the import.
+        have: the imports of the file.
+        lines: of the file, as those of ``syntax``.
+    """
     language = syntax.language
     same = [one for one in have if language != "java" and _takes(one, wanted)]
     if len(same) == 1 or any(len(one.names) > 1 for one in same):

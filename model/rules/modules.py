@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from itertools import islice
-from posixpath import basename, commonpath, dirname, join, normpath, relpath, splitext
+from posixpath import basename, commonpath, dirname, join, normpath, relpath
 
 from ..records import Importable
 from ..text.code_queries import IMPORT_LANGUAGES, Import, imports_of
-from ..text.imported_files import HEAD_LINES, imported, is_meant, parts_of
+from ..text.imported_files import HEAD_LINES, imported, is_meant, parts_of, stem_of
 from ..text.syntax import SCRIPTS, language_of, parsed
 
 _MOST_READ = 10  # files whose imports are read for one name
@@ -99,9 +99,7 @@ def _exporter(name: str, path: str, language: str, workspace: WorkspaceModules) 
     )
     if text is None or is_circular or (_TESTS.search(found) and not _TESTS.search(path)):
         return None
-    stem = splitext(basename(found))[0]
-    if package or language == "java" or stem in ("__init__", "index", "mod"):
-        stem = basename(dirname(found))
+    stem = basename(dirname(found)) if package or language == "java" else stem_of(found)[-1]
     return _Exporter(package or used, found, tuple(text.split("\n")[first:last]), stem)
 
 

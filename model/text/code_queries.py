@@ -31,8 +31,7 @@ _SCRIPT = """
 (program (_ (variable_declarator
   name: [(identifier) @whole (object_pattern (_) @name)]
   value: (call_expression
-    function: (identifier) @function arguments: (arguments . (string) @module)))
-  (#eq? @function "require")) @import)
+    function: (identifier) @function arguments: (arguments . (string) @module)))) @import)
 """
 _IMPORTS = dict.fromkeys(SCRIPTS, _SCRIPT) | {
     "python": """
@@ -95,12 +94,22 @@ def imports_of(syntax: Syntax) -> list[Import]:
     found: list[_Match] = [
         (match["import"][0], match["module"][0], form, match[form][0])
         for _, match in matches
+        if _is_import(syntax, match)
         for form in ("name", "whole", "alias", "all")
         if form in match
     ]
     found.sort(key=lambda one: (one[0].start_byte, one[1].start_byte, one[3].start_byte))
     statements = groupby(found, key=lambda one: (one[0].start_byte, one[1].start_byte, one[2]))
     return [_import(syntax, *key[2:], list(group)) for key, group in statements]
+
+
+def _is_import(syntax: Syntax, match: dict[str, list[Node]]) -> bool:
+    """Return whether a call, if a match has one, is that of ``require``.
+
+    A predicate of the query would read ``Node.text``, which ends the process where a text was
+    read in pieces.
+    """
+    return all(syntax.text_of(node) == "require" for node in match.get("function", ()))
 
 
 def _import(syntax: Syntax, form: Form, matches: list[tuple[Node, Node, Form, Node]]) -> Import:

@@ -7,8 +7,10 @@ last parts of a module's name are compared with the last parts of a path; the di
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from posixpath import dirname, normpath, splitext
+from collections.abc import Callable, Iterable
+from posixpath import dirname, normpath, relpath, splitext
+
+from .syntax import language_of
 
 HEAD_LINES = 300  # of a file, where imports stand
 MOST = 100  # imports of one file
@@ -53,9 +55,15 @@ _COMPILED = {
     family: re.compile(pattern, re.MULTILINE | re.IGNORECASE * (family == "html"))
     for family, pattern in _PATTERNS.items()
 }
+_SCRIPT_SUFFIXES = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 _ANYWHERE = re.compile(r"[\\.:]+")
-#: Names of files that are imported by the name of their folder.
-FOLDER_FILES = frozenset(("__init__", "index", "mod", "lib", "init", "main"))
+#: Files that are imported by the name of their folder, by family, without their suffix.
+_FOLDER_FILES = {
+    "python": ("__init__",),
+    "script": ("index",),
+    "rust": ("mod", "lib", "main"),
+    "lua": ("init",),
+}
 
 
 def family_of(language: str) -> str:
@@ -105,12 +113,55 @@ def parts_of(name: str, language: str, path: str) -> tuple[str, ...]:
     return tuple(p for p in parts if p not in ("", ".", "..", "~", "@", "crate", "self", "super"))
 
 
+def module_of(
+    path: str, module: str, home: str, importer: str, is_package: Callable[[str], bool]
+) -> str:
+    """Return the module of a Python file or script in the style of another one, "" if unsure.
+
+    Args:
+        path: of the file whose module is wanted.
+        module: of the file at ``home``, as the file at ``importer`` writes it, without quotes.
+        is_package: whether a folder is a package of Python.
+    """
+    language = language_of(importer) or ""
+    stem, known, suffix = stem_of(path), stem_of(home), splitext(module)[1]
+    is_python = language == "python"
+    if module.startswith("."):
+        ways = relpath("/" + "/".join(stem), f"/{dirname(importer)}").split("/")
+        if is_python:
+            ups = ways.count("..")
+            shared = dirname(importer).split("/")[: len(dirname(importer).split("/")) - ups]
+            if ups and not is_package("/".join(shared)):
+                return ""
+            return "." * (ups + 1) + ".".join(ways[ups:]).lstrip(".")
+        name = "/".join(ways if ways[0].startswith(".") else (".", *ways))
+        is_named = suffix in _SCRIPT_SUFFIXES
+        is_folder = stem[-1] != splitext(path)[0].rpartition("/")[2]
+        return name + ("/index" if is_folder else "") + suffix if is_named else name
+    parts = parts_of(module, language, importer)
+    over = len(known) - len(parts)  # folders above those that the module names
+    above, more = known[: max(over, 0)], parts[: max(-over, 0)]
+    names = (*more, *stem[len(above) :])
+    if (*more, *known[len(above) :]) != parts or stem[: len(above)] != above or not names:
+        return ""
+    if is_python:
+        return ".".join(names)
+    tail = "/".join(parts)
+    is_inside = "/" in module and module.endswith(tail)  # else it may be a package
+    return module[: -len(tail)] + "/".join(names) if is_inside else ""
+
+
 def is_meant(path: str, modules: Iterable[tuple[str, ...]]) -> bool:
     """Return whether ``path`` is the file that one of ``modules`` names, or within that package."""
-    stem = splitext(path)[0].split("/")
-    if stem[-1] in FOLDER_FILES and len(stem) > 1:
-        stem = stem[:-1]
+    stem = stem_of(path)
     return any(_agree(stem, parts) for parts in modules)
+
+
+def stem_of(path: str) -> list[str]:
+    """Return the parts of the name under which the file at ``path`` is imported."""
+    parts = splitext(path)[0].split("/")
+    own = _FOLDER_FILES.get(family_of(language_of(path) or ""), ())
+    return parts[:-1] if parts[-1] in own and len(parts) > 1 else parts
 
 
 def _agree(stem: list[str], parts: tuple[str, ...]) -> bool:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from redraft.lsp.context.index import IndexGeneration, make_entry
 from redraft.lsp.documents.uris import code_language
 from redraft.lsp.renames.code_file import CodeFile, UnclearUse
+from redraft.lsp.renames.constants import find_constants
 from redraft.lsp.renames.definition import renamed_definitions
+from redraft.lsp.renames.moves import find_moves
+from redraft.lsp.renames.repeats import find_repeats
 from redraft.lsp.renames.series import find_series
 from redraft.lsp.renames.whole_rename import WholeRename, WorkspaceFiles, find_uses
 from redraft.model.records import RecentEdit
+from redraft.model.rules.removed_definitions import removed_definitions
 
 from support.rules import history
 
@@ -45,6 +52,57 @@ def series(
     return list(find_series(edits, own, known))
 
 
+def repeats(path: str, text: str, *changes: tuple[str, str]) -> list[WholeRename]:
+    """Return the changes to carry on that follow changes of one file, one after another."""
+    return list(find_repeats(*_steps(path, text, changes)))
+
+
+def constants(path: str, text: str, *changes: tuple[str, str]) -> list[WholeRename]:
+    """Return the literals that become a constant after changes of one file."""
+    return list(find_constants(*_steps(path, text, changes)))
+
+
+def _steps(
+    path: str, text: str, changes: Sequence[tuple[str, str]]
+) -> tuple[list[RecentEdit], CodeFile]:
+    edits: list[RecentEdit] = []
+    own = _file(path, text)
+    for before, after in changes:
+        made, own, _ = _edited({path: own.text}, before, after, ())
+        edits += made
+    return edits, own
+
+
+def moves(
+    saved: dict[str, str], now: dict[str, str], *names: str, user: str = ""
+) -> list[WholeRename]:
+    """Return the changes of imports that follow from definitions moved between files.
+
+    Args:
+        saved: the files of the workspace, as the index has them.
+        now: the open ones, the one that had the definitions first.
+        names: of the definitions.
+        user: path of the document that the user is in, "" for the last open one.
+    """
+    entries = [make_entry(each, code_language(each) or "", saved[each], (0, 0)) for each in saved]
+    opened = {path: replace(_file(path, text), revision=2) for path, text in now.items()}
+    files = WorkspaceFiles(
+        IndexGeneration(tuple(entries)),
+        opened,
+        lambda path: _file(path, saved[path]) if path in saved else None,
+        is_indexed=True,
+    )
+    old, *_ = now
+    lines = saved[old].split("\n")
+    removed = removed_definitions((), old, code_language(old) or "", lines)
+    moved = {name: removed[name] for name in names}
+    return list(find_moves({old: moved}, opened[user or [*now][-1]], files))
+
+
+def _file(path: str, text: str) -> CodeFile:
+    return CodeFile(f"file:///w/{path}", path, code_language(path) or "", text)
+
+
 def _edited(
     files: dict[str, str], before: str, after: str, opened: tuple[str, ...]
 ) -> tuple[tuple[RecentEdit, ...], CodeFile, WorkspaceFiles]:
@@ -59,10 +117,9 @@ def _edited(
 
     def read(name: str) -> CodeFile | None:
         content = files.get(name)
-        uri = f"file:///w/{name}"
-        return None if content is None else CodeFile(uri, name, code_language(name) or "", content)
+        return None if content is None else _file(name, content)
 
-    own = CodeFile(f"file:///w/{path}", path, code_language(path) or "", edited, 2)
+    own = replace(_file(path, edited), revision=2)
     known = {each: found for each in opened if (found := read(each)) is not None}
     around = WorkspaceFiles(IndexGeneration(entries), {path: own, **known}, read, is_indexed=True)
     return history(text, edited, path), own, around

@@ -1,0 +1,297 @@
+"""Changes that the user made alike in two lines, at the other places of that shape in the document.
+
+A place is certain if its names mean what they mean in the two lines, before the change and after
+it. What is not certain is left out; if the user passed over a place between them, so is all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from redraft.model.records import RecentEdit
+from redraft.model.rules.repeated_lines import ChangedLine, changed_lines, located, repeated
+from redraft.model.rules.shapes import (
+    UNITS,
+    Shape,
+    fixed_leaves,
+    is_called,
+    is_target,
+    leaves,
+    parts_like,
+    shapes_of,
+    telling_name,
+)
+from redraft.model.text.common import changed_part
+from redraft.model.text.names import places_of
+from redraft.model.text.scopes import Occurrence
+from tree_sitter import Node
+
+from .code_file import CodeFile, UnclearUse
+from .whole_rename import FileRename, WholeRename
+
+_MOST_PLACES = 200
+_LONGEST = 60  # characters of a shape in the label
+_OBJECTS = ("self", "this", "cls")
+#: What may stand in some functions only.
+_RESTRICTED = frozenset(("await", "yield", "return", "?", "break", "continue", "throw"))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Piece of code before the change."""
+
+    node: Node
+    start: int  # index into the text
+    row: int
+    parts: dict[int, str]
+
+
+def find_repeats(edits: Sequence[RecentEdit], own: CodeFile) -> Iterator[WholeRename]:
+    """Yield the changes that two lines have in common and that fit elsewhere, the newest first.
+
+    Args:
+        edits: oldest first.
+        own: the document that the user is in.
+    """
+    lines = located(changed_lines(edits, own.path), own.text)
+    for pair in repeated(lines, own.path):
+        try:
+            found = _Repeat(own, lines, pair).found()
+        except UnclearUse:
+            continue
+        if found is not None:
+            yield found
+
+
+class _Repeat:
+    """Change that two lines of a document have in common.
+
+    Args:
+        own: the document as it is.
+        lines: all that the user changed, at most one for each row.
+        pair: two of them, the newest last.
+    """
+
+    def __init__(
+        self, own: CodeFile, lines: Sequence[ChangedLine], pair: tuple[ChangedLine, ChangedLine]
+    ) -> None:
+        self._own, self._lines, self._pair = own, {line.row: line for line in lines}, pair
+        self._before = text_before(own, lines)
+
+    def found(self) -> WholeRename | None:
+        """Return the change at all other places, None if it fits nowhere else.
+
+        Raises:
+            UnclearUse: a place may or may not be one.
+        """
+        for old, new in self._units():
+            shapes = shapes_of(self._before.syntax, old, self._own.syntax, new)
+            if shapes is None or _is_restricted(new[1]) > _is_restricted(old[1]):
+                continue
+            word = telling_name(self._before.syntax, shapes[0], old[1])
+            return self._at_places(shapes, old, new, word) if word else None
+        return None
+
+    def _units(self) -> Iterator[tuple[tuple[Node, Node], tuple[Node, Node]]]:
+        """Yield what changed in both lines, the smallest unit first: before, and after."""
+        first, second = (list(changed_nodes(self._before, self._own, line)) for line in self._pair)
+        for old, new in first:
+            if old.type not in UNITS or is_called(old):
+                continue
+            for other, made in second:
+                if other.type == old.type and made.type == new.type:
+                    yield (old, other), (new, made)
+
+    def _at_places(
+        self,
+        shapes: tuple[Shape, Shape],
+        old: tuple[Node, Node],
+        new: tuple[Node, Node],
+        word: str,
+    ) -> WholeRename | None:
+        shape, made = shapes
+        written = {self._own.syntax.text_of(leaf) for leaf in fixed_leaves(made, new[1])}
+        found = self._places(shape, made, old, word)
+        places = [each for each in found if not self._defines(each.node, written)]
+        if len(places) > _MOST_PLACES:
+            raise UnclearUse(f"{shape.type} stands at more than {_MOST_PLACES} places")
+        done = [each for each in places if each.row in self._lines]
+        self._check(done, made)
+        low, high = sorted(line.row for line in self._pair)
+        rest = [each for each in places if each.row not in self._lines]
+        if any(low < each.row < high for each in rest):
+            raise UnclearUse("a place between the two was left as it is")
+        known = {_senses(self._before, shape, each.node) for each in done}
+        if len(known) != 1:
+            raise UnclearUse("the two lines use different names")
+        rest = [each for each in rest if _senses(self._before, shape, each.node) in known]
+        spans = [self._span(each, made) for each in rest]
+        if not spans:
+            return None
+        offered = FileRename(self._own, tuple(spans))
+        self._verify(offered, made, new)
+        start, _ = self._own.syntax.span(new[1])
+        what = f"change `{_label(shape)}` to `{_label(made)}`"
+        return WholeRename("", "", start, (offered,), what)
+
+    def _places(
+        self, shape: Shape, made: Shape, old: tuple[Node, Node], word: str
+    ) -> Iterator[_Place]:
+        """Yield the places of a shape, from top to bottom.
+
+        Raises:
+            UnclearUse: two of them overlap.
+        """
+        syntax, end = self._before.syntax, 0
+        is_alone = all(_is_statement(node) for node in old)
+        for at in places_of(word, syntax.text):
+            for node, start, last in self._before.around(at, at + len(word)):
+                parts = parts_like(syntax, shape, node) if node.type == old[1].type else None
+                if parts is None or not parts.keys() >= set(made.holes):
+                    continue
+                if start < end and parts:
+                    raise UnclearUse("a place lies within another one")
+                is_like = is_target(node) == is_target(old[1]) and not is_called(node)
+                if start < end or not is_like or (is_alone and not _is_statement(node)):
+                    break
+                if not _is_in_string(node):
+                    end = last
+                    yield _Place(node, start, node.start_point.row, parts)
+                break
+
+    def _defines(self, node: Node, names: set[str]) -> bool:
+        """Return whether a place is in the definition of a name: of the function extracted."""
+        syntax, above = self._before.syntax, node.parent
+        while above is not None:
+            named = above.child_by_field_name("name") or above.child_by_field_name("left")
+            if named is not None and syntax.text_of(named) in names:
+                return True
+            above = above.parent
+        return False
+
+    def _check(self, done: Sequence[_Place], made: Shape) -> None:
+        """Refuse a change that the user did not make wherever they changed its line."""
+        texts = {each.row: self._lines[each.row].old for each in done}
+        for each in reversed(done):
+            start, end = self._before.syntax.span(each.node)
+            at, text = start - self._before.start_of(each.row), texts[each.row]
+            texts[each.row] = text[:at] + made.filled(each.parts) + text[at + end - start :]
+        if any(self._lines[row].new != text for row, text in texts.items()):
+            raise UnclearUse("the user changed another place in another way")
+
+    def _span(self, place: _Place, made: Shape) -> tuple[int, int, str]:
+        start, end = self._before.syntax.span(place.node)
+        last = place.node.end_point.row
+        if any(place.row <= row <= last for row in self._lines):
+            raise UnclearUse("a place holds a changed line")
+        shift = self._own.start_of(place.row) - self._before.start_of(place.row)
+        return start + shift, end + shift, made.filled(place.parts)
+
+    def _verify(self, offered: FileRename, made: Shape, new: tuple[Node, Node]) -> None:
+        """Refuse a result in which a place has another shape, or names mean something else.
+
+        Raises:
+            UnclearUse: that is so.
+        """
+        after = replace(self._own, text=offered.result)
+        starts = [self._own.syntax.span(node)[0] for node in new]
+        starts += [start for start, _, _ in offered.spans]
+        if after.syntax.tree.root_node.has_error:
+            raise UnclearUse("the result would have errors")
+        senses = set[Hashable]()
+        for start in starts:
+            at = start + sum(
+                len(text) - (end - first) for first, end, text in offered.spans if first < start
+            )
+            around = after.around(at, at + 1)
+            same = (node for node, first, _ in around if first == at and node.type == made.type)
+            node = next(
+                (each for each in same if parts_like(after.syntax, made, each) is not None), None
+            )
+            if node is None:
+                raise UnclearUse("the parts of a place would be read in another way")
+            senses.add(_senses(after, made, node))
+        if len(senses) != 1:
+            raise UnclearUse("a name of the change means something else at a place")
+
+
+def changed_nodes(
+    before: CodeFile, now: CodeFile, line: ChangedLine
+) -> Iterator[tuple[Node, Node]]:
+    """Yield the nodes of a changed line that became others as a whole, from inside outwards."""
+    head, gone, come = changed_part(line.old, line.new)
+    at, start = before.start_of(line.row), now.start_of(line.row)
+    longer = len(come) - len(gone)
+    new = {
+        (first - start, end - start - longer): node
+        for node, first, end in now.around(start + head, start + head + len(come))
+    }
+    for node, first, end in before.around(at + head, at + head + len(gone)):
+        became = new.get((first - at, end - at))
+        if became is not None and at <= first and end - at <= len(line.old):
+            yield node, became
+
+
+def text_before(now: CodeFile, lines: Sequence[ChangedLine]) -> CodeFile:
+    """Return a file as it was before lines changed."""
+    rows = now.text.split("\n")
+    for line in lines:
+        rows[line.row] = line.old
+    return replace(now, text="\n".join(rows))
+
+
+def _senses(source: CodeFile, shape: Shape, node: Node) -> Hashable:
+    """Return what the names of a place that never differ mean."""
+    names = (
+        leaf
+        for leaf in fixed_leaves(shape, node)
+        if leaf.type in _OBJECTS or "identifier" in leaf.type
+    )
+    return tuple(_sense(source, leaf) for leaf in names)
+
+
+def _sense(source: CodeFile, leaf: Node) -> Hashable:
+    name, at = source.syntax.text_of(leaf), leaf.start_byte
+    if name in _OBJECTS:
+        above = leaf.parent
+        while above is not None and not above.type.startswith(("class", "impl_item")):
+            above = above.parent
+        return above.start_byte if above is not None else None
+    places = source.occurrences(name)
+    here = next((each for each in places if source.byte(each) == at), None)
+    if here is None or here.role in ("member", "field", "keyword") or here.scope is None:
+        return here.role if here is not None else None
+    bound = [each for each in places if each.role == "binding" and each.scope == here.scope]
+    is_late = here.scope != source.whole and any(source.byte(each) > at for each in bound)
+    if len(bound) > 1 or is_late:
+        raise UnclearUse(f"{name} is bound several times, or after its use")
+    return (_declared(source, bound[0]) if bound else "") or here.scope
+
+
+def _declared(source: CodeFile, place: Occurrence) -> str:
+    """Return a parameter with its type, "" for something else."""
+    above = source.node(place).parent
+    is_typed = above is not None and "parameter" in above.type
+    typed = above.child_by_field_name("type") if is_typed and above is not None else None
+    return source.syntax.text_of(above) if typed is not None and above is not None else ""
+
+
+def _is_statement(node: Node) -> bool:
+    return node.parent is not None and node.parent.type == "expression_statement"
+
+
+def _is_in_string(node: Node) -> bool:
+    above = node.parent
+    while above is not None and "string" not in above.type:
+        above = above.parent
+    return above is not None
+
+
+def _is_restricted(node: Node) -> int:
+    return sum(leaf.type in _RESTRICTED for leaf in leaves(node))
+
+
+def _label(shape: Shape) -> str:
+    text = " ".join(shape.filled(dict.fromkeys((*shape.holes,), "…")).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,0 +1,144 @@
+"""Literals that became a constant, at their other places."""
+
+from __future__ import annotations
+
+import pytest
+from support.renames import constants, results
+
+PYTHON = '''\
+"""Tools for seconds in a day: 86400."""
+import time
+
+early = 86400
+HOLE
+
+def wait(days, limit=86400):
+    time.sleep(days * 86400)
+    return {"seconds": 86400, 86400: 1}
+
+
+def again(DAY):
+    return DAY - 86400  # 86400
+'''
+DEFINED = ("HOLE\n", "DAY = 86400\n")
+USED = ("days * 86400", "days * DAY")
+TS = """\
+HOLE
+export function greet(name: 'hello there', more = {'hello there': 1}) {
+  show('hello there', name);
+  show("hello there", name);
+  return `hello there ${'hello there'}`;
+}
+"""
+GO = """\
+package a
+
+HOLE
+
+type T struct {
+	A int `hello there`
+}
+
+func f() {
+	show("hello there", "hello there")
+	show("hello there")
+}
+"""
+
+
+def one(path: str, text: str, *changes: tuple[str, str]) -> str:
+    """Return the text after the only constant takes the place of its literal."""
+    (found,) = constants(path, text, *changes)
+    (result,) = results(found).values()
+    return result
+
+
+def test_other_uses_below_the_definition_become_the_constant() -> None:
+    text = PYTHON[: PYTHON.index("def again")]
+    (found,) = constants("a.py", text, DEFINED, USED)
+    assert found.label == "put `DAY` in place of `86400` at 2 places"
+    (after,) = results(found).values()
+    assert "early = 86400\nDAY = 86400\n" in after
+    assert "def wait(days, limit=DAY):" in after
+    assert '"seconds": DAY, 86400: 1' in after
+
+
+def test_scripts_keep_types_keys_templates_and_other_quotes() -> None:
+    changes = (
+        ("HOLE", "const HELLO = 'hello there';"),
+        ("show('hello there', name)", "show(HELLO, name)"),
+    )
+    assert constants("a.ts", TS, *changes) == []  # nothing is left
+    text = TS.replace('"hello there"', "'hello there'")
+    after = one(
+        "a.ts",
+        text,
+        changes[0],
+        ("show('hello there', name);\n  show('h", "show(HELLO, name);\n  show('h"),
+    )
+    assert "  show(HELLO, name);\n  show(HELLO, name);\n" in after
+    assert "name: 'hello there', more = {'hello there': 1}" in after
+    assert "${'hello there'}" in after
+
+
+def test_go() -> None:
+    changes = ("HOLE", 'const Hello = "hello there"'), ('("hello there", "h', '(Hello, "h')
+    assert constants("a.go", GO, *changes) == []  # in a line that was changed
+    text = GO.replace('show("hello there", "hello there")', 'log("hello there")')
+    after = one("a.go", text, changes[0], ('log("hello there")', "log(Hello)"))
+    assert "show(Hello)" in after and "`hello there`" in after
+
+
+@pytest.mark.parametrize(
+    ("define", "use"),
+    [
+        (("HOLE\n", "DAY = 86400\n"), ("limit=86400", "limit=86_400")),  # no use of the name
+        (("HOLE\n", "DAY = 86401\n"), USED),
+        (("HOLE\n", "DAY = 86400\nDAY += 1\n"), USED),
+        (("HOLE\n", "from days import DAY\n"), USED),
+        (("    time.sleep", "    DAY = 86400\n    time.sleep"), ("days * 86400", "days * WEEK")),
+    ],
+)
+def test_a_name_that_may_be_something_else(define: tuple[str, str], use: tuple[str, str]) -> None:
+    text = PYTHON[: PYTHON.index("def again")]
+    assert constants("a.py", text, define, use) == []
+
+
+def test_a_name_that_another_function_binds() -> None:
+    assert constants("a.py", PYTHON, DEFINED, USED) == []
+
+
+def test_a_constant_of_one_function_stays_there() -> None:
+    text = "def f(x):\n    HOLE\n    g(x, 3600)\n    h(3600)\n\n\ndef k():\n    h(3600)\n"
+    changes = ("HOLE", "hour = 3600"), ("g(x, 3600)", "g(x, hour)")
+    assert constants("a.py", text, *changes) == []  # the other function does not know it
+
+
+def test_a_constant_that_was_there_before_is_not_offered() -> None:
+    text = PYTHON[: PYTHON.index("def again")].replace("HOLE", "DAY = 86400")
+    assert constants("a.py", text, USED) == []
+
+
+@pytest.mark.parametrize("literal", ["100", "0.5", "7", '"ab"', "'---'", 'f"{days} days"'])
+def test_literals_that_stand_everywhere_are_left_alone(literal: str) -> None:
+    text = f"HOLE\nf({literal})\ng({literal})\n"
+    assert (
+        constants("a.py", text, ("HOLE", f"NAME = {literal}"), (f"f({literal})", "f(NAME)")) == []
+    )
+
+
+def test_number_of_rust_has_a_type() -> None:
+    text = "HOLE\nfn f() { g(3600); h(3600); }\n"
+    assert constants("a.rs", text, ("HOLE", "const H: u8 = 3600;"), ("g(3600)", "g(H)")) == []
+    text = 'HOLE\nfn f() {\n    g("hello");\n    h("hello");\n    println!("hello");\n}\n'
+    changes = ("HOLE", 'const HI: &str = "hello";'), ('g("hello")', "g(HI)")
+    assert 'h(HI);\n    println!("hello");' in one("a.rs", text, *changes)
+
+
+def test_case_patterns_and_docstrings_of_python_stay() -> None:
+    text = 'HOLE\n\ndef f(x):\n    "hello"\n    g("hello")\n'
+    text = text.replace("    g(", '    t = Literal["hello"]\n    g(')
+    text += '    match x:\n        case "hello": h("hello")\n'
+    after = one("a.py", text, ("HOLE", 'HI = "hello"'), ('g("hello")', "g(HI)"))
+    assert '"hello"\n    t = Literal["hello"]\n    g(HI)\n' in after
+    assert after.endswith('        case "hello": h(HI)\n')

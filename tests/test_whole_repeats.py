@@ -1,0 +1,230 @@
+"""Changes made alike in two lines, carried on to the other places of that shape."""
+
+from __future__ import annotations
+
+import pytest
+from support.renames import repeats, results
+
+PRINTS = """\
+from log import logger
+
+
+def run(name, both):
+    print("start")
+    print(name)
+    print(f"{name} é", sep="")
+    print(name, both)
+    print(*both)
+    print(run(name, both))  # a comment
+    seen = print(name)
+    text = 'print(name)'
+    return f"{print(name)}"
+
+
+def stop():
+    print("stop")
+    if stop:
+        print("stopped")
+"""
+FIRST = ('print("start")', 'logger.info("start")')
+SECOND = ("    print(name)\n    print(f", "    logger.info(name)\n    print(f")
+CONFIG = """\
+def load(config, other):
+    a = config["host"]
+    b = config["port"]
+    c = config["user"]
+    d = config["user-name"] + other["host"]
+    config["user"] = 1
+    return config['path'], config[a]
+
+
+def save(config):
+    return config["host"]
+"""
+TS = """\
+function run(config: any) {
+  assertEqual(config.a, 1);
+  assertEqual(config.b, `two`);
+  assertEqual(config.c, (x, y) => x);
+  assertEqual(config.d);
+  assertEqual(...config.e, 2);
+  this.assertEqual(config.f, 1);
+}
+"""
+GO = """\
+package a
+
+func TestOne(t *testing.T) {
+	t.Fatal(one)
+}
+
+func TestTwo(t *testing.T) {
+	t.Fatal(two)
+}
+
+func TestThree(t *testing.T) {
+	t.Fatal(three)
+}
+
+func TestFour(t other.T) {
+	t.Fatal(four)
+}
+"""
+
+
+def one(path: str, text: str, *changes: tuple[str, str]) -> str:
+    """Return the text after the only change that is carried on."""
+    (found,) = repeats(path, text, *changes)
+    (result,) = results(found).values()
+    return result
+
+
+def test_a_call_changed_twice_is_changed_at_the_other_calls_of_its_shape() -> None:
+    (found,) = repeats("a.py", PRINTS, FIRST, SECOND)
+    assert found.label == "change `print(…)` to `logger.info(…)` at 3 places"
+    expected = PRINTS
+    for text in ('"start"', "run(name, both)", '"stop"', '"stopped"'):
+        expected = expected.replace(f"print({text})", f"logger.info({text})")
+    expected = expected.replace(
+        "    print(name)\n    print(f", "    logger.info(name)\n    print(f"
+    )
+    assert results(found) == {"a.py": expected}
+
+
+def test_one_change_says_nothing_of_other_places() -> None:
+    assert repeats("a.py", PRINTS, FIRST) == []
+
+
+def test_parts_are_carried_over_in_their_new_places() -> None:
+    changes = ('config["host"]\n    b', "config.host\n    b"), ('config["port"]', "config.port")
+    after = one("a.py", CONFIG, *changes)
+    assert "    c = config.user\n" in after
+    assert 'config["user-name"] + other["host"]' in after
+    assert 'config["user"] = 1' in after
+    assert "return config.path, config[a]" in after
+    assert after.endswith('    return config["host"]\n')
+
+
+def test_a_place_that_would_have_errors_leaves_all_to_the_model() -> None:
+    text = CONFIG.replace("config[a]", 'config["class"]')
+    changes = ('config["host"]\n    b', "config.host\n    b"), ('config["port"]', "config.port")
+    assert repeats("a.py", text, *changes) == []
+
+
+def test_members_become_keys_but_methods_do_not() -> None:
+    text = "def f(env):\n    a = env.host\n    b = env.port\n    env.items()\n    return env.user\n"
+    after = one("a.py", text, ("env.host", 'env["host"]'), ("env.port", 'env["port"]'))
+    assert after.endswith('    env.items()\n    return env["user"]\n')
+
+
+def test_scripts() -> None:
+    changes = (
+        ("assertEqual(config.a, 1)", "expect(config.a).toBe(1)"),
+        ("assertEqual(config.b, `two`)", "expect(config.b).toBe(`two`)"),
+    )
+    after = one("a.ts", TS, *changes)
+    assert "  expect(config.c).toBe((x, y) => x);\n  assertEqual(config.d);\n" in after
+    assert "assertEqual(...config.e, 2);\n  this.assertEqual(config.f, 1);\n" in after
+
+
+def test_a_parameter_of_the_same_type_is_the_same_name() -> None:
+    changes = (
+        ("t.Fatal(one)", "require.NoError(t, one)"),
+        ("t.Fatal(two)", "require.NoError(t, two)"),
+    )
+    after = one("a_test.go", GO, *changes)
+    assert "require.NoError(t, three)" in after
+    assert "t.Fatal(four)" in after
+
+
+LOADS = "def f(x, y, z):\n    a = load(x)\n    b = load(y)\n{}    d = load(z)\n"
+LOADED = ("load(x)", "fetch(x, 1)"), ("load(y)", "fetch(y, 1)")
+
+
+@pytest.mark.parametrize(
+    ("more", "is_offered"),
+    [
+        ("    load(z)\n", True),
+        ("    c = load(load(z))\n", False),  # a place within a place
+        ("    load = z\n", False),  # the name is bound in between
+        ("    c = (lambda fetch: load(z))(1)\n", False),  # ``fetch`` is another one there
+        ("    c = [load(fetch) for fetch in z]\n", False),
+    ],
+)
+def test_names_must_mean_the_same_everywhere(more: str, is_offered: bool) -> None:
+    assert bool(repeats("a.py", LOADS.format(more), *LOADED)) == is_offered
+
+
+def test_a_place_that_the_user_passed_over_leaves_all_to_the_model() -> None:
+    text = LOADS.format("")
+    first, last = ("load(x)", "fetch(x, 1)"), ("load(z)", "fetch(z, 1)")
+    assert repeats("a.py", text, first, last) == []
+
+
+def test_two_different_changes_of_one_shape_are_no_series() -> None:
+    text = LOADS.format("    c = load(q)\n")
+    assert repeats("a.py", text, *LOADED, ("load(q)", "keep(q)")) == []
+    assert repeats("a.py", text, LOADED[0], ("load(y)", "fetch(y, 2)")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        # what is called, and the object of a member, are not carried over
+        ("one(a)\ntwo(b)\nthree(c)\n", [("one(a)", "one(a, 1)"), ("two(b)", "two(b, 1)")]),
+        ("a.size()\nb.size()\nc.size()\n", [("a.size()", "len(a)"), ("b.size()", "len(b)")]),
+        # nothing but an operator or a number is alike
+        ("x = a + 1\ny = b + 1\nz = c + 1\n", [("a + 1", "a + 2"), ("b + 1", "b + 2")]),
+        # a part that differs is dropped or doubled
+        ("save(a, 1)\nsave(b, 1)\nsave(c(), 1)\n",
+         [("save(a, 1)", "save(1)"), ("save(b, 1)", "save(1)")]),
+        ("save(a)\nsave(b)\nsave(c())\n",
+         [("save(a)", "save(a, a)"), ("save(b)", "save(b, b)")]),
+        # operators bind the part in another way
+        ("wrap(a)\nwrap(b)\nwrap(x + y)\n", [("wrap(a)", "a.wrap()"), ("wrap(b)", "b.wrap()")]),
+        # the second change is still being typed
+        ("load(a)\nload(b)\nload(c)\n", [("load(a)", "fetch(a)"), ("load(b)", "fetc(b)")]),
+        # only some functions may wait
+        ("load(a)\nload(b)\nload(c)\n", [("load(a)", "await load(a)"),
+                                         ("load(b)", "await load(b)")]),
+        # comments and other literals
+        ("log('a')\nlog('b')\nlog(c)\n", [("log('a')", "info('a')"), ("log('b')", "info('b')")]),
+        ("load(a)\nload(b)\nload(c,\n  # why\n  )\n",
+         [("load(a)", "fetch(a)"), ("load(b)", "fetch(b)")]),
+    ],
+)  # fmt: skip
+def test_what_is_unclear_is_left_to_the_model(text: str, changes: list[tuple[str, str]]) -> None:
+    assert repeats("a.py", text, *changes) == []
+
+
+def test_a_value_that_was_not_used_is_no_example_for_one_that_is() -> None:
+    text = "load(a)\nload(b)\nx = load(c)\nload(d)\n"
+    after = one("a.py", text, ("load(a)", "fetch(a)"), ("load(b)", "fetch(b)"))
+    assert after == "fetch(a)\nfetch(b)\nx = load(c)\nfetch(d)\n"
+
+
+def test_a_line_that_was_changed_in_two_steps() -> None:
+    text = "load(a)\nload(b)\nload(c)\n"
+    steps = ("load(a)", "fetch(a)"), ("fetch(a)", "fetch(a, 1)"), ("load(b)", "fetch(b, 1)")
+    assert one("a.py", text, *steps) == "fetch(a, 1)\nfetch(b, 1)\nfetch(c, 1)\n"
+
+
+def test_rust_and_java() -> None:
+    warnings = "".join(f'    warn!("{name} {{}}", a.{name});\n' for name in "xyz")
+    text = f"fn f(a: A) {{\n{warnings}}}\n"
+    changes = (
+        ('warn!("x {}", a.x)', 'error!("x {}", a.x)'),
+        ('warn!("y {}", a.y)', 'error!("y {}", a.y)'),
+    )
+    assert 'error!("z {}", a.z)' in one("a.rs", text, *changes)
+    text = "class A {\n  void f() {\n    check(1, a);\n    check(2, b);\n    check(3, c);\n  }\n}\n"
+    changes = ("check(1, a)", "Assert.same(a, 1)"), ("check(2, b)", "Assert.same(b, 2)")
+    assert "Assert.same(c, 3);" in one("A.java", text, *changes)
+
+
+def test_the_body_of_a_function_just_extracted_stays() -> None:
+    text = "def area(a):\n    return scale(a, 2)\n\n\nx = scale(1, 2)\ny = scale(z, 2)\n"
+    text += "z = scale(x, 2)\n"
+    changes = ("= scale(1, 2)", "= area(1)"), ("y = scale(z, 2)", "y = area(z)")
+    assert one("a.py", text, *changes).endswith("(z)\nz = area(x)\n")
+    assert "return scale(a, 2)" in one("a.py", text, *changes)
