@@ -3,12 +3,11 @@
 Serving and training both render it. The most stable part comes first, so that a keystroke changes
 only the tail and the prefix cache keeps the rest::
 
-    FILE path⏎ related text …      pinned files; infill: then excerpts of others
+    FILE path⏎ related text …      pinned files, then excerpts of others, least relevant first
     FILE path⏎                     the file itself
     SUFFIX     far suffix          whole lines below the window or region
     HISTORY    path:line⏎ diff …   infill: recent edits, oldest first
     FAR_PREFIX far prefix          lines above the window or region, behind those of cells above
-    FILE path⏎ related text …      next edit: excerpts of other files, least relevant first
     HISTORY    path:line⏎ diff …   next edit: recent edits, oldest first
     infill:     SUFFIX near suffix PREFIX near prefix   → middle END
     next edit:  REGION lines with CURSOR in them EDIT   → the lines after the edit END
@@ -24,9 +23,8 @@ The window of an infill and the region of a next edit move in steps, counted fro
 is above and from the bottom for what is below, so that neither typing nor Enter moves them. The
 last characters before the cursor that may still grow into another token are not in the prompt of
 an infill; the answer begins with them (``Prompt.forced``). A next edit that changes nothing repeats
-the region. Its excerpts and its history follow the far parts, so that another excerpt, or a
-keystroke in the edit in progress, recomputes what stands behind it and not the file. The true edit
-is as likely as with the excerpts in front (+0.005 nats, 95 % -0.11 to 0.11, 86 moments).
+the region. Its history follows the far parts, so that a keystroke in the edit in progress
+recomputes the end of the history and the region, not the file.
 """
 
 from __future__ import annotations
@@ -231,7 +229,7 @@ def _far_parts(
     )
     cut = "; ".join(f"left out {many} of {total} {what}" for many, total, what in cuts if many)
     if request.task == "next_edit":
-        return [*pinned, *path, *suffix, *prefix, *related, *edits], cut
+        return [*pinned, *related, *path, *suffix, *prefix, *edits], cut
     if tokenizer.has_far_prefix and not prefix:
         prefix = [tokenizer.mark(FAR_PREFIX)]
     return [*pinned, *related, *path, *suffix, *edits, *prefix], cut

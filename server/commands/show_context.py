@@ -213,13 +213,11 @@ def _own_parts(
     files = [at for at, (mark, _) in enumerate(sections) if mark == FILE]
     left = len(gathered.pieces) - (len(files) - 1)  # cut from the front for want of room
     pieces = iter(gathered.pieces[left:])
-    pinned = min(sum(each.pinned for each in request.related), len(files) - 1)
-    own = files[pinned] if request.task == "next_edit" else files[-1]  # excerpts stand behind it
     for piece in gathered.pieces[:left]:
         yield PromptPart("left out", piece.path, 0, f"{piece.why}: the prompt had no room for it")
     *far, (_, before), (_, behind) = sections  # the near window is the last two
     for at, (mark, count) in enumerate(far):
-        if mark == FILE and at != own:
+        if mark == FILE and at != files[-1]:
             piece = next(pieces)
             where = f"{piece.path}:{piece.first + 1}-{piece.last}"
             yield PromptPart(piece.kind, where, count, f"{piece.why} (score {piece.score:.2f})")
