@@ -134,6 +134,17 @@ def test_a_local_variable_is_renamed_in_its_function() -> None:
     assert found == {"a.py": text.replace(inner, inner.replace("total", "sum_of"))}
 
 
+def test_a_short_local_name_is_renamed_in_its_function_alone() -> None:
+    text = "def mean(n):\n    if n:\n        return 1 / n\n\n\ndef peaks(n):\n    return n\n"
+    found = results(whole_rename({"a.py": text}, "mean(n)", "mean(window)"))
+    assert found["a.py"] == text.replace(
+        "(n):\n    if n:\n        return 1 / n",
+        "(window):\n    if window:\n        return 1 / window",
+    )
+    other = {"a.py": "db = 1\nprint(db)\n", "b.py": "from a import db\n"}
+    assert whole_rename(other, "db = ", "store = ") == "no definition was renamed"
+
+
 def test_a_parameter_is_renamed_in_the_calls_that_name_it() -> None:
     files = {
         "a.py": "def scale(width):\n    return width * 2\n\n\ndraw(width=3)\n",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.renames import Renamed, renamed_by
+from redraft.model.rules.renames import Renamed, renamed_by, short_renamed_by
 from redraft.model.text.scopes import Occurrence
 
 from .code_file import CodeFile
@@ -48,12 +48,15 @@ def renamed_definitions(
 ) -> Iterator[RenamedDefinition]:
     """Yield the definitions of a document that the edits renamed, the newest first.
 
-    A name that the document had before is left out: the edit joined two names.
+    A name that the document had before is left out: the edit joined two names. Of short names, such
+    as ``n``, only local ones count.
 
     Args:
         edits: oldest first.
     """
-    here = [one for edit in edits if edit.path == source.path for one in renamed_by(edit)]
+    own = [edit for edit in edits if edit.path == source.path]
+    short = [one for edit in own for one in short_renamed_by(edit)]
+    here = [*short, *(one for edit in own for one in renamed_by(edit))]
     for old, new in dict.fromkeys((one.old, one.new) for one in reversed(here)):
         renamed = [one for one in here if (one.old, one.new) == (old, new)]
         places = source.occurrences(new)
@@ -63,8 +66,9 @@ def renamed_definitions(
             continue
         is_member = place.role == "field"
         same_kind = [each for each in places if (each.role in _MEMBERS) is is_member]
-        if len(same_kind) <= len(renamed):
-            yield RenamedDefinition(old, new, source, place)
+        made = RenamedDefinition(old, new, source, place)
+        if len(same_kind) <= len(renamed) and (made.kind == "local" or renamed[0] not in short):
+            yield made
 
 
 def _definition(

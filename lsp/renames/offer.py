@@ -13,7 +13,7 @@ from redraft.model.edits.edit import Edit
 from redraft.model.errors import InvalidRequest, StaleDocument
 from redraft.model.records import RecentEdit
 from redraft.model.rules.removed_definitions import removed_definitions
-from redraft.model.rules.renames import renames_of
+from redraft.model.rules.renames import renames_of, short_renamed_by
 from redraft.model.rules.repeated_lines import changed_lines, repeated
 from redraft.model.rules.series import argument_changes
 
@@ -197,6 +197,7 @@ def _has_renamed(snapshot: Snapshot) -> bool:
     if (
         _has_moved(snapshot)
         or renames_of(here)
+        or any(map(short_renamed_by, here))
         or argument_changes(here, snapshot.path, snapshot.language)
     ):
         return True

@@ -21,7 +21,7 @@ from ..text.names import whole_name
 from ..text.scopes import CONSTRUCTORS, LANGUAGES, Bindings, Occurrence
 from ..text.syntax import Syntax, language_of, parsed
 from .example import NAME, changes_in, paired
-from .patterns import learn_line
+from .patterns import TELLING, Swap, learn_line
 
 Span = tuple[int, int] | None
 
@@ -232,15 +232,27 @@ def renamed_by(edit: RecentEdit) -> tuple[Renamed, ...]:
     return tuple(_renamed_by(edit))
 
 
-def _renamed_by(edit: RecentEdit) -> Iterator[Renamed]:
+@lru_cache(maxsize=64)
+def short_renamed_by(edit: RecentEdit) -> tuple[Renamed, ...]:
+    """Return the renames of names such as ``n``, which only a syntax tree tells from other words."""
+    return tuple(_renamed_by(edit, is_short=True))
+
+
+def _renamed_by(edit: RecentEdit, *, is_short: bool = False) -> Iterator[Renamed]:
     language = language_of(edit.path) or ""
     for change, _ in changes_in(edit.diff):
         rows = {line: at for at, line in enumerate(change.new)}
         for old, new in paired(change):
             near = edit.line + change.first + rows.get(new, 0)
             for swap in learn_line(old, new, 0, language).swaps:
-                if swap.rename:
+                if _swaps_short_name(swap, new) if is_short else swap.rename:
                     yield Renamed(swap.old, swap.new, new, near, edit.path)
+
+
+def _swaps_short_name(swap: Swap, line: str) -> bool:
+    """Return whether a swap replaces a short name that the line no longer has."""
+    is_name = all(NAME.fullmatch(word) for word in (swap.old, swap.new))
+    return is_name and len(swap.old) < TELLING and swap.old not in NAME.findall(line)
 
 
 def _names_file(source: str, path: str) -> bool:
