@@ -113,7 +113,7 @@ def test_ten_thousand_lines_send_changes_and_reach_far_edits(desk: NeovimDesk) -
     # What changed, of several keys together where they came quickly: the file has 450,000.
     assert 0 < max(editor.lua("return _G.sent")) < 10_000
     editor.keys("<C-u><Esc>ggf)i, more<Esc>")
-    editor.sees("→ line 9001: `more` was added t… · Tab")
+    editor.sees("→ line 9001")
     editor.keys("<Tab>")
     editor.until(lambda: editor.cursor()[0] == 9_001)
     editor.keys("<Tab>")
