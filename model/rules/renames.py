@@ -234,7 +234,7 @@ def renamed_by(edit: RecentEdit) -> tuple[Renamed, ...]:
 
 @lru_cache(maxsize=64)
 def short_renamed_by(edit: RecentEdit) -> tuple[Renamed, ...]:
-    """Return the renames of names such as ``n``, which only a syntax tree tells from other words."""
+    """Return the renames of names such as ``n``, too short to tell without a syntax tree."""
     return tuple(_renamed_by(edit, is_short=True))
 
 
