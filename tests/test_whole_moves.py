@@ -67,6 +67,8 @@ def changed_script(
          "from pkg.old import show\nfrom pkg.new import area\n"),
         ("a.py", "from pkg.old import (\n    area,\n    show,\n)\n\nshow()\n",
          "from pkg.old import (\n    show,\n)\nfrom pkg.new import area\n\nshow()\n"),
+        ("a.py", "from pkg.new import zone\nfrom pkg.old import area, show\n",
+         "from pkg.new import area, zone\nfrom pkg.old import show\n"),
         ("a.py", "def f():\n    from pkg.old import show, area\n    area(1)\n",
          "def f():\n    from pkg.old import show\n    from pkg.new import area\n    area(1)\n"),
         ("a.py", "from other.old import area\n", ""),
@@ -111,6 +113,17 @@ def test_the_old_file_imports_what_it_still_uses() -> None:
         "\n\n", "\n"
     )
     assert found["a.py"] == "from pkg.new import area\n"
+
+
+def test_without_an_import_of_its_own_an_old_file_imports_as_others_do() -> None:
+    left = LEFT.replace("return r\n", "return area(r)\n")
+    others = {"run.py": "from pkg.old import area\n"}
+    saved = {"pkg/old.py": OLD, "pkg/numbers.py": NEW, **others}
+    for user in ("pkg/old.py", "pkg/numbers.py"):  # no package: no __init__.py
+        (found, *_) = moves(saved, {"pkg/old.py": left, "pkg/numbers.py": HOME}, "area", user=user)
+        assert "from pkg.numbers import area" in results(found)["pkg/old.py"]
+    alone = {"pkg/old.py": OLD, "pkg/numbers.py": NEW, "run.py": "from old import area\n"}
+    assert not moves(alone, {"pkg/old.py": left, "pkg/numbers.py": HOME}, "area", user="")
 
 
 def test_an_old_script_imports_what_it_still_uses() -> None:

@@ -5,7 +5,8 @@ The old file no longer defines the name, and exactly one other file does. Python
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from posixpath import dirname, join
 from typing import TypeAlias
@@ -131,7 +132,7 @@ class _Move:
             for source in mentioning(self._left, self._files, name, name)
         }
         made = [FileRename(each, self._of_importer(each)) for each in sources.values()]
-        made.append(FileRename(self._left, self._of_left()))
+        made.append(FileRename(self._left, self._of_left(sources.values())))
         changed = tuple(each for each in made if each.spans)
         for each in changed:
             if replace(each.source, text=each.result).syntax.tree.root_node.has_error:
@@ -175,8 +176,12 @@ class _Move:
 
     # --- the file that had the definitions -------------------------------------------------------
 
-    def _of_left(self) -> tuple[_Span, ...]:
-        """Return the import of the names that the old file still uses."""
+    def _of_left(self, importers: Iterable[CodeFile]) -> tuple[_Span, ...]:
+        """Return the import of the names that the old file still uses.
+
+        Args:
+            importers: files that mention the names.
+        """
         left, used = self._left, list[str]()
         for name in self._names:
             places = [each for each in left.occurrences(name) if left.receiver(each) is None]
@@ -185,7 +190,7 @@ class _Move:
                 used.append(name)
         if not used:
             return ()
-        module = self._module_for_left()
+        module = self._module_for_left(importers)
         if not module:
             raise UnclearUse(f"{left.path} cannot import {self._home.path}")
         wanted = Import(module, (", ".join(used),), "name")
@@ -196,8 +201,11 @@ class _Move:
         edit = RuleEdit(*found, "", 1.0).in_text(left.text)
         return ((edit.start, edit.end, edit.new),)
 
-    def _module_for_left(self) -> str:
-        """Return the module of the new file, as the old one writes the modules that it imports."""
+    def _module_for_left(self, importers: Iterable[CodeFile]) -> str:
+        """Return the module of the new file, as the old one writes the modules that it imports.
+
+        Where it imports none of the workspace, files that import the old one in full show how.
+        """
         left, home, own = self._left, self._home.path, dirname(self._left.path)
         for each in imports_of(left.syntax):
             if kind_of(each.module, left.language) <= 0:
@@ -210,7 +218,14 @@ class _Move:
             return self._module(home, "./x", join(own, "x.ts"), left)
         if self._is_package(own):
             return self._module(home, ".x", join(own, "x.py"), left)
-        if own == dirname(home):
+        for source in importers:
+            for each in imports_of(source.syntax) if source.path != left.path else ():
+                is_whole = not each.module.startswith(".") and "." in each.module
+                if is_whole and self._meant(each.module, source) == left.path:
+                    found = self._module(home, each.module, left.path, left)
+                    if found:
+                        return found
+        if own == dirname(home) and stem_of(home)[-1] not in sys.stdlib_module_names:
             return stem_of(home)[-1]
         raise UnclearUse(f"{left.path} imports nothing that shows how")
 
@@ -328,7 +343,24 @@ class _Move:
         if source.path != self._home.path:
             moved = sorted(specifiers, key=lambda each: each.start_byte)
             names = ", ".join(map(syntax.text_of, moved))
-            yield line_end, line_end, f"\n{indent}{self._statement(source, statement, names, text)}"
+            statement_text = self._statement(source, statement, names, text)
+            made = line_end, line_end, f"\n{indent}{statement_text}"
+            yield (None if indent else self._joined(source, names, text, (start, end))) or made
+
+    def _joined(
+        self, source: CodeFile, name: str, module: str, statement: tuple[int, int]
+    ) -> _Span | None:
+        """Return the change that adds a name to another import of the new file, if there is one."""
+        syntax, imports = source.syntax, imports_of(source.syntax)
+        wanted = Import(module.strip("'\"`"), (name,), "name")
+        same = [one for one in imports if one.form == "name" and one.module == wanted.module]
+        if not (name.isidentifier() and len(same) == 1):
+            return None
+        found = addition(wanted, same, syntax.text.split("\n"), syntax)
+        edit = RuleEdit(*found, "", 1.0).in_text(syntax.text) if found is not None else None
+        if edit is None or (edit.start < statement[1] and statement[0] < edit.end):
+            return None
+        return edit.start, edit.end, edit.new
 
     def _statement(self, source: CodeFile, statement: Node, names: str, module: str) -> str:
         if source.language == "python":
