@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import pytest
+from redraft.lsp.documents.open_documents import ContentChange
+from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.session import Session
+from redraft.lsp.snapshot import RequestFlags
+from redraft.lsp.suggestions.suggestion import Offer
+from support.editors.predictor import ScriptedPredictor
 from support.renames import repeats, results
 
 PRINTS = """\
@@ -209,6 +218,14 @@ def test_a_line_that_was_changed_in_two_steps() -> None:
     assert one("a.py", text, *steps) == "fetch(a, 1)\nfetch(b, 1)\nfetch(c, 1)\n"
 
 
+def test_a_name_that_is_bound_further_down() -> None:
+    text = "load(a)\n\n\ndef f():\n    load(b)\n\n\nfetch = 1\nload(c)\nload(d)\n"
+    changes = ("load(c)", "fetch(c)"), ("load(d)", "fetch(d)")
+    assert repeats("a.py", text, *changes) == []
+    after = one("a.py", text.replace("load(a)", "x = 1"), *changes)
+    assert "    fetch(b)\n" in after
+
+
 def test_rust_and_java() -> None:
     warnings = "".join(f'    warn!("{name} {{}}", a.{name});\n' for name in "xyz")
     text = f"fn f(a: A) {{\n{warnings}}}\n"
@@ -228,3 +245,35 @@ def test_the_body_of_a_function_just_extracted_stays() -> None:
     changes = ("= scale(1, 2)", "= area(1)"), ("y = scale(z, 2)", "y = area(z)")
     assert one("a.py", text, *changes).endswith("(z)\nz = area(x)\n")
     assert "return scale(a, 2)" in one("a.py", text, *changes)
+
+
+def test_a_session_offers_the_change_and_takes_it_once() -> None:
+    text = "".join(f"load({name})\n" + "x = 1\n" * 9 for name in "abcd")
+
+    async def follow() -> None:
+        session = Session(ScriptedPredictor(), LspSettings(), time.monotonic, reads=False)
+        document = session.open("file:///w/a.py", text, 1, "python")
+
+        async def decide(now: str, version: int) -> str:
+            session.change(document.uri, [ContentChange(now)], version)
+            flags = RequestFlags(is_invoked=True, whole_renames=True)
+            decision = await session.next_edit(session.at(document.uri, 0, flags))
+            is_offer = isinstance(decision, Offer) and decision.suggestion.rename is not None
+            if not is_offer:
+                return ""
+            assert isinstance(decision, Offer) and decision.suggestion.rename is not None
+            return decision.suggestion.rename.label
+
+        first = text.replace("load(a)", "fetch(a)")
+        assert await decide(first, 2) == ""
+        second = first.replace("load(b)", "fetch(b)")
+        assert await decide(second, 3) == "change `load(…)` to `fetch(…)` at 2 places"
+        (shown,) = [session.memory.outcomes.shown_edit(document.uri, second)]
+        assert shown is not None
+        rename = await session.edits.renames.accept(shown.id)
+        session.accepted(shown.id)
+        (file,) = rename.files
+        assert file.result == text.replace("load", "fetch")
+        assert await decide(file.result, 4) == ""
+
+    asyncio.run(follow())

@@ -6,6 +6,7 @@ it. What is not certain is left out; if the user passed over a place between the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -55,9 +56,10 @@ def find_repeats(edits: Sequence[RecentEdit], own: CodeFile) -> Iterator[WholeRe
         own: the document that the user is in.
     """
     lines = located(changed_lines(edits, own.path), own.text)
+    before = text_before(own, lines)
     for pair in repeated(lines, own.path):
         try:
-            found = _Repeat(own, lines, pair).found()
+            found = _Repeat(before, own, lines, pair).found()
         except UnclearUse:
             continue
         if found is not None:
@@ -68,16 +70,21 @@ class _Repeat:
     """Change that two lines of a document have in common.
 
     Args:
+        before: the document before the lines changed.
         own: the document as it is.
         lines: all that the user changed, at most one for each row.
         pair: two of them, the newest last.
     """
 
     def __init__(
-        self, own: CodeFile, lines: Sequence[ChangedLine], pair: tuple[ChangedLine, ChangedLine]
+        self,
+        before: CodeFile,
+        own: CodeFile,
+        lines: Sequence[ChangedLine],
+        pair: tuple[ChangedLine, ChangedLine],
     ) -> None:
-        self._own, self._lines, self._pair = own, {line.row: line for line in lines}, pair
-        self._before = text_before(own, lines)
+        self._before, self._own, self._pair = before, own, pair
+        self._lines = {line.row: line for line in lines}
 
     def found(self) -> WholeRename | None:
         """Return the change at all other places, None if it fits nowhere else.
@@ -263,10 +270,20 @@ def _sense(source: CodeFile, leaf: Node) -> Hashable:
     if here is None or here.role in ("member", "field", "keyword") or here.scope is None:
         return here.role if here is not None else None
     bound = [each for each in places if each.role == "binding" and each.scope == here.scope]
-    is_late = here.scope != source.whole and any(source.byte(each) > at for each in bound)
+    known = [each for each in places if each.scope == here.scope and each.role != "use"]
+    is_at_once = here.scope != source.whole or not _runs_later(leaf)
+    is_late = is_at_once and all(source.byte(each) > at for each in known) and bool(known)
     if len(bound) > 1 or is_late:
         raise UnclearUse(f"{name} is bound several times, or after its use")
     return (_declared(source, bound[0]) if bound else "") or here.scope
+
+
+def _runs_later(node: Node) -> bool:
+    """Return whether code runs when a function is called, not when its file is read."""
+    above = node.parent
+    while above is not None and not re.search("function|lambda|method", above.type):
+        above = above.parent
+    return above is not None
 
 
 def _declared(source: CodeFile, place: Occurrence) -> str:
