@@ -156,7 +156,6 @@ LOADED = ("load(x)", "fetch(x, 1)"), ("load(y)", "fetch(y, 1)")
         ("    load(z)\n", True),
         ("    c = load(load(z))\n", False),  # a place within a place
         ("    load = z\n", False),  # the name is bound in between
-        ("    c = (lambda fetch: load(z))(1)\n", False),  # ``fetch`` is another one there
         ("    c = [load(fetch) for fetch in z]\n", False),
     ],
 )
@@ -190,6 +189,8 @@ def test_two_different_changes_of_one_shape_are_no_series() -> None:
         ("save(a)\nsave(b)\nsave(c())\n",
          [("save(a)", "save(a, a)"), ("save(b)", "save(b, b)")]),
         # operators bind the part in another way
+        ("diff(a, x)\ndiff(b, y)\ndiff(c, d - e)\n",
+         [("diff(a, x)", "mapped - a - x"), ("diff(b, y)", "mapped - b - y")]),
         ("wrap(a)\nwrap(b)\nwrap(x + y)\n", [("wrap(a)", "a.wrap()"), ("wrap(b)", "b.wrap()")]),
         # the second change is still being typed
         ("load(a)\nload(b)\nload(c)\n", [("load(a)", "fetch(a)"), ("load(b)", "fetc(b)")]),
@@ -210,6 +211,30 @@ def test_a_value_that_was_not_used_is_no_example_for_one_that_is() -> None:
     text = "load(a)\nload(b)\nx = load(c)\nload(d)\n"
     after = one("a.py", text, ("load(a)", "fetch(a)"), ("load(b)", "fetch(b)"))
     assert after == "fetch(a)\nfetch(b)\nx = load(c)\nfetch(d)\n"
+
+
+def test_a_place_that_would_be_read_in_another_way_is_left_out() -> None:
+    text = "x = join(a, 'b')\ny = join(c, 'd')\nz = join(e or f, 'g')\nz = join(e, 'h')\n"
+    after = one("a.py", text, ("join(a, 'b')", "a / 'b'"), ("join(c, 'd')", "c / 'd'"))
+    assert after.endswith("z = join(e or f, 'g')\nz = e / 'h'\n")
+
+
+def test_a_place_where_the_new_name_is_another_one_is_left_out() -> None:
+    text = LOADS.format("    c = (lambda fetch: load(z))(1)\n")
+    after = one("a.py", text, *LOADED)
+    assert after.endswith("(lambda fetch: load(z))(1)\n    d = fetch(z, 1)\n")
+
+
+def test_calls_become_statements() -> None:
+    text = "class T:\n    def t(self):\n"
+    text += "".join(
+        f"        self.same({each})\n" for each in ("a, 1", "b, 2", "f(c), 3", "d, 4, 5")
+    )
+    text += "\n    def u(self):\n        x = self.same(e, 6)\n        self.same(f, 7)\n"
+    changes = ("self.same(a, 1)", "assert a == 1"), ("self.same(b, 2)", "assert b == 2")
+    after = one("a.py", text, *changes)
+    assert "        assert f(c) == 3\n        self.same(d, 4, 5)\n" in after
+    assert after.endswith("        x = self.same(e, 6)\n        assert f == 7\n")
 
 
 def test_a_line_that_was_changed_in_two_steps() -> None:
