@@ -141,6 +141,21 @@ def test_the_new_file_no_longer_imports_its_own_name() -> None:
     assert changed({}, new=new, home=home) == {"pkg/new.py": home.replace("area, ", "", 1)}
 
 
+def test_a_package_is_a_file_too() -> None:
+    saved = {
+        "pkg/__init__.py": AREA,
+        "a.py": "from pkg import area\n",
+        "pkg/b.py": "from . import area\n",
+    }
+    saved["pkg/new.py"] = ""
+    (found,) = moves(saved, {"pkg/__init__.py": "", "pkg/new.py": AREA}, "area")
+    after = {"a.py": "from pkg.new import area\n", "pkg/b.py": "from .new import area\n"}
+    assert results(found) == after
+    saved = {"pkg/new.py": AREA, "a.py": "from pkg.new import area\n", "pkg/__init__.py": ""}
+    (found,) = moves(saved, {"pkg/new.py": "", "pkg/__init__.py": AREA}, "area")
+    assert results(found) == {"a.py": "from pkg import area\n"}
+
+
 def test_the_user_may_be_in_either_file() -> None:
     other = {"a.py": "from pkg.old import area\n"}
     assert changed(other, user="pkg/old.py") == changed(other)

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import pytest
+from redraft.lsp.documents.open_documents import ContentChange
+from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.session import Session
+from redraft.lsp.snapshot import RequestFlags
+from redraft.lsp.suggestions.suggestion import Offer
+from support.editors.predictor import ScriptedPredictor
 from support.renames import repeats, results
 
 PRINTS = """\
@@ -147,7 +156,6 @@ LOADED = ("load(x)", "fetch(x, 1)"), ("load(y)", "fetch(y, 1)")
         ("    load(z)\n", True),
         ("    c = load(load(z))\n", False),  # a place within a place
         ("    load = z\n", False),  # the name is bound in between
-        ("    c = (lambda fetch: load(z))(1)\n", False),  # ``fetch`` is another one there
         ("    c = [load(fetch) for fetch in z]\n", False),
     ],
 )
@@ -181,6 +189,8 @@ def test_two_different_changes_of_one_shape_are_no_series() -> None:
         ("save(a)\nsave(b)\nsave(c())\n",
          [("save(a)", "save(a, a)"), ("save(b)", "save(b, b)")]),
         # operators bind the part in another way
+        ("diff(a, x)\ndiff(b, y)\ndiff(c, d - e)\n",
+         [("diff(a, x)", "mapped - a - x"), ("diff(b, y)", "mapped - b - y")]),
         ("wrap(a)\nwrap(b)\nwrap(x + y)\n", [("wrap(a)", "a.wrap()"), ("wrap(b)", "b.wrap()")]),
         # the second change is still being typed
         ("load(a)\nload(b)\nload(c)\n", [("load(a)", "fetch(a)"), ("load(b)", "fetc(b)")]),
@@ -203,10 +213,42 @@ def test_a_value_that_was_not_used_is_no_example_for_one_that_is() -> None:
     assert after == "fetch(a)\nfetch(b)\nx = load(c)\nfetch(d)\n"
 
 
+def test_a_place_that_would_be_read_in_another_way_is_left_out() -> None:
+    text = "x = join(a, 'b')\ny = join(c, 'd')\nz = join(e or f, 'g')\nz = join(e, 'h')\n"
+    after = one("a.py", text, ("join(a, 'b')", "a / 'b'"), ("join(c, 'd')", "c / 'd'"))
+    assert after.endswith("z = join(e or f, 'g')\nz = e / 'h'\n")
+
+
+def test_a_place_where_the_new_name_is_another_one_is_left_out() -> None:
+    text = LOADS.format("    c = (lambda fetch: load(z))(1)\n")
+    after = one("a.py", text, *LOADED)
+    assert after.endswith("(lambda fetch: load(z))(1)\n    d = fetch(z, 1)\n")
+
+
+def test_calls_become_statements() -> None:
+    text = "class T:\n    def t(self):\n"
+    text += "".join(
+        f"        self.same({each})\n" for each in ("a, 1", "b, 2", "f(c), 3", "d, 4, 5")
+    )
+    text += "\n    def u(self):\n        x = self.same(e, 6)\n        self.same(f, 7)\n"
+    changes = ("self.same(a, 1)", "assert a == 1"), ("self.same(b, 2)", "assert b == 2")
+    after = one("a.py", text, *changes)
+    assert "        assert f(c) == 3\n        self.same(d, 4, 5)\n" in after
+    assert after.endswith("        x = self.same(e, 6)\n        assert f == 7\n")
+
+
 def test_a_line_that_was_changed_in_two_steps() -> None:
     text = "load(a)\nload(b)\nload(c)\n"
     steps = ("load(a)", "fetch(a)"), ("fetch(a)", "fetch(a, 1)"), ("load(b)", "fetch(b, 1)")
     assert one("a.py", text, *steps) == "fetch(a, 1)\nfetch(b, 1)\nfetch(c, 1)\n"
+
+
+def test_a_name_that_is_bound_further_down() -> None:
+    text = "load(a)\n\n\ndef f():\n    load(b)\n\n\nfetch = 1\nload(c)\nload(d)\n"
+    changes = ("load(c)", "fetch(c)"), ("load(d)", "fetch(d)")
+    assert repeats("a.py", text, *changes) == []
+    after = one("a.py", text.replace("load(a)", "x = 1"), *changes)
+    assert "    fetch(b)\n" in after
 
 
 def test_rust_and_java() -> None:
@@ -228,3 +270,35 @@ def test_the_body_of_a_function_just_extracted_stays() -> None:
     changes = ("= scale(1, 2)", "= area(1)"), ("y = scale(z, 2)", "y = area(z)")
     assert one("a.py", text, *changes).endswith("(z)\nz = area(x)\n")
     assert "return scale(a, 2)" in one("a.py", text, *changes)
+
+
+def test_a_session_offers_the_change_and_takes_it_once() -> None:
+    text = "".join(f"load({name})\n" + "x = 1\n" * 9 for name in "abcd")
+
+    async def follow() -> None:
+        session = Session(ScriptedPredictor(), LspSettings(), time.monotonic, reads=False)
+        document = session.open("file:///w/a.py", text, 1, "python")
+
+        async def decide(now: str, version: int) -> str:
+            session.change(document.uri, [ContentChange(now)], version)
+            flags = RequestFlags(is_invoked=True, whole_renames=True)
+            decision = await session.next_edit(session.at(document.uri, 0, flags))
+            is_offer = isinstance(decision, Offer) and decision.suggestion.rename is not None
+            if not is_offer:
+                return ""
+            assert isinstance(decision, Offer) and decision.suggestion.rename is not None
+            return decision.suggestion.rename.label
+
+        first = text.replace("load(a)", "fetch(a)")
+        assert await decide(first, 2) == ""
+        second = first.replace("load(b)", "fetch(b)")
+        assert await decide(second, 3) == "change `load(…)` to `fetch(…)` at 2 places"
+        (shown,) = [session.memory.outcomes.shown_edit(document.uri, second)]
+        assert shown is not None
+        rename = await session.edits.renames.accept(shown.id)
+        session.accepted(shown.id)
+        (file,) = rename.files
+        assert file.result == text.replace("load", "fetch")
+        assert await decide(file.result, 4) == ""
+
+    asyncio.run(follow())

@@ -40,10 +40,10 @@ def find_constants(edits: Sequence[RecentEdit], own: CodeFile) -> Iterator[Whole
         own: the document that the user is in.
     """
     lines = located(changed_lines(edits, own.path), own.text)
-    written, done = written_lines(edits), set[str]()
+    written, done, before = written_lines(edits), set[str](), text_before(own, lines)
     for line in reversed(lines):
         try:
-            found = _replaced(own, lines, line)
+            found = _replaced(before, own, line) if constant_in(line) else None
             name = found[1] if found is not None else ""
             if found is None or name in done:
                 continue
@@ -60,13 +60,11 @@ def constant_in(line: ChangedLine) -> bool:
     return len(re.findall(r"['\"`\d]", line.old)) > len(re.findall(r"['\"`\d]", line.new))
 
 
-def _replaced(
-    own: CodeFile, lines: Sequence[ChangedLine], line: ChangedLine
-) -> tuple[str, str] | None:
+def _replaced(before: CodeFile, own: CodeFile, line: ChangedLine) -> tuple[str, str] | None:
     """Return the literal that a name took the place of in a line, and the name; None if none."""
-    for old, new in changed_nodes(text_before(own, lines), own, line):
+    for old, new in changed_nodes(before, own, line):
         if new.type == "identifier" and literal_of(old):
-            literal = text_before(own, lines).syntax.text_of(old)
+            literal = before.syntax.text_of(old)
             return (literal, own.syntax.text_of(new)) if _is_rare(literal) else None
     return None
 

@@ -6,6 +6,7 @@ it. What is not certain is left out; if the user passed over a place between the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -31,6 +32,7 @@ from .code_file import CodeFile, UnclearUse
 from .whole_rename import FileRename, WholeRename
 
 _MOST_PLACES = 200
+_ATTEMPTS = 3
 _LONGEST = 60  # characters of a shape in the label
 _OBJECTS = ("self", "this", "cls")
 #: What may stand in some functions only.
@@ -55,9 +57,10 @@ def find_repeats(edits: Sequence[RecentEdit], own: CodeFile) -> Iterator[WholeRe
         own: the document that the user is in.
     """
     lines = located(changed_lines(edits, own.path), own.text)
+    before = text_before(own, lines)
     for pair in repeated(lines, own.path):
         try:
-            found = _Repeat(own, lines, pair).found()
+            found = _Repeat(before, own, lines, pair).found()
         except UnclearUse:
             continue
         if found is not None:
@@ -68,16 +71,21 @@ class _Repeat:
     """Change that two lines of a document have in common.
 
     Args:
+        before: the document before the lines changed.
         own: the document as it is.
         lines: all that the user changed, at most one for each row.
         pair: two of them, the newest last.
     """
 
     def __init__(
-        self, own: CodeFile, lines: Sequence[ChangedLine], pair: tuple[ChangedLine, ChangedLine]
+        self,
+        before: CodeFile,
+        own: CodeFile,
+        lines: Sequence[ChangedLine],
+        pair: tuple[ChangedLine, ChangedLine],
     ) -> None:
-        self._own, self._lines, self._pair = own, {line.row: line for line in lines}, pair
-        self._before = text_before(own, lines)
+        self._before, self._own, self._pair = before, own, pair
+        self._lines = {line.row: line for line in lines}
 
     def found(self) -> WholeRename | None:
         """Return the change at all other places, None if it fits nowhere else.
@@ -126,11 +134,15 @@ class _Repeat:
         if len(known) != 1:
             raise UnclearUse("the two lines use different names")
         rest = [each for each in rest if _senses(self._before, shape, each.node) in known]
-        spans = [self._span(each, made) for each in rest]
-        if not spans:
+        # To leave a place out changes what others are read as: look again without it.
+        for _ in range(_ATTEMPTS):
+            offered = FileRename(self._own, tuple(self._span(each, made) for each in rest))
+            unfit = self._unfit(offered, rest, made, new)
+            if not unfit:
+                break
+            rest = [each for each in rest if each not in unfit]
+        if unfit or not rest:
             return None
-        offered = FileRename(self._own, tuple(spans))
-        self._verify(offered, made, new)
         start, _ = self._own.syntax.span(new[1])
         what = f"change `{_label(shape)}` to `{_label(made)}`"
         return WholeRename("", "", start, (offered,), what)
@@ -188,32 +200,39 @@ class _Repeat:
         shift = self._own.start_of(place.row) - self._before.start_of(place.row)
         return start + shift, end + shift, made.filled(place.parts)
 
-    def _verify(self, offered: FileRename, made: Shape, new: tuple[Node, Node]) -> None:
-        """Refuse a result in which a place has another shape, or names mean something else.
+    def _unfit(
+        self, offered: FileRename, places: Sequence[_Place], made: Shape, new: tuple[Node, Node]
+    ) -> list[_Place]:
+        """Return the places that a change would give another shape or names of another meaning.
 
         Raises:
-            UnclearUse: that is so.
+            UnclearUse: the result has errors, or the changed lines themselves are unlike.
         """
         after = replace(self._own, text=offered.result)
-        starts = [self._own.syntax.span(node)[0] for node in new]
-        starts += [start for start, _, _ in offered.spans]
         if after.syntax.tree.root_node.has_error:
             raise UnclearUse("the result would have errors")
-        senses = set[Hashable]()
-        for start in starts:
-            at = start + sum(
-                len(text) - (end - first) for first, end, text in offered.spans if first < start
-            )
-            around = after.around(at, at + 1)
-            same = (node for node, first, _ in around if first == at and node.type == made.type)
-            node = next(
-                (each for each in same if parts_like(after.syntax, made, each) is not None), None
-            )
-            if node is None:
-                raise UnclearUse("the parts of a place would be read in another way")
-            senses.add(_senses(after, made, node))
-        if len(senses) != 1:
-            raise UnclearUse("a name of the change means something else at a place")
+
+        def sense(start: int, parts: dict[int, str]) -> Hashable:
+            """Return what the names at a place mean afterwards, None if its shape is another."""
+            spans = (each for each in offered.spans if each[0] < start)
+            at = start + sum(len(text) - (end - first) for first, end, text in spans)
+            last = at + len(made.filled(parts))
+            for node, *span in after.around(at, last):
+                found = parts_like(after.syntax, made, node) if span == [at, last] else None
+                if found is not None and all(found[hole] == parts[hole] for hole in made.holes):
+                    return _senses(after, made, node)
+            return None
+
+        syntax = self._own.syntax
+        done = {
+            sense(syntax.span(node)[0], parts)
+            for node in new
+            if (parts := parts_like(syntax, made, node)) is not None
+        }
+        if len(done) != 1 or None in done:
+            raise UnclearUse("the two lines use different names")
+        starts = zip(offered.spans, places, strict=True)
+        return [each for span, each in starts if sense(span[0], each.parts) not in done]
 
 
 def changed_nodes(
@@ -225,7 +244,7 @@ def changed_nodes(
     longer = len(come) - len(gone)
     new = {
         (first - start, end - start - longer): node
-        for node, first, end in now.around(start + head, start + head + len(come))
+        for node, first, end in reversed(now.around(start + head, start + head + len(come)))
     }
     for node, first, end in before.around(at + head, at + head + len(gone)):
         became = new.get((first - at, end - at))
@@ -263,10 +282,20 @@ def _sense(source: CodeFile, leaf: Node) -> Hashable:
     if here is None or here.role in ("member", "field", "keyword") or here.scope is None:
         return here.role if here is not None else None
     bound = [each for each in places if each.role == "binding" and each.scope == here.scope]
-    is_late = here.scope != source.whole and any(source.byte(each) > at for each in bound)
+    known = [each for each in places if each.scope == here.scope and each.role != "use"]
+    is_at_once = here.scope != source.whole or not _runs_later(leaf)
+    is_late = is_at_once and all(source.byte(each) > at for each in known) and bool(known)
     if len(bound) > 1 or is_late:
         raise UnclearUse(f"{name} is bound several times, or after its use")
     return (_declared(source, bound[0]) if bound else "") or here.scope
+
+
+def _runs_later(node: Node) -> bool:
+    """Return whether code runs when a function is called, not when its file is read."""
+    above = node.parent
+    while above is not None and not re.search("function|lambda|method", above.type):
+        above = above.parent
+    return above is not None
 
 
 def _declared(source: CodeFile, place: Occurrence) -> str:
