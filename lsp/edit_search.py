@@ -242,14 +242,14 @@ class NextEdit:
         usual = replace(
             self.situation_of(question),
             nothing=prediction.reason or NOTHING,
-            threshold=place.settings.threshold_in(place.language),
+            threshold=place.settings.threshold_in(place.language, "next_edit"),
         )
-        drawn = self._memory.gates.threshold_at(place).threshold if is_gated else 0.0
+        drawn = self._memory.gates.threshold_at(place, "next_edit").threshold if is_gated else 0.0
         gate = self._memory.gates.gate()
         found = choose(question, prediction, replace(usual, threshold=drawn), gate)
         if isinstance(found, Abstain):
             return found
-        doubt = too_unsure(found.score, least_score(found.edit, usual))
+        doubt = too_unsure(found.score, least_score(found.edit, usual), "next_edit")
         is_same = place.uri == user.uri
         cursor = user.cursor if is_same else place.cursor
         made = Suggestion.of(
@@ -293,7 +293,7 @@ class NextEdit:
             ):
                 return None
             elif shown.unsure or shown.confidence >= snapshot.settings.threshold_in(
-                snapshot.language
+                snapshot.language, "next_edit"
             ):
                 return Offer(shown, shown.replacement, "still holds")
         memory = self._memory.of(uri)
@@ -301,7 +301,7 @@ class NextEdit:
         if overtaken is None or overtaken.text != snapshot.text:
             return None
         memory.late_edit = None
-        threshold = self._memory.gates.threshold_at(snapshot).threshold
+        threshold = self._memory.gates.threshold_at(snapshot, "next_edit").threshold
         here = situation("next_edit", snapshot, self._memory, threshold, self._workspace.clock())
         filters = edit_filters(snapshot, self._workspace.context, memory.taken)
         if refuse(overtaken.edit, overtaken.confidence, replace(here, filters=filters)) is not None:
@@ -313,6 +313,6 @@ class NextEdit:
         shown = self._memory.outcomes.seen_from(snapshot.uri)
         if shown is None or not snapshot.flags.other_documents:
             return None
-        if shown.confidence < snapshot.settings.threshold_in(snapshot.language):
+        if shown.confidence < snapshot.settings.threshold_in(snapshot.language, "next_edit"):
             return None
         return Offer(shown, shown.replacement, "still holds")

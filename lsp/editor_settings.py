@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 from redraft.model.gate.eagerness import Eagerness, least_total, threshold
-from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Quality
+from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Quality, Task
 
 #: Endings of settings that are secret by the name before them, and code is not.
 _DATA = ("json", "yml", "yaml", "toml")
@@ -152,13 +152,13 @@ class LspSettings(BaseModel):
         """Return how readily suggestions are shown in files of a language."""
         return self.eagerness_by_language.get(language, self.eagerness)
 
-    def threshold_in(self, language: str) -> float:
+    def threshold_in(self, language: str, task: Task) -> float:
         """Return the score from which a suggestion is shown, 0 … 1."""
-        return threshold(self.eagerness_in(language))
+        return threshold(self.eagerness_in(language), task)
 
     def least_total_in(self, language: str) -> float:
         """Return the log-probability below which ghost text without a gesture is given up."""
-        return least_total(self.threshold_in(language))
+        return least_total(self.threshold_in(language, "infill"))
 
     def scopes_off(self, language: str) -> frozenset[str]:
         """Return which of "comments" and "strings" get no suggestions in a language."""

@@ -129,13 +129,13 @@ class GhostText:
             return self._mark(answer, found)
         uri, cursor = snapshot.uri, snapshot.cursor
         made = Suggestion.of(uri, "infill", found.edit, cursor, found.score, prediction.model)
-        usual = snapshot.settings.threshold_in(snapshot.language)
-        doubt = too_unsure(found.score, usual)
+        usual = snapshot.settings.threshold_in(snapshot.language, "infill")
+        doubt = too_unsure(found.score, usual, "infill")
         made = replace(self._memory.with_id(made), unsure=doubt.reason if doubt else "")
         return Offer(made, made.replacement, reason)
 
     def _situation(self, snapshot: Snapshot) -> Situation:
-        threshold = self._memory.gates.threshold_at(snapshot).threshold
+        threshold = self._memory.gates.threshold_at(snapshot, "infill").threshold
         return situation("infill", snapshot, self._memory, threshold, self._workspace.clock())
 
     def _mark(self, answer: Answer, found: Abstain) -> Abstain:
@@ -172,7 +172,7 @@ class GhostText:
         memory = self._memory.of(snapshot.uri)
         memory.follow_above(snapshot.above_hash)
         for suggestion in memory.ghosts:
-            threshold = snapshot.settings.threshold_in(snapshot.language)
+            threshold = snapshot.settings.threshold_in(snapshot.language, "infill")
             if not suggestion.unsure and suggestion.confidence < threshold:
                 continue
             left = self._left(suggestion, snapshot)

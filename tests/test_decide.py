@@ -59,7 +59,7 @@ def test_a_rule_is_told_before_the_threshold_and_the_best_candidates_reason_befo
     ],
 )
 def test_what_is_hidden_is_told_in_percent(sure: float, threshold: float, said: str) -> None:
-    assert too_unsure(sure, threshold) == Abstain("below_threshold", said)
+    assert too_unsure(sure, threshold, "infill") == Abstain("below_threshold", said)
 
 
 @given(st.floats(0, 1), st.floats(0, 1))

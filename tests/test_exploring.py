@@ -53,7 +53,8 @@ def answered_at(move: float, confidence: float, **fields: object) -> tuple[Workb
         desk = Workbench(explore_gate=True)
         desk.session.gates.recordings = SimpleNamespace(is_on=lambda: True)  # type: ignore[assignment]
         desk.session.gates.seed = seed
-        if desk.session.gates.threshold_at(desk.query()).threshold == pytest.approx(USUAL + move):
+        drawn = desk.session.gates.threshold_at(desk.query(), "infill")
+        if drawn.threshold == pytest.approx(USUAL + move):
             ask = desk.session.consider(desk.query(**fields))
             assert isinstance(ask, Ask)
             made = infill(ask.request, "x", confidence=confidence)

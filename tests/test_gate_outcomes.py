@@ -225,7 +225,7 @@ def test_a_gate_fitted_on_outcomes_tells_right_from_wrong(commits: Path) -> None
             np.mean([_score(gate.heads[task], one) for one in each if one.kept is kept])
             for kept in (True, False)
         )
-        assert right > threshold("low") > wrong
+        assert right > threshold("low", task) > wrong
     assert fit_gate(samples, "again").heads == fit_gate(samples, "again").heads
 
 

@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from redraft.model.gate.features import FEATURES
 from redraft.model.gate.gate import Gate, Head, Weighed
 from redraft.model.records import Task
 from redraft.model.training.gate.fit import LEAST, Sample, fit_own, fit_own_head
 from redraft.model.training.gate.kto import Objective
 
 WANT = Objective(3.0)
+WANTS = dict.fromkeys(FEATURES, WANT)
 #: Weighs the mean probability of a token and how many lines are written; the latter not at all.
 HEAD = Head(
     ("mean", "lines"), (0.0, 0.9), (1.5, 0.5), (-1.2, 1.6, 0.0), (-1.2, 1.6, 0.0), (0.05,) * 3
@@ -57,7 +59,7 @@ def shares(gate: Gate) -> tuple[float, float]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_it_moves_within_200_events_for_a_user_who_hates_long_ones(seed: int) -> None:
-    own, verdict = fit_own(SHIPPED, {"infill": seen(seed, 200, hates_long=True)}, WANT)
+    own, verdict = fit_own(SHIPPED, {"infill": seen(seed, 200, hates_long=True)}, WANTS)
     assert verdict.taken, verdict.told
     assert verdict.own > verdict.shipped
     assert shares(SHIPPED)[0] == shares(SHIPPED)[1]
@@ -67,7 +69,7 @@ def test_it_moves_within_200_events_for_a_user_who_hates_long_ones(seed: int) ->
 
 @pytest.mark.parametrize("seed", range(4))
 def test_it_stays_where_there_is_nothing_but_noise(seed: int) -> None:
-    own, verdict = fit_own(SHIPPED, {"infill": seen(seed, 200, hates_long=False)}, WANT)
+    own, verdict = fit_own(SHIPPED, {"infill": seen(seed, 200, hates_long=False)}, WANTS)
     assert not verdict.taken, verdict.told
     assert "the shipped one is in use" in verdict.told
     short, long = shares(own)
@@ -77,7 +79,7 @@ def test_it_stays_where_there_is_nothing_but_noise(seed: int) -> None:
 @pytest.mark.parametrize("count", [0, 1, LEAST - 1])
 def test_with_too_few_events_the_shipped_one_stays(count: int) -> None:
     samples: dict[Task, list[Sample]] = {"infill": seen(0, count, hates_long=True)}
-    own, verdict = fit_own(SHIPPED, samples, WANT)
+    own, verdict = fit_own(SHIPPED, samples, WANTS)
     assert own.heads == SHIPPED.heads
     assert not verdict.taken
     assert f"yours, {count} outcomes" in verdict.told
@@ -88,7 +90,7 @@ def test_with_too_few_events_the_shipped_one_stays(count: int) -> None:
 @pytest.mark.parametrize(("kept", "said"), [(True, "all of 300"), (False, "none of 300")])
 def test_all_kept_or_none_teaches_nothing(kept: bool, said: str) -> None:
     samples = [Sample(each.features, kept, group=each.group) for each in seen(1, 300, False)]
-    own, verdict = fit_own(SHIPPED, {"infill": samples}, WANT)
+    own, verdict = fit_own(SHIPPED, {"infill": samples}, WANTS)
     assert own.heads == SHIPPED.heads
     assert not verdict.taken
     assert f"infill: {said} were right" in verdict.told

@@ -73,7 +73,7 @@ class Work(Workbench):
             for each in texts
         )
         made = Suggestion(id_, URI, "infill", text, AT, AT, AT, texts[shown], sure, "fake fp32")
-        show = sure >= self.session.workspace.settings.threshold_in("python")
+        show = sure >= self.session.workspace.settings.threshold_in("python", "infill")
         decision = Offer(made, texts[shown], "") if show else Abstain("below_threshold", "")
         self.recorder.asked(asked)
         self.clock.now += 0.1

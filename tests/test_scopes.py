@@ -86,10 +86,11 @@ def test_edits_of_comments_alone_are_held_back(scopes: tuple[str, ...], is_shown
 
 def test_eagerness_of_a_language_goes_before_that_of_all() -> None:
     settings = LspSettings(eagerness="high", eagerness_by_language={"markdown": "low"})
-    assert settings.threshold_in("markdown") == 0.5 and settings.threshold_in("go") == 0.1
+    assert settings.threshold_in("markdown", "infill") == 0.5
+    assert settings.threshold_in("go", "infill") == 0.1
     for languages, is_shown in (({}, True), ({"python": "low"}, False)):
         desk = edited(eagerness_by_language=languages)
-        decision = desk.edit("print(area(r))", "print(area(r, 3))", confidence=0.4)
+        decision = desk.edit("print(area(r))", "print(area(r, 3))", confidence=0.3)
         assert isinstance(decision, Abstain) is not is_shown
 
 

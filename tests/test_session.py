@@ -26,7 +26,7 @@ def test_only_who_asks_by_hand_gets_what_is_too_unlikely_to_be_shown() -> None:
     typed, by_hand = desk.ask().request, desk.ask(invoked=True).request
     assert by_hand.least_total == LEAST_LOG
     assert (
-        math.log(desk.session.workspace.settings.threshold_in("python"))
+        math.log(desk.session.workspace.settings.threshold_in("python", "infill"))
         > typed.least_total
         > LEAST_LOG
     )

@@ -136,16 +136,20 @@ def policies(
     gate: GateScores, moments: Sequence[LabelledMoment], others: Sequence[GateScores] = ()
 ) -> list[ThresholdPolicy]:
     """Return what is compared; the first is what the others have to beat."""
-    medium = _both(threshold("medium"))
+    medium = _thresholds("medium")
     found = [
         ThresholdPolicy(f"by hand, {name}", scored_by_hand, least)
         for name, least in BY_HAND.items()
     ]
     found.append(ThresholdPolicy("logistic", gate.chance, medium))
     for name in EAGERNESS:
-        found.append(ThresholdPolicy(f"gate, {name}", gate.score, _both(threshold(name))))
+        found.append(ThresholdPolicy(f"gate, {name}", gate.score, _thresholds(name)))
     found += [ThresholdPolicy(f"{each.name}, medium", each.score, medium) for each in others]
     return [*found, *_as_many(found[0], gate.score, moments)]
+
+
+def _thresholds(eagerness: Eagerness) -> dict[Task, float]:
+    return {task: threshold(eagerness, task) for task in FEATURES}
 
 
 def _both(least: float) -> dict[Task, float]:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from redraft.model.gate.eagerness import RATIOS
 from redraft.model.gate.features import FEATURES, features_of
 from redraft.model.gate.gate import Gate, shipped
 from redraft.model.records import Task
@@ -22,8 +23,8 @@ from ..run import Run
 from .curves import area, calibration_error, error_by_chance
 from .samples import Labelled, newest
 
-#: Weights of the policy's tuning: a kept suggestion is worth three that are shown in vain.
-WANT = Objective(ratio=3.0, most_kl=0.02)
+#: Weights of the policy's tuning, those of medium eagerness.
+WANT = {task: Objective(ratios["medium"], most_kl=0.02) for task, ratios in RATIOS.items()}
 
 #: Parts of the names of sources that judge and are never fitted on, in lower case.
 JUDGES = ("dev-commits", "human-eval", "humaneval", "carry-on")
@@ -45,7 +46,9 @@ def fit_gate(
     Args:
         without: features left out.
     """
-    heads = {task: fit_shipped(task, each, WANT, without) for task, each in samples.items() if each}
+    heads = {
+        task: fit_shipped(task, each, WANT[task], without) for task, each in samples.items() if each
+    }
     return Gate(name, {**shipped().heads, **heads})
 
 
@@ -69,7 +72,7 @@ def on_others(task: Task, samples: Sequence[Sample]) -> OnOthers | None:
     said = np.zeros(len(samples))
     for fold in set(folds.tolist()):
         rest = [each for each, one in zip(samples, folds, strict=True) if one != fold]
-        head = fit_shipped(task, rest, WANT)
+        head = fit_shipped(task, rest, WANT[task])
         for at in map(int, np.flatnonzero(folds == fold)):
             said[at] = head.weigh(head.row(samples[at].features)).chance
     right = [each.kept for each in samples]
@@ -113,13 +116,13 @@ def card_of(
         "sources": sorted({run.spec.source for run in runs}),
         "commits": sorted({each for run in runs if (each := run.machine.get("commit"))}),
         "moments": len(newest(runs).examples),
-        "ratio": WANT.ratio,
-        "beta": WANT.beta,
-        "most_kl": WANT.most_kl,
     }
     return {
         task: {
             **shared,
+            "ratio": WANT[task].ratio,
+            "beta": WANT[task].beta,
+            "most_kl": WANT[task].most_kl,
             "candidates": len(each),
             "kept": sum(one.kept for one in each),
             "exact": exact[task],

@@ -28,7 +28,7 @@ from ..spec import RunSpec
 from .own import KEPT_SHARE, kept_share
 
 #: Log-probability below which the engine gives up ghost text at medium eagerness.
-SERVED_LEAST = least_total(threshold("medium"))
+SERVED_LEAST = least_total(threshold("medium", "infill"))
 
 
 @dataclass(frozen=True, slots=True)

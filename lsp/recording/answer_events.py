@@ -37,7 +37,7 @@ def answer_event(
     (time_ms, document), prediction, took_ms = at, answer.prediction, answer.took_ms
     question, stats = answer.question, prediction.stats
     snapshot, settings = question.snapshot, question.snapshot.settings
-    gate, draw = memory.gates.gate(), memory.gates.threshold_at(snapshot)
+    gate, draw = memory.gates.gate(), memory.gates.threshold_at(snapshot, question.task)
     pace = memory.pace.features(snapshot.at_s)
 
     def weighed(candidate: Candidate) -> RecordedCandidate:
@@ -53,7 +53,7 @@ def answer_event(
             chance=round(verdict.chance, 5),
             passed=verdict.score >= draw.threshold,
             propensity=round(draw.propensity(verdict.score), 5),
-            features=_rounded(candidate.features),
+            features=_rounded({**candidate.features, **question.features}),
             family=candidate.family,
         )
 

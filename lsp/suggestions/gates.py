@@ -6,6 +6,7 @@ import secrets
 
 from redraft.model.gate.explore import ExplorationDraw, draw_threshold
 from redraft.model.gate.gate import Gate
+from redraft.model.records import Task
 
 from ..journal import AnswerReceived, Entry
 from ..recording.own_gate import OwnGate
@@ -32,7 +33,7 @@ class Gates:
         """Return the gate in use."""
         return self.own.gate()
 
-    def threshold_at(self, snapshot: Snapshot) -> ExplorationDraw:
+    def threshold_at(self, snapshot: Snapshot, task: Task) -> ExplorationDraw:
         """Return the threshold for suggestions without a gesture.
 
         It is random only while outcomes are recorded: the gate learns from no others.
@@ -40,7 +41,7 @@ class Gates:
         settings, recordings = snapshot.settings, self.recordings
         explores = settings.explore_gate and recordings is not None and recordings.is_on()
         moment = f"{self.seed} {snapshot.uri} {snapshot.revision}"
-        usual = settings.threshold_in(snapshot.language)
+        usual = settings.threshold_in(snapshot.language, task)
         return draw_threshold(usual, explores and not snapshot.is_invoked, moment)
 
     def hear(self, entry: Entry) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..edits.edit import Edit
 from ..edits.recent_changes import recent_changes
-from ..records import Candidate, EditRequest, Quality
+from ..records import Candidate, EditRequest, Quality, Task
 from .destruction import removed_names
 from .eagerness import eagerness_of, threshold
 from .filters import CHEAP, COSTLY, Situation, first_reason, reaches_too_far
@@ -111,7 +111,7 @@ def refuse(edit: Edit, score: float, situation: Situation) -> Abstain | None:
 
 def _refuse_first(edit: Edit, score: float, situation: Situation) -> Abstain | None:
     return first_reason(CHEAP[situation.task], edit, situation) or too_unsure(
-        score, least_score(edit, situation)
+        score, least_score(edit, situation), situation.task
     )
 
 
@@ -128,15 +128,15 @@ def least_score(edit: Edit, situation: Situation) -> float:
     """
     if situation.reported.isdisjoint(range(*edit.lines)):
         return situation.threshold
-    return min(situation.threshold, threshold("high"))
+    return min(situation.threshold, threshold("high", situation.task))
 
 
-def too_unsure(score: float, least: float) -> Abstain | None:
+def too_unsure(score: float, least: float, task: Task) -> Abstain | None:
     """Return why a score is too low, with both numbers; None if it is high enough."""
     if score >= least:
         return None
     likely, shown_from = percentages(score, least)
-    eagerness = eagerness_of(least)
+    eagerness = eagerness_of(least, task)
     shows = f"{eagerness} shows" if eagerness else "shown"
     return Abstain("below_threshold", f"{likely} likely to be kept ({shows} from {shown_from})")
 

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
+
+if TYPE_CHECKING:
+    from ..records import Task
 
 Eagerness = Literal["low", "medium", "high"]
 
 EAGERNESS: tuple[Eagerness, ...] = get_args(Eagerness)
 
-#: How many suggestions shown in vain one that is kept is worth: the ratio λ_D : λ_U of KTO. It sets
-#: the threshold: a suggestion is shown if it is kept one time in ``1 + ratio``.
-RATIOS: dict[Eagerness, float] = {"low": 1.0, "medium": 3.0, "high": 9.0}
+#: How many suggestions shown in vain one that is kept is worth: the ratio λ_D : λ_U of KTO. It
+#: sets the threshold: a suggestion is shown if it is kept one time in ``1 + ratio``. Ghost text
+#: comes at each key, a next edit at a pause and once, so that it may be wrong more often.
+RATIOS: dict[Task, dict[Eagerness, float]] = {
+    "infill": {"low": 1.0, "medium": 3.0, "high": 9.0},
+    "next_edit": {"low": 2.0, "medium": 6.0, "high": 14.0},
+}
 
 _GIVEN_UP = 3.6  # nats below the threshold
 
 
-def threshold(eagerness: Eagerness) -> float:
+def threshold(eagerness: Eagerness, task: Task) -> float:
     """Return the least score that is shown, 0 … 1."""
-    return threshold_of(RATIOS[eagerness])
+    return threshold_of(RATIOS[task][eagerness])
 
 
 def threshold_of(ratio: float) -> float:
@@ -26,9 +33,9 @@ def threshold_of(ratio: float) -> float:
     return 1 / (1 + ratio)
 
 
-def eagerness_of(shown_from: float) -> Eagerness | None:
+def eagerness_of(shown_from: float, task: Task) -> Eagerness | None:
     """Return the eagerness that has this threshold, None if no eagerness has it."""
-    return next((each for each in EAGERNESS if threshold(each) == shown_from), None)
+    return next((each for each in EAGERNESS if threshold(each, task) == shown_from), None)
 
 
 def least_total(threshold: float) -> float:

@@ -40,7 +40,7 @@ FEATURES: dict[Task, tuple[str, ...]] = {
         *_PACE,
     ),
     "next_edit": (
-        *("mean", "minimum", "text", "place", "not_nothing", "repeat", "both", "doubts"),
+        *("mean", "minimum", "text", "place", "not_nothing", "repeat", "both"),
         *("ahead", "lines", "removes", "away", "errors", "unknown", "again", "undone"),
         *("chance", "left", "certain"),
         *_PACE,

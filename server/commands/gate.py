@@ -51,9 +51,8 @@ def fit(
         os.nice(10)
     recordings = Recordings()
     own = own_samples([kept.path for kept in recordings.kept()])
-    made, verdict = fit_own(
-        shipped(), own.samples, Objective(RATIOS[eagerness]), own.other_model > 0
-    )
+    want = {task: Objective(ratios[eagerness]) for task, ratios in RATIOS.items()}
+    made, verdict = fit_own(shipped(), own.samples, want, own.other_model > 0)
     lines = [verdict.told, *_left_out(own)]
     if own.count:
         card = {

@@ -145,7 +145,7 @@ def default_tokens(prompt: Middle | Excerpt | Unknown) -> int:
 
 def edit_threshold(eagerness: Eagerness | None, settings: Settings) -> float:
     """Return the least score of an edit, from the request's or the server's eagerness."""
-    return threshold(eagerness or settings.eagerness)
+    return threshold(eagerness or settings.eagerness, "next_edit")
 
 
 async def served_model(http: web.Request, name: str) -> str:

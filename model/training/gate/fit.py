@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...gate.eagerness import threshold_of
 from ...gate.features import FEATURES, POSITIVE
 from ...gate.gate import Gate, Head
 from ...records import Task
@@ -175,7 +174,7 @@ class Trial:
 def fit_own(
     shipped: Gate,
     samples: Mapping[Task, Sequence[Sample]],
-    want: Objective,
+    want: Mapping[Task, Objective],
     other_model: bool = False,
 ) -> tuple[Gate, Trial]:
     """Return the user's gate, and whether it is worth using.
@@ -185,7 +184,7 @@ def fit_own(
         other_model: weights or prompt format changed: the shipped gate is trusted less.
     """
     heads = {
-        task: fit_own_head(head, samples.get(task, ()), want, other_model)
+        task: fit_own_head(head, samples.get(task, ()), want[task], other_model)
         for task, head in shipped.heads.items()
     }
     trial = _compare(shipped, samples, want, other_model)
@@ -251,7 +250,10 @@ def _within_shown(
 
 
 def _compare(
-    shipped: Gate, samples: Mapping[Task, Sequence[Sample]], want: Objective, other_model: bool
+    shipped: Gate,
+    samples: Mapping[Task, Sequence[Sample]],
+    wants: Mapping[Task, Objective],
+    other_model: bool,
 ) -> Trial:
     """Compare both gates on outcomes that the user's was not fitted on, block by block in time.
 
@@ -259,9 +261,9 @@ def _compare(
     too, by what was written instead, so nothing has to be weighed by its propensity.
     """
     gains: dict[str, list[float]] = {}  # by session and block: utility of own and of shipped
-    weight, least, count = 0.0, threshold_of(want.ratio), 0
+    weight, count = 0.0, 0
     for task, some in samples.items():
-        head = shipped.heads[task]
+        head, want = shipped.heads[task], wants[task]
         for number, block in enumerate(np.array_split(np.arange(len(some)), _BLOCKS)):
             inside = set(block.tolist())
             rest = [each for at, each in enumerate(some) if at not in inside]
@@ -271,7 +273,7 @@ def _compare(
                 row = head.row(sample.features)
                 gain = gains.setdefault(f"{sample.group} {number}", [0.0, 0.0])
                 for i, each in enumerate((own, head)):
-                    gain[i] += worth * (each.weigh(row).score >= least)
+                    gain[i] += worth * (each.weigh(row).score >= want.threshold)
                 weight, count = weight + sample.weight, count + 1
     reasons = tuple(
         f"{task.replace('_', ' ')}: {reason}"

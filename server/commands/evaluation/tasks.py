@@ -40,7 +40,9 @@ SERVED = 1_024  # tokens of a prompt that "auto" picks on two CPU cores
 WHOLE = 2_048
 
 INFILL, PERPLEXITY = RunSpec("infill", max_tokens=64), RunSpec("perplexity")
-EDITS = RunSpec("edits", context_tokens=SERVED, max_tokens=128, threshold=threshold("medium"))
+EDITS = RunSpec(
+    "edits", context_tokens=SERVED, max_tokens=128, threshold=threshold("medium", "next_edit")
+)
 CHAT = RunSpec("chat", model="qwen2.5-coder-0.5b", context_tokens=2_048, max_tokens=160)
 
 
