@@ -35,7 +35,7 @@ def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> No
     ghost, edit = Workbench(), edited()
     ghost.answer("x", confidence=0.12)
     hidden = edit.edit("print(area(r))", "print(area(r, 3))", confidence=0.12)
-    assert reason(hidden) == "12 % likely to be kept (medium shows from 25 %)"
+    assert reason(hidden) == "12 % likely to be kept (medium shows from 14 %)"
     for desk in (ghost, edit):
         desk.session.workspace.settings, _ = updated(
             desk.session.workspace.settings, {"eagerness": "high"}
