@@ -34,7 +34,7 @@ def test_ghost_text_that_is_unsure_is_shown_to_who_asks_for_it() -> None:
     by_hand = desk.consider(invoked=True)
     assert (shown(by_hand), doubt(by_hand)) == (
         "f(1)",
-        "12 % likely to be kept (medium shows from 14 %)",
+        "20 % likely to be kept (medium shows from 25 %)",
     )
     desk.type("f(")
     assert shown(desk.consider()) == "1)"  # it stays while it is typed
