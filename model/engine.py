@@ -20,7 +20,7 @@ from typing import Literal
 
 from .errors import EngineGone, ModelNotReady, Overloaded, PredictionTimeout, RedraftError
 from .predict import Clock, Loader, LoadState, Model, predict
-from .queue import Job, Queue
+from .queue import EngineJob, Queue
 from .records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
 from .runtime.backend import Backend, Cancelled
 from .runtime.kv_memory import return_freed
@@ -68,8 +68,8 @@ class Engine:
         self._unload_s = unload_s
         self._changed = threading.Condition()  # guards everything below
         self._status = ModelStatus("loading", model)
-        self._queue: Queue[Job] = Queue(queue_length)
-        self._computing: tuple[Job | None, Backend] | None = None  # no job: measures costs
+        self._queue: Queue[EngineJob] = Queue(queue_length)
+        self._computing: tuple[EngineJob | None, Backend] | None = None  # no job: measures costs
         self._measure: Callable[[], object] | None = None  # of the loaded model, until it ran
         self._closing = False
         self._retry = False
@@ -98,7 +98,7 @@ class Engine:
             if on_step is not None and not answer.done():
                 on_step(state)
 
-        job = Job(request, on_step and show, self._clock())
+        job = EngineJob(request, on_step and show, self._clock())
         answer = asyncio.wrap_future(job.answer)
         self._enqueue(job)
         try:
@@ -123,7 +123,7 @@ class Engine:
             self._changed.notify_all()
         await asyncio.to_thread(self._thread.join, CLOSE_TIMEOUT_S)
 
-    def _enqueue(self, job: Job) -> None:
+    def _enqueue(self, job: EngineJob) -> None:
         with self._changed:
             if self._closing:
                 raise _gone()
@@ -161,7 +161,7 @@ class Engine:
             )
             job.resolve(self._overloaded(problem))
 
-    def _forget(self, job: Job) -> None:
+    def _forget(self, job: EngineJob) -> None:
         """Cancel ``job`` if it waits or is computed; its caller has left or has its result."""
         job.answer.cancel()
         with self._changed:
@@ -266,7 +266,7 @@ class Engine:
                 self._resolve_waiting(error)
                 return
 
-    def _next(self, backend: Backend) -> Job | None:
+    def _next(self, backend: Backend) -> EngineJob | None:
         """Wait for the next request and return it; None: the engine is closing or unloads."""
         while True:
             with self._changed:
@@ -312,7 +312,7 @@ class Engine:
                 self._computing = None
                 backend.interrupt(False)
 
-    def _compute(self, model: Model, job: Job) -> str:
+    def _compute(self, model: Model, job: EngineJob) -> str:
         """Answer one request; return why the model has to be loaded again, or ""."""
         begin, problem = self._clock(), ""
 

@@ -34,7 +34,7 @@ LEAST_PATIENCE_S = 0.05
 
 
 @dataclass(eq=False, slots=True)
-class Job:
+class EngineJob:
     """A request on its way through the worker; cancelling ``answer`` cancels it."""
 
     request: EditRequest
