@@ -89,6 +89,8 @@ class NextEdit:
         rename = await self.renames.find(now)
         found = rename or await self._search(now, "next_edit", wait_s)
         assert found is not None, "a search that asks the model ends with a decision"
+        if isinstance(found, Abstain) and now.typed_at_s is None:
+            self.ahead.rest(now)
         return found
 
     async def answer_another(self, snapshot: Snapshot) -> Offer | Abstain:

@@ -40,6 +40,8 @@ class ReadAhead:
     def __init__(self, workspace: Workspace, predictions: Predictions, schedule: Schedule) -> None:
         self._workspace, self._predictions, self._schedule = workspace, predictions, schedule
         self._task: asyncio.Task[None] | None = None
+        self._key: object = None  # of the prompt that is read
+        self._reading: asyncio.Future[None] | None = None
         self._known: deque[object] = deque(maxlen=_KNOWN)
 
     def wait(self, snapshot: Snapshot, wait_s: float) -> None:
@@ -52,12 +54,16 @@ class ReadAhead:
 
     def stop(self) -> None:
         """End what is under way."""
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
+        for each in (self._task, self._reading):
+            if each is not None:
+                each.cancel()
+        self._task = self._reading = None
 
     def _start(self, snapshot: Snapshot, work: Coroutine[None, None, None]) -> None:
-        self.stop()
+        if isinstance(self._key, EditRequest):
+            self.stop()
+        elif self._task is not None:
+            self._task.cancel()  # what stays while a line is typed is read on
         is_wanted = snapshot.settings.prefetch and snapshot.load.effort == "full"
         if self._workspace.reads_ahead and is_wanted and not snapshot.is_invoked:
             self._task = asyncio.ensure_future(work)
@@ -86,10 +92,19 @@ class ReadAhead:
         await self._read(replace(request, region=region, edits=_edits_once_typed(now)), "stable")
 
     async def _read(self, request: EditRequest, part: ReadPart) -> None:
-        """Let a prompt be read, unless it was lately."""
+        """Let a prompt be read, unless it was lately; go on if it is read just now."""
         stable = request.path, request.region, request.related, request.edits[:-1]
         key = stable if part == "stable" else request
-        if key not in self._known and await self._predictions.read_ahead(request, part):
+        if key in self._known:
+            return
+        if self._reading is None or self._reading.done() or key != self._key:
+            if self._reading is not None:
+                self._reading.cancel()
+            self._key, self._reading = key, asyncio.ensure_future(self._send(key, request, part))
+        await asyncio.shield(self._reading)
+
+    async def _send(self, key: object, request: EditRequest, part: ReadPart) -> None:
+        if await self._predictions.read_ahead(request, part):
             self._known.append(key)
 
 

@@ -56,11 +56,13 @@ class Asked:
 class Desk:
     """A user of one document, and what the model is asked meanwhile, in simulated time."""
 
-    def __init__(self, can: bool = True, uri: str = URI, **settings: Any) -> None:
+    def __init__(
+        self, can: bool = True, uri: str = URI, latency_s: float = LATENCY_S, **settings: Any
+    ) -> None:
         self.clock = asyncio.get_running_loop().time
         self.asked: list[Asked] = []
         self.answer: Callable[[EditRequest], Prediction] = lambda request: rewrite(request, "", "")
-        predictor = ReplayPredictor(self._ask, READY, 1000 * LATENCY_S)
+        predictor = ReplayPredictor(self._ask, READY, 1000 * latency_s)
         self.session = Session(predictor, LspSettings(**settings), self.clock, reads=False)
         self.session.workspace.folders = [FOLDER.rstrip("/")]
         self.session.workspace.reads_ahead = can
@@ -127,6 +129,11 @@ def test_while_a_line_is_typed_its_file_is_read_once() -> None:
     prompts = [render_edit(each, TOKENIZER, 2_048) for each in (stable, asked)]
     head = common_head(prompts[0].tokens, prompts[1].tokens)
     assert head >= prompts[0].stable > 0.5 * len(prompts[1].tokens)
+
+
+def test_keys_do_not_stop_the_reading_of_what_they_leave_as_it_is() -> None:
+    desk = played(typing, latency_s=2.5 * KEY_S)
+    assert [each.part for each in desk.ahead()].count("stable") == 1
 
 
 def test_the_place_behind_the_first_is_read_in_the_pause() -> None:
@@ -211,6 +218,20 @@ def test_a_place_that_was_read_is_not_read_again() -> None:
             await asyncio.sleep(1)
 
     assert len(played(work).asked) == 2
+
+
+def test_after_a_question_in_vain_the_first_key_is_prepared_for() -> None:
+    async def work(desk: Desk) -> None:
+        await desk.type(",", 0, 0)
+        await asyncio.sleep(1)
+        desk.at(LINE, 0)
+        await asyncio.sleep(2)
+        last = desk.asked[-1]
+        assert last.part == "stable"
+        assert last.request.text.count("\n", 0, last.request.cursor) == LINE
+        assert last.request.edits[-1].diff.endswith("+def area(r):_\n     return 3 * r\n \n \n")
+
+    played(work)
 
 
 # --- when nothing is read ------------------------------------------------------------------------
