@@ -26,9 +26,9 @@ from .workspace import Workspace
 
 #: Seconds without a move after which a cursor rests.
 RESTS_S = 0.2
-#: Share of the wait for a next edit after which its whole prompt is read. Before, the next key
-#: comes at most times, and makes the end of the prompt useless.
-PAUSE = 2 / 3
+#: Share of the wait for a next edit after which its whole prompt is read. Most keys come before,
+#: and make the end of the prompt useless.
+PAUSE = 0.5
 #: Places asked about in a pause: the first one and the one behind it.
 _PLACES = 2
 _KNOWN = 4  # prompts that are not sent again: so many are kept by the engine

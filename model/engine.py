@@ -137,7 +137,7 @@ class Engine:
             if not (queue.add_ahead(job) if job.reads_ahead else queue.add(job, self._clock())):
                 raise self._overloaded(f"{queue.length} requests wait already, the limit.")
             computed = self._computing and self._computing[0]
-            if computed is None or (computed.reads_ahead and not job.reads_ahead):
+            if computed is None or job.interrupts(computed):
                 self._interrupt()  # measuring and reading ahead give way
             self._changed.notify_all()
 

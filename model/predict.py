@@ -138,7 +138,7 @@ def predict(
         spent = replace(_read_ahead(model, prompt, request, room, cancelled), cut=prompt.cut)
         spent = replace(spent, total_ms=(clock() - begin) * 1e3)
         return Prediction(id_, model.label, (), READ_AHEAD, spent, model.version)
-    with model.cache.acquire(context, room, request.task) as lease:
+    with model.cache.acquire(context, room, request.task, prompt.stable or None) as lease:
         lease.sequence.permit(prompt.permitted or config.ends)
         prefill(lease.sequence, context[lease.reused :], cancelled, step_of(model.backend))
         prefilled = clock()
@@ -186,7 +186,7 @@ def _read_ahead(
     reused = model.cache.count_held(context)
     if reused < len(context):
         room += len(prompt.tokens) - len(context)
-        with model.cache.acquire(context, room, request.task) as lease:
+        with model.cache.acquire(context, room, request.task, prompt.stable or None) as lease:
             reused = lease.reused
             prefill(lease.sequence, context[reused:], cancelled, step_of(model.backend))
     return Stats(len(prompt.tokens), reused, len(context) - reused)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from .records import EditRequest, Prediction, StepCallback
@@ -46,6 +46,11 @@ class EngineJob:
     def reads_ahead(self) -> bool:
         """Return whether it gives way to every other request."""
         return bool(self.request.read_ahead)
+
+    def interrupts(self, other: EngineJob) -> bool:
+        """Return whether the pass that reads ahead for ``other`` is of no use to this request."""
+        request = replace(self.request, read_ahead=other.request.read_ahead)
+        return other.reads_ahead and not self.reads_ahead and request != other.request
 
     def resolve(self, result: Prediction | Exception) -> None:
         """Set the answer, unless the caller has left."""

@@ -192,6 +192,14 @@ def test_ghost_text_and_next_edits_cut_no_tail_of_each_other() -> None:
     assert reused == len(edit)
 
 
+def test_an_older_state_of_the_same_edit_is_cut_however_long() -> None:
+    held = [Held(500, 500 + 2 * LONG_TAIL, 2_048)]
+    assert decide(held, 600, stable=500) == Reuse(0)
+    assert decide(held, 600, stable=501) == Reuse(0, "beside")
+    other_task = [replace(held[0], is_kin=False)]
+    assert decide(other_task, 600, stable=500) == Reuse(0, "beside")
+
+
 def test_counting_what_is_held_lends_nothing() -> None:
     cache = PrefixCache(BookBackend(), 100_000)
     use(cache, list(range(100)))

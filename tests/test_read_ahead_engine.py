@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
 from dataclasses import replace
 
 import pytest
 from redraft.model.engine import Engine
 from redraft.model.errors import InvalidRequest, ModelNotReady
 from redraft.model.predict import CPU_STEP, Model, predict
-from redraft.model.records import EditRequest, ModelStatus, Prediction, RecentEdit
-from redraft.model.runtime.backend import IntArray
-from redraft.model.runtime.prefix_cache import PrefixCache
+from redraft.model.queue import EngineJob
+from redraft.model.records import (
+    Conversation,
+    EditRequest,
+    Message,
+    ModelStatus,
+    Prediction,
+    RecentEdit,
+)
 from redraft.model.wire import check_request, from_json, request_from_json, request_to_json, to_json
-from support.models.engines_of import ANSWER, TEXT, Clock, make_model, ready, run, until
-from support.models.fake_backend import FakeBackend, FakeSequence, Script, fake_tokenizer, ids
-from support.models.rewriting import CONFIG, model_of
+from support.models.engines_of import (
+    ANSWER,
+    TEXT,
+    Clock,
+    SlowBackend,
+    engine_of,
+    make_model,
+    ready,
+    run,
+    until,
+)
+from support.models.fake_backend import FakeBackend, Script, ids
+from support.models.rewriting import model_of
 
 LINES = "".join(f"line_{number} = {number}\n" for number in range(60))
 NEWEST = RecentEdit("a.py", 30, "-line_30 = 30\n+line_30 = 31\n")
 QUESTION = EditRequest(
     "next_edit", "a.py", LINES, LINES.index("line_30"), max_tokens=60, edits=(NEWEST,)
 )
+TALK = Conversation((Message("user", "hello"),))
 GHOST = EditRequest("infill", "b.py", TEXT, TEXT.index("= ") + 2)
-PAUSE_S = 0.002  # of a pass of the model below
 
 
 def read(model: Model, request: EditRequest) -> Prediction:
@@ -85,15 +99,9 @@ def test_only_infills_and_next_edits_are_read_ahead() -> None:
     with pytest.raises(InvalidRequest, match="read_ahead"):
         request_from_json(body)
     assert "read_ahead" not in request_to_json(QUESTION)["request"], "older servers refuse it"
-    chat = EditRequest("chat", "", "", 0, conversation=_conversation(), read_ahead="all")
+    chat = EditRequest("chat", "", "", 0, conversation=TALK, read_ahead="all")
     with pytest.raises(InvalidRequest, match="'read_ahead' is for infills and next edits"):
         check_request(chat)
-
-
-def _conversation():  # type: ignore[no-untyped-def]
-    from redraft.model.records import Conversation, Message
-
-    return Conversation((Message("user", "hello"),))
 
 
 def test_an_engine_that_does_not_say_so_cannot_read_ahead() -> None:
@@ -104,35 +112,6 @@ def test_an_engine_that_does_not_say_so_cannot_read_ahead() -> None:
 
 
 # --- the engine ----------------------------------------------------------------------------------
-
-
-class SlowBackend(FakeBackend):
-    """A backend whose passes over a prompt take a moment, and wait for a gate."""
-
-    def __init__(self) -> None:
-        super().__init__(Script(ids(ANSWER)), replace(CONFIG, verifier="ar"))
-        self.gate, self.entered, self.passes = threading.Event(), threading.Event(), 0
-        self.gate.set()
-
-    def open(self, capacity: int) -> FakeSequence:
-        sequence = super().open(capacity)
-        extend = sequence.extend
-
-        def slowly(tokens: IntArray) -> None:
-            self.entered.set()
-            assert self.gate.wait(10)
-            self.passes += 1
-            time.sleep(PAUSE_S)
-            extend(tokens)
-
-        sequence.extend = slowly  # type: ignore[method-assign]
-        return sequence
-
-
-def engine_of(backend: SlowBackend) -> Engine:
-    model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 24), 4_096)
-    return Engine(lambda report: model, "fake", 2, Clock())
-
 
 LONG = replace(QUESTION, text=LINES * 4, read_ahead="all")
 
@@ -161,6 +140,16 @@ def test_a_question_stops_what_is_read_ahead_between_two_passes() -> None:
             await engine.close()
 
     run(work())
+
+
+def test_the_pass_under_way_is_interrupted_unless_the_question_needs_it() -> None:
+    question = replace(LONG, read_ahead="")
+    asked = [EngineJob(each, None, 0.0) for each in (LONG, question, GHOST)]
+    ahead, same, other = asked
+    assert other.interrupts(ahead)
+    assert not same.interrupts(ahead), "it goes on where the pass ends"
+    assert not any(each.interrupts(same) for each in asked)
+    assert not ahead.interrupts(ahead)
 
 
 def test_what_is_read_ahead_waits_for_questions_and_goes_with_its_client() -> None:

@@ -52,20 +52,26 @@ class Reuse:
     copied: Literal["", "beside", "instead"] = ""  # a copy beside it, or instead of it
 
 
-def decide(held: Seq[Held], needed: int, stretch: float = 1.0) -> Reuse | None:
+def decide(
+    held: Seq[Held], needed: int, stretch: float = 1.0, stable: int | None = None
+) -> Reuse | None:
     """Return what a prompt that needs a capacity of ``needed`` tokens continues; None: nothing.
 
     Args:
         stretch: of a fresh sequence for it. Keys that were rotated otherwise would give another
             answer than a fresh run, so a sequence that outgrew a rotation, or a large one that a
             short prompt comes back to, is of no use however much it shares.
+        stable: tokens of the prompt that stay while the user types. Where a sequence of the same
+            task holds them, its tail is an older state of the same edit, and is cut.
     """
     alike = [i for i, each in enumerate(held) if each.stretch == stretch and each.common]
     if not alike:
         return None
     best = max(alike, key=lambda i: (held[i].common, -held[i].length))
     chosen = held[best]
-    if chosen.length - chosen.common > (LONG_TAIL if chosen.is_kin else 0):
+    is_older = chosen.is_kin and stable is not None and chosen.common >= stable
+    most = chosen.length if is_older else LONG_TAIL if chosen.is_kin else 0
+    if chosen.length - chosen.common > most:
         return Reuse(best, "beside") if chosen.common >= SHORT_PREFIX else None
     return Reuse(best) if needed <= chosen.capacity else Reuse(best, "instead")
 
@@ -142,12 +148,15 @@ class PrefixCache:
         wanted = list(tokens)
         return max((common_head(list(each.tokens), wanted) for each in self._idle), default=0)
 
-    def acquire(self, tokens: Seq[int], room: int, task: str = "") -> Lease:
+    def acquire(
+        self, tokens: Seq[int], room: int, task: str = "", stable: int | None = None
+    ) -> Lease:
         """Lend a sequence that holds the first ``reused`` of ``tokens`` and nothing else.
 
         Args:
             room: tokens that will be needed behind ``tokens``, windows included.
             task: that they are for.
+            stable: how many of them stay while the user types; None: unknown.
 
         Raises:
             InvalidRequest: so many tokens fit in no sequence, or there is no memory for them.
@@ -164,7 +173,7 @@ class PrefixCache:
             )
             for each in self._idle
         ]
-        chosen = decide(held, needed, stretch(config, size_class(needed)))
+        chosen = decide(held, needed, stretch(config, size_class(needed)), stable)
         sequence = self._fresh(needed) if chosen is None else self._reuse(chosen, held, needed)
         self._lent.append(sequence)
         kept = {id(each) for each in (*self._idle, *self._lent)}
