@@ -27,8 +27,11 @@ from .workspace import Workspace
 #: Seconds without a move after which a cursor rests.
 RESTS_S = 0.2
 #: Share of the wait for a next edit after which its whole prompt is read. Most keys come before,
-#: and make the end of the prompt useless.
-PAUSE = 0.5
+#: and make the end of the prompt useless: with 0.5 it took half of the engine's time while a line
+#: was typed. A pass (64 tokens) that the question needs is finished.
+PAUSE = 0.8
+#: Keys after which that is tried again, once a key came while it was read.
+_AFTER_VAIN = 8
 #: Places asked about in a pause: the first one and the one behind it.
 _PLACES = 2
 _KNOWN = 4  # prompts that are not sent again: so many are kept by the engine
@@ -43,6 +46,7 @@ class ReadAhead:
         self._key: object = None  # of the prompt that is read
         self._reading: asyncio.Future[None] | None = None
         self._known: deque[object] = deque(maxlen=_KNOWN)
+        self._skips = 0  # keys in whose pause no whole prompt is read
 
     def wait(self, snapshot: Snapshot, wait_s: float) -> None:
         """Read for a question about the next edit that is asked in ``wait_s`` seconds."""
@@ -61,6 +65,8 @@ class ReadAhead:
 
     def _start(self, snapshot: Snapshot, work: Coroutine[None, None, None]) -> None:
         if isinstance(self._key, EditRequest):
+            if self._reading is not None and not self._reading.done():
+                self._skips = _AFTER_VAIN
             self.stop()
         elif self._task is not None:
             self._task.cancel()  # what stays while a line is typed is read on
@@ -72,10 +78,13 @@ class ReadAhead:
 
     async def _while_waiting(self, snapshot: Snapshot, wait_s: float) -> None:
         clock = asyncio.get_running_loop().time
-        pause_s = clock() + PAUSE * wait_s
+        pause_s, is_skipped = clock() + PAUSE * wait_s, self._skips > 0
+        self._skips = max(0, self._skips - 1)
         found = islice(questions(snapshot, self._workspace.context, self._schedule), _PLACES)
         asked = [self._workspace.complete(each).request for each in found]
         await self._read(asked[0], "stable")
+        if is_skipped:
+            return
         await asyncio.sleep(pause_s - clock())
         for each in asked:
             await self._read(each, "all")

@@ -62,12 +62,20 @@ class Desk:
         self.clock = asyncio.get_running_loop().time
         self.asked: list[Asked] = []
         self.answer: Callable[[EditRequest], Prediction] = lambda request: rewrite(request, "", "")
-        predictor = ReplayPredictor(self._ask, READY, 1000 * latency_s)
-        self.session = Session(predictor, LspSettings(**settings), self.clock, reads=False)
+        self.cancelled: list[EditRequest] = []
+        self.model = ReplayPredictor(self._ask, READY, 1000 * latency_s)
+        self.session = Session(self, LspSettings(**settings), self.clock, reads=False)
         self.session.workspace.folders = [FOLDER.rstrip("/")]
         self.session.workspace.reads_ahead = can
         self.uri, self.document = uri, self.session.open(uri, CODE, 0, "python")
         self.tasks: list[asyncio.Task[object]] = []
+
+    async def predict(self, request: EditRequest) -> Prediction:
+        try:
+            return await self.model.predict(request)
+        except asyncio.CancelledError:
+            self.cancelled.append(request)
+            raise
 
     def _ask(self, request: EditRequest) -> Prediction:
         self.asked.append(Asked(self.clock(), request))
@@ -134,6 +142,14 @@ def test_while_a_line_is_typed_its_file_is_read_once() -> None:
 def test_keys_do_not_stop_the_reading_of_what_they_leave_as_it_is() -> None:
     desk = played(typing, latency_s=2.5 * KEY_S)
     assert [each.part for each in desk.ahead()].count("stable") == 1
+
+
+def test_slow_keys_have_few_prompts_read_in_vain() -> None:
+    async def work(desk: Desk) -> None:
+        await desk.type(", some_name", LINE, len("def area(r"), key_s=0.28)
+
+    ahead = played(work, latency_s=0.1).cancelled
+    assert [each.read_ahead for each in ahead].count("all") <= 2
 
 
 def test_the_place_behind_the_first_is_read_in_the_pause() -> None:
