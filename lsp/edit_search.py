@@ -16,6 +16,7 @@ from .edit_places import questions
 from .journal import AnswerDecided, Journal
 from .predictions import Predictions
 from .question import Answer, Question
+from .read_ahead import ReadAhead
 from .refusals import refuse_half_typed, refuse_long_after_edit, refuse_now
 from .renames.offer import WholeRenames
 from .schedule import Kind, Schedule, Superseded
@@ -32,6 +33,8 @@ AHEAD = 2
 LIFETIME_S = 10.0
 
 DISABLED = Abstain("next_edits_disabled", "next edits are switched off (setting next_edits)")
+#: Kinds of refusal at which the user may begin to type.
+RESTING = ("nothing_edited", "no_recent_edit")
 NOTHING = "the model would change nothing here"
 #: Refusals that follow a bulk change.
 _AFTER_PASTE: frozenset[AbstentionKind] = frozenset(
@@ -53,6 +56,7 @@ class NextEdit:
         self._workspace, self._predictions, self._schedule = workspace, predictions, schedule
         self._memory, self._journal = memory, journal
         self.renames = WholeRenames(workspace, memory)
+        self.ahead = ReadAhead(workspace, predictions, schedule)
         self._ahead_of = ""  # id of the edit whose acceptance is predicted ahead
         self._tasks = set[asyncio.Task[None]]()
 
@@ -79,12 +83,15 @@ class NextEdit:
             return now
         # 2. What needs no model: refusals, what is shown, and answers that are known.
         if (decision := self.decide_without_model(now)) is not None:
+            if isinstance(decision, Abstain) and decision.kind in RESTING:
+                self.ahead.rest(now)
             return await self._move(now, decision) or decision
         if not self.renames.is_due(now):
             decision = self.renames.look_up(now) or await self._search(now)
             if decision is not None:
                 return decision
         # 3. Wait, then look again: the request before this one may have brought the answer.
+        self.ahead.wait(now, self._schedule.delay_s(now, "next_edit"))
         wait_s = await self._schedule.turn(now, "next_edit")
         now = self._workspace.renew(now)
         if isinstance(now, Abstain):
@@ -95,6 +102,8 @@ class NextEdit:
         rename = await self.renames.find(now)
         found = rename or await self._search(now, "next_edit", wait_s)
         assert found is not None, "a search that asks the model ends with a decision"
+        if isinstance(found, Abstain) and now.typed_at_s is None:
+            self.ahead.rest(now)
         return found
 
     async def _move(self, snapshot: Snapshot, decision: Offer | Abstain) -> Offer | None:

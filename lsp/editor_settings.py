@@ -105,7 +105,8 @@ class LspSettings(BaseModel):
     next_edits: bool = True
     #: Offer the rename of a definition at all of its uses, in every file, as one next edit.
     whole_renames: bool = True
-    #: While a next edit is shown, compute the one that would follow it: Tab, Tab, Tab.
+    #: While a next edit is shown, compute the one that would follow it: Tab, Tab, Tab. Read prompts
+    #: before they are asked about.
     prefetch: bool = True
     #: Offer suggestions as entries of the completion menu too, for editors without ghost text.
     #: Read when the client connects.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -10,7 +11,7 @@ from itertools import count
 
 from redraft.model.errors import EngineGone, ModelNotReady, Overloaded, RedraftError
 from redraft.model.gate.reasons import Abstain
-from redraft.model.records import Prediction, Predictor
+from redraft.model.records import EditRequest, Prediction, Predictor, ReadPart
 
 from .journal import AnswerReceived, Journal, QuestionAsked
 from .question import Answer, Question
@@ -66,6 +67,20 @@ class Predictions:
         self._schedule.took(question.task, answer.took_ms)
         self._journal.write(AnswerReceived(answer))
         return answer
+
+    async def read_ahead(self, request: EditRequest, part: ReadPart) -> bool:
+        """Let the engine read a prompt while it is idle; return whether it did."""
+        limit_s = self._workspace.settings.timeout_ms / 1000
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._predictor.predict(replace(request, read_ahead=part))
+        except (RedraftError, TimeoutError) as error:
+            logger.debug("nothing was read ahead: %s", error)
+            return False
+        except Exception:
+            logger.exception("the predictor failed")
+            return False
+        return True
 
     async def _predict(self, kind: Kind, question: Question) -> Prediction | Abstain:
         snapshot, request, others = question.snapshot, question.request, question.context_hash

@@ -159,6 +159,7 @@ class Session:
     def _forget(self, uri: str) -> None:
         self.memory.forget(uri)
         self.schedule.latest.cancel(uri)
+        self.edits.ahead.stop()
         self.workspace.forget(uri)
 
     def close(self, uri: str) -> None:
@@ -190,6 +191,7 @@ class Session:
 
     async def leave(self) -> None:
         """End everything: the connection is over."""
+        self.edits.ahead.stop()
         self.workspace.context.stop()
         for document in self.workspace.documents.all():
             self.close(document.uri)

@@ -69,6 +69,7 @@ class Workspace:
         )
         self.context.read_opened = self.exclusions.read_opened
         self.context_tokens: int | None = None  # of a prompt, as the model said last
+        self.reads_ahead = False  # whether the engine can, as it said last
         self.is_focused = True  # the editor's window
         self.snoozed_until_s = -math.inf  # by the clock
         self._reported: dict[str, tuple[Diagnostic, ...]] = {}  # replaced, never changed

@@ -16,13 +16,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass, field
 from typing import Literal
 
 from .errors import EngineGone, ModelNotReady, Overloaded, PredictionTimeout, RedraftError
 from .predict import Clock, Loader, LoadState, Model, predict
-from .queue import Queue
+from .queue import EngineJob, Queue
 from .records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
 from .runtime.backend import Backend, Cancelled
 from .runtime.kv_memory import return_freed
@@ -42,24 +40,6 @@ RETRY_AFTER_S, RETRY_AT_MOST_S = 2.0, 30.0
 LIMIT_S = 120.0
 #: Seconds that :meth:`Engine.close` waits for the current pass; loading cannot be interrupted.
 CLOSE_TIMEOUT_S = 10.0
-
-
-@dataclass(eq=False, slots=True)
-class _Job:
-    """A request on its way through the worker; cancelling ``answer`` cancels it."""
-
-    request: EditRequest
-    on_step: StepCallback | None
-    queued_s: float  # on the engine's clock
-    answer: Future[Prediction] = field(default_factory=Future)
-
-    def resolve(self, result: Prediction | Exception) -> None:
-        """Set the answer, unless the caller has left."""
-        with contextlib.suppress(InvalidStateError):
-            if isinstance(result, Exception):
-                self.answer.set_exception(result)
-            else:
-                self.answer.set_result(result)
 
 
 class Engine:
@@ -88,8 +68,8 @@ class Engine:
         self._unload_s = unload_s
         self._changed = threading.Condition()  # guards everything below
         self._status = ModelStatus("loading", model)
-        self._queue: Queue[_Job] = Queue(queue_length)
-        self._computing: tuple[_Job | None, Backend] | None = None  # no job: measures costs
+        self._queue: Queue[EngineJob] = Queue(queue_length)
+        self._computing: tuple[EngineJob | None, Backend] | None = None  # no job: measures costs
         self._measure: Callable[[], object] | None = None  # of the loaded model, until it ran
         self._closing = False
         self._retry = False
@@ -118,7 +98,7 @@ class Engine:
             if on_step is not None and not answer.done():
                 on_step(state)
 
-        job = _Job(request, on_step and show, self._clock())
+        job = EngineJob(request, on_step and show, self._clock())
         answer = asyncio.wrap_future(job.answer)
         self._enqueue(job)
         try:
@@ -143,20 +123,22 @@ class Engine:
             self._changed.notify_all()
         await asyncio.to_thread(self._thread.join, CLOSE_TIMEOUT_S)
 
-    def _enqueue(self, job: _Job) -> None:
+    def _enqueue(self, job: EngineJob) -> None:
         with self._changed:
             if self._closing:
                 raise _gone()
-            if self._status.state != "ready" and not self._reloads:
+            if self._status.state != "ready" and not (self._reloads and not job.reads_ahead):
                 pause_s = min(RETRY_AFTER_S * 2 ** max(self._failures - 1, 0), RETRY_AT_MOST_S)
                 if self._status.state == "failed" and self._clock() - self._failed_s >= pause_s:
                     self._retry = True
                     self._changed.notify_all()
                 raise ModelNotReady(_not_ready(self._status))
-            if not self._queue.add(job, self._clock()):
-                raise self._overloaded(f"{len(self._queue)} requests wait already, the limit.")
-            if self._computing is not None and self._computing[0] is None:
-                self._interrupt()  # measuring gives way
+            queue = self._queue
+            if not (queue.add_ahead(job) if job.reads_ahead else queue.add(job, self._clock())):
+                raise self._overloaded(f"{queue.length} requests wait already, the limit.")
+            computed = self._computing and self._computing[0]
+            if computed is None or job.interrupts(computed):
+                self._interrupt()  # measuring and reading ahead give way
             self._changed.notify_all()
 
     def _overloaded(self, problem: str) -> Overloaded:
@@ -179,7 +161,7 @@ class Engine:
             )
             job.resolve(self._overloaded(problem))
 
-    def _forget(self, job: _Job) -> None:
+    def _forget(self, job: EngineJob) -> None:
         """Cancel ``job`` if it waits or is computed; its caller has left or has its result."""
         job.answer.cancel()
         with self._changed:
@@ -284,17 +266,17 @@ class Engine:
                 self._resolve_waiting(error)
                 return
 
-    def _next(self, backend: Backend) -> _Job | None:
+    def _next(self, backend: Backend) -> EngineJob | None:
         """Wait for the next request and return it; None: the engine is closing or unloads."""
         while True:
             with self._changed:
                 if self._closing:
                     return None
                 self._refuse_stale()
-                if self._queue:
+                if self._queue.has_any():
                     return self._queue.take(self._clock(), self._mean_s)
                 is_idle = not self._changed.wait(IDLE_S if self._measure else self._unload_s)
-                if is_idle and not self._measure and not self._queue:
+                if is_idle and not self._measure and not self._queue.has_any():
                     self._unload()
                     return None
             if is_idle and self._measure:
@@ -314,7 +296,7 @@ class Engine:
         """Measure the costs of this machine; a request interrupts it, and it is tried again."""
         assert self._measure is not None
         with self._changed:
-            if self._closing or self._queue:
+            if self._closing or self._queue.has_any():
                 return
             self._computing = (None, backend)
         try:
@@ -330,7 +312,7 @@ class Engine:
                 self._computing = None
                 backend.interrupt(False)
 
-    def _compute(self, model: Model, job: _Job) -> str:
+    def _compute(self, model: Model, job: EngineJob) -> str:
         """Answer one request; return why the model has to be loaded again, or ""."""
         begin, problem = self._clock(), ""
 
@@ -338,6 +320,8 @@ class Engine:
             nonlocal problem
             problem = problem or model.backend.changed()
             if problem or self._closing or job.answer.cancelled():
+                return True
+            if job.reads_ahead and self._queue:
                 return True
             return self._clock() - begin > self._limit_s
 
@@ -348,6 +332,10 @@ class Engine:
         except Cancelled:
             if self._closing:  # received only if the engine, not the caller, ended it
                 job.resolve(_gone())
+            elif job.reads_ahead and not problem:
+                with self._changed:
+                    if not job.answer.cancelled():
+                        self._queue.put_back(job)
             elif not problem:
                 job.resolve(
                     PredictionTimeout(
@@ -366,7 +354,8 @@ class Engine:
                 )
             )
         else:
-            self._mean_s += 0.2 * (self._clock() - begin - self._mean_s)
+            if not job.reads_ahead:
+                self._mean_s += 0.2 * (self._clock() - begin - self._mean_s)
             stats, queue_ms = prediction.stats, (begin - job.queued_s) * 1e3
             total_ms = queue_ms + stats.total_ms
             stats = dataclasses.replace(stats, queue_ms=queue_ms, total_ms=total_ms)

@@ -48,6 +48,7 @@ Clock = Callable[[], float]  # seconds, monotonic
 #: chunk that takes longer than a key (256 tokens: 0.4 s with the 0.5B model) is never kept. Smaller
 #: chunks cost more: 64 tokens 4 % of processor time, 32 a fifth.
 CPU_STEP = 64
+READ_AHEAD = "the prompt was read ahead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class Model:
             abilities=abilities_of(config),
             chat_abilities=chat_abilities_of(config, template.knows_tools) if template else (),
             prompt_format=config.prompt_format,
+            reads_ahead=True,
         )
 
 
@@ -106,7 +108,7 @@ def predict(
     on_step: StepCallback | None = None,
     plan: Plan | None = None,
 ) -> Prediction:
-    """Compute one prediction.
+    """Compute one prediction, or only read its prompt (``EditRequest.read_ahead``).
 
     Args:
         plan: settings of decoding; None: those of the request's quality. Benchmarks set it.
@@ -132,7 +134,11 @@ def predict(
     # 2. Read what the prefix cache lacks, then write the answer.
     context = prompt.tokens[:-1]
     room = room_for(request, config) + len(prompt.behind)
-    with model.cache.acquire(context, room) as lease:
+    if request.read_ahead:
+        spent = replace(_read_ahead(model, prompt, request, room, cancelled), cut=prompt.cut)
+        spent = replace(spent, total_ms=(clock() - begin) * 1e3)
+        return Prediction(id_, model.label, (), READ_AHEAD, spent, model.version)
+    with model.cache.acquire(context, room, request.task, prompt.stable or None) as lease:
         lease.sequence.permit(prompt.permitted or config.ends)
         prefill(lease.sequence, context[lease.reused :], cancelled, step_of(model.backend))
         prefilled = clock()
@@ -170,6 +176,20 @@ def predict(
     )
     is_given_up = not candidates and any(draft.finish == "unsure" for draft in drafts)
     return Prediction(id_, model.label, candidates, reason, stats, model.version, is_given_up)
+
+
+def _read_ahead(
+    model: Model, prompt: Prompt, request: EditRequest, room: int, cancelled: Callable[[], bool]
+) -> Stats:
+    """Read what a request wants of its prompt. Nothing behind what is held already is lost."""
+    context = prompt.tokens[: prompt.stable if request.read_ahead == "stable" else -1]
+    reused = model.cache.count_held(context)
+    if reused < len(context):
+        room += len(prompt.tokens) - len(context)
+        with model.cache.acquire(context, room, request.task, prompt.stable or None) as lease:
+            reused = lease.reused
+            prefill(lease.sequence, context[reused:], cancelled, step_of(model.backend))
+    return Stats(len(prompt.tokens), reused, len(context) - reused)
 
 
 def _written(drafts: list[Draft]) -> int:

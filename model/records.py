@@ -27,6 +27,9 @@ DraftSource = Literal["copy", "canvas", "mask", "forced"]
 #: How a :class:`Grammar` is written.
 GrammarKind = Literal["json_schema", "regex", "lark"]
 Role = Literal["system", "user", "assistant", "tool"]
+#: What of a prompt is read ahead: what stays while the newest edit is typed, or all of it. "":
+#: nothing, the request wants an answer.
+ReadPart = Literal["", "stable", "all"]
 
 # Limits of a request, whichever route it takes.
 MIN_CONTEXT_TOKENS = 64  # below it the marks and the path crowd the text out
@@ -169,6 +172,8 @@ class EditRequest:
     candidates: AtLeastOne = 1  # how many to return at most
     grammar: Grammar | None = None  # infill and chat: what the answer must be
     conversation: Conversation | None = None  # chat
+    #: Only read the prompt into the prefix cache, while no request needs the engine; no candidates.
+    read_ahead: ReadPart = ""
     __pydantic_config__ = _REFUSE
 
     @property
@@ -300,6 +305,7 @@ class ModelStatus:
     abilities: tuple[Ability, ...] = ()  # outside conversations; () until ready
     chat_abilities: tuple[Ability, ...] = ()  # of ``chat_model`` in conversations
     prompt_format: Text = ""  # that the weights were trained on; "" until ready
+    reads_ahead: Flag = False  # it knows ``EditRequest.read_ahead``
 
     @property
     def can_answer(self) -> bool:

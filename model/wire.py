@@ -97,7 +97,10 @@ def _check_version(data: object) -> None:
 
 def request_to_json(request: EditRequest, steps: bool = False) -> Json:
     """Return the body of ``POST /redraft/v1/predict``; ``steps`` asks for canvas states too."""
-    return {"version": WIRE_VERSION, "steps": steps, "request": dataclasses.asdict(request)}
+    fields = dataclasses.asdict(request)
+    if not request.read_ahead:
+        del fields["read_ahead"]  # older servers refuse what they do not know
+    return {"version": WIRE_VERSION, "steps": steps, "request": fields}
 
 
 def request_from_json(data: object) -> tuple[EditRequest, bool]:
@@ -123,6 +126,8 @@ def check_request(request: EditRequest) -> None:
         _check_conversation(request.conversation)
     if request.grammar is not None and request.task == "next_edit":
         raise InvalidRequest("'grammar' cannot bind a next edit. Ask for an infill.")
+    if request.read_ahead and request.conversation is not None:
+        raise InvalidRequest("'read_ahead' is for infills and next edits, not for conversations.")
     between("cursor", request.cursor, 0, len(request.text))
     between("max_tokens", request.max_tokens, 1, MAX_ANSWER_TOKENS)
     between("min_tokens", request.min_tokens, 0, request.max_tokens)

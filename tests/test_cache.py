@@ -43,6 +43,10 @@ LARGE = Held(900, 1_000, 16_896, stretch=2.0)
         ([Held(500, 500 + LONG_TAIL + 1, 2_048)], 600, 1.0, Reuse(0, "beside")),
         ([Held(500, 500 + LONG_TAIL, 2_048)], 600, 1.0, Reuse(0)),
         ([Held(SHORT_PREFIX - 1, 1_000, 2_048)], 600, 1.0, None),
+        # No tail of another task is cut, however short.
+        ([Held(500, 520, 2_048, is_kin=False)], 600, 1.0, Reuse(0, "beside")),
+        ([Held(500, 500, 2_048, is_kin=False)], 600, 1.0, Reuse(0)),
+        ([Held(SHORT_PREFIX - 1, 100, 2_048, is_kin=False)], 600, 1.0, None),
         ([Held(2_000, 2_010, 2_048)], 2_100, 1.0, Reuse(0, "instead")),  # outgrows its buffer
         # A sequence with other rotations than a fresh one is not continued.
         ([LARGE], 1_100, 1.0, None),
@@ -174,6 +178,33 @@ def test_a_detour_does_not_destroy_a_long_tail() -> None:
     assert use(cache, [*long[:200], 5, 6]) == 200
     assert backend.forks == 1
     assert use(cache, long) == 1_000
+
+
+def test_ghost_text_and_next_edits_cut_no_tail_of_each_other() -> None:
+    cache = PrefixCache(BookBackend(), 100_000)
+    ghost, edit = [*range(150), 1], [*range(100), 2]
+    for _ in range(2):
+        for task, tokens in (("infill", ghost), ("next_edit", edit)):
+            with cache.acquire(tokens, 4, task) as lease:
+                lease.sequence.extend(np.array(tokens[lease.reused :], np.int64))
+                reused = lease.reused
+        assert cache.count_held(ghost) == len(ghost)
+    assert reused == len(edit)
+
+
+def test_an_older_state_of_the_same_edit_is_cut_however_long() -> None:
+    held = [Held(500, 500 + 2 * LONG_TAIL, 2_048)]
+    assert decide(held, 600, stable=500) == Reuse(0)
+    assert decide(held, 600, stable=501) == Reuse(0, "beside")
+    other_task = [replace(held[0], is_kin=False)]
+    assert decide(other_task, 600, stable=500) == Reuse(0, "beside")
+
+
+def test_counting_what_is_held_lends_nothing() -> None:
+    cache = PrefixCache(BookBackend(), 100_000)
+    use(cache, list(range(100)))
+    assert [cache.count_held(each) for each in ([0, 1, 5], [9], list(range(100)))] == [2, 0, 100]
+    assert cache.count_held(range(50)) == 50, "what follows is of no matter"
 
 
 def test_without_memory_for_a_copy_the_tail_is_cut() -> None:

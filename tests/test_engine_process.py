@@ -256,6 +256,22 @@ async def test_a_cancelled_request_leaves_the_engine(settings: Settings, tmp_pat
         assert await pid_of(joined) == int(notes.read_text())
 
 
+async def test_a_question_interrupts_what_another_editor_has_read(settings: Settings) -> None:
+    engine = "support.models.engines:reading_engine"
+    question = EditRequest("infill", "a.py", "x = 1\n", 2)
+    long = EditRequest("infill", "b.py", "y = 2\n" * 2_000, 6_000, read_ahead="all")
+    async with client(settings, engine=engine) as one, client(settings, engine=engine) as other:
+        assert (await one.predict(question)).stats.prompt_tokens
+        assert (await other.status()).reads_ahead
+        reading = asyncio.create_task(other.predict(long))
+        await asyncio.sleep(0.5)
+        await one.predict(question)
+        assert not reading.done()
+        stats = (await reading).stats
+        assert 0 < stats.reused_tokens < stats.prompt_tokens - 1, "it went on where it was"
+        assert stats.reused_tokens + stats.computed_tokens == stats.prompt_tokens - 1
+
+
 @posix
 async def test_socket_and_token_are_for_this_user_alone(settings: Settings) -> None:
     async with client(settings) as joined:

@@ -60,7 +60,7 @@ LSP_GROUPS = (
     "question refusals policy.disabled_scopes schedule context",
     "workspace",
     "journal recording.own_gate suggestions",
-    "precedence predictions edit_places edit_choice renames.offer",
+    "precedence predictions edit_places edit_choice read_ahead renames.offer",
     "ghost_text edit_search",
     "recording",
     "session",

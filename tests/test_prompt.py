@@ -144,6 +144,24 @@ def test_typing_changes_only_the_tail() -> None:
     assert len(before) - common_head(before, after) <= 3
 
 
+def test_typing_in_a_long_file_moves_nothing_before_the_newest_edit() -> None:
+    text = "".join(f"line_{number} = {number}\n" for number in range(400))
+    old = RecentEdit("a.py", 3, "-line_3 = 0\n+line_3 = 3\n")
+    others = tuple(RelatedFile(f"{name}.py", FILE_TEXT) for name in "bcd")
+    at_once = set()
+    for typed in ("", "v", "va", "value", "value = line_3"):
+        newest = RecentEdit("a.py", 200, f" line_199 = 199\n-\n+{typed}\n")
+        now = text.replace("line_200 = 200\n", f"{typed}\n")
+        cursor = now.index(f"{typed}\nline_201") + len(typed)
+        request = next_edit(now, cursor, edits=(old, newest), related=others, region=(198, 203))
+        prompt = draw(request, 2_100)
+        at_once.add(prompt.tokens[: prompt.stable])
+        before = TOKENIZER.decode(prompt.tokens[: prompt.stable])
+        assert "+line_3 = 3" in before
+        assert " line_199 = 199" not in before
+    assert len(at_once) == 1
+
+
 def test_pressing_enter_moves_neither_far_part() -> None:
     place = at("line_150 = 150")
     before = draw(infill(FILE_TEXT, place)).tokens

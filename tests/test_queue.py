@@ -20,6 +20,21 @@ def test_the_order_is_kept_while_all_can_be_served() -> None:
     assert [queue.take(0.1, ONE_S) for _ in range(3)] == ["job 0", "job 1", "job 2"]
 
 
+def test_idle_work_waits_for_all_others_and_counts_nowhere() -> None:
+    queue: Queue[str] = Queue(2)
+    assert queue.add_ahead("ahead 0") and queue.add_ahead("ahead 1")
+    assert not queue.add_ahead("no room")
+    assert queue.add("job", 0.0) and len(queue) == 1
+    assert queue.take(0.1, ONE_S) == "job"
+    assert queue.has_any() and len(queue) == 0
+    assert queue.take_stale(PATIENCE_S + 1, ONE_S) == []
+    queue.remove("ahead 0")
+    assert queue.take(0.1, ONE_S) == "ahead 1"
+    queue.put_back("ahead 1")
+    assert queue.take_all() == ["ahead 1"]
+    assert not queue.has_any()
+
+
 def test_while_more_arrive_than_can_be_served_the_newest_comes_first() -> None:
     queue = crowd()
     queue.add("new", STRAINED_S + 0.02)

@@ -201,6 +201,7 @@ class ModelWatch:
                 status = await self.look()
                 if status.context_tokens:
                     self._workspace.context_tokens = status.context_tokens
+                self._workspace.reads_ahead = status.reads_ahead
                 if only_if_loading and status.can_answer:
                     return
                 only_if_loading = False

@@ -22,6 +22,7 @@ class Prompt:
     forced: str = ""  # text before the cursor with which the answer begins again
     region: tuple[int, int] = (0, 0)  # next edit: 0-based lines [first, last) of the document
     cut: str = ""  # what was left out for length, for people
+    stable: int = 0  # next edit: so many tokens stay while the newest edit is typed; 0: unknown
     rewrites: bool = False  # redraft-3: the answer is the region after the edit
     room: int = 0  # tokens of an answer that rewrites a region; 0: as many as are asked for
     stop: tuple[str, ...] = ()  # such an answer ends before the first of these

@@ -57,7 +57,8 @@ STEP, MARGIN = 16, 12
 REGION_STEP, REGION_MARGIN = 6, 3
 #: Tokens of a region at most, and tokens that an edit may add to it.
 REGION_TOKENS, ROOM_TO_GROW = 200, 96
-#: Tokens to which the room for far parts is rounded, so that typing does not move where it is cut.
+#: Tokens to which the room for far parts is rounded, so that typing does not move where it is cut:
+#: neither in the region nor in the newest edit.
 QUANTUM = 128
 _SHORT_LINE = 200  # characters
 
@@ -140,8 +141,12 @@ def render_edit(request: EditRequest, tokenizer: Tokenizer, budget: int) -> Prom
     body = region_tokens(lines[slice(*region)], at - region[0], column, tokenizer)
     near = [tokenizer.mark(REGION), *body, tokenizer.mark(EDIT)]
     far, cut = _far_parts(request, lines, region, tokenizer, budget - len(near))
-    room = len(body) + ROOM_TO_GROW
-    return Prompt((*far, *near), lines, at, region=region, rewrites=True, room=room, cut=cut)
+    room, newest = len(body) + ROOM_TO_GROW, _edits(request.edits[-1:], tokenizer, len(far))[0][1:]
+    is_shown = bool(newest) and tuple(far[-len(newest) :]) == tuple(newest)
+    stable = len(far) - (len(newest) if is_shown else 0)
+    return Prompt(
+        (*far, *near), lines, at, region=region, rewrites=True, room=room, cut=cut, stable=stable
+    )
 
 
 def room_of_region(budget: int) -> int:
@@ -205,9 +210,8 @@ def _far_parts(
 ) -> tuple[list[int], str]:
     """Return the tokens of all parts around the region, within ``room``, and what was cut."""
     path = _path_tokens(request.path, tokenizer)
-    room = max(room // QUANTUM * QUANTUM, min(room, QUANTUM)) - len(path)
-    edits, cut_edits = _edits(request.edits, tokenizer, room // 2)
-    room -= len(edits)
+    edits, cut_edits = _edits(request.edits, tokenizer, (_rounded(room) - len(path)) // 2)
+    room = _rounded(room - len(edits)) - len(path)
     pinned, _ = _related(
         tuple(each for each in request.related if each.pinned), tokenizer, room // 3
     )
@@ -233,6 +237,11 @@ def _far_parts(
     if tokenizer.has_far_prefix and not prefix:
         prefix = [tokenizer.mark(FAR_PREFIX)]
     return [*pinned, *related, *path, *suffix, *edits, *prefix], cut
+
+
+def _rounded(room: int) -> int:
+    """Return ``room`` rounded down to a multiple of QUANTUM, unless that would be nothing."""
+    return max(room // QUANTUM * QUANTUM, min(room, QUANTUM))
 
 
 def _path_tokens(path: str, tokenizer: Tokenizer) -> list[int]:

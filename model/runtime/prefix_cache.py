@@ -22,7 +22,8 @@ from .rope import stretch
 #: A sequence is copied rather than cut when more cached tokens than this would be lost. On two
 #: cores a token costs 0.6 ms to compute again and 0.01 ms to copy, but a copy takes a buffer (a new
 #: one of 2,048 tokens 0.1 s to touch), and the tail behind an edit (the near window, the last
-#: answer) is of no use to anyone.
+#: answer) is of no use to anyone. Ghost text and next edits come by turns, so that a tail of the
+#: other task is never cut.
 LONG_TAIL = 256
 
 #: Prefixes shorter than this are not worth copying: every prompt starts alike.
@@ -40,6 +41,7 @@ class Held:
     length: int  # tokens cached
     capacity: int  # tokens its buffer holds
     stretch: float = 1.0  # by how much it compresses positions
+    is_kin: bool = True  # it served the same task last
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +52,26 @@ class Reuse:
     copied: Literal["", "beside", "instead"] = ""  # a copy beside it, or instead of it
 
 
-def decide(held: Seq[Held], needed: int, stretch: float = 1.0) -> Reuse | None:
+def decide(
+    held: Seq[Held], needed: int, stretch: float = 1.0, stable: int | None = None
+) -> Reuse | None:
     """Return what a prompt that needs a capacity of ``needed`` tokens continues; None: nothing.
 
     Args:
         stretch: of a fresh sequence for it. Keys that were rotated otherwise would give another
             answer than a fresh run, so a sequence that outgrew a rotation, or a large one that a
             short prompt comes back to, is of no use however much it shares.
+        stable: tokens of the prompt that stay while the user types. Where a sequence of the same
+            task holds them, its tail is an older state of the same edit, and is cut.
     """
     alike = [i for i, each in enumerate(held) if each.stretch == stretch and each.common]
     if not alike:
         return None
     best = max(alike, key=lambda i: (held[i].common, -held[i].length))
     chosen = held[best]
-    if chosen.length - chosen.common > LONG_TAIL:
+    is_older = chosen.is_kin and stable is not None and chosen.common >= stable
+    most = chosen.length if is_older else LONG_TAIL if chosen.is_kin else 0
+    if chosen.length - chosen.common > most:
         return Reuse(best, "beside") if chosen.common >= SHORT_PREFIX else None
     return Reuse(best) if needed <= chosen.capacity else Reuse(best, "instead")
 
@@ -133,12 +141,22 @@ class PrefixCache:
         self._budget_bytes = budget_bytes
         self._idle: list[Sequence] = []  # least recently used first
         self._lent: list[Sequence] = []
+        self._tasks: dict[int, str] = {}  # that each sequence served last, by its id()
 
-    def acquire(self, tokens: Seq[int], room: int) -> Lease:
+    def count_held(self, tokens: Seq[int]) -> int:
+        """Return how many of the first of ``tokens`` a sequence holds, whatever follows there."""
+        wanted = list(tokens)
+        return max((common_head(list(each.tokens), wanted) for each in self._idle), default=0)
+
+    def acquire(
+        self, tokens: Seq[int], room: int, task: str = "", stable: int | None = None
+    ) -> Lease:
         """Lend a sequence that holds the first ``reused`` of ``tokens`` and nothing else.
 
         Args:
             room: tokens that will be needed behind ``tokens``, windows included.
+            task: that they are for.
+            stable: how many of them stay while the user types; None: unknown.
 
         Raises:
             InvalidRequest: so many tokens fit in no sequence, or there is no memory for them.
@@ -151,12 +169,16 @@ class PrefixCache:
                 len(each.tokens),
                 each.capacity,
                 stretch(config, each.capacity),
+                self._tasks[id(each)] == task,
             )
             for each in self._idle
         ]
-        chosen = decide(held, needed, stretch(config, size_class(needed)))
+        chosen = decide(held, needed, stretch(config, size_class(needed)), stable)
         sequence = self._fresh(needed) if chosen is None else self._reuse(chosen, held, needed)
         self._lent.append(sequence)
+        kept = {id(each) for each in (*self._idle, *self._lent)}
+        self._tasks = {key: known for key, known in self._tasks.items() if key in kept}
+        self._tasks[id(sequence)] = task
         return Lease(self, sequence, len(sequence.tokens))
 
     def take_back(self, sequence: Sequence) -> None:

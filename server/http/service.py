@@ -100,8 +100,8 @@ class Service:
         self._predictor = predictor
         self.settings = settings
         self.metrics = metrics
-        # Conversations run on another model and take much longer.
-        self._under_way = {"edits": 0, "chat": 0}  # requests computed or waiting
+        # Conversations run on another model and take much longer. What is read ahead waits for all.
+        self._under_way = {"edits": 0, "chat": 0, "ahead": 0}  # requests computed or waiting
         self._last_s = 0.0  # the time of the last computation
         self._body_bytes = 0  # of requests under way
         self._shared: dict[tuple[EditRequest, bool], Shared] = {}
@@ -139,6 +139,7 @@ class Service:
 
     async def _compute(self, request: EditRequest, on_step: StepCallback | None) -> Prediction:
         model = "edits" if request.conversation is None else "chat"
+        model = "ahead" if request.read_ahead else model
         self.check_room(model)
         self._under_way[model] += 1
         try:
@@ -146,6 +147,8 @@ class Service:
                 prediction = await self._predictor.predict(request, on_step)
         finally:
             self._under_way[model] -= 1
+        if request.read_ahead:
+            return prediction
         self.metrics.observe(request.task, prediction)
         self._last_s = (prediction.stats.total_ms - prediction.stats.queue_ms) / 1_000
         return prediction

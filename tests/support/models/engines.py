@@ -8,11 +8,13 @@ import threading
 import time
 from pathlib import Path
 
+from redraft.model.engine import Engine
 from redraft.model.errors import InvalidRequest, ModelNotReady
 from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
 from redraft.server.settings import Settings
 
 from support.editors.predictor import READY, ScriptedPredictor
+from support.models.engines_of import SlowBackend, engine_of
 
 
 async def its_process(request: EditRequest) -> str:
@@ -80,6 +82,10 @@ def process_engine(settings: Settings) -> ScriptedPredictor:
 
 def loading_engine(settings: Settings) -> LoadingPredictor:
     return LoadingPredictor()
+
+
+def reading_engine(settings: Settings) -> Engine:
+    return engine_of(SlowBackend(0.05))
 
 
 def broken_engine(settings: Settings) -> ScriptedPredictor:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from redraft.model.engine import Engine
 from redraft.model.predict import Model
 from redraft.model.records import EditRequest, ModelStatus
-from redraft.model.runtime.backend import FloatArray
+from redraft.model.runtime.backend import FloatArray, IntArray
 from redraft.model.runtime.prefix_cache import PrefixCache
 
 from support.models.fake_backend import (
     FakeBackend,
+    FakeSequence,
     Predict,
     Script,
     always,
     fake_tokenizer,
+    ids,
     small_config,
 )
 
@@ -102,3 +106,34 @@ class Held(Script):
 
     async def reached(self) -> None:
         assert await asyncio.to_thread(self.entered.wait, 10)
+
+
+class SlowBackend(FakeBackend):
+    """A backend whose passes over a prompt wait for a gate, and take a moment."""
+
+    def __init__(self, pass_s: float = 0.002) -> None:
+        config = replace(small_config(verifier="ar"), prompt_format="redraft-3")
+        super().__init__(Script(ids(ANSWER)), config)
+        self.gate, self.entered, self.passes = threading.Event(), threading.Event(), 0
+        self.gate.set()
+        self._pass_s = pass_s
+
+    def open(self, capacity: int) -> FakeSequence:
+        sequence = super().open(capacity)
+        extend = sequence.extend
+
+        def slowly(tokens: IntArray) -> None:
+            self.entered.set()
+            assert self.gate.wait(10)
+            self.passes += 1
+            time.sleep(self._pass_s)
+            extend(tokens)
+
+        sequence.extend = slowly  # type: ignore[method-assign]
+        return sequence
+
+
+def engine_of(backend: SlowBackend) -> Engine:
+    """Return an engine whose clock stands still."""
+    model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 24), 4_096)
+    return Engine(lambda report: model, "fake", 2, Clock())
