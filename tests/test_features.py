@@ -24,8 +24,7 @@ def features(written: str, text: str = TEXT, at: int = AT, **more: object) -> di
 def test_a_good_completion_adds_no_error_and_knows_its_names() -> None:
     found = features("math.pi * radius ** 2")
     assert (found["errors"], found["unknown"], found["quoted"], found["again"]) == (0, 0, 0, 0)
-    assert (found["lines"], found["removes"], found["away"]) == (math.log(2), 0, 0)
-    assert "ahead" not in found
+    assert (found["lines"], found["removes"]) == (math.log(2), 0)
 
 
 def test_an_unclosed_bracket_is_an_error_more() -> None:
@@ -58,15 +57,6 @@ def test_words_in_strings_and_comments_are_no_names() -> None:
 
 def test_a_line_that_stands_there_already_is_told() -> None:
     assert features("\n\nimport math")["again"]
-
-
-def test_an_edit_is_as_far_away_as_its_lines_are() -> None:
-    request = EditRequest("next_edit", "a.py", TEXT, 0, "python")
-    first = Candidate(AT, AT, "radius", SURE, 5, 1, "end")
-    other = Candidate(0, 6, "export", Confidence(0.5, 0.5, 0.5, total=-3.0), 5, 1, "end")
-    found = [each.features for each in with_features(request, [first, other])]
-    assert [each["away"] for each in found] == [math.log(5), 0]
-    assert [each["ahead"] for each in found] == [2.5, -2.5]
 
 
 def test_without_a_grammar_errors_cannot_be_told() -> None:

@@ -102,7 +102,7 @@ def test_no_client_gets_what_is_never_shown(wire: Wire, line: str, reason: str) 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_no_client_gets_what_is_too_unsure(wire: Wire) -> None:
-    unsure = editing((2, 2, ["    PI * r.powi(2)"]), confidence=0.13)
+    unsure = editing((2, 2, ["    PI * r.powi(2)"]), confidence=0.1)
     region, said = wire(unsure)
     assert region is None
     assert said["abstained"] == "below_threshold"

@@ -81,7 +81,7 @@ def test_an_edit_hidden_elsewhere_is_told_with_its_line() -> None:
     unsure = rewrite(ask.request, "area(2)", "area(2, 3)", confidence=0.03)
     hidden = go_on(desk, ask, unsure)
     assert reason(hidden) == (
-        f"in line {ask.query.line + 1}, 3 % likely to be kept (high shows from 7 %)"
+        f"in line {ask.query.line + 1}, 3 % likely to be kept (high shows from 5 %)"
     )
     assert isinstance(hidden, Abstain) and not hidden.is_revealable, "a gesture asks here"
 

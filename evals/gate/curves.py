@@ -225,7 +225,7 @@ _RESAMPLES = 1_000
 
 #: Features of a candidate that need no model.
 STATIC = (
-    *("ahead", "lines", "removes", "away", "after"),
+    *("lines", "removes", "after"),
     *("errors", "unknown", "quoted", "again", "undone"),
 )
 

@@ -17,7 +17,7 @@ EAGERNESS: tuple[Eagerness, ...] = get_args(Eagerness)
 #: comes at each key, a next edit at a pause and once, so that it may be wrong more often.
 RATIOS: dict[Task, dict[Eagerness, float]] = {
     "infill": {"low": 1.0, "medium": 3.0, "high": 9.0},
-    "next_edit": {"low": 2.0, "medium": 6.0, "high": 14.0},
+    "next_edit": {"low": 3.0, "medium": 8.0, "high": 19.0},
 }
 
 _GIVEN_UP = 3.6  # nats below the threshold

@@ -40,8 +40,7 @@ FEATURES: dict[Task, tuple[str, ...]] = {
         *_PACE,
     ),
     "next_edit": (
-        *("mean", "minimum", "text", "place", "not_nothing", "repeat", "both"),
-        *("ahead", "lines", "removes", "away", "errors", "unknown", "again", "undone"),
+        *("text", "not_nothing", "repeat", "both", "removes", "errors", "undone"),
         *("chance", "left", "certain"),
         *_PACE,
     ),
@@ -50,7 +49,7 @@ FEATURES: dict[Task, tuple[str, ...]] = {
 #: Features of which a larger value can only speak for a candidate.
 POSITIVE = frozenset(
     (
-        *("mean", "minimum", "first", "text", "line", "place", "not_nothing", "repeat", "both"),
+        *("mean", "minimum", "first", "text", "line", "not_nothing", "repeat", "both"),
         *("chance", "left"),
     )
 )
@@ -97,8 +96,6 @@ def features_of(candidate: Candidate, pace: Mapping[str, float] | None = None) -
     }
     if sure.lines:
         found["line"] = -math.sqrt(-_within(sure.lines[0], -60.0, 0.0))
-    if sure.place is not None:  # 0.0 is certainty
-        found["place"] = max(sure.place, -9.0)
     if sure.nothing is not None:
         found["not_nothing"] = -max(sure.nothing, -12.0)
     if sure.logs:
@@ -139,18 +136,15 @@ def with_features(request: EditRequest, candidates: Sequence[Candidate]) -> tupl
     known = "\n".join(
         (text, *(one.text for one in request.related), *(one.diff for one in request.edits))
     )
-    line = text.count("\n", 0, cursor)
 
     def own(candidate: Candidate) -> Features:
         edit = Edit(text, candidate.start, candidate.end, candidate.text).least()
         is_prose = quoted and request.task == "infill"
         names = set() if is_prose else set(_names(edit.new))
         unknown = sum(not _is_in(name, known) for name in names)
-        first, last = edit.lines
         found = {
             "lines": math.log1p(edit.new.count("\n") + bool(edit.new.rpartition("\n")[2])),
             "removes": math.log1p(len(edit.old)),
-            "away": math.log1p(max(0, first - line, line - last + 1)),
             "unknown": float(min(unknown, 3)),
             "again": float(_is_there(edit)),
             "undone": float(not undone.isdisjoint(_words(candidate.text))),
@@ -158,9 +152,6 @@ def with_features(request: EditRequest, candidates: Sequence[Candidate]) -> tupl
         errors = _errors_added(edit, tree, around)
         if errors is not None:
             found["errors"] = _within(errors, -2.0, 2.0)
-        others = [one.confidence.total for one in candidates if one is not candidate]
-        if others:
-            found["ahead"] = _within(candidate.confidence.total - max(others), -6.0, 6.0)
         return found
 
     return tuple(replace(each, features=shared | own(each)) for each in candidates)
