@@ -173,7 +173,7 @@ print(area(2, 3))
 
 @pytest.mark.parametrize(
     ("is_reported", "sure", "shown"),
-    [(True, 0.12, True), (False, 0.12, False), (True, 0.05, False)],
+    [(True, 0.08, True), (False, 0.08, False), (True, 0.03, False)],
 )
 def test_an_edit_of_an_error_may_be_unlikely(is_reported: bool, sure: float, shown: bool) -> None:
     desk = Workbench(SMALL)
