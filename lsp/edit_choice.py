@@ -34,9 +34,10 @@ EditFilter = Callable[[Edit], Abstain | None]
 def choose(
     question: Question, prediction: Prediction, situation: Situation, gate: Gate
 ) -> ShownCandidate | Abstain:
-    """Return the first edit of a prediction that may be shown, or why the best one may not."""
+    """Return the likeliest edit of a prediction that may be shown, or why that one may not."""
     place = question.snapshot
     parts = parts_of(question, prediction)
+    parts.sort(key=lambda part: -gate.score(part, situation.task, situation.pace))
     if situation.reported:  # what repairs an error of the last edits comes first
         parts.sort(key=lambda part: situation.reported.isdisjoint(range(*_edit(place, part).lines)))
     found = decide(parts, situation, gate)
