@@ -51,6 +51,7 @@ def test_the_wheel_holds_every_module_and_data_file(wheel: zipfile.ZipFile) -> N
         assert f"redraft/{package}/py.typed" in packed
     data = [*(ROOT / "model/shipped").iterdir(), *(ROOT / "model/configs").glob("*.toml")]
     data += (ROOT / "evals/sources/scenarios").glob("*.toml")
+    data.append(ROOT / "evals/steps/scenes.jsonl")
     data += (ROOT / "server/playground").iterdir()
     data += (ROOT / "model/places").glob("ranker.[ms]*")
     for path in data:
