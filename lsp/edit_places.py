@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
@@ -79,7 +79,7 @@ def _in_order(
             near = (LineRange(one.document.uri, *_near(one.place.line)) for one in sure)
             yield from (one for one in near if not any(map(one.meets, [*done, found.reach])))
 
-        return replace(found, others=others)
+        return _sure_of_call(replace(found, others=others), wrong_calls)
 
     # 1. Errors that the editor reports since the last edits, and missing imports.
     for line, about in chain(_reported(snapshot), _unimported(snapshot, context)):
@@ -88,7 +88,7 @@ def _in_order(
         found = _ask(snapshot, context, snapshot.document, line, about, asked)
         if found is not None:
             asked.append(found)
-            yield found
+            yield _must_answer(found)
     # 2. A far place first where the ranker is sure, then the region of the cursor.
     ranked = [one for one in ranking if one.place.need >= LEAST_NEED]
     sure += filter(is_sure, ranked)
@@ -103,7 +103,6 @@ def _in_order(
             break
         found = _ask(snapshot, context, document, call, about, asked)
         if found is not None:
-            found = replace(found, report=Diagnostic(call, about.why, 1))
             asked.append(found)
             yield among_others(found)
     # 4. Names that are reported to be undefined, and the other places of the ranker.
@@ -115,6 +114,22 @@ def _in_order(
         if found is not None:
             asked.append(found)
             yield among_others(found)
+
+
+def _sure_of_call(
+    found: Question, wrong_calls: Callable[[], Iterable[tuple[OpenText, int, Touched]]]
+) -> Question:
+    """Return a question that wants an edit if its region holds a call that does not fit."""
+    (first, end), uri = found.bounds, found.snapshot.uri
+    for document, line, about in wrong_calls():
+        if document.uri == uri and first <= line < end:
+            return replace(_must_answer(found), report=Diagnostic(line, about.why, 1))
+    return found
+
+
+def _must_answer(found: Question) -> Question:
+    """Return a question whose answer is an edit, however likely the model finds none."""
+    return replace(found, request=replace(found.request, min_tokens=1))
 
 
 def is_sure(one: DocumentPlace) -> bool:

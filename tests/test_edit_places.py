@@ -133,6 +133,15 @@ def after_a_parameter(definition: str = "def area(r, pi):", **opened: str) -> li
     return list(questions(query, desk.shelf, Schedule(desk.clock)))  # type: ignore[arg-type]
 
 
+def test_a_call_that_does_not_fit_wants_an_edit_however_likely_none_is() -> None:
+    found = after_a_parameter()
+    wanted = {one.snapshot.line for one in found if one.report is not None}
+    assert wanted and all((one.report is None) == (not one.request.min_tokens) for one in found)
+    assert not any(one.request.min_tokens for one in asked(ranked(100, UNSURE)))
+    near = after_a_parameter("def area(r, pi):\n    area(r)\n")[0]
+    assert near.about is None and near.report is not None and near.request.min_tokens == 1
+
+
 def test_calls_that_no_longer_fit_follow_the_cursor() -> None:
     found = after_a_parameter()
     assert lines(found)[:3] == [-1, 44, 86]
