@@ -88,12 +88,18 @@ def test_scripts_and_members() -> None:
     assert '[self.load("a", False), self.load("b", False)]' in results(found)["s.py"]
 
 
+def test_a_call_within_a_string_is_changed_where_no_quote_is_written() -> None:
+    text = LOAD + "x = f\"{load('x')}\"\n"
+    (found,) = series({"store.py": text}, ('load("b")', 'load("b", True)'))
+    assert "f\"{load('x', True)}\"" in results(found)["store.py"]
+    assert series({"store.py": text}, ('load("b")', 'load("b", "yes")')) == []
+
+
 @pytest.mark.parametrize(
     "more",
     [
         'load("x",)\nload(load("y"))\n',
         'load(\n    "x"  # a comment\n)\n',
-        "x = f\"{load('x')}\"\n",
         "def run(load):\n    return load(1)\n",
     ],
 )

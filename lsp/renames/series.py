@@ -20,6 +20,8 @@ from .whole_rename import FileRename, WholeRename, WorkspaceFiles, mentioning
 #: Arguments that may have an effect: dropping them changes more than the call.
 _DOES = re.compile(r"[(`!]|:=|\+\+|--|\b(?:await|yield)\b")
 
+_QUOTES = re.compile(r"[\"'`\\{}]")  # what may end the string around a call
+
 
 def find_series(
     edits: Sequence[RecentEdit], own: CodeFile, files: WorkspaceFiles
@@ -78,7 +80,8 @@ def _changed(
         span = _span(source, call, change, signature)
         if span is None:
             continue
-        if call.has_comments or call.is_in_string or call.at < end:
+        is_quoted = call.is_in_string and _QUOTES.search(change.text) is not None
+        if call.has_comments or is_quoted or call.at < end:
             raise UnclearUse(f"line {call.line + 1} has comments, a string or a call within a call")
         spans.append(span)
         end = call.end
