@@ -13,10 +13,12 @@ from redraft.model.gate.filters import Situation, reaches_too_far
 from redraft.model.gate.gate import Gate
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Prediction
+from redraft.model.rules.arity import Signature, calls, is_missing
 from redraft.model.rules.propose import place_key
 from redraft.model.rules.renames import renames_of
 from redraft.model.rules.touched_names import caused, grown
 from redraft.model.text.code_queries import prose_rows
+from redraft.model.text.syntax import language_of, parsed
 
 from .context.gatherer import Gatherer
 from .context.name_uses import follows, is_astray
@@ -26,6 +28,7 @@ from .refusals import beside_empty_body
 from .snapshot import Snapshot
 from .suggestions.changed_lines import ChangedLines
 
+MISFIT = Abstain("unrelated", "the call would fit its parameters no better")
 UNRELATED = Abstain("unrelated", "the edit has nothing to do with your last edit")
 
 EditFilter = Callable[[Edit], Abstain | None]
@@ -91,6 +94,34 @@ def related(question: Question) -> EditFilter:
         return None if is_related and not is_astray(edit, parameters) else UNRELATED
 
     return unrelated
+
+
+def fits_call(question: Question) -> EditFilter:
+    """Return what refuses edits of a reported call that bring it no nearer to its parameters."""
+    signature, report = question.signature, question.report
+
+    def misfit(edit: Edit) -> Abstain | None:
+        if signature is None or report is None or report.line not in range(*edit.lines):
+            return None
+        place = question.snapshot
+        before, after = (
+            _misfits(text, place.language, place.path, signature)
+            for text in (edit.text, edit.result)
+        )
+        if before is None or after is None or len(after) < len(before):
+            return None
+        more = [why for why in after if why not in before]  # one of two arguments may be added
+        return None if more and all(map(is_missing, more)) else MISFIT
+
+    return misfit
+
+
+def _misfits(text: str, language: str, path: str, signature: Signature) -> list[str] | None:
+    """Return why calls in a text do not fit; None without a grammar."""
+    tree = parsed(text, language or language_of(path) or "")
+    if tree is None:
+        return None
+    return [why for call in calls(tree, signature) if (why := call.objection(signature))]
 
 
 def reported_lines(place: Snapshot) -> frozenset[int]:

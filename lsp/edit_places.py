@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
+from typing import NamedTuple
 
 from redraft.model.gate.eagerness import Eagerness
 from redraft.model.gate.features import place_features
 from redraft.model.places.ranker import NEAR
 from redraft.model.records import Diagnostic
-from redraft.model.rules.arity import calls, means, signatures
+from redraft.model.rules.arity import Signature, calls, means, signatures
 from redraft.model.rules.diagnostics import undefined_name
 from redraft.model.rules.imports import find_imports
 from redraft.model.rules.touched_names import Touched, call_changes, caused, written
@@ -74,7 +75,7 @@ def _in_order(
         done = [one.reach for one in asked if one is not found]
 
         def others() -> Iterator[LineRange]:
-            calls = (LineRange(each.uri, line, line + 1) for each, line, _ in wrong_calls())
+            calls = (one.at for one in wrong_calls())
             yield from (one for one in calls if not any(map(one.meets, done)))
             near = (LineRange(one.document.uri, *_near(one.place.line)) for one in sure)
             yield from (one for one in near if not any(map(one.meets, [*done, found.reach])))
@@ -98,10 +99,10 @@ def _in_order(
         yield among_others(first)
     yield among_others(own)
     # 3. Calls that no longer fit the parameters that the last edits changed.
-    for document, call, about in wrong_calls() if has_room() else ():
+    for call in wrong_calls() if has_room() else ():
         if not has_room():
             break
-        found = _ask(snapshot, context, document, call, about, asked)
+        found = _ask(snapshot, context, call.document, call.line, call.about, asked)
         if found is not None:
             asked.append(found)
             yield among_others(found)
@@ -116,14 +117,26 @@ def _in_order(
             yield among_others(found)
 
 
-def _sure_of_call(
-    found: Question, wrong_calls: Callable[[], Iterable[tuple[OpenText, int, Touched]]]
-) -> Question:
+class _WrongCall(NamedTuple):
+    """A call that does not fit a signature."""
+
+    document: OpenText
+    line: int  # 0-based
+    about: Touched
+    signature: Signature
+
+    @property
+    def at(self) -> LineRange:
+        return LineRange(self.document.uri, self.line, self.line + 1)
+
+
+def _sure_of_call(found: Question, wrong_calls: Callable[[], Iterable[_WrongCall]]) -> Question:
     """Return a question that wants an edit if its region holds a call that does not fit."""
     (first, end), uri = found.bounds, found.snapshot.uri
-    for document, line, about in wrong_calls():
-        if document.uri == uri and first <= line < end:
-            return replace(_must_answer(found), report=Diagnostic(line, about.why, 1))
+    for call in wrong_calls():
+        if call.document.uri == uri and first <= call.line < end:
+            report = Diagnostic(call.line, call.about.why, 1)
+            return replace(_must_answer(found), report=report, signature=call.signature)
     return found
 
 
@@ -194,8 +207,8 @@ def _reported(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:
         yield from caused(snapshot.recent, snapshot.reports, snapshot.lines)
 
 
-def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[OpenText, int, Touched]]:
-    """Yield the lines of calls that do not fit a function whose parameters just changed.
+def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[_WrongCall]:
+    """Yield the calls that do not fit a function whose parameters just changed.
 
     Those below the cursor come first, then those above, then those of other documents.
     """
@@ -227,7 +240,7 @@ def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[OpenTe
             is_here = document.uri == snapshot.uri
             wrong.sort(key=lambda one: (is_here and one[0] < snapshot.line, one[0]))
             for line, why in wrong:
-                yield document, line, Touched(name, _WRONG_CALL, why)
+                yield _WrongCall(document, line, Touched(name, _WRONG_CALL, why), signature)
 
 
 def _undefined(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:

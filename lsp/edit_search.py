@@ -11,7 +11,7 @@ from redraft.model.gate.filters import Situation
 from redraft.model.gate.reasons import Abstain, AbstentionKind
 
 from . import precedence
-from .edit_choice import choose, edit_filters, related, reported_lines
+from .edit_choice import choose, edit_filters, fits_call, related, reported_lines
 from .edit_places import questions
 from .journal import AnswerDecided, Journal
 from .predictions import Predictions
@@ -285,7 +285,8 @@ class NextEdit:
         reported = reported_lines(place)
         if question.report is not None:
             reported |= {question.report.line}
-        return replace(found, reported=reported, filters=(related(question), *filters))
+        own = related(question), fits_call(question)
+        return replace(found, reported=reported, filters=(*own, *filters))
 
     # --- what holds from before ------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from redraft.model.gate.filters import FAR_LINES
 from redraft.model.gate.reasons import Abstain
 from redraft.model.places.ranker import RankedPlace
 from redraft.model.records import LEAST_LOG, Diagnostic, EditRequest, Prediction, Task
+from redraft.model.rules.arity import Signature
 from redraft.model.rules.touched_names import Touched
 from redraft.model.text.cursor import is_free, line_after
 
@@ -43,6 +44,7 @@ class Question:
     request: EditRequest
     about: Touched | None = None  # the name that leads here; None: the place of the cursor
     report: Diagnostic | None = None  # why an edit is needed here for certain
+    signature: Signature | None = None  # that a call in the reported line has to fit
     delay_ms: float = 0.0  # debounce before it
     number: int = 0  # within the session
     after: str = ""  # id of the suggestion after whose acceptance the answer is needed; "": now

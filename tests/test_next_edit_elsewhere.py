@@ -292,3 +292,17 @@ def test_a_name_that_nothing_imports_leads_to_the_imports() -> None:
     assert ask.reason == "json: it is not imported"
     show = settle(desk, ask, rewrite(ask.request, "import os\n", "import json\nimport os\n"))
     assert isinstance(show, Offer)
+
+
+@pytest.mark.parametrize(
+    ("new", "is_shown"), [("area(2)", True), ("area(2, unit=3)", False), ("area(2, 4)", False)]
+)
+def test_an_edit_of_a_call_has_to_bring_it_nearer_to_its_parameters(
+    new: str, is_shown: bool
+) -> None:
+    desk = Workbench("def area(r, unit):\n    return r\n\n\nprint(area(2, 3))\n")
+    desk.swap("def area(r, unit)", "def area(r)")
+    decision = desk.edit("area(2, 3)", new, confidence=0.95)
+    assert isinstance(decision, Offer) is is_shown
+    if isinstance(decision, Abstain):
+        assert decision.reason == "the call would fit its parameters no better"

@@ -53,6 +53,9 @@ _TRANSPARENT = frozenset(
 LANGUAGES = frozenset(("python", "go", "rust", "java", *SCRIPTS))
 
 
+_MISSING = "Argument missing for parameter"
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """Parameter of a function."""
@@ -85,7 +88,7 @@ class Signature:
         for at, one in enumerate(self.parameters):
             is_given = (not one.by_name_only and at < positional) or one.name in keywords
             if not (one.is_optional or is_given):
-                return f'Argument missing for parameter "{one.name}"'
+                return f'{_MISSING} "{one.name}"'
         return ""
 
 
@@ -114,6 +117,11 @@ class Call:
         """Return why the call does not fit a signature, "" if it does."""
         keywords = [each.name for each in self.arguments if each.name]
         return signature.objection(len(self.arguments) - len(keywords), keywords)
+
+
+def is_missing(objection: str) -> bool:
+    """Return whether an objection to a call is that an argument is missing."""
+    return objection.startswith(_MISSING)
 
 
 def signatures(syntax: Syntax, name: str) -> list[Signature]:
