@@ -49,8 +49,9 @@ _MOST_IMPORTS = 20
 
 def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iterator[Question]:
     """Yield the places to ask about, the most promising first."""
+    own = question_at_cursor(snapshot, context)  # parses the document, before lines are ranked
     ranked = context.places.rank(snapshot)
-    for one in _in_order(snapshot, context, schedule, ranked):
+    for one in _in_order(own, context, schedule, ranked):
         uri, (first, end) = one.snapshot.uri, one.bounds
         in_file = [each.place for each in ranked if each.document.uri == uri]
         inside = [each for each in in_file if first <= each.line < end]
@@ -60,9 +61,9 @@ def questions(snapshot: Snapshot, context: Gatherer, schedule: Schedule) -> Iter
 
 
 def _in_order(
-    snapshot: Snapshot, context: Gatherer, schedule: Schedule, ranking: list[DocumentPlace]
+    own: Question, context: Gatherer, schedule: Schedule, ranking: list[DocumentPlace]
 ) -> Iterator[Question]:
-    own = question_at_cursor(snapshot, context)
+    snapshot = own.snapshot
     asked = [own]  # a place within their reach is not asked about again
     sure: list[DocumentPlace] = []
     wrong_calls = cache(lambda: list(_wrong_calls(snapshot, context)))

@@ -66,7 +66,7 @@ def test_a_pause_silences_and_can_be_ended(desk: NeovimDesk) -> None:
 
 def test_eagerness_is_the_servers_to_apply(desk: NeovimDesk) -> None:
     change = ("g(a)", "g(a, b)")
-    editor = desk.open("def f(a):\n    g(a)\n", edits(change, confidence=0.4))
+    editor = desk.open("def f(a):\n    g(a)\n", edits(change, confidence=0.2))
     editor.command("Redraft eagerness low")
     editor.keys("ggf)i, b<Esc>")
     editor.until(lambda: "likely to be kept" in editor.why())

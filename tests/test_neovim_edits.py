@@ -424,7 +424,7 @@ def hinted_at_an_unopened_file(desk: NeovimDesk) -> Neovim:
 
     def is_hinted() -> bool:
         editor.keys("hl")  # asks again: the file may not be indexed and read yet
-        return "→ edit in b.py, line 3 · Tab" in editor.screen.text()
+        return "→ b.py, line 3" in editor.screen.text()
 
     editor.until(is_hinted)
     return editor
