@@ -60,19 +60,19 @@ def edited() -> Workbench:
 
 def test_an_edit_that_is_unsure_is_shown_to_who_asks_for_it_and_stays() -> None:
     desk = edited()
-    assert reason(desk.edit("area(3)", "area(3, 4)", 0.1)).startswith(
-        "10 % likely to be kept (medium shows from 11 %)"
+    assert reason(desk.edit("area(3)", "area(3, 4)", 0.04)).startswith(
+        "4 % likely to be kept (high shows from 5 %)"
     )
     by_hand = desk.consider_edit(invoked=True)
     assert shown(by_hand).strip() == ", 4"
-    assert doubt(by_hand) == "10 % likely to be kept (medium shows from 11 %)"
+    assert doubt(by_hand) == "4 % likely to be kept (high shows from 5 %)"
     # Tab goes there first, and the editor asks again by itself: it is still there.
     assert shown(desk.consider_edit(cursor=0)) == shown(by_hand)
 
 
 def test_ghost_text_comes_before_an_edit_that_is_unsure() -> None:
     desk = edited()
-    desk.edit("area(3)", "area(3, 4)", 0.1)
+    desk.edit("area(3)", "area(3, 4)", 0.04)
     answered(desk, " -> int", 0.2, invoked=True)
     assert isinstance(desk.consider_edit(invoked=True), Abstain)
 
@@ -123,9 +123,9 @@ def test_ghost_text_that_the_model_gave_up_is_revealable() -> None:
 
 def test_a_hidden_edit_is_revealable_only_if_a_gesture_would_show_it() -> None:
     desk, broken = edited(), edited()
-    desk.edit("area(3)", "area(3, 4)", 0.1)
+    desk.edit("area(3)", "area(3, 4)", 0.04)
     hidden = desk.consider_edit()
     assert isinstance(hidden, Abstain) and hidden.is_revealable
-    broken.edit("area(3)", "area(3, (4", 0.1)
+    broken.edit("area(3)", "area(3, (4", 0.04)
     refused = broken.consider_edit()
     assert isinstance(refused, Abstain) and not refused.is_revealable

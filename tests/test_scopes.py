@@ -90,7 +90,7 @@ def test_eagerness_of_a_language_goes_before_that_of_all() -> None:
     assert settings.threshold_in("go", "infill") == 0.1
     for languages, is_shown in (({}, True), ({"python": "low"}, False)):
         desk = edited(eagerness_by_language=languages)
-        decision = desk.edit("print(area(r))", "print(area(r, 3))", confidence=0.2)
+        decision = desk.edit("3.14 * r", "pi * r", confidence=0.2)
         assert isinstance(decision, Abstain) is not is_shown
 
 

@@ -34,7 +34,7 @@ def test_blank_space_at_line_ends_is_left_out(completion: str, after: str, expec
 def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> None:
     ghost, edit = Workbench(), edited()
     ghost.answer("x", confidence=0.1)
-    hidden = edit.edit("print(area(r))", "print(area(r, 3))", confidence=0.1)
+    hidden = edit.edit("3.14 * r", "pi * r", confidence=0.1)
     assert reason(hidden) == "10 % likely to be kept (medium shows from 11 %)"
     for desk in (ghost, edit):
         desk.session.workspace.settings, _ = updated(
