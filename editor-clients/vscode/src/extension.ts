@@ -113,10 +113,7 @@ class Redraft implements vscode.Disposable {
     const part = (unit: 'word' | 'line') => () =>
       edits.divisible ? edits.accept(unit) : ghost.acceptPart(unit);
     const all: Record<string, () => unknown> = {
-      acceptSuggestion: () => {
-        if (edits.awaitsPause && !ghost.id) return vscode.commands.executeCommand('tab');
-        return edits.acceptable ? edits.accept() : ghost.accept();
-      },
+      acceptSuggestion: () => (edits.acceptable ? edits.accept() : ghost.accept()),
       indentOrAccept: () => ghost.indentOrAccept(),
       acceptWord: part('word'),
       acceptLine: part('line'),

@@ -365,12 +365,6 @@ export class NextEdits implements vscode.Disposable {
     return this.shown !== undefined && editor !== undefined && isDrawn(this.mode(this.shown, editor));
   }
 
-  /** Whether an edit away from the cursor waits until the line is no longer typed: Tab came with a key. */
-  get awaitsPause(): boolean {
-    const editor = vscode.window.activeTextEditor;
-    return this.shown !== undefined && editor !== undefined && this.mode(this.shown, editor) === 'waiting';
-  }
-
   /** Whether a word or a line can be accepted, also of an edit that VS Code draws and accepts only as
    * a whole. */
   get divisible(): boolean {
