@@ -222,12 +222,12 @@ def test_a_next_edit_follows_the_users_edit_and_tab_takes_it(browser: Page) -> N
 
 @in_a_browser
 def test_an_edit_that_is_held_back_has_its_reason(browser: Page) -> None:
-    unsure = editing((1, 1, ["x"]), confidence=0.13)
+    unsure = editing((1, 1, ["x"]), confidence=0.1)
     with served_beside(unsure) as url:
         browser.open(url)
         browser.evaluate("document.getElementById('ask-edit').click()")
-        browser.await_text("#said", "13 % likely to be kept (medium shows from 25 %)")
-        assert "13 % likely" in browser.text("#edit-answer")
+        browser.await_text("#said", "10 % likely to be kept (medium shows from 11 %)")
+        assert "10 % likely" in browser.text("#edit-answer")
         assert browser.text("ins") == ""
 
 
