@@ -39,7 +39,7 @@ def test_a_command_reads_ghost_text_and_edits_and_the_reasons_for_none(project: 
     with project("", edits=[CALL]) as w:
         w.evaluate(LISTEN)
         change_signature(w)
-        w.await_hint("edit")
+        w.await_hint("→ line 13")
         w.press("Shift+Alt+\\")
         hears(w, SENTENCE)
         w.press("Escape")
@@ -60,7 +60,7 @@ def test_nothing_is_announced_without_a_screen_reader(project: Open) -> None:
     with project("", edits=[CALL], settings={"editor.accessibilitySupport": "off"}) as w:
         w.evaluate(LISTEN)
         change_signature(w)
-        w.await_hint("edit")
+        w.await_hint("→ line 13")
         assert "Line 13" not in str(w.evaluate(SAID))
         assert w.toasts() == []
 
