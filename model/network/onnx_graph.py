@@ -113,6 +113,7 @@ class _Builder:
 
     def graph(self) -> Graph:
         x = "embedded"  # [1, n, hidden]
+        self.linear.count(x)
         skip: str | None = None
         for layer in range(self.config.layers):
             x, skip = self._block(layer, x, skip)
@@ -134,44 +135,50 @@ class _Builder:
         if last:  # after the last keys and values, only scored rows matter: none costs nothing
             y = self.nodes.op("Gather", y, "rows", axis=1)
             x = self.nodes.op("Gather", x, "rows", axis=1)
+            self.linear.count(x)
         width = c.heads * c.head_dim
         y = self.linear.apply(f"{name}.attn.o", [f"{name}.attn.o"], y, width, c.hidden)
         y, x = self._norm(f"{name}.norm_mlp", x, y)
-        y = self._gated(name, y, last)
+        gated, factor = self._gated(name, y, last)
         down = f"{name}.mlp.down"
-        y = self.linear.apply(down, [down], y, c.intermediate, c.hidden)
-        return x, y
+        y, factor = self.linear.unscaled(down, [down], gated, c.intermediate, c.hidden, factor)
+        return x, self.linear.scaled(y, factor)
 
-    def _gated(self, name: str, x: str, tail: bool) -> str:
-        """Append silu(gate x) times up x: [1, n, hidden] -> [1, n, intermediate].
+    def _gated(self, name: str, x: str, tail: bool) -> tuple[str, str]:
+        """Append silu(gate x) times up x, but for a factor of each row: ``LinearMaps.unscaled``.
+
+        That is [1, n, hidden] -> [1, n, intermediate], [1, n, 1].
 
         Args:
             tail: x has the rows that are spoken about alone.
         """
-        c, both = self.config, [f"{name}.mlp.gate", f"{name}.mlp.up"]
-        wide = 2 * c.intermediate
-        y = self.linear.apply(f"{name}.mlp.gate_up", both, x, c.hidden, wide)
+        c, sides = self.config, (f"{name}.mlp.gate", f"{name}.mlp.up")
+        shape = c.hidden, c.intermediate
+        gate, (up, factor) = (self.linear.unscaled(side, [side], x, *shape) for side in sides)
+        gate = self.linear.scaled(*gate), ""
         if not self.indices:
-            return self._activated(y)
+            return self._activated(gate[0], up), factor
         which, out = "scored_masks" if tail else "mask_rows", f"{name}.mlp.gated"
 
         def adapted(own: list[str]) -> list[NodeProto]:
             with self.nodes.branch(f"{out}.masked") as nodes:
                 index = self.indices[which]
-                changed = self.linear.adapt_masks(both, x, y, (c.hidden, wide), which, index)
-                self._activated(changed, own[0])
+                changed = (
+                    self.linear.adapt_masks(side, x, y, shape, which, index)
+                    for side, y in zip(sides, (gate, (up, factor)), strict=True)
+                )
+                self._activated(*changed, out=own[0])
             return nodes
 
         def plain(own: list[str]) -> list[NodeProto]:
             with self.nodes.branch(f"{out}.plain") as nodes:
-                self._activated(y, own[0])
+                self._activated(gate[0], up, own[0])
             return nodes
 
         self.nodes.add(self._if("placed", [out], adapted, plain))
-        return out
+        return out, factor
 
-    def _activated(self, y: str, out: str = "") -> str:
-        gate, up = self.nodes.ops("Split", [y], 2, axis=-1, num_outputs=2)
+    def _activated(self, gate: str, up: str, out: str = "") -> str:
         return self.nodes.op("Mul", self._silu(gate), up, out=out)
 
     def _silu(self, x: str) -> str:

@@ -24,25 +24,54 @@ class LinearMaps:
 
     def __init__(self, nodes: Nodes, variant: Variant, mask_rank: int = 0) -> None:
         self._nodes, self._variant, self._mask_rank = nodes, variant, mask_rank
-        #: Bytes and largest value of each row, by what was quantised.
+        #: Bytes and scale of each row, by what was quantised.
         self._quantized: dict[str, tuple[str, str]] = {}
+        self._zeros = ""  # the byte of zero for each row, which QuantizeLinear asks for
+
+    def count(self, x: str) -> None:
+        """Take note that products from here on have as many rows as x [..., n, inputs]."""
+        if self._variant.linear == "rows":
+            n = self._nodes.op("Shape", x, start=-2, end=-1)
+            self._zeros = self._nodes.op("Expand", self._zero(), n)
 
     def apply(
         self, name: str, sources: list[str], x: str, inputs: int, outputs: int, bias: bool = False
     ) -> str:
         """Multiply x by the stacked weights: [..., inputs] -> [..., outputs]."""
+        y = self.scaled(*self.unscaled(name, sources, x, inputs, outputs))
+        if not bias:
+            return y
+        parts = tuple(f"{source}.bias" for source in sources)
+        added = Stored(f"{name}.bias", parts, "whole", (outputs,), self._variant.dtype)
+        return self._nodes.op("Add", y, self._nodes.store(added))
+
+    def unscaled(
+        self, name: str, sources: list[str], x: str, inputs: int, outputs: int, factor: str = ""
+    ) -> tuple[str, str]:
+        """Multiply x by the stacked weights, but for a factor of each row.
+
+        That is [..., inputs] -> [..., outputs] and the factor [..., 1], "" where there is none. A
+        product that comes next gets the same bytes without it, so that it can be multiplied in at
+        the end, over fewer numbers.
+
+        Args:
+            factor: that x is without.
+        """
         variant = self._variant
         weights = tuple(f"{source}.weight" for source in sources)
         stored = Stored(
             name, weights, variant.linear, (outputs, inputs), variant.dtype, variant.block,
             adapted=True,
         )  # fmt: skip
-        y = self.product(stored, x)
-        if not bias:
-            return y
-        parts = tuple(f"{source}.bias" for source in sources)
-        added = Stored(f"{name}.bias", parts, "whole", (outputs,), variant.dtype)
-        return self._nodes.op("Add", y, self._nodes.store(added))
+        if stored.format != "rows":
+            return self.product(stored, x), ""
+        self._nodes.store(stored)
+        y, own = self._rows_product(x, list(stored.tensors()))
+        return y, self._nodes.op("Mul", own, factor) if factor else own
+
+    def scaled(self, y: str, factor: str) -> str:
+        """Return y times the factor of each row, both from :meth:`unscaled`."""
+        return self._nodes.op("Mul", y, factor) if factor else y
 
     def product(self, stored: Stored, x: str, bias: str = "", out: str = "") -> str:
         """Multiply x [..., inputs] by a matrix, in the format that it is stored in.
@@ -59,7 +88,7 @@ class LinearMaps:
         if stored.format == "turned":
             return self._nodes.op("MatMul", x, tensors[0])
         if stored.format == "rows":
-            return self._rows_product(x, tensors)
+            return self.scaled(*self._rows_product(x, tensors))
         arguments = [x, *tensors, *(["", "", bias] if bias else [])]
         return self._nodes.op(
             "MatMulNBits", *arguments, out=out, domain=CONTRIB, K=inputs, N=outputs,
@@ -67,35 +96,42 @@ class LinearMaps:
         )  # fmt: skip
 
     def adapt_masks(
-        self, sources: list[str], x: str, y: str, shape: tuple[int, int], which: str, index: str
+        self,
+        source: str,
+        x: str,
+        y: tuple[str, str],
+        shape: tuple[int, int],
+        which: str,
+        index: str,
     ) -> str:
         """Add B (A x) to y in the rows of masks; the other rows keep their bits.
 
-        It copies y, of however few rows: 10 MB a layer of a chunk of prompt.
+        It copies y, of however few rows: 5 MB of a chunk of prompt.
 
         Args:
-            y: x times the weights that the masks' adapter changes.
+            y: x times the weights that the masks' adapter changes, from :meth:`unscaled`. The sum
+                is without its factor as well.
             shape: inputs and outputs of those weights.
             which: rows are masks, [g].
             index: see :meth:`index_of`.
         """
-        (inputs, outputs), rank = shape, self._mask_rank * len(sources)
+        (inputs, outputs), (product, factor) = shape, y
         rows = self._nodes.op("Gather", x, which, axis=1)  # [1, g, inputs]
-        low = self._low_rank("lora_a", sources, rows, inputs, rank)
-        change = self._low_rank("lora_b", sources, low, rank, outputs)  # [1, g, outputs]
-        return self._nodes.op("ScatterND", y, index, change, reduction="add")
+        low = self._low_rank(f"{source}.lora_a", rows, inputs, self._mask_rank)
+        change = self._low_rank(
+            f"{source}.lora_b", low, self._mask_rank, outputs
+        )  # [1, g, outputs]
+        if factor:
+            change = self._nodes.op("Div", change, self._nodes.op("Gather", factor, which, axis=1))
+        return self._nodes.op("ScatterND", product, index, change, reduction="add")
 
-    def _low_rank(self, side: str, sources: list[str], x: str, inputs: int, outputs: int) -> str:
-        """Multiply x by one side of the masks' adapter, of all ``sources`` in one product.
-
-        Each source has a separate rank, so their ``lora_b`` lie along a diagonal.
-        """
+    def _low_rank(self, name: str, x: str, inputs: int, outputs: int) -> str:
+        """Multiply x by one side of the masks' adapter."""
         variant = self._variant
         is_float = variant.linear == "turned" or variant.dtype == FLOAT16
-        parts = tuple(f"{source}.{side}" for source in sources)
         stored = Stored(
-            f"{sources[0]}.{side}", parts, "turned" if is_float else "blocks", (outputs, inputs),
-            variant.dtype, _LOW_RANK_BLOCK, of_masks=True, diagonal=side == "lora_b",
+            name, (name,), "turned" if is_float else "blocks", (outputs, inputs), variant.dtype,
+            _LOW_RANK_BLOCK, of_masks=True,
         )  # fmt: skip
         return self.product(stored, x)
 
@@ -105,18 +141,22 @@ class LinearMaps:
         batch = self._nodes.op("Mul", at, self._nodes.ints("nothing", 0))
         return self._nodes.op("Concat", batch, at, axis=-1)
 
-    def _rows_product(self, x: str, tensors: list[str]) -> str:
-        """Multiply in 8 bits, with one scale per row of activations and per output.
+    def _rows_product(self, x: str, tensors: list[str]) -> tuple[str, str]:
+        """Multiply in 8 bits, but for the scale of each row of activations, which is the second.
 
         The dynamic operators of onnxruntime take one scale for a whole tensor: outliers of one
         token then cost every token its precision (73 % top-1 agreement against 94 %), and results
         depend on which tokens share a chunk.
         """
+        nodes = self._nodes
         if x not in self._quantized:
-            unit, largest = self._unit(x)
-            self._quantized[x] = (self._bytes(unit, _STEP), largest)
-        values, largest = self._quantized[x]
-        return self._nodes.op("Mul", self._integer_product(values, tensors), largest)
+            scale = nodes.op("Mul", self._largest(x), nodes.floats("step", _STEP))  # [..., n, 1]
+            scales = nodes.op("Reshape", scale, nodes.ints("last", [-1]))  # [n]
+            assert self._zeros, "count was not called"
+            values = nodes.op("QuantizeLinear", x, scales, self._zeros, axis=-2)
+            self._quantized[x] = values, scale
+        values, scale = self._quantized[x]
+        return self._integer_product(values, tensors, nodes.floats("one", 1.0)), scale
 
     def fine_rows_product(self, stored: Stored, x: str, bias: str = "", out: str = "") -> str:
         """Multiply in 8 bits, with two bytes for each activation: [r, inputs] -> [r, outputs].
@@ -133,28 +173,31 @@ class LinearMaps:
         """
         nodes, between = self._nodes, self._nodes.ints("between", [1])
         nodes.store(stored)
-        unit, largest = self._unit(x)
+        largest = self._largest(x)
+        unit = nodes.op("Div", x, largest)
         largest = nodes.op("Max", largest, nodes.floats("least", _LEAST))
         coarse = self._bytes(unit, _STEP)
         known = nodes.op("DequantizeLinear", coarse, nodes.floats("step", _STEP), self._zero())
         fine = self._bytes(nodes.op("Sub", unit, known), _STEP * _FINER)
         both = [nodes.op("Unsqueeze", half, between) for half in (coarse, fine)]
         pairs = nodes.op("Concat", *both, axis=1)  # [r, 2, inputs]
-        products = self._integer_product(pairs, list(stored.tensors()), bias)  # [r, 2, outputs]
+        step = nodes.floats("step", _STEP)
+        products = self._integer_product(
+            pairs, list(stored.tensors()), step, bias
+        )  # [r, 2, outputs]
         less = nodes.op("Mul", largest, nodes.floats("finer", _FINER))
         units = nodes.op("Concat", largest, less, axis=-1)  # [r, 2]
         summed = nodes.op("MatMul", nodes.op("Unsqueeze", units, between), products)
         return nodes.op("Squeeze", summed, between, out=out)
 
-    def _unit(self, x: str) -> tuple[str, str]:
-        """Divide each row of x by its largest value; return both, the latter [..., 1].
+    def _largest(self, x: str) -> str:
+        """Return the largest magnitude of each row of x, [..., 1].
 
-        A row of zeros becomes 0 / 0, some byte, and times 0 zeros again. Of no rows at all
-        onnxruntime's ReduceMax made a wrong shape before 1.32: ``Graphs.idle_rows``.
+        A row of zeros is divided to 0 / 0, some byte, and multiplied to zeros again. Of no rows at
+        all onnxruntime's ReduceMax made a wrong shape before 1.32: ``Graphs.idle_rows``.
         """
         last = self._nodes.ints("last", [-1])
-        largest = self._nodes.op("ReduceMax", self._nodes.op("Abs", x), last, keepdims=1)
-        return self._nodes.op("Div", x, largest), largest
+        return self._nodes.op("ReduceMax", self._nodes.op("Abs", x), last, keepdims=1)
 
     def _bytes(self, unit: str, step: float) -> str:
         name = "step" if step == _STEP else "fine_step"
@@ -163,10 +206,10 @@ class LinearMaps:
     def _zero(self) -> str:
         return self._nodes.constant("zero", np.array(128, np.uint8))
 
-    def _integer_product(self, values: str, tensors: list[str], bias: str = "") -> str:
-        """Multiply bytes around 128, in units of 1/127, by a matrix in rows, and add a bias."""
+    def _integer_product(self, values: str, tensors: list[str], unit: str, bias: str = "") -> str:
+        """Multiply bytes around 128, in a unit, by a matrix in rows, and add a bias."""
         matrix, scales = tensors
-        inputs = [values, matrix, self._nodes.floats("step", _STEP), scales, self._zero()]
+        inputs = [values, matrix, unit, scales, self._zero()]
         return self._nodes.op(
             "MatMulIntegerToFloat", *inputs, *(["", bias] if bias else []), domain=CONTRIB
         )
@@ -180,7 +223,9 @@ def single_product(variant: str, matrix: FloatArray) -> bytes:
     """
     how, nodes, (outputs, inputs) = variant_named(variant), Nodes(), matrix.shape
     stored = Stored("w", ("w",), how.linear, matrix.shape, how.dtype, how.block)
-    nodes.op("Identity", LinearMaps(nodes, how).product(stored, "x"), out="y")
+    linear = LinearMaps(nodes, how)
+    linear.count("x")
+    nodes.op("Identity", linear.product(stored, "x"), out="y")
     arrays = stored.encode({"w": matrix})
     graph = helper.make_graph(
         nodes.nodes,

@@ -87,7 +87,6 @@ class Stored:
         dtype: of unquantised tensors, and of the scales of ``nibbles``.
         adapted: it differs between context and canvas when the adapter is on the canvas only.
         of_masks: it belongs to the adapter that acts on masks alone.
-        diagonal: each source has separate inputs as well, so that zeros fill the rest.
     """
 
     name: str
@@ -98,7 +97,6 @@ class Stored:
     block: int = 32
     adapted: bool = False
     of_masks: bool = False
-    diagonal: bool = False
 
     def tensors(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
         """Return type and shape of each tensor by its name in the graph."""
@@ -152,8 +150,6 @@ class Stored:
                     "than their config.json says. Run 'redraft model pull' again."
                 )
             parts.append(np.asarray(weights[source], dtype=np.float32))
-        if self.diagonal and all(part.ndim == 2 for part in parts):
-            parts = _along_diagonal(parts)
         trailing = {part.shape[1:] for part in parts}
         shape = (sum(part.shape[0] for part in parts), *self.shape[1:])
         if trailing != {self.shape[1:]} or shape != self.shape:
@@ -163,15 +159,6 @@ class Stored:
                 "describes another model. Run 'redraft model pull' again."
             )
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _along_diagonal(parts: list[FloatArray]) -> list[FloatArray]:
-    """Return each matrix [outputs, inputs] with zeros where the inputs of the others are."""
-    inputs = [part.shape[1] for part in parts]
-    return [
-        np.pad(part, ((0, 0), (sum(inputs[:at]), sum(inputs[at + 1 :]))))
-        for at, part in enumerate(parts)
-    ]
 
 
 def quantize_blocks(matrix: FloatArray, block: int) -> tuple[Array, FloatArray]:
