@@ -15,11 +15,10 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Callable
 from typing import Literal
 
 from .errors import EngineGone, ModelNotReady, Overloaded, PredictionTimeout, RedraftError
-from .predict import Clock, Loader, LoadState, Model, predict
+from .predict import Chore, Clock, Loader, LoadState, Model, predict
 from .queue import EngineJob, Queue
 from .records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
 from .runtime.backend import Backend, Cancelled
@@ -31,8 +30,6 @@ log = logging.getLogger(__name__)
 QUEUE_LENGTH = 16
 #: Seconds between two looks of a waiting request at whether it has waited too long.
 LOOK_S = 0.25
-#: Seconds without a request after which the costs of this machine are measured, once per load.
-IDLE_S = 5.0
 #: Seconds from a failed load to the earliest retry, doubled with each failure, and at most. A
 #: request starts the retry: the network or disk space may be back.
 RETRY_AFTER_S, RETRY_AT_MOST_S = 2.0, 30.0
@@ -69,8 +66,8 @@ class Engine:
         self._changed = threading.Condition()  # guards everything below
         self._status = ModelStatus("loading", model)
         self._queue: Queue[EngineJob] = Queue(queue_length)
-        self._computing: tuple[EngineJob | None, Backend] | None = None  # no job: measures costs
-        self._measure: Callable[[], object] | None = None  # of the loaded model, until it ran
+        self._computing: tuple[EngineJob | None, Backend] | None = None  # no job: a chore
+        self._chores: list[Chore] = []  # of the loaded model that are left
         self._closing = False
         self._retry = False
         self._reloads = False  # the model is unloaded, or on its way back: requests wait for it
@@ -138,7 +135,7 @@ class Engine:
                 raise self._overloaded(f"{queue.length} requests wait already, the limit.")
             computed = self._computing and self._computing[0]
             if computed is None or job.interrupts(computed):
-                self._interrupt()  # measuring and reading ahead give way
+                self._interrupt()  # chores and reading ahead give way
             self._changed.notify_all()
 
     def _overloaded(self, problem: str) -> Overloaded:
@@ -194,7 +191,7 @@ class Engine:
         try:
             self._serve(model)
         finally:
-            self._measure = None  # nothing refers to the model from here on
+            self._chores = []  # nothing refers to the model from here on
             model.backend.close()
         return True
 
@@ -255,7 +252,7 @@ class Engine:
 
     def _serve(self, model: Model) -> None:
         """Answer until the engine is closed or idle, or this model is not to run any more."""
-        self._measure = model.measure
+        self._chores = list(model.chores)
         while (job := self._next(model.backend)) is not None:
             problem = model.backend.changed() or model.why_outdated()
             if problem or (problem := self._compute(model, job)):
@@ -275,12 +272,13 @@ class Engine:
                 self._refuse_stale()
                 if self._queue.has_any():
                     return self._queue.take(self._clock(), self._mean_s)
-                is_idle = not self._changed.wait(IDLE_S if self._measure else self._unload_s)
-                if is_idle and not self._measure and not self._queue.has_any():
+                chore = self._chores[0] if self._chores else None
+                is_idle = not self._changed.wait(chore.idle_s if chore else self._unload_s)
+                if is_idle and not chore and not self._queue.has_any():
                     self._unload()
                     return None
-            if is_idle and self._measure:
-                self._measure_costs(backend)
+            if is_idle and chore:
+                self._do(chore, backend)
 
     def _unload(self) -> None:
         """Say that the model is gone until the next request; the lock is held."""
@@ -292,21 +290,20 @@ class Engine:
         log.info("%s: %s", self._status.model, message)
         self._status = dataclasses.replace(self._status, state="unloaded", message=message)
 
-    def _measure_costs(self, backend: Backend) -> None:
-        """Measure the costs of this machine; a request interrupts it, and it is tried again."""
-        assert self._measure is not None
+    def _do(self, chore: Chore, backend: Backend) -> None:
+        """Run a chore; a request interrupts it, and it is tried again."""
         with self._changed:
             if self._closing or self._queue.has_any():
                 return
             self._computing = (None, backend)
         try:
-            self._measure()
-            self._measure = None
+            chore.run()
+            self._chores.remove(chore)
         except Cancelled:
             pass
-        except RedraftError as error:  # no memory for it: the noted costs hold
-            log.info("The costs of passes were not measured: %s", error)
-            self._measure = None
+        except RedraftError as error:  # no memory for it: it can be done without
+            log.info("Work for a pause was left: %s", error)
+            self._chores.remove(chore)
         finally:
             with self._changed:
                 self._computing = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
@@ -29,7 +30,7 @@ from .config import AUTO
 from .decode.pass_costs import PassPrices
 from .errors import InvalidRequest, RedraftError, UnknownModel
 from .network.quantize import HALF
-from .predict import Loader, LoadProgress, Model, warm_up
+from .predict import Chore, Loader, LoadProgress, Model, warm_up
 from .prompts.chat import ChatTemplate
 from .prompts.tokenizer import Tokenizer
 from .runtime.backend import Backend
@@ -51,6 +52,11 @@ _log = logging.getLogger(__name__)
 KV_BYTES = 1 << 30
 #: Prompts of the budget's size that are kept: an infill and a next edit in each of two files.
 KEPT_PROMPTS = 4
+#: Seconds without a request before memory is joined into large pages, and before the costs of this
+#: machine are measured for the next start.
+JOIN_IDLE_S, MEASURE_IDLE_S = 0.5, 5.0
+#: Seconds that onnxruntime has before the tokenizer is read.
+HEAD_START_S = 0.1
 
 
 def onnx_loader(
@@ -155,26 +161,30 @@ def _load(name: str, device: Device, threads: int | None, report: LoadProgress) 
 
 
 def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model:
-    """Return the model in memory, warm and calibrated."""
+    """Return the model in memory, calibrated; what can wait for a pause is among its chores."""
     from .runtime.onnx_backend import OnnxBackend
 
-    # Beside onnxruntime, which does not hold the interpreter lock.
-    reading = ThreadPoolExecutor(1, "tokenizer").submit(_read_tokenizer, folder)
+    # Its library holds the interpreter; onnxruntime does so only until it has begun.
+    reading = ThreadPoolExecutor(1, "tokenizer").submit(_read_tokenizer, folder, HEAD_START_S)
     usual = usual_threads() if threads is None and device.provider == "CPU" else threads
     backend = OnnxBackend(folder, device.provider, usual, KV_BYTES)
     try:
-        warm_up(backend)
         key = calibration_key(info(name), backend.variant, backend.provider, threads)
         file = calibration_file()
         known = noted(backend.config, key, file)
-        budget, prices = _budget_and_prices(backend, known or calibrate(backend, key, file))
+        warming = Chore(0.0, partial(warm_up, backend))
+        chores = [warming, Chore(MEASURE_IDLE_S, partial(calibrate, backend, key, file))]
+        if known is None:
+            warm_up(backend)
+            known, chores = calibrate(backend, key, file), []
+        budget, prices = _budget_and_prices(backend, known)
         kept = kept_bytes(backend, budget)
         backend.keep(kept)
         backend.prepare(budget + 1)
         tokenizer = reading.result()
         return_freed()
-        if backend.provider == "CPU":  # takes half a second beside the first requests
-            threading.Thread(target=collapse, name="huge pages", daemon=True).start()
+        if backend.provider == "CPU":
+            chores.insert(1, Chore(JOIN_IDLE_S, _join_pages))
         return Model(
             name=name,
             backend=backend,
@@ -184,7 +194,7 @@ def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model
             notice=device.notice,
             version=info(name).version,
             prices=prices,
-            measure=partial(calibrate, backend, key, file) if known else None,
+            chores=tuple(chores),
             template=template_in(folder, tokenizer) if not info(name).chat else None,
         )
     except BaseException:
@@ -192,13 +202,19 @@ def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model
         raise
 
 
-def _read_tokenizer(folder: Path) -> Tokenizer:
+def _join_pages() -> None:
+    """Begin to join pages of memory, which takes up to a second and cannot be interrupted."""
+    threading.Thread(target=collapse, name="huge pages", daemon=True).start()
+
+
+def _read_tokenizer(folder: Path, delay_s: float = 0.0) -> Tokenizer:
     """Return the tokenizer of a model, with the tables that the first request needs.
 
     The last one stays in memory (60 MB) when its model is unloaded: the library reads it for up to
     a second in which no other thread runs, so clients would take an engine that loads its model
     again for one that hangs.
     """
+    time.sleep(delay_s)
     file = folder / "tokenizer.json"
     changed_ns = file.stat().st_mtime_ns if file.is_file() else 0
     return _tokenizer_of(file, changed_ns)

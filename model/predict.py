@@ -52,6 +52,14 @@ READ_AHEAD = "the prompt was read ahead"
 
 
 @dataclass(frozen=True, slots=True)
+class Chore:
+    """Work for an engine without requests; a request ends it, and then it is done anew."""
+
+    idle_s: float  # seconds without a request before it begins
+    run: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """Loaded weights with tokenizer, prefix cache and measured costs."""
 
@@ -66,7 +74,7 @@ class Model:
     odds: Odds = field(default_factory=Odds)  # of drafts; learnt over all answers
     recent: RecentAnswers = field(default_factory=RecentAnswers)  # drafts for the next answers
     template: ChatTemplate | None = None  # of conversations; None: these weights have none
-    measure: Callable[[], object] | None = None  # costs for the next start; None: just measured
+    chores: tuple[Chore, ...] = ()  # for an engine, in this order
     why_outdated: Callable[[], str] = lambda: ""  # why another model is to run; "" this one
 
     @property

@@ -16,6 +16,7 @@ from redraft.server.commands.console import ShownFile, canvas_text
 from redraft.server.commands.main import app, main
 from redraft.server.engine_process import client
 from redraft.server.engine_process import open as engines
+from redraft.server.engine_process.rendezvous import Rendezvous
 from redraft.server.settings import Settings, load_settings
 from support.command import call, is_one_red_line, python, redraft
 from support.editors.predictor import ScriptedPredictor, infill
@@ -238,6 +239,7 @@ def test_a_request_outlives_an_engine_that_dies_over_it(monkeypatch: pytest.Monk
         if predictor is dying:
             raise EngineGone("it was killed")
 
+    monkeypatch.setattr(Rendezvous, "read", lambda self: object())
     monkeypatch.setattr(client, "join_running", join_running)
     monkeypatch.setattr(engines, "open_engine", lambda settings: own)
     asyncio.run(ask_once(Settings(), None, ask))

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 from redraft.model.errors import InvalidRequest
-from redraft.server.commands.complete import FilePlace, request_for
+from redraft.server.commands.complete import FilePlace, refuse_secret, request_for
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links need a right on Windows")
 
 
 def ask(file: Path | str) -> str:
-    return request_for(FilePlace(Path(file), 1, 1), 8, "fast", 0.0, None).text
+    place = FilePlace(Path(file), 1, 1)
+    request = request_for(place, 8, "fast", 0.0, None)
+    refuse_secret(place, request)
+    return request.text
 
 
 @pytest.fixture

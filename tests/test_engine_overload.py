@@ -9,7 +9,6 @@ import threading
 import time
 
 import pytest
-from redraft.model import engine as engine_module
 from redraft.model.engine import Engine
 from redraft.model.errors import (
     ModelNotReady,
@@ -17,7 +16,7 @@ from redraft.model.errors import (
     PredictionTimeout,
     WeightsError,
 )
-from redraft.model.predict import LoadProgress, Model
+from redraft.model.predict import Chore, LoadProgress, Model
 from redraft.model.queue import PATIENCE_S
 from redraft.model.records import Prediction
 from redraft.model.runtime.backend import Cancelled, FloatArray
@@ -162,7 +161,6 @@ def test_an_error_for_a_caller_who_has_left_is_not_logged() -> None:
 def test_costs_are_measured_when_idle_and_give_way_to_requests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(engine_module, "IDLE_S", 0.01)
     begun, interrupted, done = threading.Event(), threading.Event(), threading.Event()
     loaded = make_model(Script(ids(ANSWER)))
     interrupt = loaded.backend.interrupt
@@ -182,7 +180,8 @@ def test_costs_are_measured_when_idle_and_give_way_to_requests(
         done.set()
 
     async def work() -> Prediction:
-        engine = Engine(lambda report: dataclasses.replace(loaded, measure=measure), "fake")
+        chores = (Chore(0.01, measure),)
+        engine = Engine(lambda report: dataclasses.replace(loaded, chores=chores), "fake")
         try:
             await ready(engine)
             assert await asyncio.to_thread(begun.wait, 10)

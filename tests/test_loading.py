@@ -134,7 +134,7 @@ def test_costs_are_measured_by_the_first_load_and_later_once_idle(
         key = f"redraft-0.5b {model.version} fp32 CPU 1 "
         return sum(len(note["starts"]) for name, note in notes.items() if name.startswith(key))
 
-    assert model.context_tokens >= 1_024 and model.measure is None
+    assert model.context_tokens >= 1_024 and len(model.chores) == 1
     assert model.prices is not None and model.prices.positions[0] == 1
     assert all(ms > 0 for ms in model.prices.ms)
     assert list(model.prices.ms) == sorted(model.prices.ms)
@@ -143,8 +143,14 @@ def test_costs_are_measured_by_the_first_load_and_later_once_idle(
     again = load.onnx_loader("redraft-0.5b", "fp32", "CPU", 1)(ignore)
     try:
         assert (again.prices, starts()) == (model.prices, 1)
-        assert again.measure is not None
-        again.measure()
+        assert [chore.idle_s for chore in again.chores] == [
+            0,
+            load.JOIN_IDLE_S,
+            load.MEASURE_IDLE_S,
+        ]
+        again.chores[0].run()
+        assert starts() == 1
+        again.chores[2].run()
         assert starts() == 2
     finally:
         again.backend.close()

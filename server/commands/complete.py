@@ -36,17 +36,20 @@ async def ask_once(
     """
     from redraft.model.errors import EngineGone
 
-    from ..engine_process.client import join_running
     from ..engine_process.open import open_engine
+    from ..engine_process.rendezvous import Rendezvous
 
     if server is not None:
         return await ask(remote(settings, server))
-    joined = await join_running(settings)
-    if joined is not None:
-        try:
-            return await ask(joined)
-        except EngineGone:  # it died, or was leaving
-            pass
+    if Rendezvous.of(settings).read() is not None:
+        from ..engine_process.client import join_running  # brings aiohttp along
+
+        joined = await join_running(settings)
+        if joined is not None:
+            try:
+                return await ask(joined)
+            except EngineGone:  # it died, or was leaving
+                pass
     await ask(open_engine(settings))
 
 
@@ -165,14 +168,13 @@ def request_for(
     temperature: float,
     seed: int | None,
 ) -> EditRequest:
-    """Return the request for an infill at a place of a file.
+    """Return the request for an infill at a place of a file, see :func:`refuse_secret`.
 
     Raises:
-        InvalidRequest: the file cannot be read, has no such place, or is excluded.
+        InvalidRequest: the file cannot be read or has no such place.
     """
     text = read_text(place.file)
     cursor = cursor_at(text, place)
-    _refuse_secret(place, text, cursor)
     return EditRequest(
         task="infill",
         path=shown_path(place.file),
@@ -196,7 +198,7 @@ def workspace_of(file: Path) -> Path:
     return here if file.is_relative_to(here) else file.parent
 
 
-def _refuse_secret(place: FilePlace, text: str, cursor: int) -> None:
+def refuse_secret(place: FilePlace, request: EditRequest) -> None:
     """Refuse a file that the language server never sends to the model.
 
     Raises:
@@ -210,15 +212,22 @@ def _refuse_secret(place: FilePlace, text: str, cursor: int) -> None:
     workspace = Workspace(LspSettings(), time.monotonic, reads=False)
     workspace.folders = [workspace_of(place.file).as_uri()]
     workspace.exclusions.opened(uri)
-    workspace.open(uri, text, None, "")
-    document = workspace.snapshot(uri, cursor, RequestFlags(is_invoked=True)).document
+    workspace.open(uri, request.text, None, "")
+    document = workspace.snapshot(uri, request.cursor, RequestFlags(is_invoked=True)).document
     if reason := document.excluded or (document.secret and f"this file {document.secret}"):
         raise InvalidRequest(f"The language server would show nothing of {place.file}: {reason}")
 
 
-async def complete(predictor: Predictor, request: EditRequest, watch: bool, quiet: bool) -> None:
-    """Ask once, print the infill, and close the predictor."""
+async def complete(
+    predictor: Predictor, place: FilePlace, request: EditRequest, watch: bool, quiet: bool
+) -> None:
+    """Ask once, print the infill, and close the predictor.
+
+    Raises:
+        InvalidRequest: the file is excluded. That is checked while the model is loaded.
+    """
     try:
+        refuse_secret(place, request)
         await until_ready(predictor)
         if watch:
             with watching(ShownFile.around(request.text, request.cursor)) as show:

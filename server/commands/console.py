@@ -42,7 +42,7 @@ def harmless(text: str) -> str:
 CONTEXT_LINES = 6
 
 #: Seconds between two checks of a model that is loading.
-LOOK_S = 0.1
+LOOK_S = 0.03
 
 
 @contextmanager

@@ -178,7 +178,7 @@ def complete(
     settings = running.settings()
 
     async def ask(predictor: Predictor) -> None:
-        await completing.complete(predictor, request, watch, quiet)
+        await completing.complete(predictor, parsed, request, watch, quiet)
 
     asyncio.run(ask_once(settings, server, ask))
 
