@@ -146,9 +146,7 @@ def _svg(draw: Callable[[Axes, Sequence[_Shown]], bool], shown: Sequence[_Shown]
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise InstallError(
-            f"matplotlib is not installed. Run {how_to_install('train')}."
-        ) from error
+        raise InstallError(f"matplotlib is not installed. Run {how_to_install('lab')}.") from error
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": draw.__name__}):
         drawing = Figure(figsize=_SIZE, layout="constrained")
         FigureCanvasSVG(drawing)

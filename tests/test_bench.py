@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import typer
+from redraft.evals.commands.bench import STOPPED, run_bench
 from redraft.evals.compare import compare
 from redraft.evals.example import Row
 from redraft.evals.latency import bench
@@ -25,7 +26,6 @@ from redraft.model.predict import Model
 from redraft.model.records import Prediction, Stats
 from redraft.model.runtime.backend import IntArray, Scores
 from redraft.model.runtime.prefix_cache import PrefixCache
-from redraft.server.commands.bench import STOPPED, run_bench
 from support.models.fake_backend import (
     FakeBackend,
     FakeSequence,

@@ -54,7 +54,7 @@ def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None:
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
         "import redraft.server.app, redraft.server.engine_process.host, "
         "redraft.server.engine_process.client\n"
-        "import redraft.server.commands.serve, redraft.server.commands.bench\n"
+        "import redraft.server.commands.serve, redraft.evals.commands.bench\n"
         "import redraft.server.commands.doctor, redraft.server.commands.complete, "
         "redraft.server.engine_process.open\n"
         "import redraft.model.engine, redraft.model.load, "

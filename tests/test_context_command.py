@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from redraft.evals.commands.bench import measure_workspace
 from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
 from redraft.server.commands import show_context as command
 from redraft.server.commands.complete import FilePlace
@@ -119,8 +120,8 @@ def test_wrong_places_are_told_in_one_line(workspace: Path) -> None:
 @pytest.mark.usefixtures("spawn")
 def test_a_workspace_is_measured(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures = workspace / "figures.json"
-    command.measure_workspace(workspace, figures)
+    measure_workspace(workspace, figures)
     assert "MB held by the index itself" in capsys.readouterr().out
     assert '"files": 3' in figures.read_text()
     with pytest.raises(SettingsError, match="neither a folder nor a file"):
-        command.measure_workspace(workspace / "nowhere", None)
+        measure_workspace(workspace / "nowhere", None)

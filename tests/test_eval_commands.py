@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from redraft.evals.commands import options as opt
 from redraft.evals.example import Example, Row, gap
 from redraft.evals.gather import gather
 from redraft.evals.models import MeasuredModel, bare, check_plan, find_model, plan_of, with_adapter
@@ -24,7 +25,6 @@ from redraft.model.decode.completion import Plan, plan_for
 from redraft.model.errors import RedraftError, SettingsError, WeightsError
 from redraft.model.records import EditRequest
 from redraft.model.weights import catalog
-from redraft.server.commands.evaluation import options as opt
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from support.editors.predictor import infill as offering

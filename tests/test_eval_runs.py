@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from redraft.evals.commands.options import SavedRun, open_run_for
 from redraft.evals.example import Example, Moment
 from redraft.evals.run import open_run, read_run
 from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
-from redraft.server.commands.evaluation.options import SavedRun, open_run_for
 
 MADE = RunSpec("edits")
 

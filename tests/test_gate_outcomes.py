@@ -37,9 +37,9 @@ from redraft.model.errors import SettingsError
 from redraft.model.gate import gate as gate_file
 from redraft.model.gate.eagerness import threshold
 from redraft.model.gate.features import features_of
+from redraft.model.gate.fit_own import Sample
 from redraft.model.gate.gate import Gate, Head, read_gate, write_gate
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
-from redraft.model.training.gate.fit import Sample
 from redraft.server.commands.main import app
 from support.models.gates import PLAIN, SHIPPED, write_plain
 from support.weights.training_sources import commit, write_lines

@@ -192,7 +192,7 @@ def test_unknown_variants_and_impossible_heads_are_refused() -> None:
 
 
 def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs torch (pip install '.[train]')")
+    pytest.importorskip("torch", reason="needs torch (pip install '.[lab]')")
     from redraft.model.training.network import Network
     from support.models.torch_sequence import TorchSequence
 

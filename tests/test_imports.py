@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +14,14 @@ from support.tree import PACKAGES, ROOT, modules
 MAY_IMPORT = {
     "model": set(),
     "lsp": {"model"},
-    "server": {"model", "lsp", "evals"},
-    "evals": {"model", "lsp"},
+    "server": {"model", "lsp"},
+    "evals": {"model", "lsp", "server"},
 }
-#: The command is the one place of ``server`` that may reach into the language server and the bench.
-COMMAND = ROOT / "server" / "commands"
+#: What makers need and users do not: no other package knows it, not even by name in a string.
+LABORATORY = ("redraft.evals", "redraft.model.training")
+#: The commands are the one place of ``server`` that may reach into the language server, and those
+#: of ``evals`` the one that may reach into ``server``.
+COMMANDS = {"server": ROOT / "server" / "commands", "evals": ROOT / "evals" / "commands"}
 USES_TORCH = {
     "model/training/arithmetic.py",
     "model/training/batches.py",
@@ -44,7 +48,7 @@ LEVELS = {
     "evals": (
         "example machine metrics sandbox spec", "figures models run sources replay.clock",
         "gather tables", "perplexity scorers", "compare", "replay.answers", "latency",
-        "predictors", "pipeline", "replay", "gate places report", "steps",
+        "predictors", "pipeline", "replay", "gate places report", "steps", "commands",
     ),
 }  # fmt: skip
 
@@ -54,7 +58,7 @@ LEVELS = {
 LSP_GROUPS = (
     "editor_settings documents policy context.index context.files context.git context.listing "
     "recording.recordings_folder recording.recording_events recording.counts",
-    "renames",
+    "renames recording.change_sources learning",
     "suggestions.suggestion suggestions.outcomes policy.pace",
     "snapshot",
     "question refusals policy.disabled_scopes schedule context",
@@ -91,6 +95,24 @@ def imported(path: Path, types: bool = True) -> set[str]:
     return found
 
 
+def named_in_strings(path: Path) -> set[str]:
+    """Return the modules of ours that strings of a module name, docstrings aside."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    told = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    strings = (
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told
+    )
+    return {name for text in strings for name in re.findall(r"\bredraft(?:\.\w+)+", text)}
+
+
 def _is_for_types(node: ast.stmt) -> bool:
     is_named = isinstance(node, ast.If) and isinstance(node.test, ast.Name)
     return is_named and node.test.id == "TYPE_CHECKING"  # type: ignore[attr-defined]
@@ -105,10 +127,23 @@ def test_packages_import_only_downwards(package: str) -> None:
             if parts[0] != "redraft" or len(parts) < 2 or parts[1] == package:
                 continue
             allowed = MAY_IMPORT[package]
-            if package == "server" and COMMAND not in path.parents:
-                allowed = {"model"}
+            if package in COMMANDS and COMMANDS[package] not in path.parents:
+                allowed = allowed - {"lsp" if package == "server" else "server"}
             if parts[1] not in allowed:
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert not wrong
+
+
+def test_the_product_does_not_know_the_laboratory() -> None:
+    training = ROOT / "model" / "training"
+    wrong = [
+        f"{path.relative_to(ROOT)} names {name}"
+        for package in ("model", "lsp", "server")
+        for path in modules(package)
+        if training not in path.parents
+        for name in (*imported(path), *named_in_strings(path))
+        if name.startswith(LABORATORY)
+    ]
     assert not wrong
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from redraft.model.training.gate.kto import (
+from redraft.model.gate.kto import (
     Floats,
     LabelledOutcomes,
     Objective,

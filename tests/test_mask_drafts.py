@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import zstandard
 
-torch = pytest.importorskip("torch", reason="needs torch: pip install '.[train]'")
+torch = pytest.importorskip("torch", reason="needs torch: pip install '.[lab]'")
 
 from redraft.model.training.batches import Batches  # noqa: E402
 from redraft.model.training.checkpoints import RunFolder, TrainConfig, start_of  # noqa: E402

@@ -115,7 +115,7 @@ def test_eight_bits_change_little(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shape", ["masks", "sampler"])
 def test_onnx_equals_torch(shape: str, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs torch (pip install '.[train]')")
+    pytest.importorskip("torch", reason="needs torch (pip install '.[lab]')")
     from redraft.model.training.network import Network
     from support.models.torch_sequence import TorchSequence
 

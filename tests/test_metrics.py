@@ -6,16 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from redraft.evals.metrics import (
-    KeptCharacters,
     delta_chrf,
     errors_added,
     harmonic_mean,
-    kept,
     keystrokes_saved,
     reversal_ratio,
     show_quiet_score,
     utility,
 )
+from redraft.lsp.learning.kept_text import KeptCharacters, kept
 
 
 @pytest.mark.parametrize(

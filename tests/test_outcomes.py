@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from redraft.evals.gate.outcomes import Shown, shown_in
-from redraft.evals.sources.recordings import read_recording
+from redraft.lsp.learning.recording_file import read_recording
+from redraft.lsp.learning.shown import Shown, shown_in
 from redraft.lsp.question import Answer, Question
 from redraft.lsp.recording.answer_events import answer_event, decision_event
 from redraft.lsp.recording.recorder import PREFETCHED

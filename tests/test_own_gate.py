@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 from redraft.model.gate.features import FEATURES
+from redraft.model.gate.fit_own import LEAST, Sample, fit_own, fit_own_head
 from redraft.model.gate.gate import Gate, Head, Weighed
+from redraft.model.gate.kto import Objective
 from redraft.model.records import Task
-from redraft.model.training.gate.fit import LEAST, Sample, fit_own, fit_own_head
-from redraft.model.training.gate.kto import Objective
 
 WANT = Objective(3.0)
 WANTS = dict.fromkeys(FEATURES, WANT)

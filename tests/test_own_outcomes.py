@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.evals.gate.own import OwnSamples, label_shown, own_samples
 from redraft.lsp.documents.open_documents import ContentChange
 from redraft.lsp.documents.positions import Position, Range
+from redraft.lsp.learning.own_samples import OwnSamples, label_shown, own_samples
 from redraft.lsp.question import Answer, Question
-from redraft.lsp.recording.own_gate import EVERY, OUTDATED, OwnGate
+from redraft.lsp.recording.own_gate import EVERY, OUTDATED, OwnGate, fit_in_background
 from redraft.lsp.recording.recordings_folder import Recordings
 from redraft.lsp.snapshot import RequestFlags
 from redraft.lsp.suggestions.outcomes import Outcome, SuggestionEnded
@@ -19,6 +19,7 @@ from redraft.lsp.suggestions.suggestion import Offer, Suggestion
 from redraft.model.gate.gate import Gate, Head, shipped, write_gate
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
+from support.command import without_laboratory
 from support.editors.workbench import URI, Workbench, change
 from support.models.gates import PLAIN
 from typer.testing import CliRunner
@@ -213,6 +214,18 @@ def test_few_outcomes_are_told_and_the_shipped_gate_stays(at_home: Work) -> None
     assert at_home.recordings.others() == []
     assert "Deleted gate.json" in run("reset")
     assert not at_home.recordings.learned.exists()
+
+
+@pytest.mark.usefixtures("spawn")
+def test_a_fit_needs_no_laboratory(at_home: Work, tmp_path: Path) -> None:
+    at_home.settle(at_home.suggest("r * r"), "rejected")
+    at_home.rest()
+    done = without_laboratory(tmp_path, "gate", "fit")
+    assert "yours, 1 outcomes" in done.stdout, done.stderr
+    written = at_home.recordings.learned.read_bytes()
+    at_home.recordings.learned.unlink()
+    assert fit_in_background("medium").wait(60) == 0
+    assert at_home.recordings.learned.read_bytes() == written
 
 
 def test_garbage_and_other_weights_are_told_by_fit_and_by_status(at_home: Work) -> None:

@@ -9,10 +9,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from redraft.evals.sources.recordings import read_recording
 from redraft.lsp.documents.open_documents import ContentChange, Document
 from redraft.lsp.documents.positions import Position, Range, units
 from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.learning.recording_file import read_recording
 from redraft.lsp.recording.recording_events import Focused, Header, SelectionChanged, encode
 from redraft.lsp.recording.recordings_folder import (
     FolderLimits,

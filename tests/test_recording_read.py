@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from redraft.evals.sources.documents import Texts, lsp_changes
-from redraft.evals.sources.recorded_moments import script_of
-from redraft.evals.sources.recordings import Recording, read_recording
 from redraft.lsp.documents.open_documents import Document
+from redraft.lsp.learning.recorded_moments import script_of
+from redraft.lsp.learning.recording_file import Recording, read_recording
+from redraft.lsp.learning.texts import Texts, lsp_changes
 from redraft.lsp.recording.recording_events import (
     CHANGE_REASON,
     FETCH,

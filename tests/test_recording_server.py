@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.evals.sources.recordings import read_recording
+from redraft.lsp.learning.recording_file import read_recording
 from redraft.lsp.recording.recording_events import (
     AnswerEvent,
     DecisionEvent,

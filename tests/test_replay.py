@@ -14,9 +14,9 @@ from redraft.evals.replay.answers import ReplayPredictor
 from redraft.evals.replay.player import play
 from redraft.evals.replay.runs import Job, examples_of
 from redraft.evals.run import Run
-from redraft.evals.sources.recorded_moments import Script
 from redraft.evals.spec import RunSpec
 from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.learning.recorded_moments import Script
 from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest, Prediction
 from support.editors.predictor import READY, infill, rewrite

@@ -12,16 +12,11 @@ from hypothesis import strategies as st
 from redraft.evals.figures import combined, quantile, unmeasured
 from redraft.evals.predictors import copy_last_edit, substitution
 from redraft.evals.replay.clock import run
-from redraft.evals.scorers.followed import Followed
-from redraft.evals.scorers.matchers import (
-    Comparison,
-    Match,
-    compare,
-    match,
-    needed,
-    until_rest,
-)
-from redraft.evals.sources.recorded_moments import DocumentChange, PlacedEdit, sample
+from redraft.evals.scorers.at_rest import Comparison, compare, needed
+from redraft.evals.sources.scripts import sample
+from redraft.lsp.learning.followed import Followed
+from redraft.lsp.learning.matching import Match, match, until_rest
+from redraft.lsp.learning.recorded_moments import DocumentChange, PlacedEdit
 from redraft.lsp.recording.recording_events import ChangeSource
 from redraft.model.edits.edit import Edit
 from redraft.model.records import EditRequest, RecentEdit

@@ -15,7 +15,7 @@ from redraft.evals.replay import runs
 from redraft.evals.replay.runs import Job, examples_of, replay_all
 from redraft.evals.run import Run, open_run, read_run
 from redraft.evals.scorers.replay import tables
-from redraft.evals.sources.recorded_moments import read_scripts
+from redraft.evals.sources.scripts import read_scripts
 from redraft.evals.spec import RunSpec
 from redraft.model.errors import InstallError
 from redraft.model.gate import gate

@@ -17,7 +17,7 @@ from redraft.model.records import Candidate, Confidence, Prediction, Stats
 from redraft.server.commands.main import app
 from typer.testing import CliRunner
 
-pytest.importorskip("matplotlib", reason="matplotlib is not installed; pip install '.[train]'")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed; pip install '.[lab]'")
 
 HOSTILE = "<script>alert(1)</script>"
 SPEC = RunSpec("infill", HOSTILE, "same")

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from redraft.evals.commands import train
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.weights.adapter import Adapter, load_adapter, merge, save_in_8_bits, to_8_bits
 from redraft.model.weights.gguf import GGUFFile, read_checkpoint
-from redraft.server.commands import train
 from safetensors.numpy import save_file
 from support.weights.models_on_disk import LINEAR, MASK_TOKEN, RANK, World, merged
 from support.weights.tiny_gguf import HIDDEN, random

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from redraft.lsp.learning.own_samples import KEPT_SHARE, kept_share
 from redraft.model.decode.sampling import confidence
 from redraft.model.edits.edit import Edit
 from redraft.model.edits.hunks import hunks_of
@@ -25,7 +26,6 @@ from redraft.model.records import LEAST_LOG, Candidate, EditRequest, Task
 from ..example import Example
 from ..run import Run
 from ..spec import RunSpec
-from .own import KEPT_SHARE, kept_share
 
 #: Log-probability below which the engine gives up ghost text at medium eagerness.
 SERVED_LEAST = least_total(threshold("medium", "infill"))

@@ -6,13 +6,12 @@ from collections import Counter
 from urllib.parse import quote
 
 from redraft.lsp.documents.positions import units
+from redraft.lsp.learning.texts import Texts, lsp_changes
 from redraft.lsp.recording import recording_events as ev
 from redraft.lsp.recording.recording_events import Changed, Event, TextEdit
 from redraft.lsp.session import Session
 from redraft.lsp.snapshot import RequestFlags, Snapshot
 from redraft.model.text.syntax import language_of
-
-from ..sources.documents import Texts, lsp_changes
 
 #: A folder that does not exist: nothing of this machine may get into a replay.
 ROOT = "file:///redraft-replay"

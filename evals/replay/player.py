@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Collection, Iterator
 from dataclasses import dataclass
 
 from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.learning.recorded_moments import ReplayMoment, Script
 from redraft.lsp.recording.recording_events import Event
 from redraft.lsp.session import Session
 from redraft.lsp.snapshot import Snapshot
@@ -21,7 +22,6 @@ from redraft.model.edits.edit import Edit
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Task
 
-from ..sources.recorded_moments import ReplayMoment, Script
 from .answers import TRACE, ReplayPredictor, TimedAnswer, Trace
 from .clock import SimulatedLoop
 from .editor import ReplayEditor

@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+from redraft.evals.sources.scripts import sample
 from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.learning.recorded_moments import Script
 from redraft.model.errors import InstallError, SettingsError
 from redraft.model.release import how_to_install
 from redraft.model.silence import import_silenced
@@ -23,7 +25,6 @@ from redraft.model.silence import import_silenced
 from ..example import Example
 from ..predictors import ReadyPredictor, open_predictor
 from ..run import OnDone, Run, quiet
-from ..sources.recorded_moments import Script, sample
 from ..spec import RunSpec
 from .answers import ReplayPredictor
 from .player import play

@@ -11,6 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from redraft.evals.scorers.at_rest import compare, needed
+from redraft.lsp.learning.matching import UNSEEN_S, WITHIN, match, until_rest
+from redraft.lsp.learning.recorded_moments import DocumentChange, ReplayMoment, Script
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.fitting import fit
 from redraft.model.records import Candidate, EditRequest, Stats
@@ -18,8 +21,6 @@ from redraft.model.text.syntax import language_of
 
 from .. import metrics
 from ..example import Example, Moment, Row, Truth
-from ..scorers.matchers import UNSEEN_S, WITHIN, compare, match, needed, until_rest
-from ..sources.recorded_moments import DocumentChange, ReplayMoment, Script
 from .answers import TimedAnswer
 from .player import EditorQuestion, MomentResult, ShownEdit
 

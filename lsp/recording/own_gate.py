@@ -1,6 +1,6 @@
 """The user's own gate while an editor runs: read when it changes, fitted in the background.
 
-A fit is a process at low priority (``redraft gate fit --quiet``). It starts after every
+A fit is a process at low priority (:mod:`redraft.lsp.learning.fit_gate`). It starts after every
 :data:`EVERY` outcomes while recording is on and the setting ``learnGate`` allows it. A gate that
 cannot be read leaves the shipped one in use, with a line in the log.
 """
@@ -33,13 +33,12 @@ OUTDATED = (
     "your recordings, and the shipped one is in use meanwhile"
 )
 
-#: Nothing of the folder where the editor runs is imported: ``-P``.
-_FIT = "from redraft.server.commands.main import main; main()"
+_FIT = "redraft.lsp.learning.fit_gate"
 
 
 def fit_in_background(eagerness: Eagerness) -> subprocess.Popen[bytes]:
-    """Start ``redraft gate fit``."""
-    command = [sys.executable, "-P", "-c", _FIT, "gate", "fit", "--quiet", "--eagerness", eagerness]
+    """Start a fit. Nothing of the folder where the editor runs is imported: ``-P``."""
+    command = [sys.executable, "-P", "-m", _FIT, eagerness]
     none = subprocess.DEVNULL
     no_window = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # on Windows a console would flash
     return subprocess.Popen(command, stdin=none, stdout=none, stderr=none, creationflags=no_window)

@@ -163,11 +163,11 @@ class _Builder:
         def adapted(own: list[str]) -> list[NodeProto]:
             with self.nodes.branch(f"{out}.masked") as nodes:
                 index = self.indices[which]
-                changed = (
+                one, other = (
                     self.linear.adapt_masks(side, x, y, shape, which, index)
                     for side, y in zip(sides, (gate, (up, factor)), strict=True)
                 )
-                self._activated(*changed, out=own[0])
+                self._activated(one, other, own[0])
             return nodes
 
         def plain(own: list[str]) -> list[NodeProto]:

@@ -16,17 +16,15 @@ import typer
 from redraft.model.errors import InvalidRequest, RedraftError
 from redraft.model.records import MAX_CONTEXT_TOKENS, MAX_TEMPERATURE, MIN_CONTEXT_TOKENS
 
-from .bench import bench
 from .chat import chat
 from .complete import ask_once, remote
-from .evaluation.tasks import app as eval_app
 from .gate import app as gate_app
 from .models import app as models
 from .models import cell
+from .more import group_of
 from .options import RUNNING, Model, Running, load, with_options
 from .record import app as record_app
 from .stats import stats
-from .train import app as train_app
 
 if TYPE_CHECKING:
     from redraft.model.records import Predictor
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="redraft",
+    cls=group_of(""),
     help="Suggest code on this machine: text at the cursor and the next edit, in editors, over "
     "HTTP and in the terminal.",
     no_args_is_help=True,
@@ -212,8 +211,6 @@ def show_context(
     context.show(load(model=model), parsed, task, budget, prompt)
 
 
-app.command(rich_help_panel=MEASURING)(bench)
-
 # --- serving --------------------------------------------------------------------------------------
 
 
@@ -317,6 +314,3 @@ app.add_typer(models, name="model", rich_help_panel=MODELS)
 app.command(rich_help_panel=LEARNING)(stats)
 app.add_typer(record_app, name="record", rich_help_panel=LEARNING)
 app.add_typer(gate_app, name="gate", rich_help_panel=LEARNING)
-app.add_typer(eval_app, name="eval", rich_help_panel=MEASURING)
-# For maintainers: not in the list, but each answers --help.
-app.add_typer(train_app, name="train", hidden=True)

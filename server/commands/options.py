@@ -8,13 +8,12 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_type_hints, runtime_checkable
 
 import typer
-from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -73,6 +72,15 @@ class Group:
     """Options that belong together; the fields of a subclass, annotated as a command's are."""
 
 
+@runtime_checkable
+class Described(Protocol):
+    """A dataclass that says which of its fields are options."""
+
+    def options(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the arguments of ``typer.Option`` by field."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Running(Group):
     """Options about the model that runs."""
@@ -123,13 +131,13 @@ def model_for(settings: Settings) -> str:
 def options_of(default: object) -> dict[str, Any]:
     """Return the options of a parameter with this default, or {} for an ordinary parameter.
 
-    A :class:`Group` has its fields as options, a :class:`RunSpec` the fields that its task reads.
+    A :class:`Group` has its fields as options; a :class:`Described` says which of its fields are.
     """
     if isinstance(default, Group):
         return get_type_hints(type(default), include_extras=True)
     found: dict[str, Any] = {}
-    if isinstance(default, RunSpec):
-        hints = get_type_hints(RunSpec)
+    if isinstance(default, Described):
+        hints = get_type_hints(type(default))
         for name, how in default.options().items():
             kind = list[str] if hints[name] == tuple[str, ...] else hints[name]
             found[name] = Annotated[kind, typer.Option(f"--{name.replace('_', '-')}", **how)]

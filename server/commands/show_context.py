@@ -6,12 +6,9 @@ Indexes the workspace and gathers context as the language server does. Nothing i
 from __future__ import annotations
 
 import json
-import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from redraft.lsp.context.gatherer import Gathered
 from redraft.lsp.context.index import Index
@@ -20,7 +17,7 @@ from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.snapshot import RequestFlags, Snapshot
 from redraft.lsp.workspace import Workspace
 from redraft.model.config import ModelConfig
-from redraft.model.errors import InvalidRequest, SettingsError, WeightsError
+from redraft.model.errors import InvalidRequest, WeightsError
 from redraft.model.prompts.format import Declined, Prompt
 from redraft.model.prompts.registry import OTHERS, format_of
 from redraft.model.prompts.tokenizer import (
@@ -41,7 +38,7 @@ from rich.text import Text
 from ..settings import Settings
 from .complete import FilePlace, cursor_at, read_text, workspace_of
 from .console import bar, out
-from .options import model_for, write_json
+from .options import model_for
 
 _SHOWN_LEFT_OUT = 8
 _TEXT_BYTES = 1 << 30  # everything: the process ends at once
@@ -131,48 +128,6 @@ def gather_at(
     fill(index, [root], workspace.exclusions.why, progress)
     snapshot = workspace.snapshot(uri, cursor, RequestFlags())
     return snapshot, workspace.context.gather(snapshot), index
-
-
-def measure_workspace(place: Path, json_file: Path | None) -> None:
-    """Print the cost of indexing a workspace and the memory of a language server there.
-
-    Args:
-        place: a folder, or a ``*-files.jsonl.zst`` of which 5,000 files are taken.
-
-    Raises:
-        SettingsError: there is neither, or ``json_file`` cannot be written.
-    """
-    if place.is_dir():
-        return _measure_folder(place.resolve(), json_file)
-    if not place.is_file():
-        raise SettingsError(
-            f"{place} is neither a folder nor a file. Name the root of a workspace, or a file such "
-            "as train-files.jsonl.zst."
-        )
-    from redraft.evals.latency.workspace import unpack
-
-    with tempfile.TemporaryDirectory(prefix="redraft-workspace-") as folder:
-        unpack(place, Path(folder))
-        _measure_folder(Path(folder).resolve(), json_file)
-
-
-def _measure_folder(folder: Path, json_file: Path | None) -> None:
-    from redraft.evals.latency.workspace import memory_of, workspace_cost
-
-    # Nothing answers at this address: no engine is started, and no model loaded.
-    program = "from redraft.server.commands.main import main; main()"
-    command = [sys.executable, "-c", program, "lsp", "--server", "http://127.0.0.1:9"]
-    with bar() as progress:
-        progress("a language server reads the workspace", None)
-        memory = memory_of(command, folder)
-        progress("the index by itself", None)
-        figures = memory | workspace_cost(folder)
-    figures = {name: round(value, 3) for name, value in figures.items()}
-    table = Table(box=None, show_header=False, padding=(0, 3, 0, 0))
-    for name, value in figures.items():
-        table.add_row(Text(name), Text(f"{value:g}"))
-    out.print(table, soft_wrap=False)
-    write_json(json_file, figures)
 
 
 def request_for(snapshot: Snapshot, gathered: Gathered, task: Task) -> EditRequest:

@@ -6,9 +6,25 @@ import asyncio
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 RUN = "import sys; from redraft.server.commands.main import main; sys.argv[0] = 'redraft'; main()"
+
+#: Refuses to import what a user may not have.
+ALONE = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith(("redraft.evals", "redraft.model.training", "torch", "matplotlib")):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+from redraft.server.commands.main import main
+sys.argv = ["redraft", *sys.argv[1:]]
+main()
+"""
 
 
 async def redraft(
@@ -42,3 +58,15 @@ def python(code: str, **options: Any) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, **options)
     assert done.returncode == 0, done.stderr
     return done
+
+
+def without_laboratory(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``redraft`` in a folder as if what makers need were not installed."""
+    return subprocess.run(
+        [sys.executable, "-c", ALONE, *arguments],
+        cwd=folder,
+        env={**os.environ, "REDRAFT_CACHE_DIR": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )

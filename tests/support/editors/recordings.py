@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from redraft.evals.sources.documents import Texts
-from redraft.evals.sources.recordings import read_recording
+from redraft.lsp.learning.recording_file import read_recording
+from redraft.lsp.learning.texts import Texts
 from redraft.lsp.recording.recording_events import Changed
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from redraft.evals.sources.recorded_moments import Script, script_of
-from redraft.evals.sources.recordings import Recording
+from redraft.lsp.learning.recorded_moments import Script, script_of
+from redraft.lsp.learning.recording_file import Recording
 from redraft.lsp.recording.recording_events import (
     Changed,
     ChangeSource,

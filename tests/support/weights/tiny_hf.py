@@ -18,7 +18,7 @@ from redraft.model.weights.vocabularies import build_bpe
 
 from support.models.tiny import _MERGES
 
-torch = pytest.importorskip("torch", reason="needs torch (pip install '.[train]')")
+torch = pytest.importorskip("torch", reason="needs torch (pip install '.[lab]')")
 transformers = pytest.importorskip(
     "transformers", reason="the reference of imported weights comes with '.[dev]'"
 )

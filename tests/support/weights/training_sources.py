@@ -8,7 +8,7 @@ from pathlib import Path
 
 import zstandard
 
-with suppress(ImportError):  # the extra 'train' has it; its first import starts a process
+with suppress(ImportError):  # the extra 'lab' has it; its first import starts a process
     import matplotlib.font_manager  # noqa: F401
 
 OLD = [f"value_{i} = compute({i})" for i in range(40)]

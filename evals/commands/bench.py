@@ -5,6 +5,8 @@ Translates options into calls of ``redraft.evals.latency`` and shows what comes 
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from redraft.evals.spec import RunSpec
 from redraft.model.config import AUTO
+from redraft.model.errors import SettingsError
+from redraft.server.commands.options import load, model_for, with_options, write_json
 
-from .evaluation import options as opt
-from .options import load, model_for, with_options
+from . import options as opt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +28,10 @@ if TYPE_CHECKING:
 STOPPED = 130  # what a shell calls a command that Ctrl-C ended
 BENCH = RunSpec("bench")
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command(rich_help_panel="Measuring")
 @with_options
 def bench(
     quick: Annotated[
@@ -56,8 +62,6 @@ def bench(
     prompt budgets are measured.
     """
     if workspace is not None:
-        from .show_context import measure_workspace
-
         return measure_workspace(workspace, json_file)
     from redraft.model.load import onnx_loader
 
@@ -107,9 +111,9 @@ def run_bench(
     from redraft.evals.latency.beside import compare
     from redraft.evals.pipeline import TABLES
     from redraft.evals.scorers.aims import results
+    from redraft.server.commands.console import bar, out
 
-    from .console import bar, out
-    from .evaluation.tables import show_tables
+    from .tables import show_tables
 
     amount = measuring.QUICK if quick else measuring.Amount()
     if limit:
@@ -140,3 +144,48 @@ def run_bench(
     if stopped:
         out.print("Stopped: what is above was measured before, the rest is missing.")
         raise typer.Exit(STOPPED)
+
+
+def measure_workspace(place: Path, json_file: Path | None) -> None:
+    """Print the cost of indexing a workspace and the memory of a language server there.
+
+    Args:
+        place: a folder, or a ``*-files.jsonl.zst`` of which 5,000 files are taken.
+
+    Raises:
+        SettingsError: there is neither, or ``json_file`` cannot be written.
+    """
+    if place.is_dir():
+        return _measure_folder(place.resolve(), json_file)
+    if not place.is_file():
+        raise SettingsError(
+            f"{place} is neither a folder nor a file. Name the root of a workspace, or a file such "
+            "as train-files.jsonl.zst."
+        )
+    from redraft.evals.latency.workspace import unpack
+
+    with tempfile.TemporaryDirectory(prefix="redraft-workspace-") as folder:
+        unpack(place, Path(folder))
+        _measure_folder(Path(folder).resolve(), json_file)
+
+
+def _measure_folder(folder: Path, json_file: Path | None) -> None:
+    from redraft.evals.latency.workspace import memory_of, workspace_cost
+    from redraft.server.commands.console import bar, out
+    from rich.table import Table
+    from rich.text import Text
+
+    # Nothing answers at this address: no engine is started, and no model loaded.
+    program = "from redraft.server.commands.main import main; main()"
+    command = [sys.executable, "-c", program, "lsp", "--server", "http://127.0.0.1:9"]
+    with bar() as progress:
+        progress("a language server reads the workspace", None)
+        memory = memory_of(command, folder)
+        progress("the index by itself", None)
+        figures = memory | workspace_cost(folder)
+    figures = {name: round(value, 3) for name, value in figures.items()}
+    table = Table(box=None, show_header=False, padding=(0, 3, 0, 0))
+    for name, value in figures.items():
+        table.add_row(Text(name), Text(f"{value:g}"))
+    out.print(table, soft_wrap=False)
+    write_json(json_file, figures)

@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
+from redraft.server.commands.options import with_options, write_json
 
-from ..options import with_options, write_json
 from . import options as opt
 
 STEPS = RunSpec("steps", context_tokens=1_024)
@@ -75,10 +75,9 @@ def scenes(
     """
     from redraft.evals.steps.scenes import play_scenes
     from redraft.evals.steps.walks import scenes as known
+    from redraft.server.commands.console import out
     from rich.table import Table
     from rich.text import Text
-
-    from ..console import out
 
     walks = [walk for walk in known() if only in ("", walk.id)]
     if not walks:

@@ -15,8 +15,8 @@ import typer
 from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
 from redraft.model.gate.eagerness import threshold
+from redraft.server.commands.options import with_options
 
-from ..options import with_options
 from . import options as opt
 from .gate import gate
 from .places import places
@@ -31,7 +31,12 @@ if TYPE_CHECKING:
     from redraft.evals.run import Run
     from redraft.model.runtime.backend import Backend
 
-app = typer.Typer(help="Measure how good a model is, and compare two runs.", no_args_is_help=True)
+app = typer.Typer(
+    help="Measure how good a model is, and compare two runs.",
+    no_args_is_help=True,
+    rich_help_panel="Measuring",
+    add_completion=False,
+)
 for command in (gate, places, replay, steps, scenes, compare, score, show, report):
     app.command()(command)
 
@@ -70,8 +75,7 @@ def infill(
     Without --context-tokens a prompt has 2048 tokens with --human-eval, else 1024.
     """
     from redraft.evals.sandbox.sandbox import protection
-
-    from ..console import out
+    from redraft.server.commands.console import out
 
     examples, source = _gaps(human_eval, commits, files)
     if human_eval is not None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from redraft.model.errors import SettingsError
+from redraft.server.commands.options import write_json
 
-from ..options import write_json
 from . import options as opt
 
 if TYPE_CHECKING:

@@ -13,6 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from redraft.lsp.documents.positions import index_at
+from redraft.lsp.learning.kept_text import kept
+from redraft.lsp.learning.matching import UNSEEN_S, match, until_rest
+from redraft.lsp.learning.recorded_moments import DocumentChange, Script, script_of
+from redraft.lsp.learning.recording_file import RecordedUser, Recording, read_recording
+from redraft.lsp.learning.shown import Shown, shown_in
 from redraft.lsp.recording.recording_events import (
     AnswerEvent,
     Changed,
@@ -27,15 +32,9 @@ from redraft.model.errors import RedraftError
 from redraft.model.gate.decide import verdict
 from redraft.model.gate.features import FEATURES, features_of
 from redraft.model.gate.filters import Situation
+from redraft.model.gate.fit_own import Sample
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Task
-from redraft.model.training.gate.fit import Sample
-
-from ..metrics import kept
-from ..scorers.matchers import UNSEEN_S, match, until_rest
-from ..sources.recorded_moments import DocumentChange, Script, script_of
-from ..sources.recordings import RecordedUser, Recording, read_recording
-from .outcomes import Shown, shown_in
 
 SEEN_S = 0.75  # on the screen: ignoring it counts
 GLIMPSED_S = 0.3  # on the screen: turning it down counts

@@ -7,12 +7,12 @@ user paused or went on elsewhere. Texts have the form that the session sees: lin
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
+from redraft.lsp.learning.recording_file import Recording
+from redraft.lsp.learning.texts import Texts, plain
 from redraft.lsp.recording.recording_events import (
     Changed,
     ChangeSource,
@@ -20,14 +20,9 @@ from redraft.lsp.recording.recording_events import (
     RestoreContent,
     SetContent,
 )
-from redraft.model.errors import SettingsError
 from redraft.model.text.common import common_ends
 from redraft.model.text.syntax import language_of
 
-from .documents import Texts, plain
-from .recordings import Recording, read_recording
-
-SUFFIXES = (".json", ".jsonl")
 #: Within this time an editor has moved the cursor after a change, and asks.
 ASKS_AFTER_S = 0.02
 #: Moments within so many seconds of one recording are resampled together: they are dependent.
@@ -219,59 +214,3 @@ class _Reading:
 def _difference(before: str, after: str) -> PlacedEdit:
     head, tail = common_ends(before, after)
     return PlacedEdit(head, len(before) - tail, after[head : len(after) - tail])
-
-
-# --- many recordings -----------------------------------------------------------------------------
-
-
-def read_scripts(paths: Iterable[Path]) -> list[Script]:
-    """Return the recordings of files and folders, each with a name that no other has.
-
-    Raises:
-        SettingsError: there is none.
-        InvalidRequest: a file is no recording.
-    """
-    files = [file for path in paths for file in _files(path)]
-    if not files:
-        raise SettingsError(
-            "There is no recording here. Name files or folders that hold recordings "
-            f"({', '.join(SUFFIXES)}); 'redraft record list' says where yours are."
-        )
-    counts: dict[str, int] = {}
-    scripts = []
-    for file in files:
-        name = file.name.partition(".")[0]
-        counts[name] = counts.get(name, 0) + 1
-        name = name if counts[name] == 1 else f"{name}~{counts[name]}"
-        scripts.append(script_of(read_recording(file), name))
-    return scripts
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_dir():
-        return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
-    return [path]
-
-
-def sample(scripts: Iterable[Script], limit: int | None, seed: int) -> set[str]:
-    """Return the ids of the moments to ask at: all, or ``limit`` of them.
-
-    They are drawn by hash, so that a smaller sample is part of a larger one.
-    """
-    ids = [moment.id for script in scripts for moment in script.moments]
-    if limit is None or limit >= len(ids):
-        return set(ids)
-    return set(sorted(ids, key=lambda id_: _hash(f"{seed}:{id_}"))[:limit])
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
-
-
-def fingerprint(scripts: Iterable[Script]) -> str:
-    """Return a hash of what is played."""
-    whole = hashlib.sha256()
-    for script in scripts:
-        for moment in script.moments:
-            whole.update(f"{moment.id} {moment.at_s} {len(moment.text)} {moment.text}".encode())
-    return whole.hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Fits a gate to outcomes: the shipped one anew, or the user's from the shipped one.
+"""Fits the user's own gate to outcomes, from the shipped one.
 
 First the chance that a candidate is kept, then the policy from there (:mod:`.kto`). The user's gate
 is taken into use only where it would have been worth more: on outcomes that it was not fitted on,
@@ -12,27 +12,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...gate.features import FEATURES, POSITIVE
-from ...gate.gate import Gate, Head
-from ...records import Task
+from ..records import Task
+from .features import POSITIVE
+from .gate import Gate, Head
 from .kto import Bools, Floats, LabelledOutcomes, Objective, Prior, fit_chance, fit_kto, logit
 
-FOLDS = 5
-#: Mean and spread of features that outcomes of commits do not have.
-_UNKNOWN = {
-    "undone": (0.0, 1.0),
-    "rested": (7.0, 1.5),  # log ms: about a second
-    "speed": (1.4, 0.7),  # log keys a second: about three
-    "previous": (0.0, 1.0),
-    "acceptance": (0.25, 0.25),
-}
-_FREE = 100.0  # variance of an intercept of which nothing is known
-#: Variance of the weights: confidence of the model says most, other features have to prove it.
-_FREEDOM = dict.fromkeys(("mean", "minimum", "first", "text", "repeat", "not_nothing"), 1.0)
-_FREEDOM_ELSE = 0.1
-#: Where a weight begins, if not at 0: commits hold nothing that was undone, and a user does not
-#: want again what they undid.
-_EXPECTED = {"undone": -3.0}
+#: LabelledOutcomes of a task, and of those kept, under which only the intercept moves.
+_FEW, _FEW_KEPT = 100, 15
+#: LabelledOutcomes under which nothing is fitted at all.
+LEAST = 20
+#: After so many other outcomes, one counts half.
+HALF_LIFE = 500.0
+_INTERCEPT = 0.5**2  # variance of an intercept that moves alone
+_HELD = 1e-9  # of a weight that does not move
+#: The share of shown candidates stays within these factors of that of the shipped gate.
+_SHOWN = (0.5, 1.5)
+_BLOCKS = 5  # in time, each judged by a gate fitted on the others
+_DRAWS = 1_000
+_QUANTILE = 0.05  # the lower end of the 90 % interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,98 +52,9 @@ def rows_of(head: Head, samples: Sequence[Sample]) -> LabelledOutcomes:
     )
 
 
-# --- the shipped one ---------------------------------------------------------------------------
-
-
-def fit_shipped(
-    task: Task, samples: Sequence[Sample], want: Objective, without: Sequence[str] = ()
-) -> Head:
-    """Return a head fitted from nothing.
-
-    Args:
-        without: features left out, to see what they are worth.
-    """
-    names = tuple(name for name in FEATURES[task] if name not in without)
-    blank, bounded = _standards(names, samples), positive_of(names)
-    seen = rows_of(blank, samples)
-    prior = Prior(
-        np.array([0.0, *(_EXPECTED.get(name, 0.0) for name in names)]),
-        np.array([_FREE, *(_FREEDOM.get(name, _FREEDOM_ELSE) for name in names)]),
-    )
-    found = fit_chance(seen, prior, bounded)
-    slope, shift = _calibration(seen, [each.group for each in samples], prior, bounded)
-    chance = found.mean * slope
-    chance[0] += shift
-    policy = fit_kto(seen, Prior(chance, found.variance), want, bounded).weights
-    return replace(
-        blank, chance=_rounded(chance), variance=_rounded(found.variance), policy=_rounded(policy)
-    )
-
-
-def _standards(names: tuple[str, ...], samples: Sequence[Sample]) -> Head:
-    """Return a head without weights: mean and spread of each feature."""
-    centre, scale = [], []
-    for name in names:
-        known = [each.features[name] for each in samples if name in each.features]
-        values = np.array(known, dtype=np.float64)
-        mean, spread = _UNKNOWN.get(name, (0.0, 1.0))
-        if len(values) and name not in _UNKNOWN:
-            mean, spread = float(values.mean()), float(values.std())
-        centre.append(mean)
-        scale.append(spread if spread > 1e-6 else 1.0)
-    none = tuple(0.0 for _ in range(len(names) + 1))
-    return Head(names, tuple(centre), tuple(scale), none, none, none)
-
-
-def _calibration(
-    seen: LabelledOutcomes, groups: Sequence[str], prior: Prior, positive: Bools
-) -> tuple[float, float]:
-    """Return the factor and the shift of log-odds that make them true of groups not fitted on."""
-    folds = fold_of(groups)
-    predicted = np.zeros(len(seen))
-    for fold in range(FOLDS):
-        rest = seen.where(folds != fold)
-        predicted[folds == fold] = seen.rows[folds == fold] @ fit_chance(rest, prior, positive).mean
-    rows = np.column_stack([np.ones(len(seen)), predicted])
-    line = Prior(np.array([0.0, 1.0]), np.array([1.0, 0.25]))
-    shift, slope = fit_chance(LabelledOutcomes(rows, seen.kept, seen.weight), line).mean
-    return float(max(slope, 0.1)), float(shift)
-
-
-def fold_of(groups: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the fold of each sample: whole groups together, by size, the same on every machine."""
-    sizes = {name: groups.count(name) for name in dict.fromkeys(groups)}
-    filled, place = [0] * FOLDS, {}
-    for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
-        place[name] = min(range(FOLDS), key=lambda fold: (filled[fold], fold))
-        filled[place[name]] += sizes[name]
-    return np.array([place[name] for name in groups], dtype=np.int64)
-
-
 def positive_of(names: Sequence[str]) -> Bools:
     """Return which weights may not be negative; the intercept may."""
     return np.array([False, *(name in POSITIVE for name in names)])
-
-
-def _rounded(weights: Floats) -> tuple[float, ...]:
-    return tuple(round(float(each), 5) for each in weights)
-
-
-# --- the user's -------------------------------------------------------------------------------
-
-#: LabelledOutcomes of a task, and of those kept, under which only the intercept moves.
-_FEW, _FEW_KEPT = 100, 15
-#: LabelledOutcomes under which nothing is fitted at all.
-LEAST = 20
-#: After so many other outcomes, one counts half.
-HALF_LIFE = 500.0
-_INTERCEPT = 0.5**2  # variance of an intercept that moves alone
-_HELD = 1e-9  # of a weight that does not move
-#: The share of shown candidates stays within these factors of that of the shipped gate.
-_SHOWN = (0.5, 1.5)
-_BLOCKS = 5  # in time, each judged by a gate fitted on the others
-_DRAWS = 1_000
-_QUANTILE = 0.05  # the lower end of the 90 % interval
 
 
 @dataclass(frozen=True, slots=True)

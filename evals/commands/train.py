@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from redraft.model.config import ModelConfig
     from redraft.model.weights.adapter import Adapter
 
-app = typer.Typer(help="Pack training data and train the adapter.", no_args_is_help=True)
+app = typer.Typer(  # not in the list of commands, but each command answers --help
+    help="Pack training data and train the adapter.",
+    no_args_is_help=True,
+    hidden=True,
+    add_completion=False,
+)
 
 MODEL = "redraft-0.5b"
 MOST_BYTES = 36_000_000  # of a shipped adapter: it is part of the package
@@ -59,9 +64,8 @@ def pack(
     """Render rows with the serving prompt and pack them into token shards, once."""
     from redraft.model.training.rows import RECIPES
     from redraft.model.training.shards import pack as make
+    from redraft.server.commands.console import out as console
     from rich.progress import Progress
-
-    from .console import out as console
 
     found = _base(base)
     with Progress(console=console, transient=True) as bar:
@@ -93,8 +97,7 @@ def show(
     from redraft.model.prompts.tokenizer import Tokenizer
     from redraft.model.training.rows import RECIPES, RowMaker, show_row
     from redraft.model.training.shards import read_records
-
-    from .console import out as console
+    from redraft.server.commands.console import out as console
 
     tokenizer = Tokenizer.from_file(_base(base).tokenizer)
     maker, rng, printed = RowMaker(tokenizer, RECIPES["short"]), random.Random(seed), 0
@@ -121,8 +124,7 @@ def frequent(
     from redraft.model.network.frequent import count_tokens, write_frequent
     from redraft.model.prompts.tokenizer import Tokenizer
     from redraft.model.training.shards import read_records
-
-    from .console import out as console
+    from redraft.server.commands.console import out as console
 
     found = _base(base)
     records = (record for source in sources(data) for record in read_records(source))
@@ -162,8 +164,7 @@ def run(
     """Train the adapter on a CPU or a CUDA device; Ctrl-C saves and stops."""
     loop = _torch_side()
     from redraft.model.training.checkpoints import RunFolder, TrainConfig
-
-    from .console import out as console
+    from redraft.server.commands.console import out as console
 
     chosen = TrainConfig.read(_config_file(config))
     chosen = dataclasses.replace(
@@ -200,8 +201,7 @@ def evaluate(
     from redraft.model.training.checkpoints import TrainConfig
     from redraft.model.training.evaluate import evaluate as figures_of
     from redraft.model.training.shards import read_shards
-
-    from .console import out as console
+    from redraft.server.commands.console import out as console
 
     found = _base(base)
     packed = read_shards(held_out, found.config)
@@ -230,8 +230,7 @@ def ship(
 ) -> None:
     """Replace the shipped adapter in a checkout: in 8 bits, with its checksum and version."""
     from redraft.model.weights.adapter import load_adapter, save_in_8_bits
-
-    from .console import out as console
+    from redraft.server.commands.console import out as console
 
     description = to / f"{model}.json"
     if not description.is_file():
@@ -271,9 +270,8 @@ def places(
 ) -> None:
     """Train the ranker of places on commits: about five minutes of one core, no torch."""
     from redraft.model.training.places.train import train
+    from redraft.server.commands.console import out as console
     from rich.progress import Progress
-
-    from .console import out as console
 
     found = sources(data)
     names = " ".join(path.name for path in found)
@@ -399,7 +397,7 @@ def _torch_side() -> ModuleType:
         from redraft.model.training import loop
     except ModuleNotFoundError as error:
         raise InstallError(
-            f"Training needs {error.name}, which is not installed. Run {how_to_install('train')}."
+            f"Training needs {error.name}, which is not installed. Run {how_to_install('lab')}."
         ) from error
     return loop
 

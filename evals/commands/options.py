@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from redraft.evals.spec import RunSpec
-
-from ..options import Group, check_writable
+from redraft.server.commands.options import Group, check_writable
 
 if TYPE_CHECKING:
     from redraft.evals.example import Example
@@ -61,7 +60,7 @@ def settled(spec: RunSpec) -> RunSpec:
 
     A ready folder runs as it demands.
     """
-    from ...settings import load_settings
+    from redraft.server.settings import load_settings
 
     if spec.weights is not None:
         return spec
@@ -73,8 +72,7 @@ def settled(spec: RunSpec) -> RunSpec:
 def described(spec: RunSpec) -> RunSpec:
     """Return the description with the name and hash of the model, fetched if it is missing."""
     from redraft.evals import predictors
-
-    from ..console import bar
+    from redraft.server.commands.console import bar
 
     with bar() as show:
         return predictors.described(spec, lambda p: show(p.stage, p.fraction))
@@ -128,6 +126,7 @@ def _command() -> str:
 @contextmanager
 def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that moves a bar with the time that is left, on standard error."""
+    from redraft.server.commands.console import err
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -136,8 +135,6 @@ def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
-
-    from ..console import err
 
     columns = (
         TextColumn("{task.description}"),
@@ -153,6 +150,6 @@ def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
 
 def warn(message: str) -> None:
     """Print a note on standard error."""
-    from ..console import err
+    from redraft.server.commands.console import err
 
     err.print(f"note: {message}", style="yellow", markup=False)

@@ -16,12 +16,11 @@ from redraft.evals.figures import LEAST
 from redraft.evals.run import Run
 from redraft.evals.scorers.aims import AimResult
 from redraft.evals.tables import LEGEND, Table
+from redraft.server.commands.console import out
+from redraft.server.commands.options import write_json
 from rich.measure import Measurement
 from rich.table import Table as Drawn
 from rich.text import Text
-
-from ..console import out
-from ..options import write_json
 
 WIDE = 200  # columns, if the output is no terminal
 

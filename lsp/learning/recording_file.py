@@ -16,6 +16,7 @@ from typing import Any
 
 from redraft.lsp.documents.history import History
 from redraft.lsp.documents.open_documents import Document
+from redraft.lsp.learning.texts import Texts, lsp_changes
 from redraft.lsp.recording import recording_events as ev
 from redraft.lsp.recording.change_sources import source_of
 from redraft.lsp.recording.recording_events import (
@@ -32,8 +33,6 @@ from redraft.lsp.recording.recording_events import (
 )
 from redraft.model.edits.edit import LineChange
 from redraft.model.errors import InvalidRequest
-
-from .documents import Texts, lsp_changes
 
 _LEVELS = 64  # of lists and objects in an entry; recorders write up to about ten
 

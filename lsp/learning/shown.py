@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from redraft.lsp.learning.recording_file import Recording
 from redraft.lsp.recording.recording_events import (
     AnswerEvent,
     DecisionEvent,
@@ -16,8 +17,6 @@ from redraft.lsp.recording.recording_events import (
     OutcomeEvent,
     PlacedText,
 )
-
-from ..sources.recordings import Recording
 
 #: Answers that are searched for a suggestion's; some are computed well ahead.
 _REMEMBERED = 64

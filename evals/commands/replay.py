@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
+from redraft.server.commands.options import with_options
 
-from ..options import with_options
 from . import options as opt
 
 REPLAY = RunSpec("replay", context_tokens=1_024)
@@ -37,7 +37,7 @@ def replay(
     """Play recordings through the language server and compare what it shows with what was typed."""
     from redraft.evals.replay.runs import replay_all
     from redraft.evals.scorers.replay import tables
-    from redraft.evals.sources.recorded_moments import fingerprint, read_scripts
+    from redraft.evals.sources.scripts import fingerprint, read_scripts
 
     from .tables import show_tables
 

@@ -11,9 +11,8 @@ from bisect import insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from redraft.lsp.learning.recorded_moments import DocumentChange, PlacedEdit
 from redraft.model.edits.edit import Edit
-
-from ..sources.recorded_moments import DocumentChange, PlacedEdit
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 from redraft.model.errors import SettingsError
+from redraft.server.commands.options import check_writable
 
-from ..options import check_writable
 from . import options as opt
 
 RunPath = Annotated[Path, typer.Argument(metavar="RUN.jsonl")]
@@ -73,8 +73,7 @@ def score(
 def show(path: RunPath, example: Annotated[str, typer.Argument(metavar="ID")]) -> None:
     """Show one example of a run: the moment, the request, the candidates and the decision."""
     from redraft.evals.run import read_run
-
-    from ..console import out
+    from redraft.server.commands.console import out
 
     run = read_run(path)
     if example not in run.examples:
@@ -92,8 +91,7 @@ def report(
     """Write a page with the tables, charts and examples of runs, and how they differ."""
     from redraft.evals.report import page
     from redraft.evals.run import read_run
-
-    from ..console import out
+    from redraft.server.commands.console import out
 
     named = {path.stem: read_run(path) for path in runs}
     html.write_text(page(named), encoding="utf-8")

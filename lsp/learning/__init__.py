@@ -1,0 +1,1 @@
+"""Outcomes of recordings, on which the personal gate is fitted."""

@@ -1,1 +1,0 @@
-"""Fitting of the gate: the chance that an edit is kept, and when to show it."""
