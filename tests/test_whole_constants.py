@@ -142,3 +142,26 @@ def test_case_patterns_and_docstrings_of_python_stay() -> None:
     after = one("a.py", text, ("HOLE", 'HI = "hello"'), ('g("hello")', "g(HI)"))
     assert '"hello"\n    t = Literal["hello"]\n    g(HI)\n' in after
     assert after.endswith('        case "hello": h(HI)\n')
+
+
+def test_a_constant_that_is_not_used_yet() -> None:
+    text = "HOLE\n\n\ndef f(age=86400):\n    return 3 * 86400\n"
+    assert one("a.py", text, ("HOLE", "DAY = 86400")).endswith("(age=DAY):\n    return 3 * DAY\n")
+    assert constants("a.py", text, ("HOLE", "day = 86400")) == []  # may be a variable
+    assert constants("a.py", text, ("HOLE", "DAY = 86400"), ("3 * 86400", "3 * WEEK")) == []
+    renamed = text.replace("HOLE", "SPAN = 86400")
+    assert constants("a.py", renamed, ("SPAN = 86400", "DAY = 86400")) == []  # no new value
+    assert constants("a.py", renamed, ("SPAN = 86400", "SPAN = 3600")) == []
+
+
+def test_a_call_of_literals_that_never_changes() -> None:
+    text = "from datetime import timedelta\n\nHOLE\n\n\ndef f(t):\n    return t + CALL, CALL < t\n"
+    for call, is_constant in (
+        ("timedelta(minutes=10)", True),
+        ("deque(maxlen=10)", False),  # shared from now on
+        ("timedelta(minutes=span)", False),
+    ):
+        found = constants("a.py", text.replace("CALL", call), ("HOLE", f"SLOT = {call}"))
+        assert bool(found) is is_constant, call
+    shadowed = text.replace("CALL", "timedelta(minutes=10)").replace("f(t)", "f(t, timedelta)")
+    assert constants("a.py", shadowed, ("HOLE", "SLOT = timedelta(minutes=10)")) == []

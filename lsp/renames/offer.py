@@ -25,7 +25,7 @@ from ..suggestions.memory import Memory
 from ..suggestions.suggestion import Offer, Suggestion
 from ..workspace import Workspace
 from .code_file import CodeFile, UnclearUse
-from .constants import constant_in, find_constants
+from .constants import find_constants, new_constants
 from .definition import RenamedDefinition, renamed_definitions
 from .moves import RemovedDefinitions, find_moves
 from .repeats import find_repeats
@@ -202,7 +202,7 @@ def _has_renamed(snapshot: Snapshot) -> bool:
     ):
         return True
     lines = changed_lines(here, snapshot.path)
-    return any(map(constant_in, lines)) or any(repeated(lines, snapshot.path))
+    return any(new_constants(here, snapshot.path)) or any(repeated(lines, snapshot.path))
 
 
 def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
