@@ -1,0 +1,195 @@
+"""Members added to a type, at the other places that list its members."""
+
+from __future__ import annotations
+
+import pytest
+from support.renames import members, results
+
+PYTHON = '''\
+class Loan:
+    def __init__(self, book: str, reader: str, days: int = 14) -> None:
+        self.book = book
+        self.reader = reader
+        self.days = days
+
+    def to_dict(self):
+        return {"book": self.book, "reader": self.reader, "days": self.days, "v": 2}
+
+    @classmethod
+    def from_row(cls, row):
+        return cls(
+            book=row["book"],
+            reader=row["reader"],
+            days=row["days"],
+        )
+
+    def __eq__(self, other):
+        return (
+            self.book == other.book
+            and self.reader == other.reader
+            and self.days == other.days
+        )
+
+    def __repr__(self):
+        return f"Loan(book={self.book}, reader={self.reader}, days={self.days})"
+
+    def label(self):
+        return show(self.book, self.reader, self.days), f"{self.book}{self.reader}{self.days}"
+
+
+def copy(loan, other):
+    store({"book": loan.book, "reader": loan.reader, "days": loan.days})
+    return Card(book=loan.book, reader=loan.reader, days=loan.days)
+'''
+PARAMETER = ("days: int = 14)", "days: int = 14, fee: int = 0)")
+TS = """\
+class Trip {
+  private from: string;
+  private to: string;
+  private seats: number;
+
+  constructor(from: string, to: string, seats: number) {
+    this.from = from;
+    this.to = to;
+    this.seats = seats;
+  }
+
+  toJSON() {
+    return {
+      from: this.from,
+      to: this.to, // the last stop
+      seats: this.seats,
+    };
+  }
+
+  reversed() {
+    return new Trip(this.to, this.from, this.seats);
+  }
+
+  copy() {
+    return new Trip(this.from, this.to, this.seats);
+  }
+}
+"""
+GO = """\
+type Lamp struct {
+	Watt  int
+	Lumen int
+	Kind  string
+}
+
+func NewLamp(watt int, lumen int, kind string) *Lamp {
+	return &Lamp{
+		Watt:  watt,
+		Lumen: lumen,
+		Kind:  kind,
+	}
+}
+
+func (l *Lamp) Row() []any {
+	return []any{l.Watt, l.Lumen, l.Kind}
+}
+
+func other(l Lamp) Bulb {
+	return Bulb{Watt: l.Watt, Lumen: l.Lumen, Kind: l.Kind}
+}
+"""
+RUST = """\
+pub struct Tree {
+    pub height: f32,
+    pub girth: f32,
+    pub age: u32,
+}
+
+impl Tree {
+    pub fn grown(&self, by: f32) -> Tree {
+        let age = self.age + 1;
+        Tree { height: self.height, girth: self.girth, age: self.age }
+    }
+
+    pub fn key(&self) -> (f32, f32, u32) {
+        (self.height, self.girth, self.age)
+    }
+}
+"""
+
+
+def one(path: str, text: str, *changes: tuple[str, str]) -> str:
+    """Return the text after the only new member was added everywhere."""
+    (found,) = members(path, text, *changes)
+    (result,) = results(found).values()
+    return result
+
+
+def test_a_parameter_of_a_python_constructor() -> None:
+    (found,) = members("a.py", PYTHON, PARAMETER)
+    assert found.label == "add `fee` beside `days` at 5 places"
+    (after,) = results(found).values()
+    added = set(after.split("\n")) - set(PYTHON.replace(*PARAMETER).split("\n"))
+    assert {line.strip() for line in added} == {
+        "self.fee = fee",
+        'return {"book": self.book, "reader": self.reader, "days": self.days, "fee": self.fee, '
+        '"v": 2}',
+        'fee=row["fee"],',
+        "and self.fee == other.fee",
+        'return f"Loan(book={self.book}, reader={self.reader}, days={self.days}, fee={self.fee})"',
+    }
+
+
+def test_a_field_of_typescript() -> None:
+    field = ("seats: number;\n\n", "seats: number;\n  private dog: boolean;\n\n")
+    parameter = ("seats: number)", "seats: number, dog: boolean)")
+    assert "      seats: this.seats,\n      dog: this.dog,\n" in one("a.ts", TS, field)
+    after = one("a.ts", TS, field, parameter)
+    assert "    this.seats = seats;\n    this.dog = dog;\n" in after
+    assert "new Trip(this.to, this.from, this.seats, this.dog)" in after
+    assert "new Trip(this.from, this.to, this.seats, this.dog)" in after
+
+
+def test_a_field_of_go_keeps_columns_and_other_types() -> None:
+    after = one("a.go", GO, ("Kind  string\n", "Kind  string\n\tHue   int\n"))
+    assert "\t\tKind:  kind,\n\t\tHue:   hue,\n" in after
+    assert "[]any{l.Watt, l.Lumen, l.Kind, l.Hue}" in after
+    assert "Bulb{Watt: l.Watt, Lumen: l.Lumen, Kind: l.Kind}" in after
+
+
+def test_a_field_of_rust_between_two_others() -> None:
+    after = one("a.rs", RUST, ("    pub age", "    pub crown: f32,\n    pub age"))
+    assert "girth: self.girth, crown: self.crown, age: self.age }" in after
+    assert "(self.height, self.girth, self.crown, self.age)" in after
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "change"),
+    [
+        ("a.py", PYTHON, ("days: int = 14)", "days: int = 14, **more)")),
+        ("a.py", PYTHON, ("days: int = 14)", "days: int = 14, _fee=0)")),
+        ("a.py", PYTHON, ("days: int = 14)", "span: int = 14)")),  # a rename
+        ("a.py", PYTHON, ("def copy(loan, other)", "def copy(loan, other, fee)")),
+        ("a.py", PYTHON.replace("self.days = days", "self.days = days  # at most"), PARAMETER),
+        ("a.go", GO, ("l Lamp)", "l Lamp, n int)")),
+        ("a.rs", RUST.replace("self.age }", "..*self }"), ("by: f32", "by: f32, on: u8")),
+    ],
+)
+def test_what_says_nothing_about_other_places(
+    path: str, text: str, change: tuple[str, str]
+) -> None:
+    found = members(path, text, change)
+    assert all("self.fee = fee" not in after for one in found for after in results(one).values())
+    assert not found or change == PARAMETER
+
+
+def test_places_that_have_the_member_are_done() -> None:
+    text = PYTHON.replace("self.days = days\n", "self.days = days\n        self.fee = fee\n")
+    assert "self.fee = fee\n        self.fee" not in one("a.py", text, PARAMETER)
+
+
+def test_two_spellings_are_not_guessed() -> None:
+    change = ("Kind  string\n", "Kind  string\n\tHueAngle int\n")
+    after = one("a.go", GO, change)
+    assert "hue" not in after and "l.Kind, l.HueAngle}" in after
+
+
+def test_text_that_is_not_ascii() -> None:
+    text = PYTHON.replace("class Loan:", "class Loan:  # größer 🎈").replace("reader", "leserín")
+    assert '"fee": self.fee' in one("a.py", text, PARAMETER)
