@@ -5,43 +5,43 @@ from __future__ import annotations
 import pytest
 from support.renames import members, results
 
-PYTHON = '''\
+PYTHON = """\
 class Loan:
-    def __init__(self, book: str, reader: str, days: int = 14) -> None:
+    def __init__(self, book: str, reader: str, due: int = 14) -> None:
         self.book = book
         self.reader = reader
-        self.days = days
+        self.due = due
 
     def to_dict(self):
-        return {"book": self.book, "reader": self.reader, "days": self.days, "v": 2}
+        return {"book": self.book, "reader": self.reader, "due": self.due, "v": 2}
 
     @classmethod
     def from_row(cls, row):
         return cls(
             book=row["book"],
             reader=row["reader"],
-            days=row["days"],
+            due=row["due"],
         )
 
     def __eq__(self, other):
         return (
             self.book == other.book
             and self.reader == other.reader
-            and self.days == other.days
+            and self.due == other.due
         )
 
     def __repr__(self):
-        return f"Loan(book={self.book}, reader={self.reader}, days={self.days})"
+        return f"Loan(book={self.book}, reader={self.reader}, due={self.due})"
 
     def label(self):
-        return show(self.book, self.reader, self.days), f"{self.book}{self.reader}{self.days}"
+        return show(self.book, self.reader, self.due), f"{self.book}{self.reader}{self.due}"
 
 
 def copy(loan, other):
-    store({"book": loan.book, "reader": loan.reader, "days": loan.days})
-    return Card(book=loan.book, reader=loan.reader, days=loan.days)
-'''
-PARAMETER = ("days: int = 14)", "days: int = 14, fee: int = 0)")
+    store({"book": loan.book, "reader": loan.reader, "due": loan.due})
+    return Card(book=loan.book, reader=loan.reader, due=loan.due)
+"""
+PARAMETER = ("due: int = 14)", "due: int = 14, fee: int = 0)")
 TS = """\
 class Trip {
   private from: string;
@@ -123,16 +123,16 @@ def one(path: str, text: str, *changes: tuple[str, str]) -> str:
 
 def test_a_parameter_of_a_python_constructor() -> None:
     (found,) = members("a.py", PYTHON, PARAMETER)
-    assert found.label == "add `fee` beside `days` at 5 places"
+    assert found.label == "add `fee` beside `due` at 5 places"
     (after,) = results(found).values()
     added = set(after.split("\n")) - set(PYTHON.replace(*PARAMETER).split("\n"))
     assert {line.strip() for line in added} == {
         "self.fee = fee",
-        'return {"book": self.book, "reader": self.reader, "days": self.days, "fee": self.fee, '
+        'return {"book": self.book, "reader": self.reader, "due": self.due, "fee": self.fee, '
         '"v": 2}',
         'fee=row["fee"],',
         "and self.fee == other.fee",
-        'return f"Loan(book={self.book}, reader={self.reader}, days={self.days}, fee={self.fee})"',
+        'return f"Loan(book={self.book}, reader={self.reader}, due={self.due}, fee={self.fee})"',
     }
 
 
@@ -162,11 +162,11 @@ def test_a_field_of_rust_between_two_others() -> None:
 @pytest.mark.parametrize(
     ("path", "text", "change"),
     [
-        ("a.py", PYTHON, ("days: int = 14)", "days: int = 14, **more)")),
-        ("a.py", PYTHON, ("days: int = 14)", "days: int = 14, _fee=0)")),
-        ("a.py", PYTHON, ("days: int = 14)", "span: int = 14)")),  # a rename
+        ("a.py", PYTHON, ("due: int = 14)", "due: int = 14, **more)")),
+        ("a.py", PYTHON, ("due: int = 14)", "due: int = 14, _fee=0)")),
+        ("a.py", PYTHON, ("due: int = 14)", "span: int = 14)")),  # a rename
         ("a.py", PYTHON, ("def copy(loan, other)", "def copy(loan, other, fee)")),
-        ("a.py", PYTHON.replace("self.days = days", "self.days = days  # at most"), PARAMETER),
+        ("a.py", PYTHON.replace("self.due = due", "self.due = due  # at most"), PARAMETER),
         ("a.go", GO, ("l Lamp)", "l Lamp, n int)")),
         ("a.rs", RUST.replace("self.age }", "..*self }"), ("by: f32", "by: f32, on: u8")),
     ],
@@ -180,7 +180,7 @@ def test_what_says_nothing_about_other_places(
 
 
 def test_places_that_have_the_member_are_done() -> None:
-    text = PYTHON.replace("self.days = days\n", "self.days = days\n        self.fee = fee\n")
+    text = PYTHON.replace("self.due = due\n", "self.due = due\n        self.fee = fee\n")
     assert "self.fee = fee\n        self.fee" not in one("a.py", text, PARAMETER)
 
 
@@ -191,5 +191,5 @@ def test_two_spellings_are_not_guessed() -> None:
 
 
 def test_text_that_is_not_ascii() -> None:
-    text = PYTHON.replace("class Loan:", "class Loan:  # größer 🎈").replace("reader", "leserín")
+    text = PYTHON.replace("class Loan:", "class Loan:  # größer 🎈").replace("reader", "lesérn")
     assert '"fee": self.fee' in one("a.py", text, PARAMETER)

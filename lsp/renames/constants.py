@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.example import MOST_EDITS, changes_in
+from redraft.model.rules.example import MOST_CHARS, MOST_EDITS, changes_in
 from redraft.model.rules.repeated_lines import ChangedLine, changed_lines, located
 from redraft.model.rules.shapes import literal_of
 from redraft.model.text.scopes import Occurrence
@@ -22,7 +22,9 @@ from .whole_rename import FileRename, WholeRename
 
 _NEW = re.compile(r"(?:[\w()]+\s+)*?(?P<name>[^\W\d]\w*)\s*(?::(?!=)[^=]+)?=(?!=)\s*(?P<value>.+)")
 #: Calls that make values which never change and hold no state.
-_PURE = re.compile(r"(?:\w+\.)*(?:timedelta|Decimal|Fraction|date|time|datetime|Path|frozenset|UUID)")
+_PURE = re.compile(
+    r"(?:\w+\.)*(?:timedelta|Decimal|Fraction|date|time|datetime|Path|frozenset|UUID)"
+)
 _DEFINITIONS = ("assignment", "variable_declarator", "const_spec", "const_item")
 _LEAST_LETTERS = 4  # of a string
 _LEAST_DIGITS = 2  # of a number, without zeros at its ends: 100 and 0.5 stand everywhere
@@ -58,9 +60,9 @@ def new_constants(edits: Sequence[RecentEdit], path: str) -> Iterator[str]:
         if edit.path == path
         for change, _ in changes_in(edit.diff)
     ]
-    texts = {line.strip() for change in changes for line in change.old}
+    texts = {line.strip()[:MOST_CHARS] for change in changes for line in change.old}
     for line in (line for change in reversed(changes) for line in change.new):
-        found = _NEW.match(line.strip())
+        found = _NEW.match(line.strip()) if len(line) <= MOST_CHARS else None
         if found is not None and not any(_is_same(found, _NEW.match(text)) for text in texts):
             yield found["name"]
 

@@ -22,7 +22,7 @@ from ..edits.edit import LineChange
 from ..records import RecentEdit
 from ..text.names import places_of
 from ..text.syntax import Syntax
-from .example import MOST_EDITS, NAME, changes_in, words
+from .example import MOST_CHARS, MOST_EDITS, NAME, changes_in, words
 
 #: Lists of members, but for parameters and bodies.
 _MEMBERS = frozenset(
@@ -34,6 +34,11 @@ _MEMBERS = frozenset(
 _PARAMETERS = frozenset(("parameters", "formal_parameters", "parameter_list"))
 _BODIES = frozenset(("block", "statement_block", "constructor_body"))
 _CONSTRUCTOR = re.compile(r"__init__|constructor|new|[nN]ew[A-Z]\w*")
+#: Lines that may declare a member, read at every key: a field, an assignment to one, parameters.
+_DECLARES = re.compile(
+    r"^\s*(?:\w+ )*[\w-]+[?!]?(?:\s*:\s*[^(:=]+(?:=.*)?|\s+[\w.*\[\]<>]+(?:\s+`.*`)?)?[,;]?\s*$"
+    r"|(?:self|this)\.\w+(?:: [^=]{1,99})? = |(?:__init__|constructor|\b[nN]ew\w*|[ (][A-Z]\w*)\("
+)
 _NAMING = ("name", "pattern", "left", "declarator", "attribute", "property", "key", "field")
 _NO_MEMBER = re.compile(
     r"method|function|decorat|class_def|static|return|(?:if|for|with)_|splat|rest"
@@ -167,11 +172,14 @@ def added_members(edits: Sequence[RecentEdit], path: str, syntax: Syntax) -> Ite
 def new_names(
     edits: Sequence[RecentEdit], path: str
 ) -> Iterator[tuple[RecentEdit, LineChange, frozenset[str]]]:
-    """Yield the changes of a file that only added names, with the names, the newest edit first."""
+    """Yield the changes of a file that added names and may declare them, the newest edit first."""
     for edit in reversed(edits[-MOST_EDITS:]):
         for change, _ in changes_in(edit.diff) if edit.path == path else ():
             had, has = (frozenset(words("\n".join(each))) for each in (change.old, change.new))
-            if had < has and len(change.new) <= _MOST_ADDED:
+            is_small = len(change.new) <= _MOST_ADDED and any(
+                len(line) <= MOST_CHARS and _DECLARES.search(line) for line in change.new
+            )
+            if had < has and is_small:
                 yield edit, change, has - had
 
 
