@@ -193,3 +193,105 @@ def test_two_spellings_are_not_guessed() -> None:
 def test_text_that_is_not_ascii() -> None:
     text = PYTHON.replace("class Loan:", "class Loan:  # größer 🎈").replace("reader", "lesérn")
     assert '"fee": self.fee' in one("a.py", text, PARAMETER)
+
+
+VARIANTS = {
+    "a.rs": (
+        """\
+enum Shell {
+    Bash,
+    Fish,
+    Zsh,
+}
+
+const ALL: [Shell; 3] = [Shell::Bash, Shell::Fish, Shell::Zsh];
+
+fn name(shell: &Shell) -> &str {
+    match shell {
+        Shell::Bash => "bash",
+        Shell::Fish => "fish",
+        Shell::Zsh => "zsh",
+    }
+}
+
+fn rank(shell: Shell) -> u8 {
+    match shell {
+        Shell::Bash => 1,
+        Shell::Fish => 2,
+        Shell::Zsh => 3,
+    }
+}
+""",
+        ("    Zsh,\n}", "    Zsh,\n    Nu,\n}"),
+        ('        Shell::Zsh => "zsh",\n        Shell::Nu => "nu",\n', "Shell::Zsh, Shell::Nu]"),
+    ),
+    "a.ts": (
+        """\
+enum Tone {
+  Low,
+  Mid,
+  High,
+}
+
+function sound(tone: Tone) {
+  switch (tone) {
+    case Tone.Low:
+      return play('low');
+    case Tone.Mid:
+      return play('mid');
+    case Tone.High:
+      return play('high');
+  }
+}
+""",
+        ("  High,\n}", "  High,\n  Shrill,\n}"),
+        ("    case Tone.Shrill:\n      return play('shrill');\n  }",),
+    ),
+    "a.py": (
+        """\
+class Tone(Enum):
+    LOW = "low"
+    MID = "mid"
+    HIGH = "high"
+
+
+NAMES = {Tone.LOW: low, Tone.MID: mid, Tone.HIGH: high}
+RATES = {"LOW": 1, "MID": 2, "HIGH": 3}
+
+
+def play(tone):
+    match tone:
+        case Tone.LOW:
+            return low()
+        case Tone.MID:
+            return mid()
+        case Tone.HIGH:
+            return high()
+""",
+        ('HIGH = "high"\n', 'HIGH = "high"\n    SHRILL = "shrill"\n'),
+        (
+            "Tone.HIGH: high, Tone.SHRILL: shrill}",
+            "            return high()\n        case Tone.SHRILL:\n            return shrill()\n",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("path", VARIANTS)
+def test_a_variant_of_an_enumeration(path: str) -> None:
+    text, change, wanted = VARIANTS[path]
+    after = one(path, text, change)
+    assert [each for each in wanted if each not in after] == []
+    assert len(after.split("\n")) <= len(text.split("\n")) + 3  # tables of numbers stay
+
+
+def test_a_field_of_a_dataclass_in_calls_by_name() -> None:
+    text = (
+        "@dataclass\nclass Bed:\n    width: int\n    soil: str\n    sun: str\n\n\n"
+        "def read(row):\n"
+        '    return Bed(width=row["width"], soil=row["soil"], sun=row["sun"])\n\n\n'
+        'def other(row):\n    return Box(width=row["width"], soil=row["soil"], sun=row["sun"])\n'
+    )
+    after = one("a.py", text, ("    sun: str\n", "    sun: str\n    wind: str\n"))
+    assert 'Bed(width=row["width"], soil=row["soil"], sun=row["sun"], wind=row["wind"])' in after
+    assert after.count("wind") == 3

@@ -37,7 +37,8 @@ _CONSTRUCTOR = re.compile(r"__init__|constructor|new|[nN]ew[A-Z]\w*")
 #: Lines that may declare a member, read at every key: a field, an assignment to one, parameters.
 _DECLARES = re.compile(
     r"^\s*(?:\w+ )*[\w-]+[?!]?(?:\s*:\s*[^(:=]+(?:=.*)?|\s+[\w.*\[\]<>]+(?:\s+`.*`)?)?[,;]?\s*$"
-    r"|(?:self|this)\.\w+(?:: [^=]{1,99})? = |(?:__init__|constructor|\b[nN]ew\w*|[ (][A-Z]\w*)\("
+    r"|^\s*\w+ = |(?:self|this)\.\w+(?:: [^=]{1,99})? = "
+    r"|(?:__init__|constructor|\b[nN]ew\w*|[ (][A-Z]\w*)\("
 )
 _NAMING = ("name", "pattern", "left", "declarator", "attribute", "property", "key", "field")
 _NO_MEMBER = re.compile(
@@ -52,6 +53,7 @@ _LISTS = frozenset(
         *("tuple_expression", "array_expression", "string"),
     )
 )
+_CASES = frozenset(("match_block", "switch_body"))
 _OPERATIONS = frozenset(("boolean_operator", "binary_expression"))
 _CALLS = frozenset(
     (
@@ -60,7 +62,9 @@ _CALLS = frozenset(
     )
 )
 _COLLECTIONS = frozenset(("slice_type", "array_type", "implicit_length_array_type", "map_type"))
-_TYPES = re.compile(r"class|class_d\w+|impl_item|interface_d\w+|enum_d\w+|struct_item|type_spec")
+_TYPES = re.compile(
+    r"class|class_d\w+|impl_item|interface_d\w+|enum_(?:item|d\w+)|struct_item|type_spec"
+)
 _SEPARATOR = re.compile(r"\s*(?:,|;|&&|\|\||and|or)?\s*")
 _LABEL = re.compile(r"[,;]?\s*@\s*[=:]\s*")  # of an interpolation
 #: Shapes that say for themselves that an element stands for a member.
@@ -345,8 +349,9 @@ class _Lists:
         is_listed = self._is_listed(home, at, neighbour, pattern)
         share = len(alike) / max(1, len(others))
         is_sure = is_listed and len(alike) > 1 and share > 0.5 and named.keys() >= {*others}
-        if "(" in pattern and added.member.type not in {one.type for one in alike if one.type}:
-            is_sure = False
+        is_called = "(" in pattern and not self._is_qualified(home, pattern)
+        if is_called and added.member.type not in {one.type for one in alike if one.type}:
+            is_sure = False  # a value of another type is written in another way
         if not (self._is_assignment(home, pattern) or is_sure):
             return None
         columns = {_column(own, neighbour), *(_column(named[one][1], one) for one in alike)}
@@ -366,10 +371,22 @@ class _Lists:
         is_body = home.type in _BODIES and home.parent == self._added.home.parent
         return is_body and _ASSIGNED.fullmatch(pattern) is not None
 
+    def _is_qualified(self, home: Node, pattern: str) -> bool:
+        """Return whether elements name variants by their type: cases, keys, values of a list."""
+        is_case = home.type in _CASES or (home.parent and home.parent.type == "match_statement")
+        found = re.search(rf"\b({re.escape(self._added.owner)}|Self)(?:::|\.)@", pattern)
+        if found is None or not (is_case or home.type in _LISTS) or "argument" in home.type:
+            return False
+        return found[1] != "Self" or _type_around(self._syntax, home) == self._added.owner
+
     def _is_listed(self, home: Node, at: int, neighbour: Member, pattern: str) -> bool:
         """Return whether elements stand for the members of the type, one for each."""
         added = self._added
-        if home.type not in _LISTS or _LITERAL.search(_QUOTED.sub("@", pattern)):
+        if _LITERAL.search(_QUOTED.sub("@", pattern)):
+            return False
+        if self._is_qualified(home, pattern):
+            return True
+        if home.type not in _LISTS:
             return False
         if not (pattern.count("@") > 1 or _PLAIN.fullmatch(pattern) or home.type == "string"):
             return False
@@ -400,8 +417,11 @@ class _Lists:
         )
         if above.type in ("composite_literal", "struct_expression"):
             return bool(added.owner) and is_own
-        if not is_taken or pattern.count("@") > 1:
-            return is_taken and home.parent == above
+        is_record = is_own and bool(added.member.type) and self._syntax.language == "python"
+        if pattern.count("@") > 1:
+            return home.parent == above and (is_taken or (is_record and not added.function))
+        if not is_taken:
+            return False
         place = [each.name for each in added.others].index(neighbour.name)
         return home.parent == above and at == place
 
