@@ -4,9 +4,10 @@ After ``gauge`` was added below ``seats``, a dictionary with ``"seats": self.sea
 ``"gauge": self.gauge``. A place is a list (of arguments, pairs, operands, assignments) in which the
 neighbour of the new member and others stand in elements of one shape. The new element has it too.
 
-In 21,000 training commits 82 % of the assignments found in constructors were written to the letter
-by the same commit, and of other lists 9 of 11; most lists that do not name all members, belong to
-another type or are arguments of another function were left as they were.
+In 108,000 files changed by training commits, 76 % of 153 assignments and 80 % of 46 elements of other
+lists found so were written by the same commit, and 86 % of their places were changed. Lists that
+do not name all members, belong to another type, or are arguments of another function are left
+alone: of 472 of them, 47 % followed.
 """
 
 from __future__ import annotations
