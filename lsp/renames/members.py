@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.siblings import sibling_places
+from redraft.model.rules.siblings import SiblingPlace, sibling_places
 from redraft.model.text.syntax import count_errors, parse
 
 from .code_file import CodeFile, UnclearUse
@@ -23,10 +24,36 @@ def find_members(edits: Sequence[RecentEdit], own: CodeFile) -> Iterator[WholeRe
         places = list(sibling_places(edits, own.path, own.syntax))
     except UnclearUse:
         return
-    for name in dict.fromkeys(each.member for each in places):
-        same = sorted((each for each in places if each.member == name), key=lambda one: one.at)
-        made = FileRename(own, tuple((each.at, each.at, each.text) for each in same))
+    for name in dict.fromkeys(each.member.name for each in places):
+        same = sorted((each for each in places if each.member.name == name), key=lambda one: one.at)
+        free = _free(own, same)
+        made = _written(own, [each for each in same if each not in free])
+        if not made.spans:
+            continue
         after = parse(made.result, own.language)
         if after is not None and count_errors(after) <= count_errors(own.syntax):
-            what = f"add `{name}` beside `{same[0].beside}`"
-            yield WholeRename("", "", same[0].at, (made,), what)
+            what = f"add `{name}` beside `{same[0].beside.name}`"
+            yield WholeRename("", "", made.spans[0][0], (made,), what)
+
+
+def _written(own: CodeFile, places: Sequence[SiblingPlace]) -> FileRename:
+    return FileRename(own, tuple((each.at, each.at, each.text) for each in places))
+
+
+def _free(own: CodeFile, places: Sequence[SiblingPlace]) -> list[SiblingPlace]:
+    """Return the places where the new member would be a variable that nothing binds."""
+    after, shift, found = replace(own, text=_written(own, places).result), 0, list[SiblingPlace]()
+    for each in places:
+        start, end = each.at + shift, each.at + shift + len(each.text)
+        shift += len(each.text)
+        names = {*each.member.spellings.values()} - {""}
+        named = (one for name in names for one in after.occurrences(name))
+        uses = [one for one in named if after.receiver(one) is None]
+        if any(
+            one.role in ("use", "shorthand")
+            and one.scope is None
+            and start <= after.index(one) < end
+            for one in uses
+        ):
+            found.append(each)
+    return found
