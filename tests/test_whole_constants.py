@@ -165,3 +165,45 @@ def test_a_call_of_literals_that_never_changes() -> None:
         assert bool(found) is is_constant, call
     shadowed = text.replace("CALL", "timedelta(minutes=10)").replace("f(t)", "f(t, timedelta)")
     assert constants("a.py", shadowed, ("HOLE", "SLOT = timedelta(minutes=10)")) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "line"),
+    [
+        ("a.py", 'HOLE\nHOME = "https://x.org"\nf("https://x.org")\n', 'URL = "https://x.org"'),
+        ("a.py", 'HOLE\nf("https://x.org")\nURL = "https://x.org"\n', 'HOME = "https://x.org"'),
+        (
+            "a.go",
+            'package a\nHOLE\nconst Old = "hello"\nvar x = f("hello")\n',
+            'const Hi = "hello"',
+        ),
+        ("a.ts", "HOLE\nexport const OLD = 3600;\nwait(3600);\n", "const HOUR = 3600;"),
+    ],
+)
+def test_another_constant_of_the_same_value_is_a_choice(path: str, text: str, line: str) -> None:
+    assert constants(path, text, ("HOLE", line)) == []
+    alone = "\n".join(each for each in text.split("\n") if "HOLE" in each or "(" in each)
+    assert constants(path, alone.replace("HOLE", "\nHOLE"), ("HOLE", line))
+
+
+@pytest.mark.parametrize(
+    ("path", "define", "old", "new"),
+    [
+        ("a.go", 'const Base = "//x.org/v2"', 'y := "//x.org/v2/a" + b', 'y := Base + "/a" + b'),
+        ("a.go", 'const Base = "//x.org/v2"', 'f("//x.org/v2?"+b, c)', 'f(Base+"?"+b, c)'),
+        ("a.go", 'const Base = "//x.org/v2"', 'f(c, "//x.org/v2/")', 'f(c, Base+"/")'),
+        ("a.py", 'BASE = "//x.org/v2"', 'y = f"//x.org/v2/{a}"', 'y = f"{BASE}/{a}"'),
+        ("a.ts", 'const BASE = "//x.org/v2";', "f(`//x.org/v2/${a}`)", "f(`${BASE}/${a}`)"),
+        ("a.py", 'BASE = "//x.org/v2"', 'y = "//x.org/v2/a"', ""),
+        ("a.py", 'BASE = "//x.org/v2"', 'y = f"//x.org/v20/{a}"', ""),
+        ("a.go", 'const Base = "//x.org/v2"', 'y := "//x.org/v2_b"', ""),
+        ("a.go", 'const Base = "to be or"', 'y := "to be or not"', ""),
+    ],
+)  # fmt: skip
+def test_strings_that_begin_with_a_constant(path: str, define: str, old: str, new: str) -> None:
+    begin, end = (
+        ("package a\n\nHOLE\n\nfunc g() {\n\t", "\n}\n") if path == "a.go" else ("HOLE\n", "\n")
+    )
+    found = constants(path, begin + old + end, ("HOLE", define))
+    after = [text for each in found for text in results(each).values()]
+    assert after == ([(begin + new + end).replace("HOLE", define)] if new else [])

@@ -27,6 +27,7 @@ _PURE = re.compile(
 )
 _DEFINITIONS = ("assignment", "variable_declarator", "const_spec", "const_item")
 _LEAST_LETTERS = 4  # of a string
+_LEAST_BEGINNING = 8  # letters and digits of a string that others begin with
 _LEAST_DIGITS = 2  # of a number, without zeros at its ends: 100 and 0.5 stand everywhere
 #: Nodes in which only a literal may stand, or a name means something else.
 _LITERAL_ONLY = re.compile(
@@ -88,12 +89,13 @@ def _constant(own: CodeFile, lines: Sequence[ChangedLine], name: str) -> WholeRe
     """
     place, node, value = _definition(own, name)
     literal, end = own.syntax.text_of(value), own.syntax.span(node)[1]
-    spans = [span for span in _spans(own, value, name) if span[0] >= end]
+    known = (*_spans(own, value, name), *_beginnings(own, value, name))
+    spans = sorted(span for span in known if span[0] >= end)
     uses = [each.line for each in own.occurrences(name) if each.line > place.line]
     rows = [own.text.count("\n", 0, at) for at, *_ in spans]
     changed = {line.row for line in lines}
     is_passed_over = any(row in changed or (uses and min(uses) < row < max(uses)) for row in rows)
-    if not uses and not (name.isupper() or node.type in ("const_spec", "const_item")):
+    if not uses and not _is_constant(own, value):
         raise UnclearUse(f"{name} may be a variable, and is not used yet")
     if is_passed_over or any(_is_otherwise(line, literal, name) for line in lines):
         raise UnclearUse(f"a place of {literal} was left as it is")
@@ -172,8 +174,57 @@ def _spans(own: CodeFile, value: Node, name: str) -> Iterator[tuple[int, int, st
         node = next((each for each in exact if each.type == value.type or literal_of(each)), None)
         is_same = literal_of(value) or _scope_at(own, root, node) == _scope_at(own, root, value)
         if node is not None and is_same and _is_value(own, node):
+            if node != value and _is_constant(own, node):
+                raise UnclearUse(f"another constant is {literal}")
             yield at, end, name
         at = text.find(literal, end)
+
+
+def _beginnings(own: CodeFile, value: Node, name: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the strings that begin with a constant, and go on with another word.
+
+    Those of Go are put together with ``+``, f-strings and templates hold its name. Addresses and
+    paths begin so; prose, which has blanks, begins alike by chance.
+    """
+    content = own.syntax.text_of(value)[1:-1]
+    if not literal_of(value) or sum(map(str.isalnum, content)) < _LEAST_BEGINNING:
+        return
+    quotes = {"python": ('f"', "f'"), "go": ('"',)}.get(own.language, ("`",))
+    if own.language not in ("python", "go", *SCRIPTS) or re.search(r"[\\{}$\s]", content):
+        return
+    for quote in quotes:
+        at = own.text.find(quote + content)
+        while at >= 0:
+            end = at + len(quote + content)
+            found = (each for each in own.around(at, end) if each[1] == at)
+            node = next((each for each, *_ in found if "string" in each.type), None)
+            is_longer = own.text[end : end + 1] not in ("", quote[-1], "_")
+            if node is not None and is_longer and not own.text[end].isalnum():
+                if own.language == "go" and _is_value(own, node):
+                    yield at, end, f'{name}{_plus(own, node)}"'
+                elif own.language != "go" and _is_value(own, node):
+                    yield at + len(quote), end, f"{'$' if quote == '`' else ''}{{{name}}}"
+            at = own.text.find(quote + content, end)
+
+
+def _plus(own: CodeFile, node: Node) -> str:
+    """Return ``+`` as gofmt writes it behind a string."""
+    above, end = node.parent, own.syntax.span(node)[1]
+    if above is not None and above.type == "binary_expression":
+        return " + " if own.text[end] == " " else "+"
+    is_one_of_several = above is not None and above.type == "argument_list"
+    return "+" if is_one_of_several and above.named_child_count > 1 else " + "
+
+
+def _is_constant(own: CodeFile, value: Node) -> bool:
+    """Return whether a value is that of a constant."""
+    node = value.parent
+    if node is not None and node.type == "expression_list":  # Go
+        node = node.parent
+    named = (node.child_by_field_name("left") or node.child_by_field_name("name")) if node else None
+    if node is None or node.type not in _DEFINITIONS or named is None:
+        return False
+    return own.syntax.text_of(named).isupper() or node.type in ("const_spec", "const_item")
 
 
 def _scope_at(own: CodeFile, name: str, node: Node | None) -> object:
