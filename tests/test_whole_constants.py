@@ -189,14 +189,14 @@ def test_another_constant_of_the_same_value_is_a_choice(path: str, text: str, li
 @pytest.mark.parametrize(
     ("path", "define", "old", "new"),
     [
-        ("a.go", 'const Base = "//x.org/v2"', 'y := "//x.org/v2/a" + b', 'y := Base + "/a" + b'),
-        ("a.go", 'const Base = "//x.org/v2"', 'f("//x.org/v2?"+b, c)', 'f(Base+"?"+b, c)'),
-        ("a.go", 'const Base = "//x.org/v2"', 'f(c, "//x.org/v2/")', 'f(c, Base+"/")'),
-        ("a.py", 'BASE = "//x.org/v2"', 'y = f"//x.org/v2/{a}"', 'y = f"{BASE}/{a}"'),
-        ("a.ts", 'const BASE = "//x.org/v2";', "f(`//x.org/v2/${a}`)", "f(`${BASE}/${a}`)"),
-        ("a.py", 'BASE = "//x.org/v2"', 'y = "//x.org/v2/a"', ""),
-        ("a.py", 'BASE = "//x.org/v2"', 'y = f"//x.org/v20/{a}"', ""),
-        ("a.go", 'const Base = "//x.org/v2"', 'y := "//x.org/v2_b"', ""),
+        ("a.go", 'const Base = "//sho.org/vv"', 'y := "//sho.org/vv/a" + b', 'y := Base + "/a" + b'),
+        ("a.go", 'const Base = "//sho.org/vv"', 'f("//sho.org/vv?"+b, c)', 'f(Base+"?"+b, c)'),
+        ("a.go", 'const Base = "//sho.org/vv"', 'f(c, "//sho.org/vv/")', 'f(c, Base+"/")'),
+        ("a.py", 'BASE = "//sho.org/vv"', 'y = f"//sho.org/vv/{a}"', 'y = f"{BASE}/{a}"'),
+        ("a.ts", 'const BASE = "//sho.org/vv";', "f(`//sho.org/vv/${a}`)", "f(`${BASE}/${a}`)"),
+        ("a.py", 'BASE = "//sho.org/vv"', 'y = "//sho.org/vv/a"', ""),
+        ("a.py", 'BASE = "//sho.org/vv"', 'y = f"//sho.org/vv0/{a}"', ""),
+        ("a.go", 'const Base = "//sho.org/vv"', 'y := "//sho.org/vv_b"', ""),
         ("a.go", 'const Base = "to be or"', 'y := "to be or not"', ""),
     ],
 )  # fmt: skip
