@@ -189,7 +189,7 @@ def test_another_constant_of_the_same_value_is_a_choice(path: str, text: str, li
 @pytest.mark.parametrize(
     ("path", "define", "old", "new"),
     [
-        ("a.go", 'const Base = "//sho.org/vv"', 'y := "//sho.org/vv/a" + b', 'y := Base + "/a" + b'),
+        ("a.go", 'const Base = "//sho.org/vv"', 'y := "//sho.org/vv/" + b', 'y := Base + "/" + b'),
         ("a.go", 'const Base = "//sho.org/vv"', 'f("//sho.org/vv?"+b, c)', 'f(Base+"?"+b, c)'),
         ("a.go", 'const Base = "//sho.org/vv"', 'f(c, "//sho.org/vv/")', 'f(c, Base+"/")'),
         ("a.py", 'BASE = "//sho.org/vv"', 'y = f"//sho.org/vv/{a}"', 'y = f"{BASE}/{a}"'),

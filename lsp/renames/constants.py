@@ -212,8 +212,8 @@ def _plus(own: CodeFile, node: Node) -> str:
     above, end = node.parent, own.syntax.span(node)[1]
     if above is not None and above.type == "binary_expression":
         return " + " if own.text[end] == " " else "+"
-    is_one_of_several = above is not None and above.type == "argument_list"
-    return "+" if is_one_of_several and above.named_child_count > 1 else " + "
+    is_argument = above is not None and above.type == "argument_list"
+    return "+" if is_argument and above is not None and above.named_child_count > 1 else " + "
 
 
 def _is_constant(own: CodeFile, value: Node) -> bool:

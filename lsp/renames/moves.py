@@ -63,10 +63,10 @@ def find_moves(
             if made:
                 here = own.occurrences(moved[0])
                 at = own.index(here[0]) if here else 0
-                names = ", ".join(f"`{name}`" for name in moved)
+                listed = ", ".join(f"`{name}`" for name in moved)
                 is_within = all(each.source.path == home for each in made)
-                what = f"import {names} from `{home}`"
-                what = f"import what {names} needs" if is_within else what
+                what = f"import {listed} from `{home}`"
+                what = f"import what {listed} needs" if is_within else what
                 yield WholeRename("", "", at, made, what, (left, found))
 
 

@@ -2,7 +2,7 @@
 
 After ``gauge`` was added below ``seats``, a dictionary with ``"seats": self.seats`` lacks
 ``"gauge": self.gauge``. A place is a list (of arguments, pairs, operands, assignments) in which the
-neighbour of the new member and others stand in elements of one shape. The new element has it too.
+neighbour of the new member and others are in elements of one shape. The new element has it too.
 
 In 108,000 files that training commits changed, 76 % of 153 assignments and 80 % of 46 elements of
 other lists found so were written by the same commit, and 86 % of their places were changed. Other
@@ -69,7 +69,7 @@ _TYPES = re.compile(
 )
 _SEPARATOR = re.compile(r"\s*(?:,|;|&&|\|\||and|or)?\s*")
 _LABEL = re.compile(r"[,;]?\s*@\s*[=:]\s*")  # of an interpolation
-#: Shapes that say for themselves that an element stands for a member.
+#: Shapes of elements that are nothing but a member.
 _PLAIN = re.compile(r"(?:\w+(?:\.|::))?@")
 _ASSIGNED = re.compile(r"(?:self|this)\.@ = @;?")
 #: A literal in a shape, which need not fit another member.
@@ -165,8 +165,10 @@ def added_members(edits: Sequence[RecentEdit], path: str, syntax: Syntax) -> Ite
     for edit, change, names in new_names(edits, path):
         for row, line in enumerate(change.new, edit.line + change.first):
             same = [at for at, text in enumerate(lines) if text == line]
-            at = min(same, key=lambda at: abs(at - row), default=None)
-            for match in NAME.finditer(line) if at is not None else ():
+            if not same:
+                continue
+            at = min(same, key=lambda at: abs(at - row))
+            for match in NAME.finditer(line):
                 if match[0] in names:
                     byte = syntax.byte_of(starts[at] + match.start())
                     leaf = syntax.tree.root_node.descendant_for_byte_range(byte, byte + 1)
@@ -384,7 +386,7 @@ class _Lists:
         return found[1] != "Self" or _type_around(self._syntax, home) == self._added.owner
 
     def _is_listed(self, home: Node, at: int, neighbour: Member, pattern: str) -> bool:
-        """Return whether elements stand for the members of the type, one for each."""
+        """Return whether elements are those of the members of the type, one for each."""
         added = self._added
         if _LITERAL.search(_QUOTED.sub("@", pattern)):
             return False
@@ -432,7 +434,7 @@ class _Lists:
         return home.parent == above and at == place
 
     def _may_grow(self, home: Node) -> bool:
-        """Return whether nobody takes a tuple apart: it is compared, or of a special method."""
+        """Return whether no code takes a tuple apart: it is compared, or of a special method."""
         above = home.parent
         if above is None or home.type != "tuple" or above.type in ("binary_operator", "assignment"):
             return False
