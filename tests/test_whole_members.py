@@ -171,6 +171,7 @@ def test_a_field_of_rust_between_two_others() -> None:
         ("a.py", PYTHON, ("due: int = 14)", "span: int = 14)")),  # a rename
         ("a.py", PYTHON, ("def copy(loan, other)", "def copy(loan, other, fee)")),
         ("a.py", PYTHON.replace("self.due = due", "self.due = due  # at most"), PARAMETER),
+        ("a.py", PYTHON.replace("label", "fee"), PARAMETER),
         ("a.go", GO, ("l Lamp)", "l Lamp, n int)")),
         ("a.rs", RUST.replace("self.age }", "..*self }"), ("by: f32", "by: f32, on: u8")),
     ],

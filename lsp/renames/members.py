@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from redraft.model.records import RecentEdit
 from redraft.model.rules.siblings import SiblingPlace, sibling_places
-from redraft.model.text.syntax import count_errors, parse
+from redraft.model.text.syntax import count_errors
 
 from .code_file import CodeFile, UnclearUse
 from .whole_rename import FileRename, WholeRename
@@ -26,23 +26,25 @@ def find_members(edits: Sequence[RecentEdit], own: CodeFile) -> Iterator[WholeRe
         return
     for name in dict.fromkeys(each.member.name for each in places):
         same = sorted((each for each in places if each.member.name == name), key=lambda one: one.at)
-        free = _free(own, same)
-        made = _written(own, [each for each in same if each not in free])
-        if not made.spans:
-            continue
-        after = parse(made.result, own.language)
-        if after is not None and count_errors(after) <= count_errors(own.syntax):
+        made, after = _written(own, same)
+        free = _free(same, after)
+        if free:
+            same = [each for each in same if each not in free]
+            made, after = _written(own, same)
+        if same and count_errors(after.syntax) <= count_errors(own.syntax):
             what = f"add `{name}` beside `{same[0].beside.name}`"
-            yield WholeRename("", "", made.spans[0][0], (made,), what)
+            yield WholeRename("", "", same[0].at, (made,), what)
 
 
-def _written(own: CodeFile, places: Sequence[SiblingPlace]) -> FileRename:
-    return FileRename(own, tuple((each.at, each.at, each.text) for each in places))
+def _written(own: CodeFile, places: Sequence[SiblingPlace]) -> tuple[FileRename, CodeFile]:
+    """Return the change that writes a member at places, and the file after it."""
+    made = FileRename(own, tuple((each.at, each.at, each.text) for each in places))
+    return made, replace(own, text=made.result)
 
 
-def _free(own: CodeFile, places: Sequence[SiblingPlace]) -> list[SiblingPlace]:
+def _free(places: Sequence[SiblingPlace], after: CodeFile) -> list[SiblingPlace]:
     """Return the places where the new member would be a variable that nothing binds."""
-    after, shift, found = replace(own, text=_written(own, places).result), 0, list[SiblingPlace]()
+    shift, found = 0, list[SiblingPlace]()
     for each in places:
         start, end = each.at + shift, each.at + shift + len(each.text)
         shift += len(each.text)

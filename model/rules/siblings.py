@@ -76,9 +76,9 @@ _ASSIGNED = re.compile(r"(?:self|this)\.@ = @;?")
 _LITERAL = re.compile(r"\b(?:\d|(?:true|false|True|False|None|null|nil|undefined)\b)|['\"`]")
 _QUOTED = re.compile(r"(['\"`])@\1")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_MOST_PLACES = 400  # of a name in a file
+_MOST_PLACES = 200  # of a name in a file
 _MOST_ADDED = 12  # lines of an edit
-_MOST_CHARS = 20_000  # of a list
+_MOST_CHARS = 8_000  # of a list
 _HIGHEST = 6  # nodes between a name and its list
 _LEAST_WIDTH = 100  # that lines may have
 
@@ -291,11 +291,14 @@ class _Lists:
 
     def __init__(self, syntax: Syntax, added: AddedMember) -> None:
         self._syntax, self._added = syntax, added
+        self._known: dict[tuple[int, int, str], tuple[list[Node], list[frozenset[str]]]] = {}
         self._width = max(_LEAST_WIDTH, *map(len, syntax.text.split("\n")))
 
     def places(self) -> Iterator[SiblingPlace]:
         """Yield where the member is missing, and what belongs there."""
         seen, root = set[int](), self._syntax.tree.root_node
+        if self._is_method():
+            return
         for neighbour in filter(None, (self._added.above, self._added.below)):
             for spelling in dict.fromkeys(filter(None, neighbour.spellings.values())):
                 for at in islice(places_of(spelling, self._syntax.text), _MOST_PLACES):
@@ -309,23 +312,42 @@ class _Lists:
                         seen.add(found[0].start_byte)
                         yield place
 
+    def _is_method(self) -> bool:
+        """Return whether the type has a function of the name of the new member."""
+        node: Node | None = self._added.home
+        while node is not None and not _TYPES.fullmatch(node.type):
+            node = node.parent
+        name = re.escape(self._added.member.name)
+        text = self._syntax.text_of(node) if node is not None else ""
+        return re.search(rf"\b(?:def|get|set|fn)\s+{name}\b|^\s*{name}\(", text, re.M) is not None
+
     def _list(self, leaf: Node, neighbour: Member) -> tuple[Node, list[Node], int] | None:
         """Return the list around a mention of a neighbour, its elements, and which one has it."""
-        text_of, node = self._syntax.text_of, leaf
-        others = [each for each in self._added.others if each != neighbour]
+        node = leaf
         for _ in range(_HIGHEST):
             home = _list_around(node)
             if home is None or home == self._added.home:
                 return None
             if home.end_byte - home.start_byte > _MOST_CHARS:
                 return None
-            elements = _elements(home)
+            elements, named = self._named(home)
             at = next((i for i, each in enumerate(elements) if _holds(each, leaf)), -1)
-            rest = [text_of(each) for i, each in enumerate(elements) if i != at]
-            if at >= 0 and any(one.is_in(text) for text in rest for one in others):
+            others = (each - {neighbour.name} for i, each in enumerate(named) if i != at)
+            if at >= 0 and any(others):
                 return home, elements, at
             node = home
         return None
+
+    def _named(self, home: Node) -> tuple[list[Node], list[frozenset[str]]]:
+        """Return the elements of a list, and which old members each of them names."""
+        key = home.start_byte, home.end_byte, home.type
+        if key not in self._known:
+            elements = _elements(home)
+            texts = map(self._syntax.text_of, elements)
+            known = self._added.others
+            named = [frozenset(one.name for one in known if one.is_in(text)) for text in texts]
+            self._known[key] = elements, named
+        return self._known[key]
 
     def _place(
         self, home: Node, elements: list[Node], at: int, neighbour: Member
