@@ -54,7 +54,10 @@ def find_constants(edits: Sequence[RecentEdit], own: CodeFile) -> Iterator[Whole
 
 
 def new_constants(edits: Sequence[RecentEdit], path: str) -> Iterator[str]:
-    """Yield names that edits of a file set to a value in a new line, the newest first."""
+    """Yield names that edits of a file set to a value in a new line, the newest first.
+
+    Those that are no constants by their looks count once a literal is gone elsewhere.
+    """
     changes = [
         change
         for edit in edits[-MOST_EDITS:]
@@ -62,10 +65,18 @@ def new_constants(edits: Sequence[RecentEdit], path: str) -> Iterator[str]:
         for change, _ in changes_in(edit.diff)
     ]
     texts = {line.strip()[:MOST_CHARS] for change in changes for line in change.old}
+    is_used = any(_literals(change.old) > _literals(change.new) for change in changes)
     for line in (line for change in reversed(changes) for line in change.new):
         found = _NEW.match(line.strip()) if len(line) <= MOST_CHARS else None
-        if found is not None and not any(_is_same(found, _NEW.match(text)) for text in texts):
+        if found is None or not (is_used or found["name"].isupper() or "const " in line):
+            continue  # no constant, or not yet
+        if not any(_is_same(found, _NEW.match(text)) for text in texts):
             yield found["name"]
+
+
+def _literals(lines: Sequence[str]) -> int:
+    """Return the number of signs that literals are made of."""
+    return sum(len(re.findall(r"['\"`\d]", line)) for line in lines)
 
 
 def _is_same(one: re.Match[str], two: re.Match[str] | None) -> bool:

@@ -34,10 +34,13 @@ _MEMBERS = frozenset(
 _PARAMETERS = frozenset(("parameters", "formal_parameters", "parameter_list"))
 _BODIES = frozenset(("block", "statement_block", "constructor_body"))
 _CONSTRUCTOR = re.compile(r"__init__|constructor|new|[nN]ew[A-Z]\w*")
-#: Lines that may declare a member, read at every key: a field, an assignment to one, parameters.
+#: Lines that may declare a member, read at every key: fields with a type, also of Java and Go,
+#: variants, assignments to a field, and parameters of constructors.
 _DECLARES = re.compile(
-    r"^\s*(?:\w+ )*[\w-]+[?!]?(?:\s*:\s*[^(:=]+(?:=.*)?|\s+[\w.*\[\]<>]+(?:\s+`.*`)?)?[,;]?\s*$"
-    r"|^\s*\w+ = |(?:self|this)\.\w+(?:: [^=]{1,99})? = "
+    r"^\s*(?:(?:pub(?:\(\w+\))?|private|protected|public|readonly|static|declare) )*\w+[?!]?\s*:(?![:=])"
+    r"\s*[^\s=]|^\s*(?:(?:private|protected|public|final|static) )+[\w<>\[\], .?]+;"
+    r"|^\t(?!(?:return|go|defer|case|goto) )\w+\s+[\w.*\[\]]+(?:\s+`.*`)?$"
+    r"|^\s+[A-Z]\w*(?: = .*)?,?$|(?:self|this)\.\w+(?:: [^=]{1,99})? = "
     r"|(?:__init__|constructor|\b[nN]ew\w*|[ (][A-Z]\w*)\("
 )
 _NAMING = ("name", "pattern", "left", "declarator", "attribute", "property", "key", "field")
