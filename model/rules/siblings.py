@@ -37,8 +37,8 @@ _CONSTRUCTOR = re.compile(r"__init__|constructor|new|[nN]ew[A-Z]\w*")
 #: Lines that may declare a member, read at every key: fields with a type, also of Java and Go,
 #: variants, assignments to a field, and parameters of constructors.
 _DECLARES = re.compile(
-    r"^\s*(?:(?:pub(?:\(\w+\))?|private|protected|public|readonly|static|declare) )*\w+[?!]?\s*:(?![:=])"
-    r"\s*[^\s=]|^\s*(?:(?:private|protected|public|final|static) )+[\w<>\[\], .?]+;"
+    r"^\s*(?:(?:pub(?:\(\w+\))?|private|protected|public|readonly|static) )*"
+    r"\w+[?!]?\s*:(?![:=])\s*[^\s=]|^\s*(?:(?:private|protected|public|final|static) )+[\w<>\[\], .?]+;"
     r"|^\t(?!(?:return|go|defer|case|goto) )\w+\s+[\w.*\[\]]+(?:\s+`.*`)?$"
     r"|^\s+[A-Z]\w*(?: = .*)?,?$|(?:self|this)\.\w+(?:: [^=]{1,99})? = "
     r"|(?:__init__|constructor|\b[nN]ew\w*|[ (][A-Z]\w*)\("
