@@ -38,7 +38,8 @@ _CONSTRUCTOR = re.compile(r"__init__|constructor|new|[nN]ew[A-Z]\w*")
 #: variants, assignments to a field, and parameters of constructors.
 _DECLARES = re.compile(
     r"^\s*(?:(?:pub(?:\(\w+\))?|private|protected|public|readonly|static) )*"
-    r"\w+[?!]?\s*:(?![:=])\s*[^\s=]|^\s*(?:(?:private|protected|public|final|static) )+[\w<>\[\], .?]+;"
+    r"\w+[?!]?\s*:(?![:=])\s*[^\s=]"
+    r"|^\s*(?:(?:private|protected|public|final|static) )+[\w<>\[\], .?]+;"
     r"|^\t(?!(?:return|go|defer|case|goto) )\w+\s+[\w.*\[\]]+(?:\s+`.*`)?$"
     r"|^\s+[A-Z]\w*(?: = .*)?,?$|(?:self|this)\.\w+(?:: [^=]{1,99})? = "
     r"|(?:__init__|constructor|\b[nN]ew\w*|[ (][A-Z]\w*)\("
