@@ -4,8 +4,8 @@ After ``gauge`` was added below ``seats``, a dictionary with ``"seats": self.sea
 ``"gauge": self.gauge``. A place is a list (of arguments, pairs, operands, assignments) in which the
 neighbour of the new member and others are in elements of one shape. The new element has it too.
 
-In 108,000 files that training commits changed, 76 % of 153 assignments and 80 % of 46 elements of
-other lists found so were written by the same commit, and 86 % of their places were changed. Other
+In 108,000 files that training commits changed, 76 % of 135 assignments and 84 % of 32 elements of
+other lists found so were written by the same commit, and 84 % of their places were changed. Other
 lists are left alone: of 472, also of other types and not of all members, 47 % followed.
 """
 
@@ -78,6 +78,7 @@ _PLAIN = re.compile(r"(?:\w+(?:\.|::))?@")
 _ASSIGNED = re.compile(r"(?:self|this)\.@ = @;?")
 #: A literal in a shape, which need not fit another member.
 _LITERAL = re.compile(r"\b(?:\d|(?:true|false|True|False|None|null|nil|undefined)\b)|['\"`]")
+_REST_OF = ("base_field_initializer", "remaining_field_pattern", "line_comment", "block_comment")
 _QUOTED = re.compile(r"(['\"`])@\1")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _MOST_PLACES = 200  # of a name in a file
@@ -285,6 +286,41 @@ def _type_around(syntax: Syntax, node: Node) -> str:
             return syntax.text_of(named).split("<")[0] if named is not None else ""
         above = above.parent
     return ""
+
+
+def lacking_literals(
+    edits: Sequence[RecentEdit], path: str, syntax: Syntax
+) -> Iterator[tuple[int, str, str]]:
+    """Yield the literals and patterns of Rust that lack a field which edits added to a struct.
+
+    The compiler refuses them; what belongs there is not certain. Of each: the 0-based line of its
+    last field, the new field, and what is wrong.
+    """
+    for added in added_members(edits, path, syntax) if syntax.language == "rust" else ():
+        if added.home.parent is None or added.home.parent.type != "struct_item":
+            continue
+        names = sorted(
+            (at, each) for each in (added.owner, "Self") for at in places_of(each, syntax.text)
+        )
+        for at, name in names[:_MOST_PLACES]:
+            byte = syntax.byte_of(at)
+            leaf = syntax.tree.root_node.descendant_for_byte_range(byte, byte + 1)
+            whole = leaf.parent if leaf is not None else None
+            if (
+                leaf is None
+                or whole is None
+                or whole.type not in ("struct_expression", "struct_pattern")
+            ):
+                continue
+            if name == "Self" and _type_around(syntax, whole) != added.owner:
+                continue
+            listed = whole.child_by_field_name("body") or whole
+            fields = [each for each in listed.named_children if each != leaf]
+            is_open = any(each.type in _REST_OF for each in fields)
+            has = {words(syntax.text_of(each))[0] for each in fields if words(syntax.text_of(each))}
+            if fields and not is_open and added.member.name not in has:
+                why = f"Missing field `{added.member.name}` of `{added.owner}`"
+                yield fields[-1].end_point.row, added.member.name, why
 
 
 # --- where it is missing ------------------------------------------------------------------------
