@@ -15,6 +15,7 @@ from redraft.model.records import Diagnostic
 from redraft.model.rules.arity import Signature, calls, means, signatures
 from redraft.model.rules.diagnostics import undefined_name
 from redraft.model.rules.imports import find_imports
+from redraft.model.rules.siblings import lacking_literals, new_names
 from redraft.model.rules.touched_names import Touched, call_changes, caused, written
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
@@ -66,7 +67,9 @@ def _in_order(
     snapshot = own.snapshot
     asked = [own]  # a place within their reach is not asked about again
     sure: list[DocumentPlace] = []
-    wrong_calls = cache(lambda: list(_wrong_calls(snapshot, context)))
+    wrong_calls = cache(
+        lambda: [*_wrong_calls(snapshot, context), *_lacking_literals(snapshot, context)]
+    )
 
     def has_room() -> bool:
         return len(asked) <= _most(snapshot, schedule.latency_ms("next_edit"))
@@ -99,7 +102,7 @@ def _in_order(
         asked.append(first)
         yield among_others(first)
     yield among_others(own)
-    # 3. Calls that no longer fit the parameters that the last edits changed.
+    # 3. Calls that no longer fit the parameters, and literals the fields, that the edits changed.
     for call in wrong_calls() if has_room() else ():
         if not has_room():
             break
@@ -119,12 +122,12 @@ def _in_order(
 
 
 class _WrongCall(NamedTuple):
-    """A call that does not fit a signature."""
+    """A call that does not fit a signature, or a literal that lacks a field."""
 
     document: OpenText
     line: int  # 0-based
     about: Touched
-    signature: Signature
+    signature: Signature | None  # None: of a literal
 
     @property
     def at(self) -> LineRange:
@@ -242,6 +245,16 @@ def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[_WrongCall]:
             wrong.sort(key=lambda one: (is_here and one[0] < snapshot.line, one[0]))
             for line, why in wrong:
                 yield _WrongCall(document, line, Touched(name, _WRONG_CALL, why), signature)
+
+
+def _lacking_literals(snapshot: Snapshot, context: Gatherer) -> Iterator[_WrongCall]:
+    """Yield the literals of the document that lack a field which the last edits added."""
+    if snapshot.language != "rust" or not any(new_names(snapshot.recent, snapshot.path)):
+        return
+    tree = context.syntax(snapshot)
+    found = lacking_literals(snapshot.recent, snapshot.path, tree) if tree is not None else ()
+    for line, name, why in dict.fromkeys(found):
+        yield _WrongCall(snapshot.document, line, Touched(name, _WRONG_CALL, why), None)
 
 
 def _undefined(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:

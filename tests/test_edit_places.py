@@ -164,6 +164,49 @@ def test_a_name_of_two_functions_asks_for_no_call() -> None:
     assert all(one.report is None for one in found)
 
 
+RUST = """\
+struct Tree {{
+    age: u32,
+    girth: f32,
+}}
+
+{}impl Tree {{
+    fn grown(&self) -> Self {{
+        Self {{
+            age: self.age + 1,
+            girth: self.girth,
+        }}
+    }}
+
+    fn area(&self) -> f32 {{
+        let Tree {{ girth, .. }} = self;
+        let other = Self {{ girth: 1.0, ..Self::default() }};
+        girth * other.girth
+    }}
+}}
+
+{}fn read(text: &str) -> Tree {{
+    Tree {{ age: number(text), girth: 0.0 }}
+}}
+"""
+
+
+def test_literals_of_rust_that_lack_a_new_field_want_an_edit() -> None:
+    gap = "fn x() {}\n\n" * 40
+    desk = Workbench(None, eagerness="high")
+    desk.text = RUST.format(gap, gap)
+    desk.document = desk.session.open(URI, desk.text, 1, "rust")
+    desk.swap("    girth: f32,\n", "    girth: f32,\n    height: f32,\n")
+    found = list(questions(desk.query(), desk.shelf, Schedule(desk.clock)))  # type: ignore[arg-type]
+    reports = {one.report.line: one.report.message for one in found if one.report is not None}
+    text = desk.text.split("\n")
+    assert [text[line].strip() for line in reports] == [
+        "girth: self.girth,",
+        "Tree { age: number(text), girth: 0.0 }",
+    ]
+    assert set(reports.values()) == {"Missing field `height` of `Tree`"}
+
+
 def test_an_undefined_name_comes_after_the_cursor() -> None:
     report = Diagnostic(200, '"missing" is not defined')
     assert lines(asked(reports=(report,), text="\nshow(missing)")) == [-1, 200]

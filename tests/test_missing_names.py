@@ -141,7 +141,7 @@ def test_standard_library_imports_are_their_own_family(written: str, family: str
 def test_what_another_file_imports_is_known() -> None:
     elsewhere = ("from shop.prices import Price\n\nx = Price(1)\n",)
     imports = imports_after("import os\n", "import os\ny = Price(3)\n", "python", elsewhere)
-    assert [*imports] == ["import os\nfrom shop.prices import Price\ny = Price(3)\n"]
+    assert [*imports] == ["import os\n\nfrom shop.prices import Price\ny = Price(3)\n"]
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,13 @@ def test_a_chain_ends_when_all_is_done() -> None:
     assert text == before.replace("user_id", "account_id").replace("my_account", "my_user")
 
 
+def test_a_constant_is_not_set_to_itself() -> None:
+    before = "const DAY = 86400;\nwait(86400);\nwait(86400);\nstay(86400);\n"
+    after = before.replace("wait(86400)", "wait(DAY)", 1)
+    assert not any("DAY = DAY" in each for each in texts(before, after))
+    assert any("\nwait(DAY);\nwait(DAY)" in each for each in texts(before, after))
+
+
 HOSTILE = {
     "50,000 lines": "x = old_name(1)\n" * 50_000,
     "minified": "function old_name(){};" * 5_000,

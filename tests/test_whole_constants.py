@@ -142,3 +142,68 @@ def test_case_patterns_and_docstrings_of_python_stay() -> None:
     after = one("a.py", text, ("HOLE", 'HI = "hello"'), ('g("hello")', "g(HI)"))
     assert '"hello"\n    t = Literal["hello"]\n    g(HI)\n' in after
     assert after.endswith('        case "hello": h(HI)\n')
+
+
+def test_a_constant_that_is_not_used_yet() -> None:
+    text = "HOLE\n\n\ndef f(age=86400):\n    return 3 * 86400\n"
+    assert one("a.py", text, ("HOLE", "DAY = 86400")).endswith("(age=DAY):\n    return 3 * DAY\n")
+    assert constants("a.py", text, ("HOLE", "day = 86400")) == []  # may be a variable
+    assert constants("a.py", text, ("HOLE", "DAY = 86400"), ("3 * 86400", "3 * WEEK")) == []
+    renamed = text.replace("HOLE", "SPAN = 86400")
+    assert constants("a.py", renamed, ("SPAN = 86400", "DAY = 86400")) == []  # no new value
+    assert constants("a.py", renamed, ("SPAN = 86400", "SPAN = 3600")) == []
+
+
+def test_a_call_of_literals_that_never_changes() -> None:
+    text = "from datetime import timedelta\n\nHOLE\n\n\ndef f(t):\n    return t + CALL, CALL < t\n"
+    for call, is_constant in (
+        ("timedelta(minutes=10)", True),
+        ("deque(maxlen=10)", False),  # shared from now on
+        ("timedelta(minutes=span)", False),
+    ):
+        found = constants("a.py", text.replace("CALL", call), ("HOLE", f"SLOT = {call}"))
+        assert bool(found) is is_constant, call
+    shadowed = text.replace("CALL", "timedelta(minutes=10)").replace("f(t)", "f(t, timedelta)")
+    assert constants("a.py", shadowed, ("HOLE", "SLOT = timedelta(minutes=10)")) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "line"),
+    [
+        ("a.py", 'HOLE\nHOME = "https://x.org"\nf("https://x.org")\n', 'URL = "https://x.org"'),
+        ("a.py", 'HOLE\nf("https://x.org")\nURL = "https://x.org"\n', 'HOME = "https://x.org"'),
+        (
+            "a.go",
+            'package a\nHOLE\nconst Old = "hello"\nvar x = f("hello")\n',
+            'const Hi = "hello"',
+        ),
+        ("a.ts", "HOLE\nexport const OLD = 3600;\nwait(3600);\n", "const HOUR = 3600;"),
+    ],
+)
+def test_another_constant_of_the_same_value_is_a_choice(path: str, text: str, line: str) -> None:
+    assert constants(path, text, ("HOLE", line)) == []
+    alone = "\n".join(each for each in text.split("\n") if "HOLE" in each or "(" in each)
+    assert constants(path, alone.replace("HOLE", "\nHOLE"), ("HOLE", line))
+
+
+@pytest.mark.parametrize(
+    ("path", "define", "old", "new"),
+    [
+        ("a.go", 'const Base = "//sho.org/vv"', 'y := "//sho.org/vv/" + b', 'y := Base + "/" + b'),
+        ("a.go", 'const Base = "//sho.org/vv"', 'f("//sho.org/vv?"+b, c)', 'f(Base+"?"+b, c)'),
+        ("a.go", 'const Base = "//sho.org/vv"', 'f(c, "//sho.org/vv/")', 'f(c, Base+"/")'),
+        ("a.py", 'BASE = "//sho.org/vv"', 'y = f"//sho.org/vv/{a}"', 'y = f"{BASE}/{a}"'),
+        ("a.ts", 'const BASE = "//sho.org/vv";', "f(`//sho.org/vv/${a}`)", "f(`${BASE}/${a}`)"),
+        ("a.py", 'BASE = "//sho.org/vv"', 'y = "//sho.org/vv/a"', ""),
+        ("a.py", 'BASE = "//sho.org/vv"', 'y = f"//sho.org/vv0/{a}"', ""),
+        ("a.go", 'const Base = "//sho.org/vv"', 'y := "//sho.org/vv_b"', ""),
+        ("a.go", 'const Base = "to be or"', 'y := "to be or not"', ""),
+    ],
+)  # fmt: skip
+def test_strings_that_begin_with_a_constant(path: str, define: str, old: str, new: str) -> None:
+    begin, end = (
+        ("package a\n\nHOLE\n\nfunc g() {\n\t", "\n}\n") if path == "a.go" else ("HOLE\n", "\n")
+    )
+    found = constants(path, begin + old + end, ("HOLE", define))
+    after = [text for each in found for text in results(each).values()]
+    assert after == ([(begin + new + end).replace("HOLE", define)] if new else [])

@@ -253,3 +253,33 @@ def test_a_long_function_that_is_cut_and_pasted_is_followed_at_once() -> None:
 def test_definitions_that_an_edit_removed(path: str, diff: str, expected: list[str]) -> None:
     edits = [RecentEdit(path, 0, diff)]
     assert [*removed_definitions(edits, path, language_of(path) or "")] == expected
+
+
+def test_the_imports_that_a_definition_needs_come_along() -> None:
+    area = "def area(r):\n    return math.pi * np.abs(scale(r)) * later\n"
+    imports = "import math\nimport numpy as np\n\nfrom .units import other, scale as scale\n"
+    old = f"{imports}later = 1\n\n\n{area}"
+    for home_imports, added in (
+        ("", ["import math", "import numpy as np", "from .units import scale as scale"]),
+        ("import math\n", ["import numpy as np", "from .units import scale as scale"]),
+        ("from shop import math, np, scale\n", []),  # they mean something else here
+    ):
+        found = changed(
+            {"a.py": "from pkg.old import area\n"},
+            left=f"{imports}later = 1\n",
+            home=f"{home_imports}\n\n{area}",
+            old=old,
+            new=home_imports,
+        )
+        assert found is not None
+        after = found.get("pkg/new.py", home_imports)
+        assert all(after.count(line) == 1 for line in added), after
+        assert bool(added) is ("pkg/new.py" in found)
+        assert "later" not in after.replace(area, "")
+
+
+def test_names_of_other_definitions_in_the_new_file_are_left() -> None:
+    area = "def area(math):\n    return math\n"
+    home = f"def other():\n    return math.pi\n\n\n{area}"
+    found = changed({}, left="import math\n", home=home, old=f"import math\n{area}", new=home)
+    assert found is None

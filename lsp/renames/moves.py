@@ -11,6 +11,7 @@ from dataclasses import replace
 from posixpath import dirname, join
 from typing import TypeAlias
 
+from redraft.model.edits.edit import Edit
 from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.import_places import kind_of
 from redraft.model.rules.imports import addition
@@ -62,7 +63,10 @@ def find_moves(
             if made:
                 here = own.occurrences(moved[0])
                 at = own.index(here[0]) if here else 0
-                what = f"import {', '.join(f'`{name}`' for name in moved)} from `{home}`"
+                listed = ", ".join(f"`{name}`" for name in moved)
+                is_within = all(each.source.path == home for each in made)
+                what = f"import {listed} from `{home}`"
+                what = f"import what {listed} needs" if is_within else what
                 yield WholeRename("", "", at, made, what, (left, found))
 
 
@@ -133,6 +137,8 @@ class _Move:
         }
         made = [FileRename(each, self._of_importer(each)) for each in sources.values()]
         made.append(FileRename(self._left, self._of_left(sources.values())))
+        before = [each for each in made if each.source.path == self._home.path]
+        made = [*(each for each in made if each not in before), self._of_home(before)]
         changed = tuple(each for each in made if each.spans)
         for each in changed:
             if replace(each.source, text=each.result).syntax.tree.root_node.has_error:
@@ -228,6 +234,49 @@ class _Move:
         if own == dirname(home) and stem_of(home)[-1] not in sys.stdlib_module_names:
             return stem_of(home)[-1]
         raise UnclearUse(f"{left.path} imports nothing that shows how")
+
+    # --- the file that has them now ---------------------------------------------------------------
+
+    def _of_home(self, before: Sequence[FileRename]) -> FileRename:
+        """Return the new file with the imports of the old one that the definitions need there.
+
+        Args:
+            before: the change of the new file without these imports, if there is one.
+        """
+        home, left = self._home, self._left
+        now = replace(home, text=before[0].result) if before else home
+        is_near = dirname(home.path) == dirname(left.path)
+        bodies = [self._body(now, name) for name in self._names]
+        for each in imports_of(left.syntax):
+            if each.form not in ("name", "whole", "alias") or each.is_type:
+                continue
+            for written, bound in zip(each.names, each.bound, strict=True):
+                is_free = any(
+                    place.scope is None
+                    and place.role in ("use", "shorthand")
+                    and now.receiver(place) is None
+                    and any(now.lies_in(place, body) for body in bodies)
+                    for place in now.occurrences(bound)
+                )
+                if not is_free or (each.module.startswith(".") and not is_near):
+                    continue
+                wanted = Import(each.module, (written,), each.form)
+                lines = now.text.split("\n")
+                found = addition(wanted, imports_of(now.syntax), lines, now.syntax)
+                if found is not None:
+                    now = replace(now, text=RuleEdit(*found, "", 1.0).in_text(now.text).result)
+                    bodies = [self._body(now, name) for name in self._names]
+        edit = Edit(home.text, 0, len(home.text), now.text).least()
+        is_same = now.text == home.text
+        return FileRename(home, () if is_same else ((edit.start, edit.end, edit.new),))
+
+    @staticmethod
+    def _body(source: CodeFile, name: str) -> tuple[int, int]:
+        """Return the bytes of the statement that defines a name."""
+        node = source.node(_binding(source, name))
+        while node.parent is not None and node.parent.parent is not None:
+            node = node.parent
+        return node.start_byte, node.end_byte
 
     # --- files that import them ------------------------------------------------------------------
 

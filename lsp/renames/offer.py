@@ -16,6 +16,7 @@ from redraft.model.rules.removed_definitions import removed_definitions
 from redraft.model.rules.renames import renames_of, short_renamed_by
 from redraft.model.rules.repeated_lines import changed_lines, repeated
 from redraft.model.rules.series import argument_changes
+from redraft.model.rules.siblings import new_names
 
 from ..context.index import IndexGeneration
 from ..context.listing import read_code
@@ -25,8 +26,9 @@ from ..suggestions.memory import Memory
 from ..suggestions.suggestion import Offer, Suggestion
 from ..workspace import Workspace
 from .code_file import CodeFile, UnclearUse
-from .constants import constant_in, find_constants
+from .constants import find_constants, new_constants
 from .definition import RenamedDefinition, renamed_definitions
+from .members import find_members
 from .moves import RemovedDefinitions, find_moves
 from .repeats import find_repeats
 from .series import find_series
@@ -202,7 +204,8 @@ def _has_renamed(snapshot: Snapshot) -> bool:
     ):
         return True
     lines = changed_lines(here, snapshot.path)
-    return any(map(constant_in, lines)) or any(repeated(lines, snapshot.path))
+    names = any(new_names(here, snapshot.path)) or any(new_constants(here, snapshot.path))
+    return names or any(repeated(lines, snapshot.path))
 
 
 def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
@@ -225,7 +228,12 @@ def _renames(
     found = (_planned(target, files) for target in targets)
     renames = [each for each in found if each is not None and _is_worth_it(each)]
     moves = find_moves(removed, own, files)
-    series = find_series(edits, own, files), find_constants(edits, own), find_repeats(edits, own)
+    series = (
+        find_series(edits, own, files),
+        find_members(edits, own),
+        find_constants(edits, own),
+        find_repeats(edits, own),
+    )
     return [*renames, *moves, *chain.from_iterable(series)]
 
 

@@ -30,6 +30,7 @@ LEAST_CHANCE = 0.03
 MOST_CHECKED = 16
 #: Functions that are never asynchronous, and a function that is named as a keyword.
 _NEVER_ASYNC = re.compile(r"\b__init__\b|\bconstructor\s*\(|\b[gs]et\s+\w+\s*\(")
+_ITSELF = re.compile(r"\s*(?:(?:export|const|let|var|static|final) )*([\w.]+) :?= \1;?\s*$")
 _AWAIT_DEFINED = re.compile(r"\b(?:def|function|fn)\s+await\b")
 
 
@@ -137,13 +138,6 @@ def _in_order_of_chains(
     return ordered
 
 
-def _without_errors(steps: Sequence[RuleEdit], text: str, language: str) -> Iterator[RuleEdit]:
-    """Yield the edits that add no syntax errors, each checked when it is asked for."""
-    for at, one in enumerate(steps):
-        if at >= MOST_CHECKED or not added_errors(one.in_text(text), "", language):
-            yield one
-
-
 # --- edits that cannot stand where they are -----------------------------------------------------
 
 
@@ -151,11 +145,12 @@ def _is_misplaced(one: RuleEdit, pairs: Sequence[Pair], lines: Sequence[str]) ->
     """Return whether an edit puts something into a line that cannot stand there.
 
     That is a declared parameter in a call, ``async`` before a function that cannot be
-    asynchronous, or ``await`` in place of a function's name.
+    asynchronous, ``await`` in place of a function's name, or a name that is set to itself: the
+    value of a constant became its name elsewhere.
     """
     changed = zip(lines[one.first : one.last], one.lines, strict=False)
     return one.last - one.first == len(one.lines) and any(
-        _declares_in_call(pairs, old, new) or _breaks_async(old, new)
+        _declares_in_call(pairs, old, new) or _breaks_async(old, new) or _ITSELF.match(new)
         for old, new in changed
         if old != new
     )

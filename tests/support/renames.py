@@ -10,6 +10,7 @@ from redraft.lsp.documents.uris import code_language
 from redraft.lsp.renames.code_file import CodeFile, UnclearUse
 from redraft.lsp.renames.constants import find_constants
 from redraft.lsp.renames.definition import renamed_definitions
+from redraft.lsp.renames.members import find_members
 from redraft.lsp.renames.moves import find_moves
 from redraft.lsp.renames.repeats import find_repeats
 from redraft.lsp.renames.series import find_series
@@ -60,6 +61,11 @@ def repeats(path: str, text: str, *changes: tuple[str, str]) -> list[WholeRename
 def constants(path: str, text: str, *changes: tuple[str, str]) -> list[WholeRename]:
     """Return the literals that become a constant after changes of one file."""
     return list(find_constants(*_steps(path, text, changes)))
+
+
+def members(path: str, text: str, *changes: tuple[str, str]) -> list[WholeRename]:
+    """Return the new members that follow changes of one file, at their other places."""
+    return list(find_members(*_steps(path, text, changes)))
 
 
 def _steps(
