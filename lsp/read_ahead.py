@@ -89,7 +89,8 @@ class ReadAhead:
         if is_skipped:
             return
         await asyncio.sleep(pause_s - clock())
-        for each in self._requests(snapshot, _PLACES):
+        now = self._current(snapshot)
+        for each in self._requests(now, _PLACES) if now is not None else ():
             await self._read(each, "all")
 
     def _requests(self, snapshot: Snapshot, most: int) -> list[EditRequest]:
@@ -99,14 +100,19 @@ class ReadAhead:
 
     async def _at_rest(self, snapshot: Snapshot) -> None:
         await asyncio.sleep(RESTS_S)
-        now = self._workspace.renew(snapshot)
-        if isinstance(now, Abstain):
+        now = self._current(snapshot)
+        if now is None:
             return
         if self._schedule.latency_ms("infill"):  # the client asks for ghost text
             await self._read(self._workspace.complete(infill(now)).request, "all")
         own = question_at_cursor(now, self._workspace.context)
         region, request = below_typed(own.bounds, now.line), self._workspace.complete(own).request
         await self._read(replace(request, region=region, edits=_edits_once_typed(now)), "stable")
+
+    def _current(self, snapshot: Snapshot) -> Snapshot | None:
+        """Return a snapshot as all is now, None if nothing may be read there any more."""
+        now = self._workspace.renew(snapshot)
+        return None if isinstance(now, Abstain) or self._workspace.refuse(now) is not None else now
 
     async def _read(self, request: EditRequest, part: ReadPart) -> None:
         """Let a prompt be read, unless it was lately; go on if it is read just now."""

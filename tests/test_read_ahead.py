@@ -316,3 +316,20 @@ def test_a_document_that_is_closed_is_read_no_further() -> None:
         await asyncio.sleep(1)
 
     assert not played(work).asked
+
+
+@pytest.mark.parametrize("column", [4, -1])
+def test_a_document_that_is_excluded_meanwhile_is_not_read(column: int) -> None:
+    """At rest in column 4; else in the pause after a key."""
+
+    async def work(desk: Desk) -> None:
+        if column > 0:
+            desk.at(LINE, column)
+        else:
+            await desk.type(",", LINE, len("def area(r"), key_s=RESTS_S / 4)
+        desk.session.workspace.settings = LspSettings(disabled_languages=("python",))
+        await asyncio.sleep(1)
+        # What stays while a line is typed was read at once, before.
+        assert not [one for one in desk.ahead() if column > 0 or one.part == "all"]
+
+    played(work)
