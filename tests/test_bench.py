@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,7 +17,15 @@ from redraft.evals.commands.bench import STOPPED, run_bench
 from redraft.evals.compare import compare
 from redraft.evals.example import Row
 from redraft.evals.latency import bench
-from redraft.evals.latency.bench import COMPARED_EVERY, TYPED, Amount, infills, measure, typing
+from redraft.evals.latency.bench import (
+    COMPARED_EVERY,
+    TYPED,
+    Amount,
+    infills,
+    measure,
+    measure_starts,
+    typing,
+)
 from redraft.evals.machine import commit_of
 from redraft.evals.run import Run, open_run, read_run
 from redraft.evals.scorers.aims import results
@@ -35,7 +44,7 @@ from support.models.fake_backend import (
 )
 
 SPEC = RunSpec("bench", context_tokens=600)
-SMALL = Amount(runs=1, keys=2, typed=6, keystrokes=5, passes=False)
+SMALL = Amount(runs=1, keys=2, typed=6, keystrokes=5, starts=0, passes=False)
 
 
 def model_over(backend: FakeBackend) -> Model:
@@ -63,11 +72,19 @@ def test_all_parts_are_measured_and_written(tmp_path: Path) -> None:
     kinds = Counter(each["kind"] for each in run.rows())
     expected = {"server": 5, "cold": 1, "warm": 1, "no drafts": 1, "typing": 6}
     expected |= {"ghost text": 2, "next edit": 2, "next edit by gesture": 2, "machine": 1}
+    expected |= {"first next edit": 1, "first next edit, read ahead": 1}
     assert {kind: kinds[kind] for kind in expected} == expected
     assert read_run(path).examples.keys() == run.examples.keys()
     told = {table.title: table for table in tables(run.rows(), 0)}
     assert "requests" in told and "memory and load" in told
     assert told["requests"].rows[0].label == "cold, 600 tokens"
+
+
+@pytest.mark.usefixtures("spawn")
+def test_a_start_that_fails_is_not_measured() -> None:
+    run = Run(replace(SPEC, model="nonesuch"))
+    measure_starts(run, 1)
+    assert run.rows() == []
 
 
 def test_a_part_whose_time_is_over_takes_no_further_sample() -> None:

@@ -7,7 +7,9 @@ Real code (modules of Python's own library) is cut at real places. Kinds of exam
   one, and, as a control, with a warm one and one token a pass.
 - ``typing``: one of fifty characters typed into a real file. Every fifth answer is computed with an
   empty cache as well, to see whether the cache ever changes an answer.
-- ``ghost text``, ``next edit``: one key, through session, queue and engine.
+- ``ghost text``, ``next edit``: one key, through session, queue and engine; ``first next edit``:
+  the first question at a place, with and without its prompt read ahead.
+- ``start``: ``redraft complete`` as a process, with the weights on disk.
 - ``pass 8``: verifying 8 positions at once.
 - ``region``: scoring the tokens of a region beside reading them into the cache.
 - ``product int8``, ``product, 2 threads``: one matrix product by variant and number of threads.
@@ -23,7 +25,10 @@ import json.decoder as _sample_2
 import random
 import re
 import shutil as _sample_3
+import subprocess
+import sys
 import tarfile as _sample_4
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -54,6 +59,7 @@ TYPED = 50  # characters
 COMPARED_EVERY = 5  # characters: these answers are computed with an empty cache as well
 KEYS_PER_RUN = 2  # keys of ghost text and of next edits, for each infill of a kind
 WAYS: dict[str, Plan | None] = {"cold": None, "warm": None, "no drafts": AUTOREGRESSIVE}
+_COMMAND = "from redraft.server.commands.main import main; main()"
 _PASS_ROUNDS = 15  # of each width
 _LONG, _KEY_TOKENS = 32_000, 4  # tokens of a long prompt, and of a key behind it
 _REGION_TOKENS, _REGION_ROUNDS = 160, 9  # about 16 lines; pairs of passes
@@ -69,12 +75,13 @@ class Amount:
     keys: int = 24  # of ghost text and of next edits, at each prompt budget
     typed: int = TYPED  # characters
     keystrokes: int = 500  # without a model
+    starts: int = 5
     passes: bool = True
     part_s: float = float("inf")  # seconds after which a part takes no further sample
 
 
 #: For a first look: under a minute on two quiet cores with the larger model.
-QUICK = Amount(runs=3, keys=12, typed=20, keystrokes=100, passes=False, part_s=5.0)
+QUICK = Amount(runs=3, keys=12, typed=20, keystrokes=100, starts=1, passes=False, part_s=5.0)
 QUICK_CONTEXT = 512  # tokens
 
 
@@ -91,6 +98,8 @@ def measure(
         RedraftError: the model cannot be loaded; the message says what to do.
     """
     amount = amount or Amount()
+    say("a start")
+    measure_starts(run, amount.starts)
     process = psutil.Process()
     machine = {"start_mb": _mb(process), "load_before": _load_per_core()}
     say("the language server's own work")
@@ -123,6 +132,28 @@ def _with_model(run: Run, model: Model, amount: Amount, say: Say) -> None:
         say(f"typing {amount.typed} characters at {context} tokens of context")
         typing(run, model, context, amount.typed, time.perf_counter() + amount.part_s)
     type_and_ask(model, budgets, amount.keys, run, say, amount.part_s)
+
+
+def measure_starts(run: Run, rounds: int) -> None:
+    """Measure ``redraft complete`` from its start to its end; the first start is not counted.
+
+    Nothing is added where the command fails: the same is then said of the model.
+    """
+    spec = run.spec
+    options = ["--model", spec.model, "--quiet"]
+    for name, value in (("variant", spec.variant), ("provider", spec.provider)):
+        options += [f"--{name}", value] if value else []
+    options += ["--threads", str(spec.threads)] if spec.threads else []
+    with tempfile.TemporaryDirectory(prefix="redraft-start-") as folder:
+        (Path(folder) / "a.py").write_text("def add(a, b):\n    return ", encoding="utf-8")
+        command = [sys.executable, "-c", _COMMAND, "complete", f"{folder}/a.py:2:12", *options]
+        for number in range(-1, rounds):
+            began = time.perf_counter()
+            if subprocess.run(command, capture_output=True, check=False).returncode:
+                return
+            if number >= 0:
+                took_s = round(time.perf_counter() - began, 3)
+                run.add(measured(f"start:{number}", "start", {"start_s": took_s}))
 
 
 def _mb(process: psutil.Process) -> float:

@@ -13,9 +13,9 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from redraft.lsp.context.gatherer import BUDGET
 from redraft.lsp.documents.positions import Position
@@ -178,8 +178,17 @@ class _SilentModel:
         """There is nothing to close."""
 
 
-Way = Literal["ghost text", "next edit", "next edit by gesture"]
-WAYS: tuple[Way, ...] = ("ghost text", "next edit", "next edit by gesture")
+Way = Literal[
+    "ghost text",
+    "next edit",
+    "next edit by gesture",
+    "first next edit",
+    "first next edit, read ahead",
+]
+#: The first next edit at a place finds nothing of its prompt in the cache, or what was read ahead
+#: when the line was begun; the others come behind the same question of the key before.
+WAYS: tuple[Way, ...] = get_args(Way)
+_FIRSTS = 4  # keys for each first question: it takes longer
 
 _LINE = 600  # of the file, where typing begins
 _EARLIER = (640, 620)  # lines of two edits made before
@@ -221,7 +230,10 @@ async def _type_and_ask(
             for way in (each for each in WAYS if _task(each) in can):
                 say(f"typing at {context} tokens of context: {way}")
                 model.cache.clear()
-                await _in_way(engine, context, way, keys, run, part_s)
+                if way.startswith("first"):
+                    await _first(engine, model, context, way, max(keys // _FIRSTS, 1), run)
+                else:
+                    await _in_way(engine, context, way, keys, run, part_s)
     finally:
         await engine.close()
 
@@ -240,6 +252,18 @@ async def _in_way(
     for number, said in enumerate(await _overtaken(typist, engine, _task(way), end)):
         kind = f"{way}, behind a cancelled one"
         run.add(timed(f"{kind}:{context}:{number}", kind, context, _task(way), said))
+
+
+async def _first(engine: Engine, model: Model, context: int, way: Way, keys: int, run: Run) -> None:
+    """Ask for the first next edit at a place, again and again."""
+    typist = _at_work(context)
+    for number, key in enumerate(_TYPED[:keys]):
+        begun = _next_request(typist, key, "next_edit")
+        model.cache.clear()
+        if way == "first next edit, read ahead":
+            await engine.predict(replace(begun, read_ahead="stable"))
+        said, took = await _press(typist, engine, "x", way)
+        run.add(timed(f"{way}:{context}:{number}", way, context, "next_edit", said, took))
 
 
 def _task(way: Way) -> Task:

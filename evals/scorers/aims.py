@@ -15,6 +15,8 @@ BUDGET = 1_024
 #: Memory of the process with the model, MB, by the beginning of the model's name.
 MEMORY_MB = {"redraft-0.5b": 900.0, "redraft-1.5b": 2_200.0}
 
+READ_AHEAD = "first next edit, read ahead"
+
 Measure = Callable[[Sequence[Row]], float | None]
 
 
@@ -64,15 +66,28 @@ def _tokens_per_pass(rows: Sequence[Row]) -> float | None:
     return sum(each["tokens"] for each in rows) / steps if steps else None
 
 
+def _reused(rows: Sequence[Row]) -> float | None:
+    asked = (each for each in rows if each.get("prompt_tokens"))
+    shares = [1 - each["recomputed"] / each["prompt_tokens"] for each in asked]
+    return float(np.median(shares)) if shares else None
+
+
 AIMS = (
     Aim("one line, prompt cached: ms", "warm", _at("total_ms"), 100),
     Aim("ghost text at a key: ms", "ghost text", _at("total_ms"), 90),
-    Aim("next edit while typing: ms", "next edit", _at("total_ms"), 300),
+    Aim("first next edit at a place, nothing read: ms", "first next edit", _at("total_ms"), 800),
+    Aim("first next edit, read ahead: ms", "first next edit, read ahead", _at("total_ms"), 350),
+    Aim(
+        "its prompt read before: share", "first next edit, read ahead", _reused, 0.6, is_most=False
+    ),
+    Aim("later next edit at a place: ms", "next edit", _at("total_ms"), 300),
+    Aim("its prompt read before: share", "next edit", _reused, 0.75, is_most=False),
     Aim("next edit by a gesture: ms", "next edit by gesture", _at("total_ms"), 400),
     Aim("a region scored ÷ read", "region", _at("ratio"), 1.3),
     Aim("tokens per pass of infills", "warm", _tokens_per_pass, 3, is_most=False),
     Aim("tokens per pass of next edits", "next edit", _tokens_per_pass, 5, is_most=False),
     Aim("int8 ÷ float32, time of a product", "product int8", _ratio("product_ms", "fp32_ms"), 1),
+    Aim("from the command to an answer: s", "start", _at("start_s"), 2),
     Aim("a key without a model: ms", "server", _at("wall_ms"), 1),
     Aim("a key without a model: ms, p99", "server", _at("wall_ms", 0.99), 5),
 )

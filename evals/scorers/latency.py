@@ -46,6 +46,7 @@ MACHINE = (
     Metric("load per core before", "mean", "load_before", digits=2),
     Metric("load per core after", "mean", "load_after", digits=2),
 )
+START = (Percentile("s, p50", "mean", "start_s", digits=2, better="less", q=0.5),)
 #: Of the comparison with another server.
 BESIDE = (
     _ms("ours_ms", 0.5),
@@ -101,6 +102,7 @@ def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
         columns = [metric for metric in REQUESTS if metric.field in fields]
         yield rows_of_parts("requests", columns, asked, seed)
     for kind, title, metrics in (
+        ("start", "redraft complete, weights on disk", START),
         ("server", "language server in 10,000 lines, without a model", SERVER),
         ("long", "four tokens behind a prompt of 32,000", LONG),
         ("machine", "memory and load", MACHINE),
