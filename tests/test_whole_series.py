@@ -30,6 +30,12 @@ load("d", retry=3)
 other.load("e", True)
 """
 TS = "export function pick(a: string, deep: boolean) { return a }\npick('x')\npick('y')\n"
+CALLS = {
+    "a.py": "def spin(a, b):\n    pass\n\n\nspin(1)\nspin(2)\n",
+    "a.ts": "function spin(a: number, b: Mode) {}\nspin(1);\nspin(2);\n",
+    "a.go": "\nfunc spin(a, b int) {}\n\nfunc f() {\n\tspin(1)\n\tspin(2)\n}\n",
+    "a.rs": "fn spin(a: u8, b: u8) {}\n\nfn f() {\n    spin(1);\n    spin(2);\n}\n",
+}
 MEMBER = """\
 class Store:
     def load(self, path, strict):
@@ -66,6 +72,47 @@ def test_what_the_definition_does_not_need_is_carried_on_after_the_second_time()
 @pytest.mark.parametrize("argument", ["user", "strict=flag", "self.x"])
 def test_a_variable_of_one_place_is_not_carried_on(argument: str) -> None:
     assert series({"store.py": LOAD}, ('load("b")', f'load("b", {argument})')) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "head", "argument"),
+    [
+        ("a.py", "SLOW = 3\n", "SLOW"),
+        ("a.py", "from modes import Mode\n", "Mode.FAST"),
+        ("a.ts", "import { Mode } from './modes';\n", "Mode.Fast"),
+        ("a.go", "package a\n\nconst slow = 3\n", "slow"),
+        ("a.rs", "const SLOW: u8 = 3;\n", "SLOW"),
+    ],
+)
+def test_a_constant_of_the_file_is_carried_on_there(path: str, head: str, argument: str) -> None:
+    text = head + CALLS[path]
+    (found,) = series({path: text}, ("spin(1)", f"spin(1, {argument})"))
+    after = text.replace("spin(1)", f"spin(1, {argument})")
+    assert results(found) == {path: after.replace("spin(2)", f"spin(2, {argument})")}
+
+
+@pytest.mark.parametrize(
+    ("head", "argument"),
+    [
+        ("found = read()\n", "found"),
+        ("SLOW = 3\nSLOW = 4\n", "SLOW"),
+        ("SLOW = 3\n\n\ndef f(SLOW):\n    pass\n\n\n", "SLOW"),
+        ("", "SLOW"),
+        ("def f():\n    pass\n\n\n", 'f"{x}"'),
+    ],
+)
+def test_what_may_differ_is_not_carried_on(head: str, argument: str) -> None:
+    assert series({"a.py": head + CALLS["a.py"]}, ("spin(1)", f"spin(1, {argument})")) == []
+
+
+def test_a_constant_is_not_carried_on_to_a_call_above_it() -> None:
+    text = "def spin(a, b):\n    pass\n\n\nspin(2)\nSLOW = 3\nspin(1)\n"
+    assert series({"a.py": text}, ("spin(1)", "spin(1, SLOW)")) == []
+
+
+def test_a_dropped_parameter_before_an_optional_one_is_unclear() -> None:
+    text = "def spin(a, b, c=1):\n    pass\n\n\nspin(1, 2)\nspin(1, 2, 3)\n"
+    assert series({"a.py": text}, ("a, b, c", "a, c")) == []
 
 
 def test_a_dropped_parameter_goes_at_all_calls() -> None:
