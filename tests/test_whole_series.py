@@ -105,6 +105,22 @@ def test_what_may_differ_is_not_carried_on(head: str, argument: str) -> None:
     assert series({"a.py": head + CALLS["a.py"]}, ("spin(1)", f"spin(1, {argument})")) == []
 
 
+def test_two_calls_that_read_the_same_are_two() -> None:
+    text = "package a\n\nfunc put(a int, more ...Way) {}\n\nfunc f() {\n\tput(x)\n}\n"
+    text += "".join(
+        f"\nfunc {name}() {{\n\tput({what})\n}}\n" for name, what in (("g", "x"), ("h", "y"))
+    )
+    text += "\nfunc i() {\n\tput(z, Slow())\n}\n"
+    files = {"a/a.go": text}
+    first = ("func f() {\n\tput(x)", "func f() {\n\tput(x, Fast(2))")
+    second = ("func g() {\n\tput(x)", "func g() {\n\tput(x, Fast(2))")
+    assert series(files, first) == []
+    (found,) = series(files, first, second)
+    (made,) = results(found).values()
+    assert made.endswith("put(y, Fast(2))\n}\n\nfunc i() {\n\tput(z, Slow())\n}\n")
+    assert made.count("Fast") == 3
+
+
 def test_a_constant_is_not_carried_on_to_a_call_above_it() -> None:
     text = "def spin(a, b):\n    pass\n\n\nspin(2)\nSLOW = 3\nspin(1)\n"
     assert series({"a.py": text}, ("spin(1)", "spin(1, SLOW)")) == []

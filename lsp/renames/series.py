@@ -67,6 +67,8 @@ def _constant_from(name: str, own: CodeFile) -> int:
         is_fixed = above is not None and above.type in (*NAMED, *_FIXED)
         if is_fixed or name.isupper() or bound[0].role == "import":
             return own.index(bound[0])
+    if not bound and own.language == "go":
+        return 0  # a name of the package
     raise UnclearUse(f"{name} may not be the same at each call")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..records import RecentEdit
 from ..text.lines import defines
-from .example import pairs_of
+from .example import MOST_EDITS, pairs_of
 
 _STRING = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`[^`]*`")
 _CALLED = re.compile(r"([^\W\d]\w*)\s*\(")
@@ -64,14 +64,16 @@ def argument_changes(edits: Sequence[RecentEdit], path: str, language: str) -> l
         language: LSP id.
     """
     found: dict[tuple[str, int, str, str], ArgumentChange] = {}
-    for old, new in pairs_of([each for each in edits if each.path == path]):
-        for change in _changes(old, new, language):
-            key = change.function, change.index, change.text, change.name
-            known = found.get(key)
-            if known is None:
-                found[key] = change
-            elif known.line != change.line:  # a call that was changed again counts once
-                found[key] = replace(known, times=known.times + 1)
+    rows = dict[tuple[str, int, str, str], int]()  # of the newest edit that made the change
+    for edit in reversed([each for each in edits if each.path == path][-MOST_EDITS:]):
+        for old, new in pairs_of([edit]):
+            for change in _changes(old, new, language):
+                key = change.function, change.index, change.text, change.name
+                known = found.get(key)
+                if known is None:
+                    found[key], rows[key] = change, edit.line
+                elif known.line != change.line or rows[key] != edit.line:
+                    found[key] = replace(known, times=known.times + 1)
     return list(found.values())
 
 
