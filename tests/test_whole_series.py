@@ -126,6 +126,24 @@ def test_a_constant_is_not_carried_on_to_a_call_above_it() -> None:
     assert series({"a.py": text}, ("spin(1)", "spin(1, SLOW)")) == []
 
 
+def test_calls_among_the_arguments_of_macros_of_rust() -> None:
+    text = """\
+fn spin(a: i32, b: i32, c: i32) -> i32 { a }
+
+fn f() {
+    assert_eq!(spin(-1, 2, 3), spin(g(1, 2), 4, LOW));
+    println!("{} {}", spin(1, 2, 3,), other.spin(1, 2, 3));
+    own!(spin(1, 2, 3));
+    dbg!(spin(1, |a, b| a, 3), a::spin(1, 2, 3));
+}
+"""
+    (found,) = series({"a.rs": text}, ("b: i32, c: i32", "b: i32"))
+    (made,) = results(found).values()
+    assert "assert_eq!(spin(-1, 2), spin(g(1, 2), 4));" in made
+    assert 'println!("{} {}", spin(1, 2,), other.spin(1, 2, 3));' in made
+    assert "own!(spin(1, 2, 3));\n    dbg!(spin(1, |a, b| a, 3), a::spin(1, 2, 3));" in made
+
+
 def test_a_dropped_parameter_before_an_optional_one_is_unclear() -> None:
     text = "def spin(a, b, c=1):\n    pass\n\n\nspin(1, 2)\nspin(1, 2, 3)\n"
     assert series({"a.py": text}, ("a, b, c", "a, c")) == []
