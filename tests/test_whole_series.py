@@ -144,6 +144,21 @@ fn f() {
     assert "own!(spin(1, 2, 3));\n    dbg!(spin(1, |a, b| a, 3), a::spin(1, 2, 3));" in made
 
 
+def test_the_self_of_an_inner_object_is_another() -> None:
+    text = (
+        "class A:\n    def spin(self, a, b):\n        class C:\n            def h(self):\n"
+        "                self.spin(1, 2)\n"
+    )
+    assert series({"a.py": text}, ("a, b)", "a)")) == []
+    text = (
+        "class A {\n  spin(a, b) {\n    this.spin(0);\n    on({ h() { this.spin(1); } });\n"
+        "    on(function () { this.spin(3); });\n    on(() => this.spin(4));\n  }\n}\n"
+    )
+    (found,) = series({"a.ts": text}, ("spin(0)", "spin(0, 2)"))
+    after = text.replace("spin(0)", "spin(0, 2)").replace("spin(4)", "spin(4, 2)")
+    assert results(found) == {"a.ts": after}
+
+
 def test_a_dropped_parameter_before_an_optional_one_is_unclear() -> None:
     text = "def spin(a, b, c=1):\n    pass\n\n\nspin(1, 2)\nspin(1, 2, 3)\n"
     assert series({"a.py": text}, ("a, b, c", "a, c")) == []

@@ -26,6 +26,10 @@ _FUNCTIONS = frozenset(
 )
 _VALUES = frozenset(("arrow_function", "function_expression"))
 _TYPES = frozenset(("class_definition", "class_declaration", "class", "impl_item"))
+#: Functions of scripts whose ``this`` is not that around them.
+_OWN_THIS = frozenset(
+    ("function_expression", "function_declaration", "generator_function_declaration")
+)
 _CALLS = frozenset(
     ("call", "call_expression", "new_expression", "method_invocation", "object_creation_expression")
 )
@@ -179,7 +183,7 @@ def calls(syntax: Syntax, signature: Signature) -> Iterator[Call]:
             is_meant = is_plain
         else:
             first, last = signature.owner
-            is_inside = first <= called.start_byte < last
+            is_inside = first <= called.start_byte < last and not _is_in_other(called, first)
             is_own = syntax.language == "java" if is_plain else _is_of_self(syntax, called)
             is_meant = is_inside and is_own
         given = [each for each in listed.named_children if "comment" not in each.type]
@@ -196,10 +200,22 @@ def calls(syntax: Syntax, signature: Signature) -> Iterator[Call]:
         )
 
 
+def _is_in_other(called: Node, first: int) -> bool:
+    """Return whether an object within the type that begins at a byte has its own ``self`` here."""
+    above = called.parent
+    while above is not None and above.start_byte > first:
+        is_literal = above.parent is not None and above.parent.type == "object"
+        is_method = above.type == "method_definition" and is_literal
+        if is_method or above.type in _TYPES or above.type in _OWN_THIS:
+            return True
+        above = above.parent
+    return False
+
+
 def _call_in_macro(syntax: Syntax, called: Node) -> Call | None:
     """Return the call of a name among the arguments of a known macro of Rust, None if it is none.
 
-    The tree has only tokens there: arguments that may hold commas of their own are left out.
+    The tree has only tokens there: generics and closures, which may hold commas, are left out.
     """
     outer, listed = called.parent, called.next_sibling
     macro = outer.parent if outer is not None and outer.type == "token_tree" else None
