@@ -201,7 +201,7 @@ def calls(syntax: Syntax, signature: Signature) -> Iterator[Call]:
 
 
 def _is_in_other(called: Node, first: int) -> bool:
-    """Return whether an object within the type that begins at a byte has its own ``self`` here."""
+    """Return whether an object within the type that begins at a byte is the ``self`` here."""
     above = called.parent
     while above is not None and above.start_byte > first:
         is_literal = above.parent is not None and above.parent.type == "object"
