@@ -28,6 +28,52 @@ def test_nothing_is_proposed_twice_or_that_stands_there_already() -> None:
     assert all(tuple(lines[first:last]) != new for first, last, new in keys)
 
 
+@pytest.mark.parametrize(
+    ("path", "before", "old", "new", "bound", "free"),
+    [
+        (
+            "a.py",
+            "def bake(dough, heat):\n    return cook(dough)\n\n\n"
+            "def fry(dough, heat):\n    return cook(dough)\n\n\n"
+            "def boil(dough):\n    return cook(dough)\n",
+            *("    return cook(dough)", "    return cook(dough, heat)", 5, 9),
+        ),
+        (
+            "a.ts",
+            "function bake(dough: D, heat: H) {\n  cook(dough);\n}\n"
+            "const fry = (dough: D, heat: H) => {\n  cook(dough);\n};\n"
+            "const boil = (dough: D) => {\n  cook(dough);\n};\n",
+            *("  cook(dough);", "  cook(dough, heat);", 4, 7),
+        ),
+        (
+            "a.go",
+            "package a\nfunc bake(dough D, heat H) {\n\tcook(dough)\n}\n"
+            "func fry(dough D, heat H) {\n\tcook(dough)\n}\n"
+            "func boil(dough D) {\n\tcook(dough)\n}\n",
+            *("\tcook(dough)", "\tcook(dough, heat)", 5, 8),
+        ),
+    ],
+)
+def test_a_variable_is_not_repeated_where_it_is_not_bound(
+    path: str, before: str, old: str, new: str, bound: int, free: int
+) -> None:
+    after = before.replace(old, new, 1)
+    found = {each.first for each in proposed(history(before, after, path), after, path=path)}
+    assert bound in found
+    assert free not in found
+
+
+def test_a_new_parameter_is_not_repeated_in_a_file_that_does_not_bind_it() -> None:
+    before = "def rate(size):\n    return area(size)\n\n\ndef show(size):\n    return rate(size)\n"
+    with_one = before.replace("def rate(size)", "def rate(size, width: float)")
+    with_two = with_one.replace("area(size)", "area(size, width)")
+    edits = (*history(before, with_one), *history(with_one, with_two))
+    other = "def f(size):\n    return area(size)\n\n\ndef g(size, width):\n    return area(size)\n"
+    found = {each.first for each in proposed(edits, other, path="b.py")}
+    assert 5 in found
+    assert 1 not in found
+
+
 def test_chances_fall_and_lie_between_none_and_one() -> None:
     rest = "\nf(user_id)\nuser_id"
     chances = [each.chance for each in texts(f"x = user_id{rest}", f"x = item_id{rest}").values()]

@@ -62,20 +62,22 @@ def test_the_same_change_is_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "is_portable"),
+    ("text", "name", "variables"),
     [
-        ("10", "", True),
-        ("timeout=10", "timeout", True),
-        ("'a b'", "", True),
-        ("strict=True", "strict", True),
-        ("MAX", "", False),
-        ("f'{name}'", "", False),
-        ("request", "", False),
-        ("user=user", "user", False),
-        ("self.x", "", False),
+        ("10", "", []),
+        ("timeout=10", "timeout", []),
+        ("'a b'", "", []),
+        ("strict=True", "strict", []),
+        ("MAX", "", ["MAX"]),
+        ("f'{name}'", "", ["{"]),
+        ("`${name}`", "", ["{"]),
+        ("user=user", "user", ["user"]),
+        ("self.x", "", ["self"]),
+        ("Mode.FAST | LOW", "", ["LOW", "Mode"]),
+        ("...rest", "", ["rest"]),
     ],
 )
-def test_only_arguments_without_variables_fit_elsewhere(
-    text: str, name: str, is_portable: bool
+def test_the_names_by_which_an_argument_depends_on_its_place(
+    text: str, name: str, variables: list[str]
 ) -> None:
-    assert ArgumentChange("f", "", 0, text, name).is_portable == is_portable
+    assert sorted(ArgumentChange("f", "", 0, text, name).variables) == variables

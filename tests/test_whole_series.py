@@ -30,6 +30,12 @@ load("d", retry=3)
 other.load("e", True)
 """
 TS = "export function pick(a: string, deep: boolean) { return a }\npick('x')\npick('y')\n"
+CALLS = {
+    "a.py": "def spin(a, b):\n    pass\n\n\nspin(1)\nspin(2)\n",
+    "a.ts": "function spin(a: number, b: Mode) {}\nspin(1);\nspin(2);\n",
+    "a.go": "\nfunc spin(a, b int) {}\n\nfunc f() {\n\tspin(1)\n\tspin(2)\n}\n",
+    "a.rs": "fn spin(a: u8, b: u8) {}\n\nfn f() {\n    spin(1);\n    spin(2);\n}\n",
+}
 MEMBER = """\
 class Store:
     def load(self, path, strict):
@@ -66,6 +72,96 @@ def test_what_the_definition_does_not_need_is_carried_on_after_the_second_time()
 @pytest.mark.parametrize("argument", ["user", "strict=flag", "self.x"])
 def test_a_variable_of_one_place_is_not_carried_on(argument: str) -> None:
     assert series({"store.py": LOAD}, ('load("b")', f'load("b", {argument})')) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "head", "argument"),
+    [
+        ("a.py", "SLOW = 3\n", "SLOW"),
+        ("a.py", "from modes import Mode\n", "Mode.FAST"),
+        ("a.ts", "import { Mode } from './modes';\n", "Mode.Fast"),
+        ("a.go", "package a\n\nconst slow = 3\n", "slow"),
+        ("a.rs", "const SLOW: u8 = 3;\n", "SLOW"),
+    ],
+)
+def test_a_constant_of_the_file_is_carried_on_there(path: str, head: str, argument: str) -> None:
+    text = head + CALLS[path]
+    (found,) = series({path: text}, ("spin(1)", f"spin(1, {argument})"))
+    after = text.replace("spin(1)", f"spin(1, {argument})")
+    assert results(found) == {path: after.replace("spin(2)", f"spin(2, {argument})")}
+
+
+@pytest.mark.parametrize(
+    ("head", "argument"),
+    [
+        ("found = read()\n", "found"),
+        ("SLOW = 3\nSLOW = 4\n", "SLOW"),
+        ("SLOW = 3\n\n\ndef f(SLOW):\n    pass\n\n\n", "SLOW"),
+        ("", "SLOW"),
+        ("def f():\n    pass\n\n\n", 'f"{x}"'),
+    ],
+)
+def test_what_may_differ_is_not_carried_on(head: str, argument: str) -> None:
+    assert series({"a.py": head + CALLS["a.py"]}, ("spin(1)", f"spin(1, {argument})")) == []
+
+
+def test_two_calls_that_read_the_same_are_two() -> None:
+    text = "package a\n\nfunc put(a int, more ...Way) {}\n\nfunc f() {\n\tput(x)\n}\n"
+    text += "".join(
+        f"\nfunc {name}() {{\n\tput({what})\n}}\n" for name, what in (("g", "x"), ("h", "y"))
+    )
+    text += "\nfunc i() {\n\tput(z, Slow())\n}\n"
+    files = {"a/a.go": text}
+    first = ("func f() {\n\tput(x)", "func f() {\n\tput(x, Fast(2))")
+    second = ("func g() {\n\tput(x)", "func g() {\n\tput(x, Fast(2))")
+    assert series(files, first) == []
+    (found,) = series(files, first, second)
+    (made,) = results(found).values()
+    assert made.endswith("put(y, Fast(2))\n}\n\nfunc i() {\n\tput(z, Slow())\n}\n")
+    assert made.count("Fast") == 3
+
+
+def test_a_constant_is_not_carried_on_to_a_call_above_it() -> None:
+    text = "def spin(a, b):\n    pass\n\n\nspin(2)\nSLOW = 3\nspin(1)\n"
+    assert series({"a.py": text}, ("spin(1)", "spin(1, SLOW)")) == []
+
+
+def test_calls_among_the_arguments_of_macros_of_rust() -> None:
+    text = """\
+fn spin(a: i32, b: i32, c: i32) -> i32 { a }
+
+fn f() {
+    assert_eq!(spin(-1, 2, 3), spin(g(1, 2), 4, LOW));
+    println!("{} {}", spin(1, 2, 3,), other.spin(1, 2, 3));
+    own!(spin(1, 2, 3));
+    dbg!(spin(1, |a, b| a, 3), a::spin(1, 2, 3));
+}
+"""
+    (found,) = series({"a.rs": text}, ("b: i32, c: i32", "b: i32"))
+    (made,) = results(found).values()
+    assert "assert_eq!(spin(-1, 2), spin(g(1, 2), 4));" in made
+    assert 'println!("{} {}", spin(1, 2,), other.spin(1, 2, 3));' in made
+    assert "own!(spin(1, 2, 3));\n    dbg!(spin(1, |a, b| a, 3), a::spin(1, 2, 3));" in made
+
+
+def test_the_self_of_an_inner_object_is_another() -> None:
+    text = (
+        "class A:\n    def spin(self, a, b):\n        class C:\n            def h(self):\n"
+        "                self.spin(1, 2)\n"
+    )
+    assert series({"a.py": text}, ("a, b)", "a)")) == []
+    text = (
+        "class A {\n  spin(a, b) {\n    this.spin(0);\n    on({ h() { this.spin(1); } });\n"
+        "    on(function () { this.spin(3); });\n    on(() => this.spin(4));\n  }\n}\n"
+    )
+    (found,) = series({"a.ts": text}, ("spin(0)", "spin(0, 2)"))
+    after = text.replace("spin(0)", "spin(0, 2)").replace("spin(4)", "spin(4, 2)")
+    assert results(found) == {"a.ts": after}
+
+
+def test_a_dropped_parameter_before_an_optional_one_is_unclear() -> None:
+    text = "def spin(a, b, c=1):\n    pass\n\n\nspin(1, 2)\nspin(1, 2, 3)\n"
+    assert series({"a.py": text}, ("a, b, c", "a, c")) == []
 
 
 def test_a_dropped_parameter_goes_at_all_calls() -> None:

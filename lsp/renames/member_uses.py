@@ -46,9 +46,10 @@ class MemberUses:
             is_taken_apart = source.node(place).type.startswith("shorthand")  # ``{ area } = shop``
             if not is_taken_apart and place.role not in ("member", "field", "keyword"):
                 continue
-            if not self.has(source, place):
+            if self.has(source, place):
+                yield place
+            elif not is_of_unknown(source, place):
                 raise UnclearUse(f"{source.path} may use the member {self._target.old}")
-            yield place
 
     def has(self, source: CodeFile, place: Occurrence) -> bool:
         """Return whether an occurrence outside of the class is the member for certain."""
@@ -74,6 +75,14 @@ class MemberUses:
         is_named = place.role == "import" and import_form(source.node(place)) == "name"
         module = place.source.strip("'\"`")
         return is_named and self._modules is not None and self._modules.brings(module, source)
+
+
+def is_of_unknown(source: CodeFile, place: Occurrence) -> bool:
+    """Return whether a use may be left to the model: the class of an object is not always known.
+
+    In languages whose classes are never known nearly all uses would be left.
+    """
+    return place.role == "member" and source.language in ("python", "go", *SCRIPTS)
 
 
 def class_place(target: RenamedDefinition) -> Occurrence | None:

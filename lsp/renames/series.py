@@ -1,7 +1,8 @@
 """Calls to which a change of an argument is carried on, in files that are not open too.
 
 A call is a place for certain if it no longer fits the definition, or if the user has changed two
-calls alike by hand. What is unclear is left to the model, place by place.
+calls alike by hand. An argument that names constants of a file is carried on in that file. What is
+unclear is left to the model, place by place.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from redraft.model.records import RecentEdit
 from redraft.model.rules.arity import Call, Signature, calls, means, signatures
 from redraft.model.rules.series import ArgumentChange, argument_changes
+from redraft.model.text.scopes import NAMED
 from redraft.model.text.syntax import parse
 
 from .code_file import CodeFile, UnclearUse
@@ -20,6 +22,8 @@ from .whole_rename import FileRename, WholeRename, WorkspaceFiles, mentioning
 #: Arguments that may have an effect: dropping them changes more than the call.
 _DOES = re.compile(r"[(`!]|:=|\+\+|--|\b(?:await|yield)\b")
 
+#: Nodes that define a constant or type, besides those of :data:`NAMED`.
+_FIXED = ("const_spec", "const_item", "type_spec")
 _QUOTES = re.compile(r"[\"'`\\{}]")  # what may end the string around a call
 
 
@@ -34,18 +38,38 @@ def find_series(
     """
     for change in argument_changes(edits, own.path, own.language):
         at = own.text.find(change.line)
-        if at < 0 or (change.text and not change.is_portable):
+        if at < 0:
             continue
+        names = change.variables if change.text else frozenset[str]()
         try:
+            known_from = max((_constant_from(name, own) for name in names), default=0)
             home, signature = _definition(change.function, own, files)
-            sources = (own, *mentioning(own, files, change.function, change.function))
+            others = () if names else mentioning(own, files, change.function, change.function)
+            sources = (own, *others)
             changed = [_changed(each, change, signature, home) for each in sources]
         except UnclearUse:
             continue
         made = tuple(each for each in changed if each.spans)
-        if made:
+        if made and all(span[0] > known_from for each in made for span in each.spans):
             at = own.text.index(change.function, at)
             yield WholeRename("", "", at, made, change.label)
+
+
+def _constant_from(name: str, own: CodeFile) -> int:
+    """Return the index from which on a name means the same everywhere in a file.
+
+    Raises:
+        UnclearUse: it may not: it is no constant, type, function or import of the whole file.
+    """
+    bound = [each for each in own.occurrences(name) if each.role in ("binding", "import")]
+    if len(bound) == 1 and bound[0].scope == own.whole:
+        above = own.node(bound[0]).parent
+        is_fixed = above is not None and above.type in (*NAMED, *_FIXED)
+        if is_fixed or name.isupper() or bound[0].role == "import":
+            return own.index(bound[0])
+    if not bound and own.language == "go":
+        return 0  # a name of the package
+    raise UnclearUse(f"{name} may not be the same at each call")
 
 
 def _definition(name: str, own: CodeFile, files: WorkspaceFiles) -> tuple[CodeFile, Signature]:
@@ -96,9 +120,9 @@ def _span(
     source: CodeFile, call: Call, change: ArgumentChange, signature: Signature
 ) -> tuple[int, int, str] | None:
     """Return what of a call becomes what, None if it stays."""
-    objection = call.objection(signature)
     if not change.text:
-        return _without(source.text, call, change, objection)
+        return _without(source.text, call, change, signature)
+    objection = call.objection(signature)
     given = call.arguments
     if source.language == "go" and len(given) == 1 and source.text[given[0].end - 1] == ")":
         return None  # a call may give several values
@@ -138,14 +162,17 @@ def _with(text: str, call: Call, change: ArgumentChange) -> tuple[int, int, str]
 
 
 def _without(
-    text: str, call: Call, change: ArgumentChange, objection: str
+    text: str, call: Call, change: ArgumentChange, signature: Signature
 ) -> tuple[int, int, str] | None:
     """Return the span that takes the dropped parameter's argument out of a call, None without."""
-    given = list(call.arguments)
+    given, objection = list(call.arguments), call.objection(signature)
     at = next((i for i, each in enumerate(given) if change.name and each.name == change.name), -1)
     by_place = sum(1 for each in given if not each.name)
     if at < 0 and objection.startswith("Expected") and change.index < by_place:
         at = change.index
+    later = [each for each in signature.parameters if not each.by_name_only][change.index :]
+    if not objection and by_place > change.index and any(each.is_optional for each in later):
+        raise UnclearUse(f"line {call.line + 1} may give the argument of the next parameter")
     if at < 0 or not objection:
         return None
     if _DOES.search(text, given[at].start, given[at].end):

@@ -15,7 +15,7 @@ from tree_sitter import Node
 
 from .code_file import UnclearUse
 from .definition import RenamedDefinition
-from .member_uses import MemberUses
+from .member_uses import MemberUses, is_of_unknown
 
 _CLASS_TYPES = ("class_definition", "class_declaration", "class")
 
@@ -111,6 +111,8 @@ def _is_member(target: RenamedDefinition, place: Occurrence) -> bool:
     source = target.source
     if place.role in ("member", "field"):
         if place.scope != target.scope:
+            if is_of_unknown(source, place):
+                return False
             raise UnclearUse(f"line {place.line + 1} uses {target.old} of an unknown object")
         parent = source.node(place).parent
         if place.role == "field" and parent is not None and parent.type.startswith(_METHODS):

@@ -26,6 +26,10 @@ _FUNCTIONS = frozenset(
 )
 _VALUES = frozenset(("arrow_function", "function_expression"))
 _TYPES = frozenset(("class_definition", "class_declaration", "class", "impl_item"))
+#: Functions of scripts whose ``this`` is not that around them.
+_OWN_THIS = frozenset(
+    ("function_expression", "function_declaration", "generator_function_declaration")
+)
 _CALLS = frozenset(
     ("call", "call_expression", "new_expression", "method_invocation", "object_creation_expression")
 )
@@ -49,6 +53,10 @@ _TRANSPARENT = frozenset(
         *("abstractmethod", "cache", "classmethod", "contextmanager", "final", "lru_cache"),
         *("override", "staticmethod"),
     )
+)
+#: Macros of Rust whose arguments are expressions.
+_PLAIN_MACROS = re.compile(
+    r"(?:debug_)?assert(?:_eq|_ne)?|e?print(?:ln)?|format|write(?:ln)?|panic|dbg|vec"
 )
 LANGUAGES = frozenset(("python", "go", "rust", "java", *SCRIPTS))
 
@@ -162,6 +170,10 @@ def calls(syntax: Syntax, signature: Signature) -> Iterator[Call]:
     another receiver means is not certain. Calls with spread arguments are left out.
     """
     for called in _named(syntax, signature.name):
+        in_macro = _call_in_macro(syntax, called) if signature.owner is None else None
+        if in_macro is not None:
+            yield in_macro
+            continue
         node = _call_of(called)
         listed = node.child_by_field_name("arguments") if node is not None else None
         if node is None or listed is None:
@@ -171,7 +183,7 @@ def calls(syntax: Syntax, signature: Signature) -> Iterator[Call]:
             is_meant = is_plain
         else:
             first, last = signature.owner
-            is_inside = first <= called.start_byte < last
+            is_inside = first <= called.start_byte < last and not _is_in_other(called, first)
             is_own = syntax.language == "java" if is_plain else _is_of_self(syntax, called)
             is_meant = is_inside and is_own
         given = [each for each in listed.named_children if "comment" not in each.type]
@@ -186,6 +198,53 @@ def calls(syntax: Syntax, signature: Signature) -> Iterator[Call]:
             len(given) < listed.named_child_count,
             _is_in_string(node),
         )
+
+
+def _is_in_other(called: Node, first: int) -> bool:
+    """Return whether an object within the type that begins at a byte is the ``self`` here."""
+    above = called.parent
+    while above is not None and above.start_byte > first:
+        is_literal = above.parent is not None and above.parent.type == "object"
+        is_method = above.type == "method_definition" and is_literal
+        if is_method or above.type in _TYPES or above.type in _OWN_THIS:
+            return True
+        above = above.parent
+    return False
+
+
+def _call_in_macro(syntax: Syntax, called: Node) -> Call | None:
+    """Return the call of a name among the arguments of a known macro of Rust, None if it is none.
+
+    The tree has only tokens there: generics and closures, which may hold commas, are left out.
+    """
+    outer, listed = called.parent, called.next_sibling
+    macro = outer.parent if outer is not None and outer.type == "token_tree" else None
+    if macro is None or macro.type != "macro_invocation" or listed is None:
+        return None
+    named, before = macro.child_by_field_name("macro"), called.prev_sibling
+    is_plain = before is None or before.type not in (".", "::", "fn", "!")
+    is_known = named is not None and _PLAIN_MACROS.fullmatch(syntax.text_of(named)) is not None
+    text = syntax.text_of(listed)
+    if listed.type != "token_tree" or not (is_plain and is_known and text.startswith("(")):
+        return None
+    if re.search(r"[<|$]", text):
+        return None
+    groups: list[list[Node]] = [[]]
+    for each in listed.children[1:-1]:
+        if each.type == ",":
+            groups.append([])
+        elif "comment" not in each.type:
+            groups[-1].append(each)
+    spans = [(syntax.span(one[0])[0], syntax.span(one[-1])[1]) for one in groups if one]
+    start, end = syntax.span(listed)
+    return Call(
+        called.start_point.row,
+        syntax.char_of(called.end_byte),
+        start + 1,
+        end,
+        tuple(Argument(*span) for span in spans),
+        any("comment" in each.type for each in listed.children),
+    )
 
 
 def means(syntax: Syntax, path: str, signature: Signature, home: str) -> bool:

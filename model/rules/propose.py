@@ -16,12 +16,14 @@ from ..records import EditRequest
 from ..text.code_queries import prose_rows
 from ..text.common import changed_part
 from ..text.lines import defines, defines_function
-from ..text.syntax import language_of
+from ..text.scopes import LANGUAGES, Bindings
+from ..text.syntax import language_of, parsed
 from .diagnostics import find_fixes
-from .example import Pair, RuleEdit, pairs_of, written_lines
+from .example import NAME, Pair, RuleEdit, pairs_of, written_lines
 from .imports import find_imports
 from .renames import RenameScopes, namesake
 from .repeats import MOST_LINES, find_repeats
+from .touched_names import call_changes
 
 #: Edits less likely than this are not worth the model's time.
 LEAST_CHANCE = 0.03
@@ -88,10 +90,17 @@ def rank_edits(request: EditRequest, region: tuple[int, int]) -> list[RuleEdit]:
 
 
 def without_errors(request: EditRequest, ranked: Iterable[RuleEdit]) -> Iterator[RuleEdit]:
-    """Yield the edits that add no syntax errors, each checked when it is asked for."""
+    """Yield the edits that add no syntax errors and no variables of other functions.
+
+    Each is checked when it is asked for.
+    """
     language = request.language or language_of(request.path) or ""
+    given = {name for each in call_changes(request.edits) if each.is_defined for name in each.added}
     for at, one in enumerate(ranked):
-        if at >= MOST_CHECKED or not added_errors(one.in_text(request.text), "", language):
+        if at >= MOST_CHECKED or not (
+            added_errors(one.in_text(request.text), "", language)
+            or _uses_foreign_local(one, request.text, language, given)
+        ):
             yield one
 
 
@@ -154,6 +163,27 @@ def _is_misplaced(one: RuleEdit, pairs: Sequence[Pair], lines: Sequence[str]) ->
         for old, new in changed
         if old != new
     )
+
+
+def _uses_foreign_local(one: RuleEdit, text: str, language: str, given: set[str]) -> bool:
+    """Return whether an edit brings the variable of a function to a place where nothing binds it.
+
+    Args:
+        given: names that became parameters lately.
+    """
+    was, new = "\n".join(text.split("\n")[one.first : one.last]), "\n".join(one.lines)
+    names = {*NAME.findall(new)} - {*NAME.findall(was)}
+    syntax = parsed(one.in_text(text).result, language) if names and language in LANGUAGES else None
+    if syntax is None:
+        return False
+    rows = range(one.first, one.first + len(one.lines))
+    for name in names:
+        places = Bindings(syntax, name).occurrences
+        is_local = name in given or any(each.role == "binding" for each in places)
+        free = (each for each in places if each.scope is None and each.role == "use")
+        if is_local and any(each.line in rows for each in free):
+            return True
+    return False
 
 
 def _declares_in_call(pairs: Sequence[Pair], old: str, new: str) -> bool:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 
 from ..records import RecentEdit
 from ..text.lines import defines
-from .example import pairs_of
+from .example import MOST_EDITS, pairs_of
 
 _STRING = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`[^`]*`")
 _CALLED = re.compile(r"([^\W\d]\w*)\s*\(")
 _KEYWORD = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
 _NAME = re.compile(r"[^\W\d]\w*")
+_VARIABLE = re.compile(r"(?<![\w.])[^\W\d]\w*|(?<=\.\.)[^\W\d]\w*")
+_PREFIXED = re.compile(r"[\w$]\"")  # a string such as f"…"
 _CONSTANTS = frozenset(("True", "False", "None", "true", "false", "null", "nil", "undefined"))
 _SELF = re.compile(r"&?(?:mut\s+)?(?:self|cls)\b")
 #: Languages that write the type of a parameter before its name.
@@ -36,10 +38,16 @@ class ArgumentChange:
     times: int = 1  # how many of the edits made it
 
     @property
-    def is_portable(self) -> bool:
-        """Return whether the argument means the same everywhere: it is made of literals."""
+    def variables(self) -> frozenset[str]:
+        """The names by which the argument depends on its place; none if it is made of literals.
+
+        Pieces of an interpolated string count as names that nothing binds.
+        """
         value = self.text[self.text.index("=") + 1 :] if self.name else self.text
-        return "`" not in value and _CONSTANTS.issuperset(_NAME.findall(_STRING.sub("", value)))
+        bare = _STRING.sub('""', value)
+        if "`" in value or _PREFIXED.search(bare):
+            return frozenset(("{",))
+        return frozenset(_VARIABLE.findall(bare)) - _CONSTANTS
 
     @property
     def label(self) -> str:
@@ -56,14 +64,16 @@ def argument_changes(edits: Sequence[RecentEdit], path: str, language: str) -> l
         language: LSP id.
     """
     found: dict[tuple[str, int, str, str], ArgumentChange] = {}
-    for old, new in pairs_of([each for each in edits if each.path == path]):
-        for change in _changes(old, new, language):
-            key = change.function, change.index, change.text, change.name
-            known = found.get(key)
-            if known is None:
-                found[key] = change
-            elif known.line != change.line:  # a call that was changed again counts once
-                found[key] = replace(known, times=known.times + 1)
+    rows = dict[tuple[str, int, str, str], int]()  # of the newest edit that made the change
+    for edit in reversed([each for each in edits if each.path == path][-MOST_EDITS:]):
+        for old, new in pairs_of([edit]):
+            for change in _changes(old, new, language):
+                key = change.function, change.index, change.text, change.name
+                known = found.get(key)
+                if known is None:
+                    found[key], rows[key] = change, edit.line
+                elif known.line != change.line or rows[key] != edit.line:
+                    found[key] = replace(known, times=known.times + 1)
     return list(found.values())
 
 
