@@ -100,6 +100,25 @@ def test_a_chain_ends_when_all_is_done() -> None:
     assert text == before.replace("user_id", "account_id").replace("my_account", "my_user")
 
 
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ('    raise Late(f"{team} has no time left")', None),
+        ('    log("the left bank of %s", left)', '    log("the left bank of %s", seconds_left)'),
+        ('    print(f"now {left} of all")', '    print(f"now {seconds_left} of all")'),
+        ('    return data["left"]', '    return data["seconds_left"]'),
+        ('    warn("`left` is negative")', '    warn("`seconds_left` is negative")'),
+    ],
+)
+def test_a_plain_word_in_a_sentence_is_no_name(line: str, wanted: str | None) -> None:
+    before = f"def left_of(left):\n    spend(left)\n    keep(left)\n{line}\n"
+    after = before.replace("(left)", "(seconds_left)")
+    found = {
+        text.split("\n")[3] for text in results(proposed(history(before, after), after), after)
+    }
+    assert found - {line} == ({wanted} if wanted else set())
+
+
 def test_a_constant_is_not_set_to_itself() -> None:
     before = "const DAY = 86400;\nwait(86400);\nwait(86400);\nstay(86400);\n"
     after = before.replace("wait(86400)", "wait(DAY)", 1)

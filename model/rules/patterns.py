@@ -14,7 +14,7 @@ from ..edits.edit import LineChange
 from ..records import RecentEdit
 from ..text.common import common_ends
 from ..text.lines import is_comment
-from ..text.names import PIECE, changed_words, whole_name
+from ..text.names import PIECE, changed_words, places_of, sentences_in
 from ..text.syntax import language_of
 from .example import MOST_CHARS, NAME, changes_in, paired
 
@@ -161,10 +161,17 @@ def apply_to_line(rule: LineRule, line: str) -> tuple[int, str] | None:
 
 
 def rename(rule: LineRule, line: str) -> str:
-    """Return a line with the names that ``rule`` changed."""
+    """Return a line with the names that ``rule`` changed.
+
+    A plain word within the sentence of a string is no name.
+    """
     for swap in rule.swaps:
         if swap.rename and swap.old in line:
-            line = whole_name(swap.old).sub(swap.new.replace("\\", r"\\"), line)
+            is_plain = swap.old.isalpha() and swap.old.islower()
+            told = [*sentences_in(line)] if is_plain else []
+            for at in reversed([*places_of(swap.old, line)]):
+                if not any(start < at < end for start, end in told):
+                    line = line[:at] + swap.new + line[at + len(swap.old) :]
     return line
 
 

@@ -34,6 +34,25 @@ def places_of(name: str, text: str) -> Iterator[int]:
         at = text.find(name, end)
 
 
+_QUOTED = re.compile(r"""(["'])(?:\\.|(?!\1)[^\\])*\1""")
+_CODE_WITHIN = re.compile(r"\{[^{}]*\}|`[^`]*`|'[^'\s]*'")
+
+
+def sentences_in(line: str) -> Iterator[tuple[int, int]]:
+    """Yield the ranges [start, end) of a line that are sentences in strings.
+
+    Fields in braces and words in quotation marks are none, nor is a string without a space.
+    """
+    for quoted in _QUOTED.finditer(line):
+        if " " not in quoted[0].strip("\"' "):
+            continue
+        start, end = quoted.span()
+        for code in _CODE_WITHIN.finditer(line, start + 1, end - 1):
+            yield start, code.start() + 1
+            start = code.end() - 1
+        yield start, end
+
+
 def changed_words(old: str, new: str) -> Iterator[tuple[int, int, str]]:
     """Yield the ranges [start, end) of ``old`` that change, and the text that replaces each.
 
