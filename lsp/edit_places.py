@@ -17,12 +17,13 @@ from redraft.model.rules.diagnostics import undefined_name
 from redraft.model.rules.imports import find_imports
 from redraft.model.rules.siblings import lacking_literals, new_names
 from redraft.model.rules.touched_names import Touched, call_changes, caused, written
+from redraft.model.rules.unused_imports import find_unused
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
 
 from . import question
 from .context.gatherer import Gatherer
-from .context.name_uses import NOT_IMPORTED
+from .context.name_uses import NO_LONGER_USED, NOT_IMPORTED
 from .context.ranked_places import CLEARLY, DocumentPlace
 from .documents.open_documents import OpenText
 from .policy.disabled_scopes import refuse_scope
@@ -110,8 +111,10 @@ def _in_order(
         if found is not None:
             asked.append(found)
             yield among_others(found)
-    # 4. Names that are reported to be undefined, and the other places of the ranker.
+    # 4. Imports that the last edits left without a use, names that are reported to be undefined,
+    # and the other places of the ranker.
     others = chain(
+        (_ask(snapshot, context, *one, asked) for one in _unused(snapshot)),
         (_ask(snapshot, context, snapshot.document, *one, asked) for one in _undefined(snapshot)),
         (_ask_ranked(snapshot, context, one, asked) for one in ranked),
     )
@@ -282,6 +285,17 @@ def _unimported(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[int, To
     known = {(min(one.first, last), one.name) for one in islice(found, _MOST_IMPORTS)}
     for line, name in sorted(known):
         yield line, Touched(name, _UNIMPORTED, NOT_IMPORTED)
+
+
+def _unused(snapshot: Snapshot) -> Iterator[tuple[OpenText, int, Touched]]:
+    """Yield the lines of imports whose last use the last edits removed, by document."""
+    others = snapshot.opened.editable if snapshot.flags.other_documents else ()
+    changed = {each.path for each in snapshot.recent}
+    for each in (snapshot.document, *(one for one in others if one.uri != snapshot.uri)):
+        if each.path in changed:
+            language = each.language or language_of(each.path) or ""
+            for one in find_unused(each.text, language, each.path, snapshot.recent):
+                yield each, one.first, Touched("", one.chance, NO_LONGER_USED)
 
 
 def _most(snapshot: Snapshot, latency_ms: float) -> int:

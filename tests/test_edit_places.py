@@ -104,6 +104,15 @@ def test_reported_errors_go_before_a_sure_place() -> None:
     assert lines(asked(ranked(150, SURE), reports=(report,)))[:2] == [100, 150]
 
 
+def test_an_import_that_lost_its_last_use_comes_after_the_cursor() -> None:
+    desk = Workbench("import os\nimport sys\n" + "\n" * 40 + "print(os.name)\nprint(sys.path)\n")
+    desk.swap("os.name", "1")
+    desk.shelf.places = SimpleNamespace(rank=lambda _: [])  # type: ignore[assignment]
+    found = list(questions(desk.query(), desk.shelf, Schedule(desk.clock)))
+    assert lines(found) == [-1, 0]
+    assert found[1].about is not None and found[1].about.why == "this import is no longer used"
+
+
 def test_missing_imports_go_before_the_cursor() -> None:
     desk = Workbench("import os\n" + "\n".join(LINES))
     desk.swap("compute(199)", "json.dumps(199)")

@@ -8,11 +8,11 @@ import time
 import pytest
 from redraft.lsp.documents.open_documents import ContentChange
 from redraft.lsp.editor_settings import LspSettings
+from redraft.lsp.renames.removed_definitions import removed_definitions
 from redraft.lsp.session import Session
 from redraft.lsp.snapshot import RequestFlags
 from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.records import RecentEdit
-from redraft.model.rules.removed_definitions import removed_definitions
 from redraft.model.text.syntax import language_of
 from support.editors.predictor import ScriptedPredictor
 from support.renames import moves, results

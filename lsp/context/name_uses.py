@@ -10,6 +10,7 @@ from redraft.model.rules.touched_names import Grown, Touched
 from redraft.model.text.lines import defines_function
 
 NOT_IMPORTED = "it is not imported"
+NO_LONGER_USED = "this import is no longer used"
 _NAME = re.compile(r"[^\W\d]\w*")
 _NEAR = 2  # lines from a name that an edit may be away and still follow from it
 _NEAR_IMPORTS = 12  # lines from a place where an import is missing

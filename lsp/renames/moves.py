@@ -15,7 +15,6 @@ from redraft.model.edits.edit import Edit
 from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.import_places import kind_of
 from redraft.model.rules.imports import addition
-from redraft.model.rules.removed_definitions import plain_lines
 from redraft.model.text.code_queries import Import, imports_of
 from redraft.model.text.imported_files import imported, module_of, stem_of
 from redraft.model.text.scopes import Occurrence
@@ -24,6 +23,7 @@ from tree_sitter import Node
 
 from .code_file import CodeFile, UnclearUse
 from .reached_files import import_form, is_required, meant_files, whole_modules
+from .removed_definitions import plain_lines
 from .whole_rename import MOST_FILES, FileRename, WholeRename, WorkspaceFiles, mentioning
 
 _STATEMENTS = ("import_from_statement", "import_statement", "export_statement")

@@ -12,7 +12,6 @@ from threading import Event
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import InvalidRequest, StaleDocument
 from redraft.model.records import RecentEdit
-from redraft.model.rules.removed_definitions import removed_definitions
 from redraft.model.rules.renames import renames_of, short_renamed_by
 from redraft.model.rules.repeated_lines import changed_lines, repeated
 from redraft.model.rules.series import argument_changes
@@ -25,11 +24,13 @@ from ..snapshot import Snapshot
 from ..suggestions.memory import Memory
 from ..suggestions.suggestion import Offer, Suggestion
 from ..workspace import Workspace
+from .async_calls import find_async, made_async
 from .code_file import CodeFile, UnclearUse
 from .constants import find_constants, new_constants
 from .definition import RenamedDefinition, renamed_definitions
 from .members import find_members
 from .moves import RemovedDefinitions, find_moves
+from .removed_definitions import removed_definitions
 from .repeats import find_repeats
 from .series import find_series
 from .whole_rename import WholeRename, WorkspaceFiles, find_uses
@@ -198,6 +199,7 @@ def _has_renamed(snapshot: Snapshot) -> bool:
     here = [each for each in edits if each.path == snapshot.path]
     if (
         _has_moved(snapshot)
+        or made_async(edits)
         or renames_of(here)
         or any(map(short_renamed_by, here))
         or argument_changes(here, snapshot.path, snapshot.language)
@@ -230,6 +232,7 @@ def _renames(
     moves = find_moves(removed, own, files)
     series = (
         find_series(edits, own, files),
+        find_async(edits, own, files),
         find_members(edits, own),
         find_constants(edits, own),
         find_repeats(edits, own),

@@ -19,7 +19,7 @@ from redraft.model.rules.touched_names import SIGNATURE, Touched, call_changes, 
 from redraft.model.text.common import changed_part
 from redraft.model.text.lines import defines
 
-from ..context.name_uses import NOT_IMPORTED
+from ..context.name_uses import NO_LONGER_USED, NOT_IMPORTED
 from ..documents.history_edits import as_accepted
 from ..question import Question
 
@@ -97,8 +97,10 @@ def _of_call(question: Question, _: Edit, as_edits: Sequence[RecentEdit]) -> str
 
 
 def _of_import(question: Question, edit: Edit, _: Sequence[RecentEdit]) -> str:
-    """Return that the edit imports what is not imported."""
+    """Return that the edit imports what is not imported, or drops what is not used."""
     about = question.about
+    if about is not None and about.why == NO_LONGER_USED and not edit.new.strip():
+        return NO_LONGER_USED
     if about is None or about.why != NOT_IMPORTED:
         return ""
     is_new = about.name in _NAME.findall(edit.new) and about.name not in _NAME.findall(edit.old)

@@ -24,6 +24,7 @@ from .imports import find_imports
 from .renames import RenameScopes, namesake
 from .repeats import MOST_LINES, find_repeats
 from .touched_names import call_changes
+from .unused_imports import find_unused
 
 #: Edits less likely than this are not worth the model's time.
 LEAST_CHANCE = 0.03
@@ -67,6 +68,7 @@ def rank_edits(request: EditRequest, region: tuple[int, int]) -> list[RuleEdit]:
             [each.text for each in request.related if not each.is_above],
             request.text_above,
         ),
+        *find_unused(text, language, request.path, edits),
         *find_fixes(request.diagnostics, pairs, lines),
     ]
     likeliest = dict[tuple[int, int, tuple[str, ...]], RuleEdit]()

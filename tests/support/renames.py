@@ -7,16 +7,17 @@ from dataclasses import replace
 
 from redraft.lsp.context.index import IndexGeneration, make_entry
 from redraft.lsp.documents.uris import code_language
+from redraft.lsp.renames.async_calls import find_async
 from redraft.lsp.renames.code_file import CodeFile, UnclearUse
 from redraft.lsp.renames.constants import find_constants
 from redraft.lsp.renames.definition import renamed_definitions
 from redraft.lsp.renames.members import find_members
 from redraft.lsp.renames.moves import find_moves
+from redraft.lsp.renames.removed_definitions import removed_definitions
 from redraft.lsp.renames.repeats import find_repeats
 from redraft.lsp.renames.series import find_series
 from redraft.lsp.renames.whole_rename import WholeRename, WorkspaceFiles, find_uses
 from redraft.model.records import RecentEdit
-from redraft.model.rules.removed_definitions import removed_definitions
 
 from support.rules import history
 
@@ -51,6 +52,13 @@ def series(
         edits += made
         files = {**files, path: own.text}
     return list(find_series(edits, own, known))
+
+
+def awaited(
+    files: dict[str, str], before: str, after: str, *, opened: tuple[str, ...] = ()
+) -> list[WholeRename]:
+    """Return the calls that are awaited after a function of the first file was made async."""
+    return list(find_async(*_edited(files, before, after, opened)))
 
 
 def repeats(path: str, text: str, *changes: tuple[str, str]) -> list[WholeRename]:

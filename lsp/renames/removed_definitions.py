@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from ..records import RecentEdit
-from ..text.definitions import definitions
-from ..text.syntax import SCRIPTS, parse
-from .example import changes_in
+from redraft.model.records import RecentEdit
+from redraft.model.rules.example import changes_in
+from redraft.model.text.definitions import definitions
+from redraft.model.text.syntax import SCRIPTS, parse
 
 _MOST = 20  # names
 

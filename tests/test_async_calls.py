@@ -1,0 +1,137 @@
+"""Calls that are awaited once their function is asynchronous."""
+
+from __future__ import annotations
+
+import pytest
+from support.renames import awaited, results
+
+FETCH = """\
+import sys
+
+
+def fetch(host):
+    return host
+
+
+async def risk(host):
+    return fetch(host).level
+
+
+def warn(hosts):
+    first = fetch(hosts[0])
+    return first, [fetch(each) for each in hosts[1:]]
+
+
+def main():
+    sys.exit(fetch("a"))
+
+
+names = list(map(fetch, []))
+"""
+AFTER = """\
+import sys
+
+
+async def fetch(host):
+    return host
+
+
+async def risk(host):
+    return (await fetch(host)).level
+
+
+async def warn(hosts):
+    first = await fetch(hosts[0])
+    return first, [fetch(each) for each in hosts[1:]]
+
+
+def main():
+    sys.exit(asyncio.run(fetch("a")))
+
+
+names = list(map(fetch, []))
+"""
+DEF = "def fetch(host)", "async def fetch(host)"
+
+
+def test_calls_are_awaited_and_their_functions_become_asynchronous() -> None:
+    (found,) = awaited({"net.py": FETCH}, *DEF)
+    assert found.label.startswith("await `fetch` at ")
+    made = results(found)["net.py"]
+    assert made == AFTER.replace("[fetch(each)", "[await fetch(each)")
+
+
+def test_other_files_that_import_it_follow() -> None:
+    other = "from net import fetch\n\n\ndef load():\n    x = fetch('b')\n    return x\n"
+    (found,) = awaited({"net.py": FETCH, "app.py": other}, *DEF)
+    assert results(found)["app.py"] == (
+        "from net import fetch\n\n\nasync def load():\n    x = await fetch('b')\n    return x\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "async def f():\n    await fetch(1)\n",
+        "async def f():\n    await asyncio.gather(fetch(1), fetch(2))\n",
+        "async def f():\n    task = asyncio.create_task(fetch(1))\n",
+        "def f():\n    return sum(fetch(x) for x in xs)\n",
+        "def f():\n    return sorted(xs, key=lambda x: fetch(x))\n",
+        "@app.route\ndef f():\n    return fetch(1)\n",
+        "def f():\n    yield fetch(1)\n",
+        "class A:\n    def __init__(self):\n        self.x = fetch(1)\n",
+        "fetch(1)\n",
+        "def f(fetch):\n    return fetch(1)\n",
+        "def f():\n    return other.fetch(1)\n",
+        "# fetch(1)\ns = 'fetch(1)'\n",
+    ],
+)
+def test_what_is_awaited_elsewhere_or_cannot_await_stays(code: str) -> None:
+    text = f"def fetch(host):\n    return host\n\n\n{code}"
+    assert awaited({"net.py": text}, *DEF) == []
+
+
+TS = """\
+export class Store {
+  load(id: string): Recipe {
+    return this.read(id);
+  }
+  both(): Recipe[] {
+    return [this.load("a"), this.load("b")];
+  }
+  title(id: string): string {
+    return this.load(id).title;
+  }
+}
+
+export function show(store: Store, ids: string[]): string {
+  const first = store.load(ids[0]);
+  ids.forEach((id) => store.load(id));
+  store.load("x").then(print);
+  return first.title;
+}
+"""
+
+
+def test_scripts_promise_what_they_return() -> None:
+    (found,) = awaited(
+        {"store.ts": TS},
+        "  load(id: string): Recipe {",
+        "  async load(id: string): Promise<Recipe> {",
+    )
+    made = results(found)["store.ts"]
+    assert (
+        "  async title(id: string): Promise<string> {\n    return (await this.load(id)).title;"
+        in made
+    )
+    assert "export async function show(store: Store, ids: string[]): Promise<string> {" in made
+    assert "  const first = await store.load(ids[0]);" in made
+    assert "ids.forEach((id) => store.load(id));" in made
+    assert 'store.load("x").then(print);' in made
+    assert '[this.load("a"), this.load("b")]' in made
+
+
+def test_rust_awaits_behind_the_call() -> None:
+    text = "fn fetch(a: u8) -> u8 {\n    a\n}\n\npub fn twice(a: u8) -> u8 {\n    fetch(a) + 1\n}\n"
+    (found,) = awaited({"net.rs": text}, "fn fetch(a: u8)", "async fn fetch(a: u8)")
+    assert "pub async fn twice(a: u8) -> u8 {\n    fetch(a).await + 1\n" in results(found)["net.rs"]
