@@ -70,7 +70,7 @@ def create_app(predictor: Predictor, settings: Settings) -> web.Application:
     settings.check_exposure()
     app = web.Application(
         client_max_size=settings.max_body_bytes,
-        middlewares=[_count, _translate_errors, _guard, _hold_body],
+        middlewares=[_count, _translate_errors, _guard],
     )
     metrics_ = Metrics()
     app[SERVICE] = Service(predictor, settings, metrics_)
@@ -191,17 +191,6 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             "This server demands its API key. Send it as 'Authorization: Bearer KEY'."
         )
     return await handler(request)
-
-
-@web.middleware
-async def _hold_body(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse a body before it is read, if there is no memory for it."""
-    if not request.can_read_body:
-        return await handler(request)
-    service = request.app[SERVICE]
-    size = 0 if "Content-Encoding" in request.headers else request.content_length or 0
-    with service.body_held(min(size, service.settings.max_body_bytes)):
-        return await handler(request)
 
 
 def _has_key(http: web.Request, key: str) -> bool:

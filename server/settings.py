@@ -47,7 +47,7 @@ OTHER_VARIABLES = (
 #: Limits on the clients of ``redraft serve``. The engine process that editors share keeps the
 #: defaults: ``max_candidates = 1`` would have it refuse every next edit.
 SERVE_LIMITS = (
-    *("max_body_bytes", "body_timeout_s", "max_bodies_bytes", "max_connections", "queue_length"),
+    *("max_body_bytes", "body_timeout_s", "max_connections", "queue_length"),
     *("max_tokens", "max_candidates", "max_stops"),
 )
 
@@ -88,13 +88,6 @@ class Settings(BaseModel):
         30.0,
         gt=0,
         description="seconds a client may take to send its body; a stalled one holds nothing",
-    )
-    max_bodies_bytes: int = Field(
-        64 * 2**20,
-        ge=1_024,
-        description=(
-            "bytes of request bodies held at once, all clients together; more are answered 429"
-        ),
     )
     max_connections: int = Field(
         512,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gzip
 import json
 from collections.abc import AsyncIterator
 
@@ -83,41 +82,13 @@ def test_the_longest_silent_go_first_and_the_busy_never() -> None:
     assert connections.to_close([second, third]) == [second]
 
 
-@pytest.mark.parametrize("way", ["with its length", "in pieces", "packed"])
-async def test_bodies_of_all_together_are_limited_before_they_are_read(way: str) -> None:
-    async def pieces() -> AsyncIterator[bytes]:
-        for _ in range(11):
-            yield b" " * 500
-
-    def large() -> dict[str, object]:
-        if way == "packed":
-            return {"data": gzip.compress(b" " * 5_500), "headers": {"Content-Encoding": "gzip"}}
-        return {"data": pieces() if way == "in pieces" else b" " * 5_500}
-
-    predictor = ScriptedPredictor(hold=True)
-    settings = Settings(max_body_bytes=6_000, max_bodies_bytes=10_000, shutdown_s=0.1)
-    async with served(predictor, settings) as (_, client):
-        body = {**BODY, "prompt": "x" * 5_000}
-        asking = asyncio.create_task(client.post("/v1/completions", json=body))
-        await eventually(lambda: predictor.running == 1)
-        async with client.post("/v1/completions", **large()) as answer:  # type: ignore[arg-type]
-            assert answer.status == 429
-            assert int(answer.headers["Retry-After"]) >= 1
-            assert "limit of all is 10000" in (await answer.json())["error"]["message"]
-        asking.cancel()
-        await eventually(lambda: predictor.running == 0)
-        for _ in range(3):  # what was held is given back
-            async with client.post("/v1/completions", **large()) as answer:  # type: ignore[arg-type]
-                assert answer.status == 400  # read, and no JSON
-
-
 async def test_many_small_bodies_in_pieces_are_taken_at_once() -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b'{"prompt": "a", '
         yield b'"suffix": "b"}'
 
     predictor = ScriptedPredictor(delay_s=0.05)
-    settings = Settings(max_body_bytes=6_000, max_bodies_bytes=10_000, shutdown_s=0.1)
+    settings = Settings(max_body_bytes=6_000, shutdown_s=0.1)
     async with served(predictor, settings) as (_, client):
         answers = await asyncio.gather(
             *(client.post("/v1/completions", data=pieces()) for _ in range(8))

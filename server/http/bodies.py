@@ -16,7 +16,7 @@ import zstandard
 from aiohttp import web
 from redraft.model.validation import Json, parse_json
 
-from .service import HELD, Service
+from .service import Service
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ async def _body(http: web.Request) -> bytes:
         if (http.content_length or 0) > limit:
             raise _too_large(limit, http.content_length or 0)
         async with asyncio.timeout(settings.body_timeout_s):
-            body = await _read(http, limit)
+            body = await http.read()  # not decoded: aiohttp knows no limit of what comes out
             return await _decode(body, coding, limit) if coding else body
     except web.HTTPRequestEntityTooLarge as error:
         raise _too_large(limit, http.content_length or 0) from error
@@ -107,24 +107,6 @@ def _coding(http: web.Request) -> str:
     return coding
 
 
-async def _read(http: web.Request, most: int) -> bytes:
-    """Return the body as it was sent. Where its size is unknown, memory is reserved as it arrives.
-
-    aiohttp does not decode it: it knows no limit, and answers for itself what it cannot decode.
-    """
-    held = HELD.get()
-    if held is None or held.size:
-        return await http.read()
-    parts, size = [], 0
-    async for part in http.content.iter_any():
-        size += len(part)
-        if size > most:
-            raise _too_large(most, size)
-        held.grow(len(part))
-        parts.append(part)
-    return b"".join(parts)
-
-
 async def _decode(body: bytes, coding: str, most: int) -> bytes:
     """Return the decoded body, of so many bytes at most.
 
@@ -132,14 +114,12 @@ async def _decode(body: bytes, coding: str, most: int) -> bytes:
         BrokenBody: it is not in this encoding.
         web.HTTPRequestEntityTooLarge: it is longer.
     """
-    held, parts, size = HELD.get(), [], 0
+    parts, size = list[bytes](), 0
     try:
         for part in _decoded_parts(body, coding, most):
             size += len(part)
             if size > most:
                 raise _too_large(most, size)
-            if held is not None:
-                held.grow(len(part))
             parts.append(part)
             await asyncio.sleep(0)
     except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:

@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 
 from redraft.model.errors import InvalidRequest, Overloaded
 from redraft.model.records import (
@@ -72,27 +71,6 @@ def _retrieve_error(task: asyncio.Task[Prediction]) -> None:
         task.exception()
 
 
-class HeldBody:
-    """The memory reserved for the body of one request, bytes."""
-
-    def __init__(self, service: Service) -> None:
-        self.size = 0
-        self._service = service
-
-    def grow(self, by: int) -> None:
-        """Reserve more.
-
-        Raises:
-            Overloaded: all bodies together would exceed the limit.
-        """
-        self._service.hold(by)
-        self.size += by
-
-
-#: The reservation of the request that is being answered.
-HELD: ContextVar[HeldBody | None] = ContextVar("held", default=None)
-
-
 class Service:
     """The predictor behind its queue, shared by all routes."""
 
@@ -103,7 +81,6 @@ class Service:
         # Conversations run on another model and take much longer. What is read ahead waits for all.
         self._under_way = {"edits": 0, "chat": 0, "ahead": 0}  # requests computed or waiting
         self._last_s = 0.0  # the time of the last computation
-        self._body_bytes = 0  # of requests under way
         self._shared: dict[tuple[EditRequest, bool], Shared] = {}
 
     async def status(self) -> ModelStatus:
@@ -221,30 +198,3 @@ class Service:
         request = dataclasses.replace(request, max_tokens=tokens)
         check_request(request)
         return request
-
-    @contextmanager
-    def body_held(self, size: int) -> Iterator[None]:
-        """Reserve memory for the body of a request until the request is answered.
-
-        Raises:
-            Overloaded: all bodies together would exceed the limit.
-        """
-        held = HeldBody(self)
-        before = HELD.set(held)
-        try:
-            held.grow(size)
-            yield
-        finally:
-            HELD.reset(before)
-            self._body_bytes -= held.size
-
-    def hold(self, size: int) -> None:
-        """Reserve ``size`` bytes; see :meth:`body_held`."""
-        limit = self.settings.max_bodies_bytes
-        if self._body_bytes and self._body_bytes + size > limit:
-            self.metrics.refused.inc()
-            raise Overloaded(
-                f"The bodies of the requests under way take {self._body_bytes} bytes, and the "
-                f"limit of all is {limit}. Try again in a moment."
-            )
-        self._body_bytes += size
