@@ -82,7 +82,8 @@ class NextEdit:
         if isinstance(now, Abstain):
             return now
         # 2. What needs no model: refusals, what is shown, and answers that are known.
-        if (decision := self.decide_without_model(now)) is not None:
+        decision = self.decide_without_model(now)
+        if decision is not None and not self._may_give_way(decision, now):
             if isinstance(decision, Abstain) and decision.kind in RESTING:
                 self.ahead.rest(now)
             return await self._move(now, decision) or decision
@@ -93,18 +94,29 @@ class NextEdit:
         # 3. Wait, then look again: the request before this one may have brought the answer.
         self.ahead.wait(now, self._schedule.delay_s(now, "next_edit"))
         wait_s = await self._schedule.turn(now, "next_edit")
+        await self.renames.until_applied()
         now = self._workspace.renew(now)
         if isinstance(now, Abstain):
             return now
-        if (decision := self.decide_without_model(now)) is not None:
+        decision = self.decide_without_model(now)
+        if decision is not None and not self._may_give_way(decision, now):
             return decision
         # 4. A whole rename, or a search that asks the model about each place.
         rename = await self.renames.find(now)
+        if decision is not None:
+            return rename or decision
         found = rename or await self._search(now, "next_edit", wait_s)
         assert found is not None, "a search that asks the model ends with a decision"
         if isinstance(found, Abstain) and now.typed_at_s is None:
             self.ahead.rest(now)
         return found
+
+    def _may_give_way(self, decision: Offer | Abstain, snapshot: Snapshot) -> bool:
+        """Return whether an edit elsewhere that is shown gives way to what the last edit began."""
+        if not isinstance(decision, Offer) or decision.suggestion.rename is not None:
+            return False
+        is_away = decision.suggestion.is_away(snapshot.uri, snapshot.line)
+        return is_away and self.renames.is_due(snapshot)
 
     async def _move(self, snapshot: Snapshot, decision: Offer | Abstain) -> Offer | None:
         """Return the imports that follow a definition just pasted into another file.

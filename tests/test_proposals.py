@@ -119,6 +119,14 @@ def test_a_plain_word_in_a_sentence_is_no_name(line: str, wanted: str | None) ->
     assert found - {line} == ({wanted} if wanted else set())
 
 
+@pytest.mark.parametrize(("head", "is_right"), [("async def", True), ("def", False)])
+def test_only_asynchronous_functions_are_awaited(head: str, is_right: bool) -> None:
+    before = f"async def a(x):\n    return one(x)\n\n{head} two(x):\n    return two(x)\n"
+    after = before.replace("return one", "return await one")
+    found = {each for each in texts(before, after) if "await two" in each}
+    assert bool(found) is is_right
+
+
 def test_a_constant_is_not_set_to_itself() -> None:
     before = "const DAY = 86400;\nwait(86400);\nwait(86400);\nstay(86400);\n"
     after = before.replace("wait(86400)", "wait(DAY)", 1)

@@ -17,7 +17,7 @@ from redraft.lsp.snapshot import RequestFlags
 from redraft.lsp.suggestions.outcomes import SuggestionEnded
 from redraft.lsp.suggestions.suggestion import Offer
 from support.editors.lsp import LspClient, lsp_client
-from support.editors.predictor import ScriptedPredictor
+from support.editors.predictor import ScriptedPredictor, rewrite
 
 pytestmark = pytest.mark.usefixtures("spawn")
 
@@ -147,6 +147,53 @@ def test_the_documents_that_a_rename_changes_are_no_edits_of_the_user() -> None:
 
     asyncio.run(follow(True))
     asyncio.run(follow(False))
+
+
+def test_an_edit_elsewhere_gives_way_to_a_rename_that_the_user_begins() -> None:
+    text = SHAPES + "\n" * 30 + "x = 1\n"
+
+    async def follow() -> None:
+        model = ScriptedPredictor([lambda request: rewrite(request, "x = 1", "x = 2")])
+        session = Session(model, LspSettings(), time.monotonic, reads=False)
+        document = session.open("file:///w/shapes.py", text, 1, "python")
+        flags = RequestFlags(True, whole_renames=True)
+        now = text.replace("x = 1", "y = x = 1")
+        session.change(document.uri, [ContentChange(now)], 2)
+        session.change(document.uri, [ContentChange(now := now.replace("return", " return"))], 3)
+        far = await session.next_edit(session.at(document.uri, 25, flags))
+        assert isinstance(far, Offer) and far.suggestion.rename is None
+        now = now.replace("def area", "def surface")
+        session.change(document.uri, [ContentChange(now)], 4)
+        found = await session.next_edit(session.at(document.uri, 11, flags))
+        assert isinstance(found, Offer) and found.suggestion.rename is not None
+        again = await session.next_edit(session.at(document.uri, 11, flags))
+        assert isinstance(again, Offer) and again.suggestion.rename is not None
+
+    asyncio.run(follow())
+
+
+def test_the_next_question_waits_until_all_documents_are_renamed() -> None:
+    async def follow() -> None:
+        session = Session(ScriptedPredictor(), LspSettings(), time.monotonic, reads=False)
+        session.open("file:///w/main.py", MAIN, 1, "python")
+        document = session.open("file:///w/shapes.py", SHAPES, 1, "python")
+        renamed = SHAPES.replace("def area", "def surface")
+        session.change(document.uri, [ContentChange(renamed)], 2)
+        decision = await session.next_edit(
+            session.at(document.uri, 11, RequestFlags(True, whole_renames=True))
+        )
+        assert isinstance(decision, Offer)
+        renames = session.edits.renames
+        rename = await renames.accept(decision.suggestion.id)
+        waiting = asyncio.ensure_future(renames.until_applied())
+        for each in reversed(rename.files):  # a client sends one document after another
+            await asyncio.sleep(0.05)
+            assert not waiting.done()
+            session.change(each.source.uri, [ContentChange(each.result)], 3)
+        await asyncio.wait_for(waiting, 0.3)
+        await renames.until_applied()  # once
+
+    asyncio.run(follow())
 
 
 def test_nothing_is_renamed_before_every_file_was_seen(tmp_path: Path) -> None:

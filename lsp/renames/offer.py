@@ -37,6 +37,8 @@ from .whole_rename import WholeRename, WorkspaceFiles, find_uses
 
 logger = logging.getLogger(__name__)
 
+#: Seconds in which a client applies a rename, and between two looks at whether it has.
+_APPLIES_S, _LOOK_S = 0.5, 0.02
 _MODEL = "rename"  # in place of the name of a model
 
 
@@ -51,6 +53,7 @@ class WholeRenames:
         self._known: tuple[Hashable, list[WholeRename]] = (), []  # for these texts
         self._index = IndexGeneration()  # when they were computed
         self._stop = Event()  # of the search that runs
+        self._applied: dict[str, str] = {}  # documents of an accepted one, and their texts then
         self._accepted = ("", "", "")  # old name, new name, other change; files may change later
 
     def is_due(self, snapshot: Snapshot) -> bool:
@@ -152,7 +155,24 @@ class WholeRenames:
         """
         rename = await self.check(id_)
         self._accepted = rename.old, rename.new, rename.what
+        files = (each for each in rename.files if each.source.revision is not None)
+        self._applied = {each.source.uri: each.result for each in files}
         return rename
+
+    async def until_applied(self) -> None:
+        """Wait until the client has sent what an accepted rename changed, for a moment at most.
+
+        A client may send the changes of a document one by one, and others later than the one that
+        it asks about.
+        """
+        clock = asyncio.get_running_loop().time
+        end_s, documents = clock() + _APPLIES_S, self._workspace.documents
+        while self._applied and clock() < end_s:
+            found = {uri: documents.get(uri) for uri in self._applied}
+            if all(now is None or now.text == self._applied[uri] for uri, now in found.items()):
+                break
+            await asyncio.sleep(_LOOK_S)
+        self._applied = {}
 
     async def check(self, id_: str) -> WholeRename:
         """Return the rename that is shown, if its files are as they were, also on the disk.

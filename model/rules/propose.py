@@ -92,8 +92,9 @@ def rank_edits(request: EditRequest, region: tuple[int, int]) -> list[RuleEdit]:
 
 
 def without_errors(request: EditRequest, ranked: Iterable[RuleEdit]) -> Iterator[RuleEdit]:
-    """Yield the edits that add no syntax errors and no variables of other functions.
+    """Yield the edits that add no syntax errors and nothing that the place cannot have.
 
+    That is a variable of another function, or an ``await`` of a function that is not asynchronous.
     Each is checked when it is asked for.
     """
     language = request.language or language_of(request.path) or ""
@@ -102,8 +103,21 @@ def without_errors(request: EditRequest, ranked: Iterable[RuleEdit]) -> Iterator
         if at >= MOST_CHECKED or not (
             added_errors(one.in_text(request.text), "", language)
             or _uses_foreign_local(one, request.text, language, given)
+            or _awaits_sync(one, request.text)
         ):
             yield one
+
+
+_AWAITED = re.compile(r"\bawait\s+([^\W\d]\w*)\s*\(")
+
+
+def _awaits_sync(one: RuleEdit, text: str) -> bool:
+    """Return whether an edit awaits a function that the text defines as one that is not async."""
+    for name in _AWAITED.findall("\n".join(one.lines)):
+        head = re.search(rf"(\basync\s+)?\b(?:def|function)\s+{name}\s*[(<]", text)
+        if head is not None and not head[1]:
+            return True
+    return False
 
 
 def place_key(line: str, name: str, at: int, cursor: int) -> tuple[bool, bool, int]:

@@ -1,4 +1,4 @@
-"""A film of a minute in Neovim with the client, the server and the default model.
+"""A film of a walk through two files in Neovim with the client, the server and the default model.
 
     python editor-clients/neovim/tools/film.py OUT.svg
 
@@ -16,17 +16,17 @@ import time
 from pathlib import Path
 
 from pictures import INIT, find_redraft
-from support.editors.filmed_file import FILE, TEXT
+from support.editors.filmed_file import FILE, OTHER_FILE, OTHER_TEXT, TEXT
 from support.editors.neovim import Neovim, pieces
 from support.editors.neovim_screen import Screen
 
 #: The keys. None waits for a suggestion, and a number is a pause in seconds.
 KEYS: tuple[str | float | None, ...] = (
     1.5,
-    *("8Gw", 0.6, "cw", "net_total", None, "<Esc>", None, 1.5),
-    *("<Tab>", None, 1.5, "<Tab>", None, 1.5, "<Tab>", None, 1.5, "<Tab>", 1.5),
-    *("G", 0.6, "o", "<CR><C-u>", "def average(orders):", "<CR>", "return ", None, 1.5),
-    *("<Tab>", 2.0, "<Esc>", 0.6, ":Redraft why<CR>", 3.0),
+    *("6Gw", 0.6, "cw", "net_price", None, "<Esc>", None, 2.0, "<Tab>", 2.0),
+    *("10G0", "f,", 0.6, "dt)", None, 2.0, "<Tab>", 2.0),
+    *("0", 0.6, "i", "async ", "<Esc>", None, 2.0, "<Tab>", None, 2.0, "<Tab>", None, 2.0),
+    *("<Tab>", 1.0, ":Redraft why<CR>", 3.0),
 )
 _KEY_S, _FRAME_S = 0.13, 0.05
 _LONGEST_S = 60.0
@@ -103,8 +103,9 @@ def shoot(command: list[str], wait_s: float) -> str:
         (project / ".git").mkdir(parents=True)
         file = project / FILE
         file.write_text(TEXT, encoding="utf-8")
+        (project / OTHER_FILE).write_text(OTHER_TEXT, encoding="utf-8")
         lua = "vim.json.decode([==[" + json.dumps(command) + "]==])"
-        editor = Neovim(Path(folder), file, lua, INIT, size=(76, 26))
+        editor = Neovim(Path(folder), file, lua, INIT, size=(76, 34))
         film, done = Film(editor.screen), threading.Event()
 
         def watch() -> None:
@@ -114,6 +115,8 @@ def shoot(command: list[str], wait_s: float) -> str:
 
         try:
             editor.lua("vim.api.nvim_set_current_dir(...)", str(project))
+            editor.lua("vim.cmd('below 11split ' .. ...)", OTHER_FILE)
+            editor.lua("vim.cmd.wincmd('k')")
             editor.attached()
             until = time.monotonic() + _LOADING_S
             while not editor.why().startswith(("ready", "idle")) and time.monotonic() < until:
