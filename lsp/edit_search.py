@@ -199,6 +199,9 @@ class NextEdit:
         Raises:
             Superseded: a newer request took the place of this one.
         """
+        is_unknown = kind is None and not self._predictions.may_know(snapshot)
+        if is_unknown and self._memory.rejections.cooling(snapshot) is None:
+            return None  # at nearly every key: no place has to be found for that
         own: Question | None = None
         comment: Offer | None = None
         objections: list[Abstain] = []

@@ -16,6 +16,7 @@ from redraft.model.records import EditRequest, Prediction, Predictor, ReadPart
 from .journal import AnswerReceived, Journal, QuestionAsked
 from .question import Answer, Question
 from .schedule import Kind, Schedule, Superseded
+from .snapshot import Snapshot
 from .suggestions.answer_cache import AnswerCache
 from .workspace import Workspace
 
@@ -43,6 +44,10 @@ class Predictions:
         """Return the answer to a question, None if the model has to be asked."""
         prediction = self._answers.get(question.request, question.context_hash)
         return None if prediction is None else Answer(question, prediction)
+
+    def may_know(self, snapshot: Snapshot) -> bool:
+        """Return whether the answer to a question about the document may be known."""
+        return self._answers.may_know(len(snapshot.text))
 
     async def ask(self, kind: Kind, question: Question) -> Answer | Abstain:
         """Return the model's answer, which is kept, or why there is none.

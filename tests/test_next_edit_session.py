@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from redraft.lsp.context.ranked_places import DocumentPlace
 from redraft.lsp.edit_search import LIFETIME_S
 from redraft.lsp.refusals import AFTER_EDIT_S
+from redraft.lsp.snapshot import Snapshot
 from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.reasons import Abstain
 from redraft.model.prompts.answers import replace_lines
@@ -20,6 +22,19 @@ def test_the_edit_just_made_goes_with_the_question() -> None:
     assert request.region == (0, 11)
     [edit] = request.edits
     assert edit.diff.startswith("-def area(r):\n+def area(r, pi):\n     return")
+
+
+def test_no_place_is_looked_for_before_a_question_is_due() -> None:
+    desk, ranked = edited(), list[str]()
+    rank = desk.shelf.places.rank
+
+    def counted(snapshot: Snapshot) -> list[DocumentPlace]:
+        ranked.append(snapshot.text)
+        return rank(snapshot)
+
+    desk.shelf.places.rank = counted  # type: ignore[method-assign]
+    assert isinstance(desk.consider_edit(), Ask)
+    assert len(ranked) == 1
 
 
 def test_nothing_is_asked_before_anything_was_edited_unless_asked_to() -> None:

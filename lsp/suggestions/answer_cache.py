@@ -43,6 +43,10 @@ class AnswerCache:
         )  # fmt: skip
         return len(request.text), hash(request.text), rest, others
 
+    def may_know(self, length: int) -> bool:
+        """Return whether there is an answer for a text of so many characters."""
+        return any(each.key[0] == length for each in self._kept)
+
     def put(self, request: EditRequest, prediction: Prediction, others: int = 0) -> None:
         """Keep an answer."""
         key = self.key(request, others)
@@ -55,8 +59,7 @@ class AnswerCache:
 
         A next edit is also known from a request whose other region holds the cursor's line.
         """
-        length = len(request.text)
-        if all(each.key[0] != length for each in self._kept):
+        if not self.may_know(len(request.text)):
             return None  # hashing a large text at each key takes long
         key = self.key(request, others)
         same = [each for each in self._kept if each.key == key]
