@@ -357,10 +357,10 @@ def test_a_type_of_the_same_name_stays_as_it_is() -> None:
 
 
 def test_calls_of_another_constructor_stay_as_they_are() -> None:
-    assigned = "this.book = book; this.reader = reader; this.due = due; "
+    assigned = "\n    this.book = book;\n    this.reader = reader;\n    this.due = due;\n  "
     text = (
-        f"class Loan {{\n  Loan(int book, int reader, int due) {{ {assigned}}}\n"
-        f"  Loan(int book, int reader, int due, int no) {{ {assigned}this.no = no; }}\n"
+        f"class Loan {{\n  Loan(int book, int reader, int due) {{{assigned}}}\n"
+        f"  Loan(int book, int reader, int due, int no) {{{assigned}  this.no = no;\n }}\n"
         "  Loan copy() { return new Loan(this.book, this.reader, this.due, this.no); }\n}\n"
     )
     (found,) = members("Loan.java", text, ("int due) {", "int due, int fee) {"))
@@ -418,9 +418,18 @@ def test_an_array_that_a_function_returns_keeps_its_length() -> None:
     text = "enum Kind {\n    One,\n    Out,\n    All,\n}\n\nfn all() -> [Kind; 3] {\n"
     text += "    [Kind::One, Kind::Out, Kind::All]\n}\n"
     assert members("a.rs", text, ("    All,\n", "    All,\n    Big,\n")) == []
-    text = (
-        text.replace("[Kind; 3]", "Vec<Kind>")
-        .replace("    [", "    vec_of(&[")
-        .replace("l]", "l])")
+
+
+def test_another_type_may_not_have_the_new_field() -> None:
+    other = "\n\nclass Old(Base):\n    def new(self):\n"
+    other += "        return Loan(book=self.book, reader=self.reader, due=self.due)\n"
+    (found,) = members("a.py", RECORD + other, ("due: int\n", "due: int\n    fee: int\n"))
+    assert results(found)["a.py"].endswith(other)
+
+
+def test_slots_come_first() -> None:
+    text = PYTHON.replace(
+        "class Loan:\n", 'class Loan:\n    __slots__ = ("book", "reader", "due")\n'
     )
-    assert len(members("a.rs", text, ("    All,\n", "    All,\n    Big,\n"))) < 2
+    assert members("a.py", text, PARAMETER) == []
+    assert members("a.py", text.replace('"due")', '"due", "fee")', 1), PARAMETER)

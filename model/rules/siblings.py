@@ -353,7 +353,7 @@ class _Lists:
 
     def _found(self) -> Iterator[SiblingPlace]:
         seen, root = set[int](), self._syntax.tree.root_node
-        if self._is_method():
+        if self._has_no_room():
             return
         for neighbour in filter(None, (self._added.above, self._added.below)):
             for spelling in dict.fromkeys(filter(None, neighbour.spellings.values())):
@@ -414,10 +414,12 @@ class _Lists:
         names = [_name_of(self._syntax, each) for each in body.named_children]
         return names.count(self._added.function) > 1
 
-    def _is_method(self) -> bool:
-        """Return whether the type has a function of the name of the new member."""
+    def _has_no_room(self) -> bool:
+        """Return whether the type has a function of the name of the new member, or other slots."""
         node, name = self._type_of(), re.escape(self._added.member.name)
         text = self._syntax.text_of(node) if node is not None else ""
+        if "__slots__" in text and not re.search(rf"[\"']{name}[\"']", text):
+            return True
         return re.search(rf"\b(?:def|get|set|fn)\s+{name}\b|^\s*{name}\(", text, re.M) is not None
 
     def _list(self, leaf: Node, neighbour: Member) -> tuple[Node, list[Node], int] | None:
@@ -528,6 +530,8 @@ class _Lists:
                 break
             above = above.parent
         within = _type_around(self._syntax, home)
+        if within not in ("", added.owner) and re.search(r"\w\.@", pattern):
+            return False  # an object of another type may not have it
         listed = above.child_by_field_name("type") if above is not None else None
         is_collection = listed is not None and listed.type in _COLLECTIONS
         if above is None or is_collection:
