@@ -397,7 +397,7 @@ class _Lists:
     def _is_defined_twice(self) -> bool:
         """Return whether several types of a file have the name of this one."""
         root, name, found = self._syntax.tree.root_node, self._added.owner, 0
-        for at in places_of(name, self._syntax.text) if name else ():
+        for at in islice(places_of(name, self._syntax.text), _MOST_PLACES) if name else ():
             byte = self._syntax.byte_of(at)
             leaf = root.descendant_for_byte_range(byte, byte + 1)
             above = leaf.parent if leaf is not None else None
