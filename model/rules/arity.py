@@ -247,7 +247,7 @@ def _call_in_macro(syntax: Syntax, called: Node) -> Call | None:
     if listed.type != "token_tree" or not (is_plain and is_known and text.startswith("(")):
         return None
     if re.search(rf"[<|$]|\b{re.escape(syntax.text_of(called))}\b", text):
-        return None  # of a call within a call the tree tells only the outer one
+        return None  # of a call within a call the tree has only the outer one
     groups: list[list[Node]] = [[]]
     for each in listed.children[1:-1]:
         if each.type == ",":
