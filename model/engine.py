@@ -301,8 +301,8 @@ class Engine:
             self._chores.remove(chore)
         except Cancelled:
             pass
-        except RedraftError as error:  # no memory for it: it can be done without
-            log.info("Work for a pause was left: %s", error)
+        except Exception as error:  # no memory for it, say: it can be done without
+            log.info("Work for a pause was left: %s", error, exc_info=error)
             self._chores.remove(chore)
         finally:
             with self._changed:

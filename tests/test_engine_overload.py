@@ -192,3 +192,22 @@ def test_costs_are_measured_when_idle_and_give_way_to_requests(
             await engine.close()
 
     assert run(work()).candidates
+
+
+def test_work_for_a_pause_that_fails_is_left_and_the_engine_goes_on() -> None:
+    loaded, done = make_model(Script(ids(ANSWER))), threading.Event()
+
+    def fail() -> None:
+        raise MemoryError("no room")
+
+    async def work() -> Prediction:
+        chores = (Chore(0.0, fail), Chore(0.0, done.set))
+        engine = Engine(lambda report: dataclasses.replace(loaded, chores=chores), "fake")
+        try:
+            await ready(engine)
+            assert await asyncio.to_thread(done.wait, 10)
+            return await engine.predict(REQUEST)
+        finally:
+            await engine.close()
+
+    assert run(work()).candidates

@@ -11,6 +11,7 @@ from redraft.model.records import Diagnostic
 from redraft.model.rules import propose as propose_module
 from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.propose import place_key
+from redraft.model.text.names import sentences_in
 from support.rules import history, proposed, results
 
 
@@ -125,6 +126,19 @@ def test_only_asynchronous_functions_are_awaited(head: str, is_right: bool) -> N
     after = before.replace("return one", "return await one")
     found = {each for each in texts(before, after) if "await two" in each}
     assert bool(found) is is_right
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fn area<'a>(side: &'a str) -> &'a str { side }",
+        "fn area<'a, 'b>(side: &'b str, other: &'b str) {}",
+        "it's the side that doesn't count",
+    ],
+)
+def test_apostrophes_and_lifetimes_are_no_strings(line: str) -> None:
+    assert list(sentences_in(line)) == []
+    assert len(list(sentences_in("log(f'the side', rb)"))) == 1
 
 
 def test_a_constant_is_not_set_to_itself() -> None:

@@ -207,3 +207,43 @@ def test_strings_that_begin_with_a_constant(path: str, define: str, old: str, ne
     found = constants(path, begin + old + end, ("HOLE", define))
     after = [text for each in found for text in results(each).values()]
     assert after == ([(begin + new + end).replace("HOLE", define)] if new else [])
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.py", "if x:\n    HOLE\n\n\ndef f():\n    return 86400\n"),
+        ("a.py", "try:\n    import x\n    HOLE\nexcept ImportError:\n    g(86400)\n"),
+        ("a.py", "for x in y:\n    HOLE\ng(86400)\n"),
+        ("a.js", "switch (x) {\n  case 1:\n    HOLE\n  default:\n    g(86400);\n}\n"),
+        ("a.py", "HOLE\nDAY += 1\ng(86400)\n"),
+        ("a.py", "HOLE\ndel x, DAY\ng(86400)\n"),
+        ("a.py", "HOLE\n\n\ndef f():\n    global DAY\n    DAY = g()\n\n\ng(86400)\n"),
+    ],
+)
+def test_a_name_that_may_not_be_set_or_changes_takes_no_place(path: str, text: str) -> None:
+    defined = "const DAY = 86400;" if path == "a.js" else "DAY = 86400"
+    assert constants(path, text, ("HOLE", defined)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "defined", "line"),
+    [
+        ("a.py", "NAME = 'Area'", "Area = TypeVar('Area')"),
+        ("a.py", "NAME = 'Area'", "x = typing.cast('Area', y)"),
+        ("a.py", "NAME = 'Area'", "__all__ = ['Area']"),
+        ("a.js", "const NAME = 'area/x';", "import('area/x').then(f);"),
+        ("a.js", "const NAME = 'area/x';", "const x = require('area/x');"),
+        ("a.js", "const NAME = 'area/x';", "jest.mock('area/x', () => f('area/x'));"),
+        ("a.ts", "const NAME = 'area/x';", "declare module 'area/x' {}"),
+        ("a.ts", "const NAME = 'area/x';", "f('area/x' as const);"),
+        ("a.js", "const NAME = 'https://area.example';", "f(tag`https://area.example/x`);"),
+        ("a.rs", 'const NAME: &str = "area";', 'mod a { fn f() -> &\'static str { "area" } }'),
+    ],
+)
+def test_a_literal_that_its_readers_look_for_stays(path: str, defined: str, line: str) -> None:
+    assert constants(path, f"HOLE\n{line}\n", ("HOLE", defined)) == []
+    show = f"fn g() {{ show({defined.split(' = ')[1].strip(';')}); }}"
+    show = show if path == "a.rs" else show.removeprefix("fn g() { ").removesuffix(" }")
+    (found,) = constants(path, f"HOLE\n{line}\n{show}\n", ("HOLE", defined))
+    assert found.places == 1 and line in results(found)[path]

@@ -305,3 +305,131 @@ def test_a_field_of_a_dataclass_in_calls_by_name() -> None:
     after = one("a.py", text, ("    sun: str\n", "    sun: str\n    wind: str\n"))
     assert 'Bed(width=row["width"], soil=row["soil"], sun=row["sun"], wind=row["wind"])' in after
     assert after.count("wind") == 3
+
+
+RECORD = """\
+@dataclass
+class Loan:
+    book: str
+    reader: str
+    due: int
+
+    def copy(self):
+        return Loan(book=self.book, reader=self.reader, due=self.due)
+"""
+TWICE = """\
+if fast:
+    class Loan:
+        def __init__(self, book, reader, due):
+            self.book = book
+            self.reader = reader
+            self.due = due
+else:
+    class Loan:
+        def __init__(self, book, reader, due, *more):
+            self.book = book
+            self.reader = reader
+            self.due = due
+
+        def to_dict(self):
+            return {"book": self.book, "reader": self.reader, "due": self.due}
+"""
+
+
+@pytest.mark.parametrize(
+    "line", ["fee: int = field(init=False)", "fee: ClassVar[int] = 3", "fee: InitVar[int]"]
+)
+def test_a_member_that_is_not_passed_as_the_others_are_is_written_nowhere(line: str) -> None:
+    assert members("a.py", RECORD, ("due: int\n", f"due: int\n    {line}\n")) == []
+    assert members("a.py", RECORD, ("due: int\n", "due: int\n    fee: int\n"))
+
+
+@pytest.mark.parametrize("line", ["TWO = ONE", "label: str"])
+def test_what_is_no_variant_of_an_enum_is_written_nowhere(line: str) -> None:
+    text = "class Kind(Enum):\n    ONE = 1\n    OUT = 2\n    ALL = 3\n\n\n"
+    text += "KINDS = [Kind.ONE, Kind.OUT, Kind.ALL]\n"
+    assert members("a.py", text, ("ALL = 3\n", f"ALL = 3\n    {line}\n")) == []
+
+
+def test_a_type_of_the_same_name_stays_as_it_is() -> None:
+    (found,) = members("a.py", TWICE, ("reader, due):", "reader, due, fee):"))
+    assert found.places == 1 and results(found)["a.py"].count("fee") == 3
+
+
+def test_calls_of_another_constructor_stay_as_they_are() -> None:
+    assigned = "\n    this.book = book;\n    this.reader = reader;\n    this.due = due;\n  "
+    text = (
+        f"class Loan {{\n  Loan(int book, int reader, int due) {{{assigned}}}\n"
+        f"  Loan(int book, int reader, int due, int no) {{{assigned}  this.no = no;\n }}\n"
+        "  Loan copy() { return new Loan(this.book, this.reader, this.due, this.no); }\n}\n"
+    )
+    (found,) = members("Loan.java", text, ("int due) {", "int due, int fee) {"))
+    assert "this.due, this.no)" in results(found)["Loan.java"]
+
+
+@pytest.mark.parametrize(
+    ("path", "head", "last"),
+    [
+        (
+            "a.py",
+            "  def __init__(self, book, reader, due):\n    super().__init__(book, due)",
+            "due)",
+        ),
+        ("a.py", "  def __init__(self, book, reader, due):\n    self._book = book", "due)"),
+        ("a.ts", "  constructor(private book, private reader, private due) {}", "private due)"),
+    ],
+)
+def test_a_parameter_that_is_no_field_is_read_from_no_object(
+    path: str, head: str, last: str
+) -> None:
+    if path == "a.py":
+        copy = "  def copy(self):\n    return Loan(self.book, self.reader, self.due)\n"
+        text = f"class Loan:\n{head}\n\n{copy}"
+    else:
+        copy = "  copy() { return new Loan(this.book, this.reader, this.due); }\n"
+        text = f"class Loan {{\n{head}\n{copy}}}\n"
+    assert members(path, text, (f"reader, {last}", f"reader, {last[:-1]}, fee)")) == []
+    if path == "a.ts":
+        assert members(path, text, (last, "private due, private fee)"))
+
+
+def test_tuples_grow_only_with_what_takes_them_or_is_compared_with_them() -> None:
+    text = """\
+class Loan:
+    def __init__(self, book, reader, due):
+        self.book = book
+        self.reader = reader
+        self.due = due
+
+    def is_first(self):
+        return (self.book, self.reader, self.due) == (1, 2, 3)
+
+    def __getstate__(self):
+        return (self.book, self.reader, self.due)
+
+    def __setstate__(self, state):
+        self.book, self.reader, self.due = state
+"""
+    (found,) = members("a.py", text, ("reader, due):", "reader, due, fee):"))
+    assert found.places == 1
+
+
+def test_an_array_that_a_function_returns_keeps_its_length() -> None:
+    text = "enum Kind {\n    One,\n    Out,\n    All,\n}\n\nfn all() -> [Kind; 3] {\n"
+    text += "    [Kind::One, Kind::Out, Kind::All]\n}\n"
+    assert members("a.rs", text, ("    All,\n", "    All,\n    Big,\n")) == []
+
+
+def test_another_type_may_not_have_the_new_field() -> None:
+    other = "\n\nclass Old(Base):\n    def new(self):\n"
+    other += "        return Loan(book=self.book, reader=self.reader, due=self.due)\n"
+    (found,) = members("a.py", RECORD + other, ("due: int\n", "due: int\n    fee: int\n"))
+    assert results(found)["a.py"].endswith(other)
+
+
+def test_slots_come_first() -> None:
+    text = PYTHON.replace(
+        "class Loan:\n", 'class Loan:\n    __slots__ = ("book", "reader", "due")\n'
+    )
+    assert members("a.py", text, PARAMETER) == []
+    assert members("a.py", text.replace('"due")', '"due", "fee")', 1), PARAMETER)

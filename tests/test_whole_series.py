@@ -259,3 +259,28 @@ def test_editors_get_the_lines_of_an_argument_that_goes() -> None:
             "newText": "",
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "other"),
+    [
+        ("a.py", "    @staticmethod\n    def h(self):\n        self.load(3)\n"),
+        ("a.py", "    def h(self):\n        def run(self):\n            self.load(3)\n"),
+        ("a.js", "  static h() { this.load(3); }\n"),
+    ],
+)
+def test_self_of_another_object_is_left(path: str, other: str) -> None:
+    if path == "a.py":
+        own = "class A:\n    def load(self, a, b): pass\n    def f(self):\n        self.load(1)\n"
+        text = own + "        self.load(2)\n" + other
+    else:
+        text = "class A {\n  load(a, b) {}\n  f() { this.load(1); this.load(2); }\n" + other + "}\n"
+    (found,) = series({path: text}, ("load(1)", "load(1, 9)"))
+    assert "load(3)" in results(found)[path] and "load(2, 9)" in results(found)[path]
+
+
+def test_a_call_within_a_call_of_a_macro_is_left() -> None:
+    text = "fn area(a: u8, b: u8) -> u8 { a }\nfn f() {\n    area(1);\n    area(2);\n"
+    text += '    println!("{}", area(area(3)));\n}\n'
+    (found,) = series({"a.rs": text}, ("area(1)", "area(1, 9)"))
+    assert "area(area(3)))" in results(found)["a.rs"]

@@ -25,6 +25,16 @@ _NEW = re.compile(r"(?:[\w()]+\s+)*?(?P<name>[^\W\d]\w*)\s*(?::(?!=)[^=]+)?=(?!=
 _PURE = re.compile(
     r"(?:\w+\.)*(?:timedelta|Decimal|Fraction|date|time|datetime|Path|frozenset|UUID)"
 )
+#: Calls whose readers look for literals: type checkers, bundlers, and mocks put above all else.
+_READ_AS_LITERAL = re.compile(
+    r"(?:\w+\.)*(?:TypeVar|TypeVarTuple|ParamSpec|NewType|namedtuple|NamedTuple|TypedDict|cast)"
+    r"|import|require(?:\.\w+)*|(?:jest|vi)\.\w+"
+)
+_AROUND_DEFINITION = (
+    *("expression_statement", "lexical_declaration", "export_statement", "const_declaration"),
+)
+#: Statements of Python by which a name gets another value, or none.
+_CHANGES = ("augmented_assignment", "delete_statement", "global_statement", "nonlocal_statement")
 _DEFINITIONS = ("assignment", "variable_declarator", "const_spec", "const_item")
 _LEAST_LETTERS = 4  # of a string
 _LEAST_BEGINNING = 8  # letters and digits of a string that others begin with
@@ -108,6 +118,8 @@ def _constant(own: CodeFile, lines: Sequence[ChangedLine], name: str) -> WholeRe
     is_passed_over = any(row in changed or (uses and min(uses) < row < max(uses)) for row in rows)
     if not uses and not _is_constant(own, value):
         raise UnclearUse(f"{name} may be a variable, and is not used yet")
+    if spans and spans[-1][0] >= own.syntax.span(_block_of(node))[1]:
+        raise UnclearUse(f"{name} may not be set at a place of {literal}")
     if is_passed_over or any(_is_otherwise(line, literal, name) for line in lines):
         raise UnclearUse(f"a place of {literal} was left as it is")
     offered = FileRename(own, tuple(spans))
@@ -137,6 +149,8 @@ def _definition(own: CodeFile, name: str) -> tuple[Occurrence, Node, Node]:
     bound = [each for each in own.occurrences(name) if each.role not in ("use", "member")]
     if len(bound) != 1 or bound[0].role != "binding":
         raise UnclearUse(f"{name} is not bound once")
+    if any(_is_change(own.node(each)) for each in own.occurrences(name)):
+        raise UnclearUse(f"{name} gets another value")
     node: Node | None = own.node(bound[0]).parent
     value = node.child_by_field_name("right") or node.child_by_field_name("value") if node else None
     if value is not None and value.type == "expression_list" and value.named_child_count == 1:
@@ -155,6 +169,25 @@ def _definition(own: CodeFile, name: str) -> tuple[Occurrence, Node, Node]:
     if not is_constant or is_typed or is_number or not is_telling:
         raise UnclearUse(f"{name} may have another value or type")
     return bound[0], node, value
+
+
+def _block_of(node: Node) -> Node:
+    """Return the block in which a constant is defined: outside of it, it may not be set."""
+    while node.parent is not None:
+        node = node.parent
+        if node.type not in _AROUND_DEFINITION:
+            break
+    return node
+
+
+def _is_change(node: Node) -> bool:
+    """Return whether a name gets another value in Python, or may get one as a global."""
+    above = node.parent
+    if above is not None and above.type == "expression_list":
+        above = above.parent
+    if above is None or above.type not in _CHANGES:
+        return False
+    return above.type != "augmented_assignment" or above.child_by_field_name("left") == node
 
 
 def _is_made(own: CodeFile, name: str, value: Node) -> bool:
@@ -184,6 +217,7 @@ def _spans(own: CodeFile, value: Node, name: str) -> Iterator[tuple[int, int, st
         exact = (node for node, *span in own.around(at, end) if span == [at, end])
         node = next((each for each in exact if each.type == value.type or literal_of(each)), None)
         is_same = literal_of(value) or _scope_at(own, root, node) == _scope_at(own, root, value)
+        is_same = is_same and _module_of(node) == _module_of(value)
         if node is not None and is_same and _is_value(own, node):
             if node != value and _is_constant(own, node):
                 raise UnclearUse(f"another constant is {literal}")
@@ -244,6 +278,13 @@ def _scope_at(own: CodeFile, name: str, node: Node | None) -> object:
     return next((each.scope for each in own.occurrences(name) if own.byte(each) == start), name)
 
 
+def _module_of(node: Node | None) -> Node | None:
+    """Return the inner module of Rust around a node, which sees no names of the outer one."""
+    while node is not None and node.type != "mod_item":
+        node = node.parent
+    return node
+
+
 def _is_value(own: CodeFile, node: Node) -> bool:
     """Return whether a name may stand in place of a literal."""
     above = node.parent
@@ -252,9 +293,20 @@ def _is_value(own: CodeFile, node: Node) -> bool:
         return False
     if above.type in ("pair", "keyed_element") and above.child_by_field_name("key") == node:
         return False
+    # ``declare module "x"``, a tagged template, ``"x" as const``.
+    if any(above.child_by_field_name(each) == node for each in ("name", "arguments")):
+        return False
+    if above.type == "as_expression":
+        return False
     while above is not None:
         of = above.child_by_field_name("value") if above.type == "subscript" else None
         is_type = of is not None and own.syntax.text_of(of).endswith("Literal")
+        called = above.child_by_field_name("function") if "call" in above.type else None
+        if called is not None and _READ_AS_LITERAL.fullmatch(own.syntax.text_of(called)):
+            return False
+        left = above.child_by_field_name("left") if above.type == "assignment" else None
+        if left is not None and re.fullmatch(r"__\w+__", own.syntax.text_of(left)):
+            return False  # ``__all__``, which tools read
         if is_type or _LITERAL_ONLY.search(above.type):
             return False
         above = above.parent

@@ -183,7 +183,9 @@ def calls(syntax: Syntax, signature: Signature) -> Iterator[Call]:
             is_meant = is_plain
         else:
             first, last = signature.owner
-            is_inside = first <= called.start_byte < last and not _is_in_other(called, first)
+            is_inside = first <= called.start_byte < last and not _is_in_other(
+                syntax, called, first
+            )
             is_own = syntax.language == "java" if is_plain else _is_of_self(syntax, called)
             is_meant = is_inside and is_own
         given = [each for each in listed.named_children if "comment" not in each.type]
@@ -200,7 +202,7 @@ def calls(syntax: Syntax, signature: Signature) -> Iterator[Call]:
         )
 
 
-def _is_in_other(called: Node, first: int) -> bool:
+def _is_in_other(syntax: Syntax, called: Node, first: int) -> bool:
     """Return whether an object within the type that begins at a byte is the ``self`` here."""
     above = called.parent
     while above is not None and above.start_byte > first:
@@ -208,8 +210,25 @@ def _is_in_other(called: Node, first: int) -> bool:
         is_method = above.type == "method_definition" and is_literal
         if is_method or above.type in _TYPES or above.type in _OWN_THIS:
             return True
+        if above.type == "method_definition" and any(
+            one.type == "static" for one in above.children
+        ):
+            return True
+        if above.type == "function_definition" and _has_self(syntax, above):
+            outer, is_static = above.parent, False
+            if outer is not None and outer.type == "decorated_definition":
+                is_static = "@staticmethod" in syntax.text_of(outer)
+                outer = outer.parent
+            owner = outer.parent if outer is not None else None
+            return is_static or owner is None or owner.start_byte != first
         above = above.parent
     return False
+
+
+def _has_self(syntax: Syntax, function: Node) -> bool:
+    """Return whether a function of Python has a parameter ``self``."""
+    listed = function.child_by_field_name("parameters")
+    return listed is not None and re.search(r"\bself\b", syntax.text_of(listed)) is not None
 
 
 def _call_in_macro(syntax: Syntax, called: Node) -> Call | None:
@@ -227,8 +246,8 @@ def _call_in_macro(syntax: Syntax, called: Node) -> Call | None:
     text = syntax.text_of(listed)
     if listed.type != "token_tree" or not (is_plain and is_known and text.startswith("(")):
         return None
-    if re.search(r"[<|$]", text):
-        return None
+    if re.search(rf"[<|$]|\b{re.escape(syntax.text_of(called))}\b", text):
+        return None  # of a call within a call the tree has only the outer one
     groups: list[list[Node]] = [[]]
     for each in listed.children[1:-1]:
         if each.type == ",":

@@ -48,6 +48,10 @@ _NAMING = ("name", "pattern", "left", "declarator", "attribute", "property", "ke
 _NO_MEMBER = re.compile(
     r"method|function|decorat|class_def|static|return|(?:if|for|with)_|splat|rest"
 )
+#: Members that are not passed, listed or set as the others are.
+_OF_OTHER_KIND = re.compile(
+    r"\bstatic\b|\b(?:ClassVar|InitVar|NotRequired|KW_ONLY)\b|\binit\s*=\s*False"
+)
 _ITSELF = frozenset(("self", "cls", "this"))
 #: Lists of values.
 _LISTS = frozenset(
@@ -213,6 +217,11 @@ def _added(syntax: Syntax, leaf: Node) -> AddedMember | None:
     others = {each.name: each for each in (*before, *after)}
     if own is None or own.name in others or own.name.startswith("_") or len(others) < 2:
         return None
+    text, typed = syntax.text_of(node), any(each.type for each in others.values())
+    value = text.rpartition("=")[2].strip()
+    is_odd = home.type in _BODIES and ((own.type and not typed) or value in others)
+    if is_odd or _OF_OTHER_KIND.search(text):  # in an enum: an annotation, or an alias
+        return None
     return AddedMember(
         own,
         tuple(others.values()),
@@ -331,13 +340,20 @@ class _Lists:
 
     def __init__(self, syntax: Syntax, added: AddedMember) -> None:
         self._syntax, self._added = syntax, added
+        self._is_unclear = self._is_defined_twice() or self._is_overloaded()
         self._known: dict[tuple[int, int, str], tuple[list[Node], list[frozenset[str]]]] = {}
         self._width = max(_LEAST_WIDTH, *map(len, syntax.text.split("\n")))
 
     def places(self) -> Iterator[SiblingPlace]:
         """Yield where the member is missing, and what belongs there."""
+        found = list(self._found())
+        field = re.compile(rf"\.{re.escape(self._added.member.name)}\b")
+        is_field = self._is_field("".join(one.text for one in found))
+        yield from (one for one in found if is_field or not field.search(one.text))
+
+    def _found(self) -> Iterator[SiblingPlace]:
         seen, root = set[int](), self._syntax.tree.root_node
-        if self._is_method():
+        if self._has_no_room():
             return
         for neighbour in filter(None, (self._added.above, self._added.below)):
             for spelling in dict.fromkeys(filter(None, neighbour.spellings.values())):
@@ -352,13 +368,58 @@ class _Lists:
                         seen.add(found[0].start_byte)
                         yield place
 
-    def _is_method(self) -> bool:
-        """Return whether the type has a function of the name of the new member."""
+    def _is_field(self, written: str) -> bool:
+        """Return whether objects have the new member, which may be a parameter alone.
+
+        Args:
+            written: text of the places, which may assign it.
+        """
+        added, name = self._added, re.escape(self._added.member.name)
+        if not added.function or self._syntax.language in ("go", "rust"):
+            return True
+        owner = self._type_of()
+        body = owner.child_by_field_name("body") if owner is not None else None
+        declared = [_member(self._syntax, each) for each in body.named_children] if body else []
+        text = self._syntax.text_of(owner) + written if owner is not None else written
+        return (
+            any(each is not None and each.name == added.member.name for each in declared)
+            or re.search(rf"\b(?:self|this)\.{name}\s*(?::[^=\n]+)?=(?!=)", text) is not None
+            or re.search(rf"\b(?:public|private|protected|readonly)\s+{name}\b", text) is not None
+        )
+
+    def _type_of(self) -> Node | None:
+        """Return the type that has the new member."""
         node: Node | None = self._added.home
         while node is not None and not _TYPES.fullmatch(node.type):
             node = node.parent
-        name = re.escape(self._added.member.name)
+        return node
+
+    def _is_defined_twice(self) -> bool:
+        """Return whether several types of a file have the name of this one."""
+        root, name, found = self._syntax.tree.root_node, self._added.owner, 0
+        for at in islice(places_of(name, self._syntax.text), _MOST_PLACES) if name else ():
+            byte = self._syntax.byte_of(at)
+            leaf = root.descendant_for_byte_range(byte, byte + 1)
+            above = leaf.parent if leaf is not None else None
+            if above is not None and _TYPES.fullmatch(above.type):
+                found += above.child_by_field_name("name") == leaf
+        return found > 1
+
+    def _is_overloaded(self) -> bool:
+        """Return whether a type has several constructors, or may: under a decorator of Python."""
+        function = self._added.home.parent if self._added.function else None
+        body = function.parent if function is not None else None
+        if body is None or body.type == "decorated_definition":
+            return body is not None
+        names = [_name_of(self._syntax, each) for each in body.named_children]
+        return names.count(self._added.function) > 1
+
+    def _has_no_room(self) -> bool:
+        """Return whether the type has a function of the name of the new member, or other slots."""
+        node, name = self._type_of(), re.escape(self._added.member.name)
         text = self._syntax.text_of(node) if node is not None else ""
+        if "__slots__" in text and not re.search(rf"[\"']{name}[\"']", text):
+            return True
         return re.search(rf"\b(?:def|get|set|fn)\s+{name}\b|^\s*{name}\(", text, re.M) is not None
 
     def _list(self, leaf: Node, neighbour: Member) -> tuple[Node, list[Node], int] | None:
@@ -443,18 +504,20 @@ class _Lists:
         found = re.search(rf"\b({re.escape(self._added.owner)}|Self)(?:::|\.)@", pattern)
         if found is None or not (is_case or home.type in _LISTS) or "argument" in home.type:
             return False
-        if home.type == "array_expression" and _is_fixed(home):
+        if home.type == "array_expression" and _is_fixed(self._syntax, home):
             return False
         return found[1] != "Self" or _type_around(self._syntax, home) == self._added.owner
 
     def _is_listed(self, home: Node, at: int, neighbour: Member, pattern: str) -> bool:
         """Return whether elements are those of the members of the type, one for each."""
         added = self._added
-        if _LITERAL.search(_QUOTED.sub("@", pattern)):
+        if self._is_unclear or _LITERAL.search(_QUOTED.sub("@", pattern)):
             return False
         if self._is_qualified(home, pattern):
             return True
-        if home.type not in _LISTS or (home.type in _TUPLES and not self._may_grow(home)):
+        if home.type not in _LISTS or (
+            home.type in _TUPLES and not self._may_grow(home, neighbour)
+        ):
             return False
         if home.type in _OPERATIONS and pattern.count("@") < 2:
             return False
@@ -467,6 +530,8 @@ class _Lists:
                 break
             above = above.parent
         within = _type_around(self._syntax, home)
+        if within not in ("", added.owner) and re.search(r"\w\.@", pattern):
+            return False  # an object of another type may not have it
         listed = above.child_by_field_name("type") if above is not None else None
         is_collection = listed is not None and listed.type in _COLLECTIONS
         if above is None or is_collection:
@@ -495,16 +560,22 @@ class _Lists:
         place = [each.name for each in added.others].index(neighbour.name)
         return home.parent == above and at == place
 
-    def _may_grow(self, home: Node) -> bool:
-        """Return whether no code takes a tuple apart: it is compared, or of a special method."""
-        above = home.parent
+    def _may_grow(self, home: Node, neighbour: Member) -> bool:
+        """Return whether no code takes a tuple apart: it is compared, or of a special method.
+
+        What it is compared with has to grow too.
+        """
+        above, name = home.parent, neighbour.name
         if above is None or home.type != "tuple" or above.type in ("binary_operator", "assignment"):
             return False
+        if above.type == "comparison_operator":
+            sides = map(self._syntax.text_of, above.named_children)
+            return all(next(places_of(name, side), -1) >= 0 for side in sides)
         function: Node | None = above
         while function is not None and function.type != "function_definition":
             function = function.parent
-        is_special = _name_of(self._syntax, function).startswith("__")
-        return above.type == "comparison_operator" or is_special
+        name = _name_of(self._syntax, function)
+        return name.startswith("__") and name not in ("__getstate__", "__iter__")
 
     def _between(self, home: Node, elements: list[Node], at: int, neighbour: Member) -> str | None:
         """Return what stands between two elements, None if that is not clear."""
@@ -535,15 +606,16 @@ class _Lists:
         return SiblingPlace(at, text, self._added.member, neighbour)
 
 
-def _is_fixed(home: Node) -> bool:
-    """Return whether an array is declared with its length."""
+def _is_fixed(syntax: Syntax, home: Node) -> bool:
+    """Return whether an array is declared with its length, or may be what a function returns."""
     above: Node | None = home
-    while above is not None and above.type not in _BODIES:
+    while above is not None and above.type != "function_item":
         declared = above.child_by_field_name("type")
         if declared is not None and declared.type == "array_type":
             return declared.child_by_field_name("length") is not None
         above = above.parent
-    return False
+    made = above.child_by_field_name("return_type") if above is not None else None
+    return made is not None and ";" in syntax.text_of(made)
 
 
 def _holds(node: Node, leaf: Node) -> bool:

@@ -34,7 +34,8 @@ def places_of(name: str, text: str) -> Iterator[int]:
         at = text.find(name, end)
 
 
-_QUOTED = re.compile(r"""(["'])(?:\\.|(?!\1)[^\\])*\1""")
+#: Strings, and neither apostrophes nor lifetimes of Rust.
+_QUOTED = re.compile(r"""(?<![&<])(?<!\w\w)(["'])(?:\\.|(?!\1)[^\\])*\1(?!\w)""")
 _CODE_WITHIN = re.compile(r"\{[^{}]*\}|`[^`]*`|'[^'\s]*'")
 
 

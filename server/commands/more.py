@@ -30,7 +30,7 @@ def group_of(name: str) -> type[TyperGroup]:
             return super().get_command(ctx, cmd_name) or _command(name, cmd_name)
 
         def list_commands(self, ctx: Any) -> list[str]:
-            return [*super().list_commands(ctx), *_added_to(name)]
+            return [*dict.fromkeys((*super().list_commands(ctx), *_added_to(name)))]
 
     return Group
 
@@ -52,10 +52,10 @@ def _command(group: str, name: str) -> Any:
         return None
     try:
         added = point.load()
-    except ImportError as error:
+        made: Any = get_command(added)
+    except Exception as error:  # whatever another package does, the commands of this one work
         sys.stderr.write(f"warning: the command {name!r} cannot be loaded: {error}\n")
         return None
-    made: Any = get_command(added)
     made.name = name
     if isinstance(added.info.rich_help_panel, str):
         made.rich_help_panel = added.info.rich_help_panel
