@@ -12,6 +12,7 @@ from redraft.model.gate.eagerness import Eagerness
 from redraft.model.gate.features import place_features
 from redraft.model.places.ranker import NEAR
 from redraft.model.records import Diagnostic
+from redraft.model.rules.alike.restyle import find_restyles
 from redraft.model.rules.arity import Signature, calls, means, signatures
 from redraft.model.rules.diagnostics import undefined_name
 from redraft.model.rules.imports import find_imports
@@ -42,6 +43,7 @@ SURE_CHANCE = 0.15
 #: questions about three places, 21 % where nothing is left, and loses 4 % of the right places.
 LEAST_NEED = 0.1
 LIKELY = "a likely place"
+FITS = "the last change fits there too"
 
 _WRONG_CALL = 0.95
 _UNIMPORTED = 0.85  # chance of a place where an import is missing
@@ -110,8 +112,9 @@ def _in_order(
         if found is not None:
             asked.append(found)
             yield among_others(found)
-    # 4. Names that are reported to be undefined, and the other places of the ranker.
+    # 4. Places where the last change of a line fits, undefined names, and the other places.
     others = chain(
+        (_ask(snapshot, context, snapshot.document, *one, asked) for one in _restyled(snapshot)),
         (_ask(snapshot, context, snapshot.document, *one, asked) for one in _undefined(snapshot)),
         (_ask_ranked(snapshot, context, one, asked) for one in ranked),
     )
@@ -282,6 +285,14 @@ def _unimported(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[int, To
     known = {(min(one.first, last), one.name) for one in islice(found, _MOST_IMPORTS)}
     for line, name in sorted(known):
         yield line, Touched(name, _UNIMPORTED, NOT_IMPORTED)
+
+
+def _restyled(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:
+    """Yield the lines where the last change of a line fits too, those below the cursor first."""
+    found = list(find_restyles(snapshot.recent, snapshot.path, snapshot.text))
+    found.sort(key=lambda one: (one.first < snapshot.line, abs(one.first - snapshot.line)))
+    for one in found:
+        yield one.first, Touched("", one.chance, FITS)
 
 
 def _most(snapshot: Snapshot, latency_ms: float) -> int:

@@ -12,9 +12,9 @@ from threading import Event
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import InvalidRequest, StaleDocument
 from redraft.model.records import RecentEdit
+from redraft.model.rules.alike.repeated_lines import changed_lines, repeated
 from redraft.model.rules.removed_definitions import removed_definitions
 from redraft.model.rules.renames import renames_of, short_renamed_by
-from redraft.model.rules.repeated_lines import changed_lines, repeated
 from redraft.model.rules.series import argument_changes
 from redraft.model.rules.siblings import new_names
 

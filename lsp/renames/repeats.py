@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.repeated_lines import ChangedLine, changed_lines, located, repeated
-from redraft.model.rules.shapes import (
+from redraft.model.rules.alike.repeated_lines import ChangedLine, changed_lines, located, repeated
+from redraft.model.rules.alike.shapes import (
     UNITS,
     Shape,
     fixed_leaves,
