@@ -28,6 +28,7 @@ from ..workspace import Workspace
 from .code_file import CodeFile, UnclearUse
 from .constants import find_constants, new_constants
 from .definition import RenamedDefinition, renamed_definitions
+from .literals import find_literals, opens_literals
 from .members import find_members
 from .moves import RemovedDefinitions, find_moves
 from .repeats import find_repeats
@@ -205,7 +206,8 @@ def _has_renamed(snapshot: Snapshot) -> bool:
         return True
     lines = changed_lines(here, snapshot.path)
     names = any(new_names(here, snapshot.path)) or any(new_constants(here, snapshot.path))
-    return names or any(repeated(lines, snapshot.path))
+    opens = opens_literals(lines, snapshot.language)
+    return names or opens or any(repeated(lines, snapshot.path))
 
 
 def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
@@ -231,6 +233,7 @@ def _renames(
     series = (
         find_series(edits, own, files),
         find_members(edits, own),
+        find_literals(edits, own, files),
         find_constants(edits, own),
         find_repeats(edits, own),
     )

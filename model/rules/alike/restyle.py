@@ -212,7 +212,11 @@ def _fit(style: Style, syntax: Syntax, at: int, length: int) -> tuple[Node, dict
             fits = (
                 is_like and _is_statement(node) == is_alone and parts.keys() >= {*style.made.holes}
             )
-            is_free = fits and not _is_quoted(node) and _may_stand(style, syntax, node)
+            is_free = (
+                fits
+                and not _is_quoted(node, style.made.filled(parts))
+                and _may_stand(style, syntax, node)
+            )
             return (node, parts) if is_free else None
         node = node.parent
     return None
@@ -278,6 +282,8 @@ def _style(before: Syntax, old: Node, now: Syntax, new: Node, *, is_wide: bool) 
 
 def _has_same(before: Syntax, old: Node, now: Syntax, new: Node) -> bool:
     """Return whether two accesses have the same object, and a key that names the member."""
+    if not {old.type, new.type} <= {*_MEMBERS}:
+        return False
     objects = before.text_of(old.children[0]), now.text_of(new.children[0])
     keys = [
         content_of(tree, each) or tree.text_of(each)
@@ -452,13 +458,19 @@ def _is_statement(node: Node) -> bool:
     return node.parent is not None and node.parent.type == "expression_statement"
 
 
-def _is_quoted(node: Node) -> bool:
+def _is_quoted(node: Node, made: str) -> bool:
+    """Return whether a place is in a string that the new text cannot stand in, or in a comment."""
     above: Node | None = node
     while above is not None:
+        if above.type in ("template_substitution", "interpolation"):
+            return _QUOTES.search(made) is not None
         if "string" in above.type or "comment" in above.type:
             return True
         above = above.parent
     return False
+
+
+_QUOTES = re.compile(r"[\"'`\\\\{}]")
 
 
 def _head(syntax: Syntax, node: Node) -> tuple[int, str]:
