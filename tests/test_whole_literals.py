@@ -35,8 +35,8 @@ def wrong(x):
 """
 OPENING = ("    return {\n", "    return Knot(\n")
 REST = (
-    '        "name": "Bowline — é",  # a loop\n        "ropes": é + 1,\n        "load": 0.6,\n    }\n',
-    '        name="Bowline — é",  # a loop\n        ropes=é + 1,\n        load=0.6,\n    )\n',
+    '"name": "Bowline — é",  # a loop\n        "ropes": é + 1,\n        "load": 0.6,\n    }\n',
+    'name="Bowline — é",  # a loop\n        ropes=é + 1,\n        load=0.6,\n    )\n',
 )
 GO = """\
 package a

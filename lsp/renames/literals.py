@@ -26,12 +26,11 @@ _KEY = re.compile(r"[\"'`]([^\W\d]\w*)[\"'`]")
 _TAG = re.compile(r"\w+:\"(\w+)")
 _LEAST_KEYS = 2
 #: Nodes that need a dictionary.
-_NO_PARENTS = (
-    "attribute",
-    "subscript",
-    "dictionary_splat",
-    "comparison_operator",
-    "binary_operator",
+_NO_PARENTS = frozenset(
+    (
+        *("attribute", "subscript", "dictionary_splat", "comparison_operator", "binary_operator"),
+        *("index_expression", "selector_expression", "range_clause"),
+    )
 )
 #: What makes a class whose fields are the arguments of its calls.
 _DECORATORS = re.compile(r"@(?:\w+\.)?(?:dataclass|define|frozen|mutable|attrs?|s)\b")
@@ -163,11 +162,9 @@ def _literals(syntax: Syntax) -> Iterator[_Literal]:
 
 def _literal(syntax: Syntax, node: Node) -> _Literal | None:
     parent = node.parent
-    if (
-        node.has_error
-        or parent is None
-        or parent.type.endswith(("attribute", "subscript", "splat"))
-    ):
+    if node.has_error or parent is None or parent.type in _NO_PARENTS:
+        return None
+    if any("string" in each.type for each in _above(node)):
         return None
     body = node
     if syntax.language == "go":
@@ -254,10 +251,8 @@ def _class(syntax: Syntax, node: Node) -> _Type | None:
 
 
 def _is_decorated(syntax: Syntax, node: Node) -> bool:
-    is_decorated = node.type == "decorated_definition"
-    return (
-        is_decorated and _DECORATORS.search(syntax.text_of(node).partition("class ")[0]) is not None
-    )
+    head = syntax.text_of(node).partition("class ")[0]
+    return node.type == "decorated_definition" and _DECORATORS.search(head) is not None
 
 
 def _struct(syntax: Syntax, node: Node) -> _Type | None:
