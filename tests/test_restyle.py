@@ -114,3 +114,63 @@ def test_keys_of_the_same_object() -> None:
 )
 def test_nothing_follows(text: str, old: str, new: str) -> None:
     assert restyled("a.py", text, (old, new)) == []
+
+
+TEXTS = """\
+a = "%s: %s" % (pond.name, frogs)
+b = "<%s>" % ", ".join(frogs)
+c = "%d of 100%% {frogs}" % count("pond")
+d = "%(frog)s" % pond
+e = "%s %s" % pair
+f = 7 % frogs
+g = b"%s" % frogs
+h = '%s' % f("a", 'b')
+# "%s" % frog
+"""
+FORMATS = """\
+a = "{} and {}".format(toad, newt)
+b = "{!r} in {{}} {:.2f}".format(pond["x"], depth)
+c = "{0}".format(toad)
+d = "{}".format(*toads)
+e = "{name}".format(name=toad)
+"""
+SUMS = """\
+const a = "hop " + frog.name + "!";
+const b = depth + " cm";
+const c = depth + width + " cm";
+const d = "a" + "b";
+const e = say("é " + (depth + 1));
+const f = depth + width;
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "change", "expected"),
+    [
+        (
+            "a.py",
+            TEXTS,
+            ('"%s: %s" % (pond.name, frogs)', 'f"{pond.name}: {frogs}"'),
+            [
+                (1, "b = f\"<{', '.join(frogs)}>\""),
+                (2, "c = f\"{count('pond')} of 100% {{frogs}}\""),
+            ],
+        ),
+        (
+            "a.py",
+            FORMATS,
+            ('"{} and {}".format(toad, newt)', 'f"{toad} and {newt}"'),
+            [(1, "b = f\"{pond['x']!r} in {{}} {depth:.2f}\"")],
+        ),
+        (
+            "a.ts",
+            SUMS,
+            ('"hop " + frog.name + "!"', "`hop ${frog.name}!`"),
+            [(1, "const b = `${depth} cm`;"), (4, "const e = say(`é ${(depth + 1)}`);")],
+        ),
+    ],
+)
+def test_texts_become_templates(
+    path: str, text: str, change: tuple[str, str], expected: list[tuple[int, str]]
+) -> None:
+    assert restyled(path, text, change) == expected

@@ -31,7 +31,7 @@ from .definition import RenamedDefinition, renamed_definitions
 from .literals import find_literals, opens_literals
 from .members import find_members
 from .moves import RemovedDefinitions, find_moves
-from .repeats import find_repeats
+from .repeats import changes_keys, find_repeats
 from .series import find_series
 from .whole_rename import WholeRename, WorkspaceFiles, find_uses
 
@@ -207,7 +207,8 @@ def _has_renamed(snapshot: Snapshot) -> bool:
     lines = changed_lines(here, snapshot.path)
     names = any(new_names(here, snapshot.path)) or any(new_constants(here, snapshot.path))
     opens = opens_literals(lines, snapshot.language)
-    return names or opens or any(repeated(lines, snapshot.path))
+    has_keys = opens or changes_keys(lines)
+    return names or has_keys or any(repeated(lines, snapshot.path))
 
 
 def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
