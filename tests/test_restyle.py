@@ -1,4 +1,4 @@
-"""One change of an expression, proposed at the other places of its shape."""
+"""Changes of an expression, proposed at the other places of its shape."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ def restyled(path: str, text: str, *changes: tuple[str, str]) -> list[tuple[int,
 ASSERTS = """\
 def test_soup(self):
     assert taste(soup) == "salty"
+    assert smell(soup) == "sweet"
     assert soup.heat == 80
     assert len(soup.guests) == 4, "guests"
     assert a == b == c
@@ -48,6 +49,9 @@ const name = boat.crew && boat.crew.name;
 const age = boat.mast && boat.mast.age;
 const other = boat.mast && boat.sail.age;
 const text = `${boat.sail && boat.sail.colour}`;
+const call = (boat.keel && boat.keel.weigh(rope)) || 1;
+const three = boat.oar && boat.oar.end && boat.oar.end.x;
+const odd = boat.sailor && boat.sailors.x;
 """
 KEYS = """\
 def load(lamp):
@@ -67,20 +71,23 @@ def drop(x):
 
 
 def test_statements() -> None:
-    change = ('assert taste(soup) == "salty"', 'self.assertEqual(taste(soup), "salty")')
-    assert restyled("a.py", ASSERTS, change) == [(2, "self.assertEqual(soup.heat, 80)")]
+    first = 'assert taste(soup) == "salty"', 'self.assertEqual(taste(soup), "salty")'
+    assert restyled("a.py", ASSERTS, first) == []  # fewer than half of such changes go on
+    second = 'assert smell(soup) == "sweet"', 'self.assertEqual(smell(soup), "sweet")'
+    assert restyled("a.py", ASSERTS, first, second) == [(3, "self.assertEqual(soup.heat, 80)")]
 
 
 def test_a_question_mark_needs_a_function_that_may_fail() -> None:
     found = restyled("a.rs", UNWRAPS, ("open(path).unwrap()", "open(path)?"))
-    assert found == [(2, "let size = file.size()?;"), (12, "song.end()?;")][: len(found)] != []
+    assert found == [(2, "let size = file.size()?;")]
 
 
-def test_a_part_that_stands_twice_is_the_same() -> None:
+def test_chains_of_scripts() -> None:
     found = restyled("a.ts", CHAINS, ("boat.crew && boat.crew.name", "boat.crew?.name"))
     assert found == [
         (1, "const age = boat.mast?.age;"),
         (3, "const text = `${boat.sail?.colour}`;"),
+        (4, "const call = boat.keel?.weigh(rope) || 1;"),
     ]
 
 
@@ -104,7 +111,7 @@ def test_keys_of_the_same_object() -> None:
 @pytest.mark.parametrize(
     ("text", "old", "new"),
     [
-        ("x = a + 1\ny = b + 1\n", "a + 1", "1 + a"),  # nothing tells the shape
+        ("x = a + 1\ny = b + 1\n", "a + 1", "1 + a"),  # no name
         ("x = save(a)\ny = save(b)\n", "save(a)", "save(a, a)\n"),
         ("x = size(a)\ny = size(b - c)\n", "size(a)", "10 - a"),  # operators bind otherwise
         ("x = load(a)\ny = 'load(b)'\n# load(c)\n", "load(a)", "fetch(a)"),

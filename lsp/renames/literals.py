@@ -54,7 +54,7 @@ class _Literal:
     node: Node
     start: int  # index into the text
     end: int
-    keys: dict[str, tuple[int, int]]  # what stands for each key, up to its value in Python
+    keys: dict[str, tuple[int, int]]  # spans by key; in Python up to the value
     callee: str  # function whose argument it is, "" for none
 
     def written(self, name: str, fields: dict[str, str], language: str) -> list[Span]:
@@ -79,7 +79,7 @@ def opens_literals(lines: Sequence[ChangedLine], language: str) -> bool:
 def find_literals(
     edits: Sequence[RecentEdit], own: CodeFile, files: WorkspaceFiles
 ) -> Iterator[WholeRename]:
-    """Yield the literals that follow one which the user rewrites, its own rest first.
+    """Yield the literals that follow one which the user rewrites, and the rest of that one.
 
     Args:
         edits: oldest first.

@@ -1,7 +1,7 @@
 """Change of style: what one edit made of an expression, made of others of its shape.
 
 After ``x.unwrap()`` became ``x?``, ``y.unwrap()`` becomes ``y?``. The parts that stand in both, as
-they are, may differ elsewhere; the rest must be the same and tell the shape from others.
+they are, may differ elsewhere; the rest must be the same and have a name.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ...text.common import changed_part
 from ...text.names import places_of
 from ...text.syntax import Syntax, language_of, nodes_between, parse, parsed
 from ..example import RuleEdit
+from .newer_forms import rewritten
 from .repeated_lines import ChangedLine, changed_lines, located
 from .shapes import (
     ANY,
@@ -33,15 +34,15 @@ from .shapes import (
     parts_like,
     pieces_between,
 )
-from .templates import template_of
 
 #: Chance from which on a place is proposed.
-LEAST_CHANCE = 0.6
+LEAST_CHANCE = 0.55
 #: Of 40 places in which ``a["b"]`` became ``a.b``, or back, nearly all in the same function were
 #: changed alike, and hardly any in functions that do not take the same.
 _KEY_CHANCE = 0.85
-#: In training commits 16 of 25 places followed one text that was written so.
-TEMPLATE_CHANCE = 0.65
+#: Of places with newer forms: in training commits 16 of 25 strings followed one that became a
+#: template.
+FORM_CHANCE = 0.65
 _MOST_PLACES = 40
 _MOST_LINES = 3  # changed lines that are carried on
 _MOST_CHARS = 300_000
@@ -64,7 +65,6 @@ class Style:
     new: Node
     text: str
     anchor: str  # text that all places have
-    is_telling: bool  # the anchor is a name
     is_wide: bool  # the object of a called method may differ
     kinds: list[str]  # of its parts, in the order of their numbers
     fixed: float  # share of the old text that may not differ
@@ -112,7 +112,7 @@ def find_restyles(edits: Sequence[RecentEdit], path: str, text: str) -> Iterator
         if before is not None:
             known.append((line, before, [*styles_of(before, now, line)]))
     for line, before, _ in known:
-        yield from _templates(before, now, line, taken)
+        yield from _in_newer_form(before, now, line, taken)
     shapes = Counter((each.shape, each.made) for *_, styles in known for each in styles)
     for line, before, styles in known:
         for style in styles:
@@ -132,36 +132,36 @@ def find_restyles(edits: Sequence[RecentEdit], path: str, text: str) -> Iterator
                 yield RuleEdit(first, last + 1, _written(now, rows, some), "restyle", chance)
 
 
-def _templates(
+def _in_newer_form(
     before: Syntax, now: Syntax, line: ChangedLine, taken: set[int]
 ) -> Iterator[RuleEdit]:
-    """Yield the texts to write as templates after one was; their rows are taken then."""
-    kinds = {
-        old.type
+    """Yield what is written in a newer form after one was; its rows are taken then."""
+    forms = {
+        made[0]
         for old, new in _changed_nodes(before, now, line)
-        if _unquoted(template_of(before, old)) == _unquoted(now.text_of(new)) != ""
+        if (made := rewritten(before, old)) and _unquoted(made[1]) == _unquoted(now.text_of(new))
     }
     found = list[_Likely]()
-    for each in nodes_between(now.tree, 0, now.tree.root_node.end_byte) if kinds else ():
-        text = template_of(now, each) if each.type in kinds else None
+    for each in nodes_between(now.tree, 0, now.tree.root_node.end_byte) if forms else ():
+        form, text = rewritten(now, each) or ("", "")
         rows = each.start_point.row, each.end_point.row
-        if text is None or _is_quoted(each, text) or not taken.isdisjoint(range(*rows)):
+        if form not in forms or _is_quoted(each, text) or taken.intersection(rows):
             continue
         start, end = now.span(each)
         if (found and start < found[-1][0].end) or taken.intersection((*rows,)):
             continue
         place = StylePlace(start, end, *rows, text, now.text[start:end], True, True, True)
-        found.append((place, TEMPLATE_CHANCE))
+        found.append((place, FORM_CHANCE))
     rows_of = now.text.split("\n")
     for some in _by_rows(found):
         first, last = some[0][0].first, some[-1][0].last
         taken.update(range(first, last + 1))
         lines = _written(now, rows_of, some)
-        yield RuleEdit(first, last + 1, lines, "restyle", TEMPLATE_CHANCE)
+        yield RuleEdit(first, last + 1, lines, "restyle", FORM_CHANCE)
 
 
-def _unquoted(text: str | None) -> str:
-    return re.sub("[\"'`]", "'", text or "")
+def _unquoted(text: str) -> str:
+    return re.sub("[\"'`]", "'", text)
 
 
 def _by_rows(found: Sequence[_Likely]) -> list[list[_Likely]]:
@@ -211,7 +211,7 @@ def places_of_style(style: Style, before: Syntax, now: Syntax) -> list[StylePlac
     shift = len(now.text) - len(before.text)
     home = before.char_of(style.old.start_byte)
     found, end = list[StylePlace](), 0
-    for at in places_of(style.anchor, before.text) if style.is_telling else _all(style, before):
+    for at in places_of(style.anchor, before.text):
         if at < end:
             continue
         fit = _fit(style, before, at, len(style.anchor))
@@ -239,13 +239,6 @@ def places_of_style(style: Style, before: Syntax, now: Syntax) -> list[StylePlac
         if len(found) > _MOST_PLACES:
             return []
     return found
-
-
-def _all(style: Style, before: Syntax) -> Iterator[int]:
-    at = before.text.find(style.anchor)
-    while at >= 0:
-        yield at
-        at = before.text.find(style.anchor, at + 1)
 
 
 def _fit(style: Style, syntax: Syntax, at: int, length: int) -> tuple[Node, dict[int, str]] | None:
@@ -303,7 +296,7 @@ def _style(before: Syntax, old: Node, now: Syntax, new: Node, *, is_wide: bool) 
         return None
     if any(not each.is_named for each in (old, new)) or shape.hole is not None:
         return None
-    anchor, is_telling = _anchor(before, shape, old)
+    anchor = _anchor(before, shape, old)
     if not anchor:
         return None
     was = before.text_of(old)
@@ -318,7 +311,6 @@ def _style(before: Syntax, old: Node, now: Syntax, new: Node, *, is_wide: bool) 
         new,
         was,
         anchor,
-        is_telling,
         is_wide,
         [_kind(each) for each in holes],
         sum(len(before.text_of(each)) for each in fixed) / len(was),
@@ -366,9 +358,9 @@ _KINDS = (
 def chance_of(style: Style, place: StylePlace, count: int, row: int, support: int = 1) -> float:
     """Return the chance that a place is changed alike.
 
-    A logistic regression over 14,146 places that one changed line has in files of training commits,
-    of which 50 % were changed alike by the commit. On repositories that it was not fitted to, 71 %
-    of the 7,079 places above :data:`LEAST_CHANCE` were.
+    A logistic regression over 7,203 places that one changed line has in files of training commits,
+    of which 40 % were changed alike by the commit. On repositories that it was not fitted to, 69 %
+    of the 2,010 places above :data:`LEAST_CHANCE` were.
 
     Args:
         count: of all places of the shape.
@@ -377,21 +369,23 @@ def chance_of(style: Style, place: StylePlace, count: int, row: int, support: in
     """
     if style.is_key and (place.is_near or place.is_akin):
         return _KEY_CHANCE if place.is_near else LEAST_CHANCE
+    is_single = len({*style.shape.holes}) == 1
     log_odds = (
-        0.05
-        - 0.27 * math.log(count)
-        - 0.38 * math.log1p(abs(place.first - row))
-        + 0.65 * (style.type == style.new.type)
-        + 0.22 * (len({*style.shape.holes}) > 1)
-        + 0.86 * style.fixed
-        - 0.97 * style.has_new_text
-        + 0.33 * style.has_new_name
-        + 0.77 * (place.old == style.text)
-        + 0.66 * place.is_same_kind
-        - 0.53 * (style.type in _MEMBERS)
-        - 0.65 * (style.anchor in _WEAK)
-        - 0.47 * style.is_wide
-        - 0.33 * (style.kinds == ["name"])
+        -0.90
+        - 0.33 * math.log(count)
+        - 0.23 * math.log1p(abs(place.first - row))
+        + 0.77 * (style.type == style.new.type)
+        + 0.20 * (not is_single)
+        + 0.61 * style.fixed
+        - 0.68 * style.has_new_text
+        + 0.62 * style.has_new_name
+        + 0.70 * (place.old == style.text)
+        + 0.79 * place.is_same_kind
+        - 0.42 * (style.type in _MEMBERS)
+        - 0.32 * (style.anchor in _WEAK)
+        - 0.26 * style.is_wide
+        - 0.23 * (style.kinds == ["name"])
+        - 0.37 * (style.anchor in _WEAK and is_single)
         + 0.59 * (support - 1)  # as in :mod:`..repeats`
     )
     return 1 / (1 + math.exp(-log_odds))
@@ -409,20 +403,14 @@ _MEMBERS = (
 _WEAK = ("assert", "not", "None", "raise", "throw", "null", "nil", "typeof", "delete")
 
 
-def _anchor(syntax: Syntax, shape: Shape, node: Node) -> tuple[str, bool]:
-    """Return a fixed text that tells the shape from others, and whether it is a name."""
+def _anchor(syntax: Syntax, shape: Shape, node: Node) -> str:
+    """Return the longest name or keyword that all places of a shape have, "" if all are short."""
     fixed = [*fixed_leaves(shape, node)]
     names = [syntax.text_of(each) for each in fixed if "identifier" in each.type]
     keywords = [text for each in fixed if (text := syntax.text_of(each)).lower() == each.type]
     words = (each for each in (*names, *keywords) if each.isidentifier() and each not in _COMMON)
     longest = max(words, key=len, default="")
-    if len(longest) >= _TELLING:
-        return longest, True
-    numbers = [*shape.holes]
-    if len(numbers) > len({*numbers}):  # ``a && a.b``
-        signs = [text for each in fixed if (text := syntax.text_of(each)) not in ("(", ")", ".")]
-        return max(signs, key=len, default=""), False
-    return "", False
+    return longest if len(longest) >= _TELLING else ""
 
 
 def _old_shape(

@@ -1,4 +1,4 @@
-"""Texts that are put together from parts, written as templates: ``"%s!" % name`` as ``f"{name}!"``.
+"""Expressions with a newer form: ``"%s!" % name`` is ``f"{name}!"``, ``a && a.b`` is ``a?.b``.
 
 Each form is read piece by piece, so places with other texts and other numbers of parts follow too.
 """
@@ -10,17 +10,21 @@ from collections.abc import Callable
 
 from tree_sitter import Node
 
-from ...text.syntax import Syntax
+from ...text.syntax import SCRIPTS, Syntax
 
 _QUOTE = "\"'"
 _PLACEHOLDER = re.compile(r"%(?:%|([sdr])|(\.\d+f))|%")
 _BRACES = re.compile(r"\{\{|\}\}|\{(!r|:[\w.,<>^+]+)?\}|[{}]")
 
 
-def template_of(syntax: Syntax, node: Node) -> str | None:
-    """Return an expression as a template, None if it is none of the forms that are known."""
-    form = _FORMS.get((syntax.language, node.type))
-    return form(syntax, node) if form is not None and not node.has_error else None
+def rewritten(syntax: Syntax, node: Node) -> tuple[str, str] | None:
+    """Return the form of an expression and what it becomes, None if no form is known."""
+    if not node.has_error:
+        for form in _FORMS.get((syntax.language, node.type), ()):
+            text = form(syntax, node)
+            if text is not None:
+                return form.__name__, text
+    return None
 
 
 def _percent(syntax: Syntax, node: Node) -> str | None:
@@ -140,9 +144,8 @@ def _joined(syntax: Syntax, node: Node) -> str | None:
 
 
 def _operands(syntax: Syntax, node: Node) -> list[Node] | None:
-    sign = node.child_by_field_name("operator") if node.type == "binary_expression" else None
-    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-    if sign is None or left is None or right is None or syntax.text_of(sign) != "+":
+    left, right = _sides(syntax, node, "+")
+    if left is None or right is None:
         return None
     return [*(_operands(syntax, left) or [left]), right]
 
@@ -155,7 +158,33 @@ def _script_text(syntax: Syntax, node: Node) -> str | None:
     return text[1:-1]
 
 
-_FORMS = {("python", "binary_operator"): _percent, ("python", "call"): _format} | {
-    (language, "binary_expression"): _joined
-    for language in ("javascript", "javascriptreact", "typescript", "typescriptreact")
+def _chained(syntax: Syntax, node: Node) -> str | None:
+    """Return ``a && a.b`` of scripts as ``a?.b``; with brackets around it, without them."""
+    if node.type == "parenthesized_expression":
+        inner = node.named_children[0] if node.named_child_count == 1 else node
+        return _chained(syntax, inner) if inner.type == "binary_expression" else None
+    left, right = _sides(syntax, node, "&&")
+    if left is None or right is None or (node.parent and _sides(syntax, node.parent, "&&")[0]):
+        return None
+    known, text = syntax.text_of(left), syntax.text_of(right)
+    is_simple = re.fullmatch(r"[\w$.\[\]]+", known) and right.type in _CHAINS
+    if not is_simple or not re.match(r"\.[\w$]", text[len(known) :]) or text[: len(known)] != known:
+        return None
+    return f"{known}?{text[len(known) :]}"
+
+
+def _sides(syntax: Syntax, node: Node, sign: str) -> tuple[Node | None, Node | None]:
+    """Return the operands of an operation, None for another one."""
+    named = node.child_by_field_name("operator") if node.type == "binary_expression" else None
+    if named is None or syntax.text_of(named) != sign:
+        return None, None
+    return node.child_by_field_name("left"), node.child_by_field_name("right")
+
+
+_CHAINS = ("member_expression", "call_expression", "subscript_expression")
+_FORMS: dict[tuple[str, str], tuple[Callable[[Syntax, Node], str | None], ...]] = {
+    ("python", "binary_operator"): (_percent,),
+    ("python", "call"): (_format,),
+    **{(language, "binary_expression"): (_joined, _chained) for language in SCRIPTS},
+    **{(language, "parenthesized_expression"): (_chained,) for language in SCRIPTS},
 }
