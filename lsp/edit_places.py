@@ -12,6 +12,7 @@ from redraft.model.gate.eagerness import Eagerness
 from redraft.model.gate.features import place_features
 from redraft.model.places.ranker import NEAR
 from redraft.model.records import Diagnostic
+from redraft.model.rules.alike.restyle import find_restyles
 from redraft.model.rules.arity import Signature, calls, means, signatures
 from redraft.model.rules.diagnostics import undefined_name
 from redraft.model.rules.imports import find_imports
@@ -43,6 +44,7 @@ SURE_CHANCE = 0.15
 #: questions about three places, 21 % where nothing is left, and loses 4 % of the right places.
 LEAST_NEED = 0.1
 LIKELY = "a likely place"
+FITS = "the last change fits there too"
 
 _WRONG_CALL = 0.95
 _UNIMPORTED = 0.85  # chance of a place where an import is missing
@@ -111,9 +113,10 @@ def _in_order(
         if found is not None:
             asked.append(found)
             yield among_others(found)
-    # 4. Imports that the last edits left without a use, names that are reported to be undefined,
-    # and the other places of the ranker.
+    # 4. Places where the last change of a line fits, imports that lost their last use,
+    # undefined names, and the other places.
     others = chain(
+        (_ask(snapshot, context, snapshot.document, *one, asked) for one in _restyled(snapshot)),
         (_ask(snapshot, context, *one, asked) for one in _unused(snapshot)),
         (_ask(snapshot, context, snapshot.document, *one, asked) for one in _undefined(snapshot)),
         (_ask_ranked(snapshot, context, one, asked) for one in ranked),
@@ -296,6 +299,14 @@ def _unused(snapshot: Snapshot) -> Iterator[tuple[OpenText, int, Touched]]:
             language = each.language or language_of(each.path) or ""
             for one in find_unused(each.text, language, each.path, snapshot.recent):
                 yield each, one.first, Touched("", one.chance, NO_LONGER_USED)
+
+
+def _restyled(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:
+    """Yield the lines where the last change of a line fits too, those below the cursor first."""
+    found = list(find_restyles(snapshot.recent, snapshot.path, snapshot.text))
+    found.sort(key=lambda one: (one.first < snapshot.line, abs(one.first - snapshot.line)))
+    for one in found:
+        yield one.first, Touched("", one.chance, FITS)
 
 
 def _most(snapshot: Snapshot, latency_ms: float) -> int:

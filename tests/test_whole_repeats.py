@@ -104,6 +104,21 @@ def test_one_change_says_nothing_of_other_places() -> None:
     assert repeats("a.py", PRINTS, FIRST) == []
 
 
+def test_one_key_that_became_a_member_is_carried_on_for_its_object() -> None:
+    (found,) = repeats("a.py", CONFIG, ('config["host"]\n    b', "config.host\n    b"))
+    expected = CONFIG.replace('config["host"]\n    b', "config.host\n    b")
+    expected = expected.replace('config["port"]', "config.port").replace(
+        'c = config["user"]', "c = config.user"
+    )
+    expected = expected.replace("config['path']", "config.path")
+    assert results(found) == {"a.py": expected}
+
+
+def test_another_object_of_the_same_name_is_left() -> None:
+    text = "def f(a):\n    x = a['b']\n    a = g()\n    return a['c']\n"
+    assert repeats("a.py", text, ("a['b']", "a.b")) == []
+
+
 def test_parts_are_carried_over_in_their_new_places() -> None:
     changes = ('config["host"]\n    b', "config.host\n    b"), ('config["port"]', "config.port")
     after = one("a.py", CONFIG, *changes)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from redraft.model.records import RecentEdit
+from redraft.model.rules.alike.repeated_lines import ChangedLine, changed_lines, located
+from redraft.model.rules.alike.shapes import literal_of
 from redraft.model.rules.example import MOST_CHARS, MOST_EDITS, changes_in
-from redraft.model.rules.repeated_lines import ChangedLine, changed_lines, located
-from redraft.model.rules.shapes import literal_of
 from redraft.model.text.scopes import Occurrence
 from redraft.model.text.syntax import SCRIPTS
 from tree_sitter import Node

@@ -12,8 +12,8 @@ from threading import Event
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import InvalidRequest, StaleDocument
 from redraft.model.records import RecentEdit
+from redraft.model.rules.alike.repeated_lines import changed_lines, repeated
 from redraft.model.rules.renames import renames_of, short_renamed_by
-from redraft.model.rules.repeated_lines import changed_lines, repeated
 from redraft.model.rules.series import argument_changes
 from redraft.model.rules.siblings import new_names
 
@@ -28,10 +28,11 @@ from .async_calls import find_async, made_async
 from .code_file import CodeFile, UnclearUse
 from .constants import find_constants, new_constants
 from .definition import RenamedDefinition, renamed_definitions
+from .literals import find_literals, opens_literals
 from .members import find_members
 from .moves import RemovedDefinitions, find_moves
 from .removed_definitions import removed_definitions
-from .repeats import find_repeats
+from .repeats import changes_keys, find_repeats
 from .series import find_series
 from .whole_rename import WholeRename, WorkspaceFiles, find_uses
 
@@ -227,7 +228,9 @@ def _has_renamed(snapshot: Snapshot) -> bool:
         return True
     lines = changed_lines(here, snapshot.path)
     names = any(new_names(here, snapshot.path)) or any(new_constants(here, snapshot.path))
-    return names or any(repeated(lines, snapshot.path))
+    opens = opens_literals(lines, snapshot.language)
+    has_keys = opens or changes_keys(lines)
+    return names or has_keys or any(repeated(lines, snapshot.path))
 
 
 def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:
@@ -254,6 +257,7 @@ def _renames(
         find_series(edits, own, files),
         find_async(edits, own, files),
         find_members(edits, own),
+        find_literals(edits, own, files),
         find_constants(edits, own),
         find_repeats(edits, own),
     )

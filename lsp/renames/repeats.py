@@ -11,8 +11,9 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.repeated_lines import ChangedLine, changed_lines, located, repeated
-from redraft.model.rules.shapes import (
+from redraft.model.rules.alike.repeated_lines import ChangedLine, changed_lines, located, repeated
+from redraft.model.rules.alike.restyle import places_of_style, styles_of
+from redraft.model.rules.alike.shapes import (
     UNITS,
     Shape,
     fixed_leaves,
@@ -26,6 +27,7 @@ from redraft.model.rules.shapes import (
 from redraft.model.text.common import changed_part
 from redraft.model.text.names import places_of
 from redraft.model.text.scopes import Occurrence
+from redraft.model.text.syntax import count_errors
 from tree_sitter import Node
 
 from .code_file import CodeFile, UnclearUse
@@ -34,6 +36,7 @@ from .whole_rename import FileRename, WholeRename
 _MOST_PLACES = 200
 _ATTEMPTS = 3
 _LONGEST = 60  # characters of a shape in the label
+_KEYED = re.compile(r"\[[\"'`]\w+[\"'`]\]")
 _OBJECTS = ("self", "this", "cls")
 #: What may stand in some functions only.
 _RESTRICTED = frozenset(("await", "yield", "return", "?", "break", "continue", "throw"))
@@ -58,6 +61,7 @@ def find_repeats(edits: Sequence[RecentEdit], own: CodeFile) -> Iterator[WholeRe
     """
     lines = located(changed_lines(edits, own.path), own.text)
     before = text_before(own, lines)
+    is_found = False
     for pair in repeated(lines, own.path):
         try:
             found = _Repeat(before, own, lines, pair).found()
@@ -65,6 +69,46 @@ def find_repeats(edits: Sequence[RecentEdit], own: CodeFile) -> Iterator[WholeRe
             continue
         if found is not None:
             yield found
+            is_found = True
+    if not is_found:
+        yield from _same_object(own, lines[-1:])
+
+
+def changes_keys(lines: Sequence[ChangedLine]) -> bool:
+    """Return whether the newest changed line may have made a key a member, or a member a key."""
+    return any(
+        len(_KEYED.findall(each.old)) != len(_KEYED.findall(each.new)) for each in lines[-1:]
+    )
+
+
+def _same_object(own: CodeFile, lines: Sequence[ChangedLine]) -> Iterator[WholeRename]:
+    """Yield one access to a key that became a member at the others of the object in a function."""
+    if not changes_keys(lines):
+        return
+    try:
+        before = text_before(own, lines)
+        for style in styles_of(before.syntax, own.syntax, lines[0]):
+            start, _ = own.syntax.span(style.new)
+            meant = _object_at(own, start)
+            near = (
+                each
+                for each in places_of_style(style, before.syntax, own.syntax)
+                if style.is_key and each.is_near and meant == _object_at(own, each.start)
+            )
+            made = FileRename(own, tuple((each.start, each.end, each.new) for each in near))
+            after = replace(own, text=made.result)
+            if made.spans and count_errors(after.syntax) <= count_errors(own.syntax):
+                what = f"change `{_label(style.shape)}` to `{_label(style.made)}`"
+                yield WholeRename("", "", start, (made,), what)
+                return
+    except UnclearUse:
+        return
+
+
+def _object_at(own: CodeFile, at: int) -> Hashable:
+    """Return what the first name of an expression means."""
+    leaf, *_ = own.around(at, at + 1)[0]
+    return own.syntax.text_of(leaf), _sense(own, leaf)
 
 
 class _Repeat:

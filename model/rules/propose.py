@@ -18,6 +18,7 @@ from ..text.common import changed_part
 from ..text.lines import defines, defines_function
 from ..text.scopes import LANGUAGES, Bindings
 from ..text.syntax import language_of, parsed
+from .alike.restyle import find_restyles
 from .diagnostics import find_fixes
 from .example import NAME, Pair, RuleEdit, pairs_of, written_lines
 from .imports import find_imports
@@ -70,6 +71,7 @@ def rank_edits(request: EditRequest, region: tuple[int, int]) -> list[RuleEdit]:
         ),
         *find_unused(text, language, request.path, edits),
         *find_fixes(request.diagnostics, pairs, lines),
+        *(find_restyles(edits, request.path, text) if request.path else ()),
     ]
     likeliest = dict[tuple[int, int, tuple[str, ...]], RuleEdit]()
     for one in found:

@@ -11,6 +11,7 @@ from redraft.lsp.renames.async_calls import find_async
 from redraft.lsp.renames.code_file import CodeFile, UnclearUse
 from redraft.lsp.renames.constants import find_constants
 from redraft.lsp.renames.definition import renamed_definitions
+from redraft.lsp.renames.literals import find_literals
 from redraft.lsp.renames.members import find_members
 from redraft.lsp.renames.moves import find_moves
 from redraft.lsp.renames.removed_definitions import removed_definitions
@@ -64,6 +65,17 @@ def awaited(
 def repeats(path: str, text: str, *changes: tuple[str, str]) -> list[WholeRename]:
     """Return the changes to carry on that follow changes of one file, one after another."""
     return list(find_repeats(*_steps(path, text, changes)))
+
+
+def literals(files: dict[str, str], *changes: tuple[str, str]) -> list[WholeRename]:
+    """Return the literals that follow changes of the first file, one after another."""
+    (path, _), *_ = files.items()
+    edits: list[RecentEdit] = []
+    for before, after in changes:
+        made, own, known = _edited(files, before, after, ())
+        edits += made
+        files = {**files, path: own.text}
+    return list(find_literals(edits, own, known))
 
 
 def constants(path: str, text: str, *changes: tuple[str, str]) -> list[WholeRename]:

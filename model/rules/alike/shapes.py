@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ..text.syntax import Syntax
+from ...text.syntax import Syntax
 
 #: Nodes that may change as a whole, of all grammars.
 UNITS = frozenset(
@@ -190,7 +190,24 @@ def _may_differ(node: Node, unit: Node | None) -> bool:
     return not (is_fixed or node.has_error or node.type.endswith(_NO_VALUE))
 
 
-def _gaps(syntax: Syntax, node: Node) -> tuple[str, ...]:
+def is_part(node: Node, unit: Node, *, is_wide: bool) -> bool:
+    """Return whether a part of a unit that an edit left as it was may be another one elsewhere.
+
+    Args:
+        is_wide: so may the object of a member that is called.
+    """
+    parent, field = node.parent, _field(node)
+    if parent is None or not node.is_named or node.has_error or node.type.endswith(_NO_VALUE):
+        return False
+    if field in _MEMBERS:
+        return not is_called(parent)
+    if field == "object" or f"{parent.type}.{field}" in _RECEIVERS:
+        return is_wide or not (is_called(parent) or parent == unit)
+    return field not in _FIXED
+
+
+def pieces_between(syntax: Syntax, node: Node) -> tuple[str, ...]:
+    """Return the texts before, between and behind the children of a node."""
     start, end = syntax.span(node)
     found = list[str]()
     for child in node.children:
@@ -221,8 +238,8 @@ def _common(
             return None  # a name and a text that are the same
         kind = (one.type == two.type and literal_of(one)) or ANY
         return None if number < 0 else Shape(kind, hole=number)
-    gaps = _gaps(syntax, one)
-    if one.type != two.type or not one.child_count or gaps != _gaps(syntax, two):
+    gaps = pieces_between(syntax, one)
+    if one.type != two.type or not one.child_count or gaps != pieces_between(syntax, two):
         return None
     if one.child_count != two.child_count:
         return None
@@ -249,7 +266,7 @@ def _fits(syntax: Syntax, shape: Shape, node: Node, found: dict[int, str]) -> bo
         return text == shape.text
     return (
         node.child_count == len(shape.parts)
-        and _gaps(syntax, node) == shape.gaps
+        and pieces_between(syntax, node) == shape.gaps
         and all(
             _fits(syntax, part, child, found)
             for part, child in zip(shape.parts, node.children, strict=True)

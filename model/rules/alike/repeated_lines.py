@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 
-from ..records import RecentEdit
-from ..text.syntax import language_of
-from .example import MOST_CHARS, MOST_EDITS, changes_in, paired
-from .patterns import learn_line
+from ...records import RecentEdit
+from ...text.syntax import language_of
+from ..example import MOST_CHARS, MOST_EDITS, changes_in, paired
+from ..patterns import learn_line
 
 _MOST = 16  # lines
 _MOST_PAIRS = 8
