@@ -10,10 +10,13 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.network.layout import TOP, forms_of
 from redraft.model.network.onnx_files import materialise
 from redraft.model.network.onnx_graph import build
+from redraft.model.network.onnx_linear import LinearMaps
+from redraft.model.network.onnx_nodes import Nodes, model_of
 from redraft.model.network.quantize import (
     VARIANTS,
     Stored,
@@ -304,3 +307,39 @@ def test_a_missing_or_wrong_weight_is_refused(weights: dict[str, np.ndarray], sa
 def test_an_unknown_variant_is_refused_with_the_choices() -> None:
     with pytest.raises(SettingsError, match=r"int4.*fp32, int8, fp16"):
         variant_named("int4")
+
+
+def test_a_row_of_zeros_stays_one_where_masks_change_it() -> None:
+    rng, nodes = np.random.default_rng(3), Nodes()
+    linear = LinearMaps(nodes, variant_named("int8"), mask_rank=8)
+    linear.count("x")
+    product = linear.unscaled("w", ["w"], "x", 64, 64)
+    index = linear.index_of("rows")
+    changed = linear.adapt_masks("w", "x", product, (64, 64), "rows", index)
+    nodes.op("Identity", linear.scaled(changed, product[1]), out="y")
+    shapes = {"w.weight": (64, 64), "w.lora_a": (8, 64), "w.lora_b": (64, 8)}
+    matrices = {name: rng.normal(size=each).astype(np.float32) for name, each in shapes.items()}
+    arrays = [each.encode(matrices) for each in nodes.stored.values()]
+    graph = helper.make_graph(
+        nodes.nodes,
+        "changed",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, "n", 64]),
+            helper.make_tensor_value_info("rows", TensorProto.INT64, ["g"]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, "n", 64])],
+        [
+            *nodes.constants.values(),
+            *(numpy_helper.from_array(a, name) for one in arrays for name, a in one.items()),
+        ],
+    )
+    session = pytest.importorskip("onnxruntime").InferenceSession(
+        model_of(graph).SerializeToString()
+    )
+    x = rng.normal(size=(1, 3, 64)).astype(np.float32)
+    x[0, 1] = 0.0
+    (y,) = session.run(None, {"x": x, "rows": np.array([0, 1])})
+    wanted = x @ matrices["w.weight"].T
+    wanted[:, :2] += x[:, :2] @ matrices["w.lora_a"].T @ matrices["w.lora_b"].T
+    assert np.abs(y - wanted).max() < 0.02 * np.abs(wanted).max()
+    assert not y[0, 1].any()

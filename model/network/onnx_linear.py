@@ -17,6 +17,8 @@ _FINER = 1.0 / 254.0
 _LOW_RANK_BLOCK = 32
 #: Of a row's largest value, so that a row of zeros keeps its bias.
 _LEAST = 1e-6
+#: Far below the scale of any row, and far from numbers that float32 cannot divide by.
+_TINY = 1e-30
 
 
 class LinearMaps:
@@ -122,7 +124,9 @@ class LinearMaps:
             f"{source}.lora_b", low, self._mask_rank, outputs
         )  # [1, g, outputs]
         if factor:
-            change = self._nodes.op("Div", change, self._nodes.op("Gather", factor, which, axis=1))
+            own = self._nodes.op("Gather", factor, which, axis=1)
+            own = self._nodes.op("Max", own, self._nodes.floats("tiny", _TINY))  # 0: a row of zeros
+            change = self._nodes.op("Div", change, own)
         return self._nodes.op("ScatterND", product, index, change, reduction="add")
 
     def _low_rank(self, name: str, x: str, inputs: int, outputs: int) -> str:
