@@ -393,7 +393,7 @@ def chance_of(style: Style, place: StylePlace, count: int, row: int, support: in
         - 0.26 * style.is_wide
         - 0.23 * (style.kinds == ["name"])
         - 0.37 * (style.anchor in _WEAK and is_single)
-        + 0.80 * (support > 1)
+        + 0.90 * (support > 1)
     )
     return 1 / (1 + math.exp(-log_odds))
 
