@@ -37,8 +37,8 @@ from .shapes import (
 
 #: Chance from which on a place is proposed.
 LEAST_CHANCE = 0.6
-#: Of 40 places in which ``a["b"]`` became ``a.b``, or back, nearly all in the same function were
-#: changed alike, and hardly any in functions that do not take the same.
+#: Not fitted: of 40 places in which ``a["b"]`` could become ``a.b``, or back, 29 were changed alike
+#: by training commits. Those that were left lay 13 to 121 lines away where that was looked at.
 _KEY_CHANCE = 0.85
 #: Of places with newer forms: in training commits 16 of 25 strings followed one that became a
 #: template.
