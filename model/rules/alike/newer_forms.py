@@ -12,6 +12,8 @@ from tree_sitter import Node
 
 from ...text.syntax import SCRIPTS, Syntax
 
+_MOST_PARTS = 20
+_UNFIT = re.compile(r"[`\n]|//|/\*")  # in a template literal
 _QUOTE = "\"'"
 _PLACEHOLDER = re.compile(r"%(?:%|([sdr])|(\.\d+f))|%")
 _BRACES = re.compile(r"\{\{|\}\}|\{(!r|:[\w.,<>^+]+)?\}|[{}]")
@@ -128,26 +130,32 @@ def _value(syntax: Syntax, node: Node, quote: str, other: str) -> str | None:
 
 def _joined(syntax: Syntax, node: Node) -> str | None:
     """Return ``"a" + b`` of scripts as a template literal."""
-    parts = _operands(syntax, node)
-    if parts is None or (node.parent is not None and _operands(syntax, node.parent) is not None):
+    if node.parent is None or _sides(syntax, node.parent, "+")[0] is not None:
         return None
+    parts = _operands(syntax, node)
     texts = [_script_text(syntax, each) for each in parts]
-    if not any(texts) or all(texts) or not any(texts[:2]):
-        return None  # numbers may be added before a text comes
+    # The first two are a text, because numbers may be added before one comes.
+    if all(text is not None for text in texts) or all(text is None for text in texts[:2]):
+        return None
     made = ""
     for each, text in zip(parts, texts, strict=True):
         value = syntax.text_of(each)
-        if text is None and any(sign in value for sign in ("`", "\n", "//", "/*")):
+        if text is None and (each.type == "string" or _UNFIT.search(value)):
             return None
         made += f"${{{value}}}" if text is None else text
     return f"`{made}`"
 
 
-def _operands(syntax: Syntax, node: Node) -> list[Node] | None:
-    left, right = _sides(syntax, node, "+")
-    if left is None or right is None:
-        return None
-    return [*(_operands(syntax, left) or [left]), right]
+def _operands(syntax: Syntax, node: Node) -> list[Node]:
+    """Return what is added up, none if that is too much."""
+    found, at = list[Node](), node
+    while len(found) < _MOST_PARTS:
+        left, right = _sides(syntax, at, "+")
+        if left is None or right is None:
+            return [at, *reversed(found)]
+        found.append(right)
+        at = left
+    return []
 
 
 def _script_text(syntax: Syntax, node: Node) -> str | None:
