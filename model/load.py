@@ -27,11 +27,13 @@ from .calibrate import (
 )
 from .choice import ModelChoice, Placement, check_here, choose_model, fit, usual_model, watch_choice
 from .config import AUTO
+from .decode.next_edit import WIDEST
 from .decode.pass_costs import PassPrices
 from .errors import InvalidRequest, RedraftError, UnknownModel
 from .network.quantize import HALF
 from .predict import Chore, Loader, LoadProgress, Model, warm_up
 from .prompts.chat import ChatTemplate
+from .prompts.redraft3 import REGION_TOKENS, ROOM_TO_GROW
 from .prompts.tokenizer import Tokenizer
 from .runtime.backend import Backend
 from .runtime.device import Device, Served, choose
@@ -52,6 +54,9 @@ _log = logging.getLogger(__name__)
 KV_BYTES = 1 << 30
 #: Prompts of the budget's size that are kept: an infill and a next edit in each of two files.
 KEPT_PROMPTS = 4
+#: Tokens that a next edit in a region of the largest size needs behind its prompt at most, see
+#: :func:`.predict.room_for`.
+BEHIND = 2 * (REGION_TOKENS + ROOM_TO_GROW + WIDEST)
 #: Seconds without a request before memory is joined into large pages, and before the costs of this
 #: machine are measured for the next start.
 JOIN_IDLE_S, MEASURE_IDLE_S = 0.5, 5.0
@@ -253,8 +258,11 @@ def _budget_and_prices(backend: OnnxBackend, found: Calibration) -> tuple[int, P
 
 
 def kept_bytes(backend: Backend, budget: int) -> int:
-    """Return the memory for keys and values of cached prompts of ``budget`` tokens."""
-    return min(KV_BYTES, KEPT_PROMPTS * size_class(budget + 1) * backend.bytes_per_token)
+    """Return the memory for keys and values of cached prompts of ``budget`` tokens.
+
+    Each has room for its answer, of which little is ever touched.
+    """
+    return min(KV_BYTES, KEPT_PROMPTS * size_class(budget + BEHIND) * backend.bytes_per_token)
 
 
 def choose_device(found: ModelInfo, variant: str | None, provider: str | None) -> Device:

@@ -118,10 +118,10 @@ def test_a_closed_engine_stops_the_download(wired: Path, monkeypatch: pytest.Mon
 
 def test_four_prompts_of_the_budget_are_kept(model: Model) -> None:
     for first in range(40, 46):  # six prompts that share nothing
-        lease = model.cache.acquire([first] * model.context_tokens, 1)
+        lease = model.cache.acquire([first] * model.context_tokens, load.BEHIND)
         lease.sequence.extend(np.full(2, first))
         lease.release()
-    room = size_class(model.context_tokens + 1)
+    room = size_class(model.context_tokens + load.BEHIND)
     assert [sequence.capacity for sequence in model.cache._idle] == [room] * 4
     assert sum(buffer.capacity for buffer in model.backend._pool.free) == 0
 
