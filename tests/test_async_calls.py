@@ -131,6 +131,21 @@ def test_scripts_promise_what_they_return() -> None:
     assert '[this.load("a"), this.load("b")]' in made
 
 
+def test_arrow_functions_with_a_name_become_asynchronous_and_components_do_not() -> None:
+    text = (
+        "export function load(id: string): Recipe {\n  return read(id);\n}\n"
+        "const title = (id: string): string => load(id).title;\n"
+        "const Card = ({ id }: P) => {\n  const recipe = load(id);\n  return <p>{recipe}</p>;\n};\n"
+        "ids.map((id) => load(id));\n"
+    )
+    new = "export async function load(id: string): Promise<Recipe> {"
+    (found,) = awaited({"a.tsx": text}, "export function load(id: string): Recipe {", new)
+    wanted = "const title = async (id: string): Promise<string> => (await load(id)).title;"
+    assert results(found)["a.tsx"] == text.replace(text.split("\n")[3], wanted).replace(
+        text.split("\n")[0], new
+    )
+
+
 def test_rust_awaits_behind_the_call() -> None:
     text = "fn fetch(a: u8) -> u8 {\n    a\n}\n\npub fn twice(a: u8) -> u8 {\n    fetch(a) + 1\n}\n"
     (found,) = awaited({"net.rs": text}, "fn fetch(a: u8)", "async fn fetch(a: u8)")

@@ -3,7 +3,7 @@
 In Python, scripts and Rust. One step goes as far as the functions that call it; once that is
 accepted, they have become asynchronous, and the next step goes on from them. Left alone is what is
 awaited or passed on already, and functions that others may rely on: with a decorator, constructors,
-generators, functions passed as values.
+generators, components, functions passed as values.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ _MEMBERS = frozenset(
     ("attribute", "member_expression", "subscript", "subscript_expression", "non_null_expression")
 )
 _FIXED = re.compile(r"__\w+__|constructor")
+#: Components and hooks of React, which cannot be asynchronous.
+_DRAWS = re.compile(r"[A-Z]|use[A-Z]")
 _BEFORE = re.compile(r"(?:(?:pub(?:\([^)]*\))?|public|private|protected|static|override)\s+)*")
 
 
@@ -228,9 +230,11 @@ class _Changes:
             above = above.parent
         if above is None:
             return None
-        named = above.child_by_field_name("name")
+        outer = above.parent
+        is_value = outer is not None and outer.type == "variable_declarator"
+        named = (outer if is_value and outer is not None else above).child_by_field_name("name")
         name = self._syntax.text_of(named) if named is not None else ""
-        is_free = above.type in _MAY_AWAIT or _awaits(self._source, above)
+        is_free = is_value or above.type in _MAY_AWAIT or _awaits(self._source, above)
         return _Function(above, name) if is_free else None
 
     def _make_async(self, function: _Function) -> bool:
@@ -243,6 +247,8 @@ class _Changes:
         is_accessor = any(each.type in ("get", "set", "*") for each in node.children)
         is_generator = re.search(r"\byield\b", text) is not None
         if is_decorated or is_accessor or is_generator or _FIXED.fullmatch(function.name):
+            return False
+        if self._source.language.endswith("react") and _DRAWS.match(function.name):
             return False
         if outer is not None and outer.type == "impl_item" and outer.child_by_field_name("trait"):
             return False
