@@ -68,7 +68,7 @@ def test_onnxruntime_and_torch_are_only_extras() -> None:
     core = [r for r in required if "extra ==" not in r]
     assert not [r for r in core if r.startswith(("onnxruntime", "torch"))]
     extras = importlib.metadata.metadata("redraft").get_all("Provides-Extra") or []
-    assert {"cpu", "gpu", "train", "dev"} <= set(extras)
+    assert {"cpu", "gpu", "lab", "dev"} <= set(extras)
 
 
 def test_shipped_files_are_small_enough_for_git() -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 from ..config import ModelConfig
 
 #: Raise when inputs, outputs or files of the graphs change: the runtime refuses other layouts.
-LAYOUT = 8
+LAYOUT = 7
 #: The file beside the graphs that holds every large tensor.
 DATA_FILE = "weights.bin"
 #: Likeliest tokens that a graph returns of each row, falling.

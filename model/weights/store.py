@@ -57,7 +57,7 @@ from .files import (
 
 #: Raise when the same weights give other files in a ready folder: all folders are made anew. A test
 #: compares the files of a tiny model with those of this number.
-READY_VERSION = 2
+READY_VERSION = 3
 _log = logging.getLogger(__name__)
 
 _LOCK_PATIENCE_S = 1_800.0
