@@ -21,6 +21,8 @@ def parts(found: list[ArgumentChange]) -> list[tuple[str, int, str, str]]:
     [
         ("x = load(a)", "x = load(a, timeout=10)", "python", ("load", 1, "timeout=10", "timeout")),
         ("load()", "load(10)", "python", ("load", 0, "10", "")),
+        ("f(f(1))", "f(f(1, 2))", "python", ("f", 1, "2", "")),
+        ("f(a) + f(b)", "f(a) + f(b, 1)", "python", ("f", 1, "1", "")),
         ("load(a, 'x, y')", "load(a, 2, 'x, y')", "python", ("load", 1, "2", "")),
         ("load(f(a), [b, c])", "load(f(a), [b, c], 3)", "python", ("load", 2, "3", "")),
         ("def load(a, b):", "def load(a):", "python", ("load", 1, "", "b")),
@@ -50,6 +52,9 @@ def test_one_argument_more_or_one_parameter_less(
         ("load(a", "load(a, 1"),
         ("x = load", "x = load(1)"),
         ("def load(self, a):", "def load(a):"),
+        ("x = f(a) + f(a, 1)", "y = f(a) + f(a, 1)"),
+        ("# f(a)", "# f(a, 1)"),
+        ("x = f(a)", "x = f(a) + f(a, 1)"),
     ],
 )
 def test_other_changes_are_no_series(old: str, new: str) -> None:

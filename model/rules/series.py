@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..records import RecentEdit
-from ..text.lines import defines
+from ..text.lines import defines, is_comment
 from .example import MOST_EDITS, pairs_of
 
 _STRING = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`[^`]*`")
@@ -78,12 +78,24 @@ def argument_changes(edits: Sequence[RecentEdit], path: str, language: str) -> l
 
 
 def _changes(old: str, new: str, language: str) -> Iterator[ArgumentChange]:
-    """Yield the changes of one line that became another."""
-    for match in _CALLED.finditer(_blank(new)):
+    """Yield the changes of one line that became another.
+
+    The calls of a name are compared in their order; if their number changed, none is.
+    """
+    if is_comment(new, language):
+        return
+    earlier, later = (
+        {name: [one for one in found if one[1] == name] for name in {one[1] for one in found}}
+        for found in ([*_CALLED.finditer(_blank(line))] for line in (old, new))
+    )
+    both = (
+        pair
+        for name, calls in later.items()
+        if len(calls) == len(earlier.get(name, ()))
+        for pair in zip(earlier[name], calls, strict=True)
+    )
+    for before, match in sorted(both, key=lambda pair: pair[1].start()):
         name = match[1]
-        before = re.search(rf"\b{re.escape(name)}\s*\(", _blank(old))
-        if before is None:
-            continue
         had, has = _arguments(old, before.end()), _arguments(new, match.end())
         if had is None or has is None or abs(len(had) - len(has)) != 1:
             continue
