@@ -226,9 +226,7 @@ def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[_WrongCall]:
     names = [*dict.fromkeys(changed)]  # however many of the calls have followed since
     if not names:
         return
-    others = snapshot.opened.editable if snapshot.flags.other_documents else ()
-    documents = [snapshot.document, *(each for each in others if each.uri != snapshot.uri)]
-    meant = [each for each in documents if any(name in each.text for name in names)]
+    meant = [each for each in _documents(snapshot) if any(name in each.text for name in names)]
     trees = [(each, context.syntax(snapshot.at(each, 0))) for each in meant]
     known = [(each, tree) for each, tree in trees if tree is not None]
     for name in names:
@@ -251,6 +249,12 @@ def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[_WrongCall]:
             wrong.sort(key=lambda one: (is_here and one[0] < snapshot.line, one[0]))
             for line, why in wrong:
                 yield _WrongCall(document, line, Touched(name, _WRONG_CALL, why), signature)
+
+
+def _documents(snapshot: Snapshot) -> list[OpenText]:
+    """Return the documents that a place may be in, that of the snapshot first."""
+    others = snapshot.opened.editable if snapshot.flags.other_documents else ()
+    return [snapshot.document, *(each for each in others if each.uri != snapshot.uri)]
 
 
 def _lacking_literals(snapshot: Snapshot, context: Gatherer) -> Iterator[_WrongCall]:
@@ -292,9 +296,8 @@ def _unimported(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[int, To
 
 def _unused(snapshot: Snapshot) -> Iterator[tuple[OpenText, int, Touched]]:
     """Yield the lines of imports whose last use the last edits removed, by document."""
-    others = snapshot.opened.editable if snapshot.flags.other_documents else ()
     changed = {each.path for each in snapshot.recent}
-    for each in (snapshot.document, *(one for one in others if one.uri != snapshot.uri)):
+    for each in _documents(snapshot):
         if each.path in changed:
             language = each.language or language_of(each.path) or ""
             for one in find_unused(each.text, language, each.path, snapshot.recent):

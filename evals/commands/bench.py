@@ -5,7 +5,6 @@ Translates options into calls of ``redraft.evals.latency`` and shows what comes 
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -170,14 +169,14 @@ def measure_workspace(place: Path, json_file: Path | None) -> None:
 
 
 def _measure_folder(folder: Path, json_file: Path | None) -> None:
+    from redraft.evals.latency import REDRAFT
     from redraft.evals.latency.workspace import memory_of, workspace_cost
     from redraft.server.commands.console import bar, out
     from rich.table import Table
     from rich.text import Text
 
     # Nothing answers at this address: no engine is started, and no model loaded.
-    program = "from redraft.server.commands.main import main; main()"
-    command = [sys.executable, "-c", program, "lsp", "--server", "http://127.0.0.1:9"]
+    command = [*REDRAFT, "lsp", "--server", "http://127.0.0.1:9"]
     with bar() as progress:
         progress("a language server reads the workspace", None)
         memory = memory_of(command, folder)

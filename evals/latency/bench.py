@@ -26,7 +26,6 @@ import random
 import re
 import shutil as _sample_3
 import subprocess
-import sys
 import tarfile as _sample_4
 import tempfile
 import time
@@ -51,6 +50,7 @@ from redraft.model.runtime.product_probe import measure_products, measure_thread
 
 from ..run import Run
 from ..scorers.latency import measured, timed
+from . import REDRAFT
 from .bench_editing import keystroke_overhead, type_and_ask
 
 CONTEXTS = (256, 1_024, 2_048, 4_096)  # prompt budgets of infills, tokens
@@ -59,7 +59,6 @@ TYPED = 50  # characters
 COMPARED_EVERY = 5  # characters: these answers are computed with an empty cache as well
 KEYS_PER_RUN = 2  # keys of ghost text and of next edits, for each infill of a kind
 WAYS: dict[str, Plan | None] = {"cold": None, "warm": None, "no drafts": AUTOREGRESSIVE}
-_COMMAND = "from redraft.server.commands.main import main; main()"
 _PASS_ROUNDS = 15  # of each width
 _LONG, _KEY_TOKENS = 32_000, 4  # tokens of a long prompt, and of a key behind it
 _REGION_TOKENS, _REGION_ROUNDS = 160, 9  # about 16 lines; pairs of passes
@@ -146,7 +145,7 @@ def measure_starts(run: Run, rounds: int) -> None:
     options += ["--threads", str(spec.threads)] if spec.threads else []
     with tempfile.TemporaryDirectory(prefix="redraft-start-") as folder:
         (Path(folder) / "a.py").write_text("def add(a, b):\n    return ", encoding="utf-8")
-        command = [sys.executable, "-c", _COMMAND, "complete", f"{folder}/a.py:2:12", *options]
+        command = [*REDRAFT, "complete", f"{folder}/a.py:2:12", *options]
         for number in range(-1, rounds):
             began = time.perf_counter()
             if subprocess.run(command, capture_output=True, check=False).returncode:

@@ -192,11 +192,11 @@ class _Changes:
 
     def _call_at(self, at: int) -> Node | None:
         """Return the call whose function the name at an index is, None if it is not called."""
-        nodes = [node for node, *_ in self._source.around(at, at + len(self._name))][:4]
+        nodes = [node for node, *_ in self._syntax.around(at, at + len(self._name))][:4]
         for inner, outer in pairwise(nodes):
             if outer.type in _CALLS and outer.child_by_field_name("function") == inner:
                 return outer
-            if outer.child_by_field_name("object") == inner or outer.type in _LAZY:
+            if outer.child_by_field_name("object") == inner:
                 return None  # a member of it is called
         return None
 
@@ -232,8 +232,7 @@ class _Changes:
             return None
         outer = above.parent
         is_value = outer is not None and outer.type == "variable_declarator"
-        named = (outer if is_value and outer is not None else above).child_by_field_name("name")
-        name = self._syntax.text_of(named) if named is not None else ""
+        name = self._syntax.name_of(outer if is_value else above)
         is_free = is_value or above.type in _MAY_AWAIT or _awaits(self._source, above)
         return _Function(above, name) if is_free else None
 

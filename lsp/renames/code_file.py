@@ -83,19 +83,8 @@ class CodeFile:
 
     def node(self, place: Occurrence) -> Node:
         """Return the name's node of an occurrence."""
-        at = self.byte(place)
-        found = self.syntax.tree.root_node.descendant_for_byte_range(at, at + 1)
+        found = self.syntax.node_at(self.index(place))
         assert found is not None, "an occurrence has a node"
-        return found
-
-    def around(self, start: int, end: int) -> list[tuple[Node, int, int]]:
-        """Return the nodes that hold ``text[start:end]``, with their spans, innermost first."""
-        low, high = self.syntax.byte_of(start), self.syntax.byte_of(end)
-        node = self.syntax.tree.root_node.descendant_for_byte_range(low, high)
-        found = list[tuple[Node, int, int]]()
-        while node is not None:
-            found.append((node, *self.syntax.span(node)))
-            node = node.parent
         return found
 
     def receiver(self, place: Occurrence) -> Node | None:

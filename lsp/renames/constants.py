@@ -214,7 +214,7 @@ def _spans(own: CodeFile, value: Node, name: str) -> Iterator[tuple[int, int, st
     at = text.find(literal)
     while at >= 0:
         end = at + len(literal)
-        exact = (node for node, *span in own.around(at, end) if span == [at, end])
+        exact = (node for node, *span in own.syntax.around(at, end) if span == [at, end])
         node = next((each for each in exact if each.type == value.type or literal_of(each)), None)
         is_same = literal_of(value) or _scope_at(own, root, node) == _scope_at(own, root, value)
         is_same = is_same and _module_of(node) == _module_of(value)
@@ -241,7 +241,7 @@ def _beginnings(own: CodeFile, value: Node, name: str) -> Iterator[tuple[int, in
         at = own.text.find(quote + content)
         while at >= 0:
             end = at + len(quote + content)
-            found = (each for each in own.around(at, end) if each[1] == at)
+            found = (each for each in own.syntax.around(at, end) if each[1] == at)
             node = next((each for each, *_ in found if "string" in each.type), None)
             is_longer = own.text[end : end + 1] not in ("", quote[-1], "_")
             if node is not None and is_longer and not own.text[end].isalnum():

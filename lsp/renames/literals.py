@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from redraft.model.records import RecentEdit
 from redraft.model.rules.alike.repeated_lines import ChangedLine, changed_lines, located
-from redraft.model.text.syntax import Syntax, nodes_between
+from redraft.model.text.syntax import Syntax, descendants
 from tree_sitter import Node
 
 from .code_file import CodeFile, UnclearUse
@@ -152,7 +152,7 @@ def _joined(own: CodeFile, left: Sequence[Span]) -> FileRename:
 def _literals(syntax: Syntax) -> Iterator[_Literal]:
     """Yield the literals of a text that have nothing but names as keys, none within another."""
     end = 0
-    for node in nodes_between(syntax.tree, 0, syntax.tree.root_node.end_byte):
+    for node in descendants(syntax.tree.root_node):
         if node.type == _LITERALS[syntax.language] and node.start_byte >= end:
             found = _literal(syntax, node)
             if found is not None:
@@ -222,9 +222,8 @@ def _type(name: str, own: CodeFile, files: WorkspaceFiles) -> _Type | None:
 
 def _types(syntax: Syntax, name: str) -> Iterator[_Type]:
     kinds = {"python": "class_definition", "go": "type_spec"}
-    for node in nodes_between(syntax.tree, 0, syntax.tree.root_node.end_byte):
-        named = node.child_by_field_name("name") if node.type in kinds.values() else None
-        if named is not None and syntax.text_of(named) == name:
+    for node in descendants(syntax.tree.root_node):
+        if node.type in kinds.values() and syntax.name_of(node) == name:
             found = (_class if syntax.language == "python" else _struct)(syntax, node)
             if found is not None:
                 yield found
@@ -260,9 +259,8 @@ def _struct(syntax: Syntax, node: Node) -> _Type | None:
     if kind is None or kind.type != "struct_type":
         return None
     fields = dict[str, str]()
-    for field in nodes_between(syntax.tree, kind.start_byte, kind.end_byte):
-        inside = kind.start_byte <= field.start_byte and field.end_byte <= kind.end_byte
-        if field.type != "field_declaration" or not inside:
+    for field in descendants(kind):
+        if field.type != "field_declaration":
             continue
         tag = _TAG.search(syntax.text_of(field).partition("`")[2])
         for named in field.children_by_field_name("name"):

@@ -94,9 +94,7 @@ def class_place(target: RenamedDefinition) -> Occurrence | None:
 
 def class_name(source: CodeFile, scope: tuple[int, int]) -> str:
     """Return the name of the class, interface or struct that is a scope, "" without one."""
-    node = _class(source, scope)
-    named = node.child_by_field_name("name") if node is not None else None
-    return source.syntax.text_of(named) if named is not None else ""
+    return source.syntax.name_of(_class(source, scope))
 
 
 def _class(source: CodeFile, scope: tuple[int, int]) -> Node | None:

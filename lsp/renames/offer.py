@@ -218,19 +218,19 @@ def _removed(snapshot: Snapshot) -> dict[str, RemovedDefinitions]:
 def _has_renamed(snapshot: Snapshot) -> bool:
     edits = snapshot.recent if snapshot.flags.whole_renames else ()
     here = [each for each in edits if each.path == snapshot.path]
-    if (
+    lines = changed_lines(here, snapshot.path)
+    return bool(
         _has_moved(snapshot)
         or made_async(edits)
         or renames_of(here)
         or any(map(short_renamed_by, here))
         or argument_changes(here, snapshot.path, snapshot.language)
-    ):
-        return True
-    lines = changed_lines(here, snapshot.path)
-    names = any(new_names(here, snapshot.path)) or any(new_constants(here, snapshot.path))
-    opens = opens_literals(lines, snapshot.language)
-    has_keys = opens or changes_keys(lines)
-    return names or has_keys or any(repeated(lines, snapshot.path))
+        or any(new_names(here, snapshot.path))
+        or any(new_constants(here, snapshot.path))
+        or opens_literals(lines, snapshot.language)
+        or changes_keys(lines)
+        or any(repeated(lines, snapshot.path))
+    )
 
 
 def _suggestion(snapshot: Snapshot, rename: WholeRename) -> Suggestion:

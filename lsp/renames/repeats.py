@@ -11,7 +11,13 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.alike.repeated_lines import ChangedLine, changed_lines, located, repeated
+from redraft.model.rules.alike.repeated_lines import (
+    ChangedLine,
+    changed_lines,
+    changed_nodes,
+    located,
+    repeated,
+)
 from redraft.model.rules.alike.restyle import places_of_style, styles_of
 from redraft.model.rules.alike.shapes import (
     UNITS,
@@ -24,7 +30,6 @@ from redraft.model.rules.alike.shapes import (
     shapes_of,
     telling_name,
 )
-from redraft.model.text.common import changed_part
 from redraft.model.text.names import places_of
 from redraft.model.text.scopes import Occurrence
 from redraft.model.text.syntax import count_errors
@@ -107,7 +112,8 @@ def _same_object(own: CodeFile, lines: Sequence[ChangedLine]) -> Iterator[WholeR
 
 def _object_at(own: CodeFile, at: int) -> Hashable:
     """Return what the first name of an expression means."""
-    leaf, *_ = own.around(at, at + 1)[0]
+    leaf = own.syntax.node_at(at)
+    assert leaf is not None, "each place in a text has a node"
     return own.syntax.text_of(leaf), _sense(own, leaf)
 
 
@@ -147,7 +153,8 @@ class _Repeat:
 
     def _units(self) -> Iterator[tuple[tuple[Node, Node], tuple[Node, Node]]]:
         """Yield what changed in both lines, the smallest unit first: before, and after."""
-        first, second = (list(changed_nodes(self._before, self._own, line)) for line in self._pair)
+        before, now = self._before.syntax, self._own.syntax
+        first, second = (list(changed_nodes(before, now, line)) for line in self._pair)
         for old, new in first:
             if old.type not in UNITS or is_called(old):
                 continue
@@ -202,7 +209,7 @@ class _Repeat:
         syntax, end = self._before.syntax, 0
         is_alone = all(_is_statement(node) for node in old)
         for at in places_of(word, syntax.text):
-            for node, start, last in self._before.around(at, at + len(word)):
+            for node, start, last in syntax.around(at, at + len(word)):
                 parts = parts_like(syntax, shape, node) if node.type == old[1].type else None
                 if parts is None or not parts.keys() >= set(made.holes):
                     continue
@@ -261,7 +268,7 @@ class _Repeat:
             spans = (each for each in offered.spans if each[0] < start)
             at = start + sum(len(text) - (end - first) for first, end, text in spans)
             last = at + len(made.filled(parts))
-            for node, *span in after.around(at, last):
+            for node, *span in after.syntax.around(at, last):
                 found = parts_like(after.syntax, made, node) if span == [at, last] else None
                 if found is not None and all(found[hole] == parts[hole] for hole in made.holes):
                     return _senses(after, made, node)
@@ -277,23 +284,6 @@ class _Repeat:
             raise UnclearUse("the two lines use different names")
         starts = zip(offered.spans, places, strict=True)
         return [each for span, each in starts if sense(span[0], each.parts) not in done]
-
-
-def changed_nodes(
-    before: CodeFile, now: CodeFile, line: ChangedLine
-) -> Iterator[tuple[Node, Node]]:
-    """Yield the nodes of a changed line that became others as a whole, from inside outwards."""
-    head, gone, come = changed_part(line.old, line.new)
-    at, start = before.start_of(line.row), now.start_of(line.row)
-    longer = len(come) - len(gone)
-    new = {
-        (first - start, end - start - longer): node
-        for node, first, end in reversed(now.around(start + head, start + head + len(come)))
-    }
-    for node, first, end in before.around(at + head, at + head + len(gone)):
-        became = new.get((first - at, end - at))
-        if became is not None and at <= first and end - at <= len(line.old):
-            yield node, became
 
 
 def text_before(now: CodeFile, lines: Sequence[ChangedLine]) -> CodeFile:

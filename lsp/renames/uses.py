@@ -63,8 +63,7 @@ def callee(target: RenamedDefinition) -> str:
     above: Node | None = node
     while above is not None and above.type not in _CLASS_TYPES:
         above = above.parent
-    named = above.child_by_field_name("name") if above is not None else None
-    return target.source.syntax.text_of(named) if named is not None else ""
+    return target.source.syntax.name_of(above)
 
 
 def replacement(target: RenamedDefinition, place: Occurrence) -> str:

@@ -16,7 +16,7 @@ from tree_sitter import Node
 
 from ..text.imported_files import ends_alike, parts_of, stem_of
 from ..text.scopes import Bindings
-from ..text.syntax import SCRIPTS, Syntax
+from ..text.syntax import SCRIPTS, Syntax, descendants
 
 _FUNCTIONS = frozenset(
     (
@@ -146,10 +146,10 @@ def signatures(syntax: Syntax, name: str) -> list[Signature]:
         if node.type in _TYPES:
             functions = [
                 each
-                for each in _descendants(node)
+                for each in descendants(node)
                 if each.type in _FUNCTIONS
                 and _owner(each) == node
-                and _name_of(syntax, each) in (*_CONSTRUCTORS, name)
+                and syntax.name_of(each) in (*_CONSTRUCTORS, name)
             ]
         for each in functions:
             function = _function(each)
@@ -302,28 +302,10 @@ def _argument(syntax: Syntax, node: Node) -> Argument:
 # --- definitions -------------------------------------------------------------------------------
 
 
-def _descendants(node: Node) -> Iterator[Node]:
-    """Yield a node and all nodes in it, in the order of the text."""
-    cursor = node.walk()
-    while True:
-        found = cursor.node
-        assert found is not None, "a cursor stands on a node"
-        yield found
-        if cursor.goto_first_child() or cursor.goto_next_sibling():
-            continue
-        while cursor.goto_parent():
-            if cursor.goto_next_sibling():
-                break
-        else:
-            return
-
-
 def _named(syntax: Syntax, name: str) -> Iterator[Node]:
     """Yield the leaves that are a name, found in the text: a walk over the tree takes long."""
-    root = syntax.tree.root_node
     for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", syntax.text):
-        at = syntax.byte_of(match.start())
-        node = root.descendant_for_byte_range(at, at + 1)
+        node = syntax.node_at(match.start())
         if node is not None and node.child_count == 0 and syntax.text_of(node) == name:
             yield node
 
@@ -346,11 +328,6 @@ def _function(node: Node) -> Node | None:
         value = node.child_by_field_name("value")
         return value if value is not None and value.type in _VALUES else None
     return None
-
-
-def _name_of(syntax: Syntax, node: Node) -> str:
-    named = node.child_by_field_name("name")
-    return syntax.text_of(named) if named is not None else ""
 
 
 def _owner(node: Node) -> Node | None:

@@ -42,7 +42,7 @@ class RuleEdit:
 
     def in_text(self, text: str) -> Edit:
         """Return the edit as a replacement of characters in the document's text."""
-        starts = _line_starts(text)
+        starts = line_starts(text)
         start, end = starts[self.first], starts[self.last]
         new = "".join(f"{line}\n" for line in self.lines)
         if start > len(text):  # behind the last line, which has no line end
@@ -53,7 +53,7 @@ class RuleEdit:
 
 
 @lru_cache(2)
-def _line_starts(text: str) -> tuple[int, ...]:
+def line_starts(text: str) -> tuple[int, ...]:
     """Return the place of each line, and one behind the last line end."""
     return (0, *accumulate(len(line) + 1 for line in text.split("\n")))
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice, pairwise
+from itertools import islice, pairwise
 
 from tree_sitter import Node
 
@@ -22,7 +22,7 @@ from ..edits.edit import LineChange
 from ..records import RecentEdit
 from ..text.names import places_of
 from ..text.syntax import Syntax
-from .example import MOST_CHARS, MOST_EDITS, NAME, changes_in, words
+from .example import MOST_CHARS, MOST_EDITS, NAME, changes_in, line_starts, words
 
 #: Lists of members, but for parameters and bodies.
 _MEMBERS = frozenset(
@@ -170,7 +170,7 @@ def sibling_places(
 def added_members(edits: Sequence[RecentEdit], path: str, syntax: Syntax) -> Iterator[AddedMember]:
     """Yield the members that edits of a file added to definitions, the newest edit first."""
     lines = syntax.text.split("\n")
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    starts = line_starts(syntax.text)
     for edit, change, names in new_names(edits, path):
         for row, line in enumerate(change.new, edit.line + change.first):
             same = [at for at, text in enumerate(lines) if text == line]
@@ -179,8 +179,7 @@ def added_members(edits: Sequence[RecentEdit], path: str, syntax: Syntax) -> Ite
             at = min(same, key=lambda at: abs(at - row))
             for match in NAME.finditer(line):
                 if match[0] in names:
-                    byte = syntax.byte_of(starts[at] + match.start())
-                    leaf = syntax.tree.root_node.descendant_for_byte_range(byte, byte + 1)
+                    leaf = syntax.node_at(starts[at] + match.start())
                     found = _added(syntax, leaf) if leaf is not None else None
                     if found is not None:
                         yield found
@@ -229,7 +228,7 @@ def _added(syntax: Syntax, leaf: Node) -> AddedMember | None:
         after[0] if after else None,
         home,
         _type_around(syntax, home),
-        _name_of(syntax, home.parent) if home.type in _PARAMETERS else "",
+        syntax.name_of(home.parent) if home.type in _PARAMETERS else "",
     )
 
 
@@ -245,7 +244,7 @@ def _is_definition(syntax: Syntax, node: Node) -> bool:
     if node.type in _BODIES and syntax.language in ("go", "rust"):
         return False
     is_own = node.type in _BODIES or above.child_by_field_name("parameters") == node
-    is_constructor = _CONSTRUCTOR.fullmatch(_name_of(syntax, above)) is not None
+    is_constructor = _CONSTRUCTOR.fullmatch(syntax.name_of(above)) is not None
     return is_own and (is_constructor or above.type == "constructor_declaration")
 
 
@@ -275,11 +274,6 @@ def _member(syntax: Syntax, element: Node) -> Member | None:
     while node is not None and typed is None and node != element.parent:
         typed, node = node.child_by_field_name("type"), node.parent
     return Member(name, syntax.text_of(typed).lstrip(": ") if typed is not None else "")
-
-
-def _name_of(syntax: Syntax, node: Node | None) -> str:
-    named = node.child_by_field_name("name") if node is not None else None
-    return syntax.text_of(named) if named is not None else ""
 
 
 def _type_around(syntax: Syntax, node: Node) -> str:
@@ -312,8 +306,7 @@ def lacking_literals(
             (at, each) for each in (added.owner, "Self") for at in places_of(each, syntax.text)
         )
         for at, name in names[:_MOST_PLACES]:
-            byte = syntax.byte_of(at)
-            leaf = syntax.tree.root_node.descendant_for_byte_range(byte, byte + 1)
+            leaf = syntax.node_at(at)
             whole = leaf.parent if leaf is not None else None
             if (
                 leaf is None
@@ -352,14 +345,13 @@ class _Lists:
         yield from (one for one in found if is_field or not field.search(one.text))
 
     def _found(self) -> Iterator[SiblingPlace]:
-        seen, root = set[int](), self._syntax.tree.root_node
+        seen = set[int]()
         if self._has_no_room():
             return
         for neighbour in filter(None, (self._added.above, self._added.below)):
             for spelling in dict.fromkeys(filter(None, neighbour.spellings.values())):
                 for at in islice(places_of(spelling, self._syntax.text), _MOST_PLACES):
-                    byte = self._syntax.byte_of(at)
-                    leaf = root.descendant_for_byte_range(byte, byte + 1)
+                    leaf = self._syntax.node_at(at)
                     found = self._list(leaf, neighbour) if leaf is not None else None
                     if found is None or found[0].start_byte in seen:
                         continue
@@ -396,10 +388,9 @@ class _Lists:
 
     def _is_defined_twice(self) -> bool:
         """Return whether several types of a file have the name of this one."""
-        root, name, found = self._syntax.tree.root_node, self._added.owner, 0
+        name, found = self._added.owner, 0
         for at in islice(places_of(name, self._syntax.text), _MOST_PLACES) if name else ():
-            byte = self._syntax.byte_of(at)
-            leaf = root.descendant_for_byte_range(byte, byte + 1)
+            leaf = self._syntax.node_at(at)
             above = leaf.parent if leaf is not None else None
             if above is not None and _TYPES.fullmatch(above.type):
                 found += above.child_by_field_name("name") == leaf
@@ -411,7 +402,7 @@ class _Lists:
         body = function.parent if function is not None else None
         if body is None or body.type == "decorated_definition":
             return body is not None
-        names = [_name_of(self._syntax, each) for each in body.named_children]
+        names = [self._syntax.name_of(each) for each in body.named_children]
         return names.count(self._added.function) > 1
 
     def _has_no_room(self) -> bool:
@@ -574,7 +565,7 @@ class _Lists:
         function: Node | None = above
         while function is not None and function.type != "function_definition":
             function = function.parent
-        name = _name_of(self._syntax, function)
+        name = self._syntax.name_of(function)
         return name.startswith("__") and name not in ("__getstate__", "__iter__")
 
     def _between(self, home: Node, elements: list[Node], at: int, neighbour: Member) -> str | None:

@@ -15,7 +15,7 @@ from ..records import RecentEdit
 from ..text.code_queries import IMPORT_LANGUAGES, Import, imports_of
 from ..text.names import places_of
 from ..text.syntax import Syntax, parsed
-from .example import NAME, RuleEdit, changes_in
+from .example import NAME, RuleEdit, changes_in, line_starts
 
 FAMILY = "unused import"
 #: Chances that the import is removed next, by language.
@@ -82,7 +82,7 @@ def _without(
         if name in left
     ]
     code = "\n".join(lines[first:last])
-    begin = sum(len(line) + 1 for line in lines[:first])
+    begin = line_starts(syntax.text)[first]
     for start, end in reversed(spans):
         at, behind = start - begin, end - begin
         follows = re.match(r"\s*,[ \t]*", code[behind:])

@@ -170,9 +170,9 @@ class Bindings:
     def _find_leaves(self) -> Iterator[Node]:
         syntax = self._syntax
         for at in places_of(self._name, syntax.text):
-            start, end = syntax.byte_of(at), syntax.byte_of(at + len(self._name))
-            leaf = syntax.tree.root_node.descendant_for_byte_range(start, end)
-            if leaf is not None and "identifier" in leaf.type and leaf.start_byte == start:
+            leaf = syntax.node_at(at, at + len(self._name))
+            is_name = leaf is not None and "identifier" in leaf.type
+            if leaf is not None and is_name and leaf.start_byte == syntax.byte_of(at):
                 yield leaf
 
     def _occurrence(
@@ -202,7 +202,8 @@ class Bindings:
             return None
         if scope is not None and scope.type in _CLASSES:
             return self._occurrence(leaf, "field", scope)
-        function = self._name_of(scope) if scope is not None and scope.type in _FUNCTIONS else ""
+        is_function = scope is not None and scope.type in _FUNCTIONS
+        function = self._syntax.name_of(scope) if is_function else ""
         return self._occurrence(leaf, "binding", scope, function=function)
 
     def _is_declared_outside(self, scope: Node) -> bool:
@@ -305,10 +306,6 @@ class Bindings:
         call = keyword.parent.parent if keyword.parent is not None else None
         callee = call.child_by_field_name("function") if call is not None else None
         return self._syntax.text_of(callee).rpartition(".")[2] if callee is not None else ""
-
-    def _name_of(self, definition: Node) -> str:
-        name = definition.child_by_field_name("name")
-        return self._syntax.text_of(name) if name is not None else ""
 
 
 def binds(syntax: Syntax, name: str) -> bool:

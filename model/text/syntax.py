@@ -89,6 +89,23 @@ class Syntax:
         start, end = self.span(node)
         return self.text[start:end]
 
+    def name_of(self, node: Node | None) -> str:
+        """Return the name that a node has as its field, "" without one."""
+        named = node.child_by_field_name("name") if node is not None else None
+        return self.text_of(named) if named is not None else ""
+
+    def node_at(self, start: int, end: int | None = None) -> Node | None:
+        """Return the smallest node that holds ``text[start:end]``, by default one character."""
+        low, high = self.byte_of(start), self.byte_of(start + 1 if end is None else end)
+        return self.tree.root_node.descendant_for_byte_range(low, high)
+
+    def around(self, start: int, end: int) -> Iterator[tuple[Node, int, int]]:
+        """Yield the nodes that hold ``text[start:end]``, with their spans, innermost first."""
+        node = self.node_at(start, end)
+        while node is not None:
+            yield node, *self.span(node)
+            node = node.parent
+
     def char_of(self, byte: int) -> int:
         """Return the index of the character that holds a byte, or the length of the text."""
         if self._starts is None:
@@ -282,6 +299,22 @@ def rows_around(syntax: Syntax, char: int) -> list[tuple[int, int]]:
             rows.append(span)
         node = node.parent
     return rows
+
+
+def descendants(node: Node) -> Iterator[Node]:
+    """Yield a node and all nodes in it, parents first."""
+    cursor = node.walk()
+    while True:
+        found = cursor.node
+        assert found is not None, "a cursor stands on a node"
+        yield found
+        if cursor.goto_first_child() or cursor.goto_next_sibling():
+            continue
+        while cursor.goto_parent():
+            if cursor.goto_next_sibling():
+                break
+        else:
+            return
 
 
 def nodes_between(tree: Tree, low: int, high: int, *, only_errors: bool = False) -> Iterator[Node]:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 
+from tree_sitter import Node
+
 from ...records import RecentEdit
-from ...text.syntax import language_of
-from ..example import MOST_CHARS, MOST_EDITS, changes_in, paired
+from ...text.common import changed_part
+from ...text.syntax import Syntax, language_of
+from ..example import MOST_CHARS, MOST_EDITS, changes_in, line_starts, paired
 from ..patterns import learn_line
 
 _MOST = 16  # lines
@@ -58,6 +61,25 @@ def located(lines: Sequence[ChangedLine], text: str) -> list[ChangedLine]:
             _, row = min((abs(at - line.row), at) for at in same)
             found[row] = replace(line, row=row)
     return list(found.values())
+
+
+def changed_nodes(before: Syntax, now: Syntax, line: ChangedLine) -> Iterator[tuple[Node, Node]]:
+    """Yield the nodes of a changed line that became others as a whole, from inside outwards.
+
+    Args:
+        before: the document in which the row of the line has its old text.
+    """
+    head, gone, come = changed_part(line.old, line.new)
+    at, start = (line_starts(tree.text)[line.row] for tree in (before, now))
+    longer = len(come) - len(gone)
+    new = {
+        (first - start, end - start - longer): node
+        for node, first, end in reversed([*now.around(start + head, start + head + len(come))])
+    }
+    for node, first, end in before.around(at + head, at + head + len(gone)):
+        became = new.get((first - at, end - at))
+        if became is not None and at <= first and end - at <= len(line.old):
+            yield node, became
 
 
 def repeated(lines: Sequence[ChangedLine], path: str) -> Iterator[tuple[ChangedLine, ChangedLine]]:

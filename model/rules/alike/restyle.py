@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from ...records import RecentEdit
-from ...text.common import changed_part
 from ...text.names import places_of
-from ...text.syntax import Syntax, language_of, nodes_between, parse, parsed
-from ..example import RuleEdit
+from ...text.syntax import Syntax, descendants, language_of, parse, parsed
+from ..example import RuleEdit, line_starts
 from .newer_forms import rewritten
-from .repeated_lines import ChangedLine, changed_lines, located
+from .repeated_lines import ChangedLine, changed_lines, changed_nodes, located
 from .shapes import (
     ANY,
     UNITS,
@@ -131,11 +130,7 @@ def find_restyles(edits: Sequence[RecentEdit], path: str, text: str) -> Iterator
                 and taken.isdisjoint(range(each.first, each.last + 1))
                 and _is_kept(each, style, now)
             ]
-            for some in _by_rows(likely):
-                first, last = some[0][0].first, some[-1][0].last
-                taken.update(range(first, last + 1))
-                chance = min(chance for _, chance in some)
-                yield RuleEdit(first, last + 1, _written(now, rows, some), "restyle", chance)
+            yield from _edits(now, likely, taken)
 
 
 def _in_newer_form(
@@ -144,11 +139,11 @@ def _in_newer_form(
     """Yield what is written in a newer form after one was; its rows are taken then."""
     forms = {
         made[0]
-        for old, new in _changed_nodes(before, now, line)
+        for old, new in _made_new(before, now, line)
         if (made := rewritten(before, old)) and _unquoted(made[1]) == _unquoted(now.text_of(new))
     }
     found = list[_Likely]()
-    for each in nodes_between(now.tree, 0, now.tree.root_node.end_byte) if forms else ():
+    for each in descendants(now.tree.root_node) if forms else ():
         form, text = rewritten(now, each) or ("", "")
         rows = each.start_point.row, each.end_point.row
         if form not in forms or _is_quoted(each, text) or taken.intersection(rows):
@@ -158,12 +153,17 @@ def _in_newer_form(
             continue
         place = StylePlace(start, end, *rows, text, now.text[start:end], True, True, True)
         found.append((place, FORM_CHANCE))
-    rows_of = now.text.split("\n")
-    for some in _by_rows(found):
+    yield from _edits(now, found, taken)
+
+
+def _edits(now: Syntax, places: Sequence[_Likely], taken: set[int]) -> Iterator[RuleEdit]:
+    """Yield what changes places, one edit for those that share lines; its rows are taken then."""
+    rows = now.text.split("\n") if places else []
+    for some in _by_rows(places):
         first, last = some[0][0].first, some[-1][0].last
         taken.update(range(first, last + 1))
-        lines = _written(now, rows_of, some)
-        yield RuleEdit(first, last + 1, lines, "restyle", FORM_CHANCE)
+        chance = min(chance for _, chance in some)
+        yield RuleEdit(first, last + 1, _written(now, rows, some), "restyle", chance)
 
 
 def _unquoted(text: str) -> str:
@@ -183,7 +183,7 @@ def _by_rows(found: Sequence[_Likely]) -> list[list[_Likely]]:
 
 def _written(now: Syntax, rows: Sequence[str], places: Sequence[_Likely]) -> tuple[str, ...]:
     """Return the lines that hold places, changed."""
-    start = _start_of(now.text, places[0][0].first)
+    start = line_starts(now.text)[places[0][0].first]
     text = "\n".join(rows[places[0][0].first : places[-1][0].last + 1])
     for each, _ in reversed(places):
         text = text[: each.start - start] + each.new + text[each.end - start :]
@@ -197,7 +197,7 @@ def styles_of(before: Syntax, now: Syntax, line: ChangedLine) -> Iterator[Style]
         before: the document before the line changed.
         now: the document as it is; the line has the same row in both.
     """
-    for old, new in _changed_nodes(before, now, line):
+    for old, new in _made_new(before, now, line):
         if old.type not in UNITS or is_called(old) or old.has_error or new.has_error:
             continue
         narrow = _style(before, old, now, new, is_wide=False)
@@ -249,8 +249,7 @@ def places_of_style(style: Style, before: Syntax, now: Syntax) -> list[StylePlac
 
 def _fit(style: Style, syntax: Syntax, at: int, length: int) -> tuple[Node, dict[int, str]] | None:
     """Return the node of the shape around an anchor, and its parts."""
-    low = syntax.byte_of(at)
-    node = syntax.tree.root_node.descendant_for_byte_range(low, syntax.byte_of(at + length))
+    node = syntax.node_at(at, at + length)
     is_alone = _is_statement(style.old)
     for _ in range(_HIGHEST):
         if node is None:
@@ -277,18 +276,16 @@ def _is_kept(place: StylePlace, style: Style, now: Syntax) -> bool:
     after = parse(text, now.language, now)
     if after is None:
         return False
-    low, high = after.byte_of(place.start), after.byte_of(place.start + len(place.new))
-    node = after.tree.root_node.descendant_for_byte_range(low, high)
-    while node is not None and (node.start_byte, node.end_byte) == (low, high):
-        parts = parts_like(after, style.made, node)
+    whole = place.start, place.start + len(place.new)
+    for node, *span in after.around(*whole):
+        parts = parts_like(after, style.made, node) if (*span,) == whole else None
         if parts is not None:
             return not node.has_error and style.made.filled(parts) == place.new
-        node = node.parent
     return False
 
 
 def _style(before: Syntax, old: Node, now: Syntax, new: Node, *, is_wide: bool) -> Style | None:
-    texts = {now.text_of(each) for each in _all_nodes(new) if each.is_named}
+    texts = {now.text_of(each) for each in descendants(new) if each.is_named}
     holes = dict[str, int]()
     shape = _old_shape(before, old, old, texts, holes, is_wide=is_wide)
     contents = {
@@ -451,22 +448,10 @@ def _new_shape(syntax: Syntax, node: Node, holes: dict[str, int]) -> Shape:
     return Shape(node.type, parts=parts, gaps=pieces_between(syntax, node))
 
 
-def _changed_nodes(before: Syntax, now: Syntax, line: ChangedLine) -> Iterator[tuple[Node, Node]]:
-    """Yield the nodes of a changed line that became others as a whole, from inside outwards."""
-    head, gone, come = changed_part(line.old, line.new)
-    start = _start_of(now.text, line.row)
-    longer = len(come) - len(gone)
-    news = {
-        (low, high - longer): node
-        for node, low, high in reversed([*_around(now, start + head, start + head + len(come))])
-    }
-    is_first = True
-    for node, low, high in _around(before, start + head, start + head + len(gone)):
-        became = news.get((low, high))
-        if became is None or not (start <= low and high <= start + len(line.old)):
-            continue
-        yield from _differing(before, node, now, became) if is_first else [(node, became)]
-        is_first = False
+def _made_new(before: Syntax, now: Syntax, line: ChangedLine) -> Iterator[tuple[Node, Node]]:
+    """Yield what became another node in a changed line, from inside outwards."""
+    for index, (old, new) in enumerate(changed_nodes(before, now, line)):
+        yield from _differing(before, old, now, new) if index == 0 else [(old, new)]
 
 
 def _differing(before: Syntax, old: Node, now: Syntax, new: Node) -> Iterator[tuple[Node, Node]]:
@@ -478,27 +463,6 @@ def _differing(before: Syntax, old: Node, now: Syntax, new: Node) -> Iterator[tu
     if old.type == "parenthesized_expression" != new.type and old.named_child_count == 1:
         yield old.named_children[0], new
     yield old, new
-
-
-def _start_of(text: str, row: int) -> int:
-    at = 0
-    for _ in range(row):
-        at = text.index("\n", at) + 1
-    return at
-
-
-def _around(syntax: Syntax, start: int, end: int) -> Iterator[tuple[Node, int, int]]:
-    low, high = syntax.byte_of(start), syntax.byte_of(end)
-    node = syntax.tree.root_node.descendant_for_byte_range(low, high)
-    while node is not None:
-        yield node, *syntax.span(node)
-        node = node.parent
-
-
-def _all_nodes(node: Node) -> Iterator[Node]:
-    yield node
-    for child in node.children:
-        yield from _all_nodes(child)
 
 
 def _is_statement(node: Node) -> bool:
