@@ -146,6 +146,25 @@ def test_arrow_functions_with_a_name_become_asynchronous_and_components_do_not()
     )
 
 
+@pytest.mark.parametrize(
+    ("path", "head", "block", "function"),
+    [
+        ("net.rs", "fn fetch(a: u8)", "impl Twice for Net", "fn twice() -> u8"),
+        ("net.rs", "fn fetch(a: u8)", "trait Twice", "fn twice() -> u8"),
+        ("net.ts", "function fetch(a)", "class Net implements Twice", "twice()"),
+    ],
+)
+def test_functions_that_an_interface_fixes_stay_as_they_are(
+    path: str, head: str, block: str, function: str
+) -> None:
+    fetch, call = f"{head} {{\n    return a\n}}\n", "return fetch(1)"
+    assert not awaited(
+        {path: f"{fetch}\n{block} {{\n    {function} {{\n        {call}\n    }}\n}}\n"},
+        head,
+        f"async {head}",
+    )
+
+
 def test_rust_awaits_behind_the_call() -> None:
     text = "fn fetch(a: u8) -> u8 {\n    a\n}\n\npub fn twice(a: u8) -> u8 {\n    fetch(a) + 1\n}\n"
     (found,) = awaited({"net.rs": text}, "fn fetch(a: u8)", "async fn fetch(a: u8)")

@@ -140,6 +140,17 @@ def _awaits(source: CodeFile, function: Node) -> bool:
     return function.type == "async_block" or re.search(r"\basync\b", head) is not None
 
 
+def _is_fixed(body: Node | None) -> bool:
+    """Return whether the functions of a body are those of a trait or an interface."""
+    owner = body.parent if body is not None else None
+    if body is None or owner is None:
+        return False
+    if body.type == "declaration_list":  # Rust
+        return owner.type == "trait_item" or owner.child_by_field_name("trait") is not None
+    heritage = (each for part in owner.children for each in part.children)
+    return body.type == "class_body" and any(each.type == "implements_clause" for each in heritage)
+
+
 def _unlike(name: str, text: str) -> str:
     """Return a name of the same length that a text does not have."""
     for letter in "qxzjvkQXZJVK":
@@ -249,7 +260,7 @@ class _Changes:
             return False
         if self._source.language.endswith("react") and _DRAWS.match(function.name):
             return False
-        if outer is not None and outer.type == "impl_item" and outer.child_by_field_name("trait"):
+        if _is_fixed(outer):
             return False
         start = self._syntax.span(node)[0]
         head = _BEFORE.match(text)
