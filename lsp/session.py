@@ -239,6 +239,16 @@ class Session:
         if uri := self.memory.dismiss(id_):
             self.schedule.latest.cancel(uri, "prefetch")
 
+    def task_of(self, id_: str) -> Task | None:
+        """Return the task of a suggestion that is shown, ``None`` if none of this id is."""
+        suggestion = self.memory.outcomes.find(id_)
+        return suggestion.task if suggestion is not None else None
+
+    def was_hidden(self, id_: str) -> bool:
+        """Return whether the user hid this suggestion, which is shown again, before."""
+        suggestion = self.memory.outcomes.find(id_)
+        return suggestion is not None and self.memory.rejections.was_hidden(suggestion)
+
     def ignored(self, id_: str) -> None:
         """Note that the user let a suggestion pass."""
         self.memory.outcomes.report_turned_down(id_, "ignored")

@@ -154,7 +154,6 @@ def test_cold_recomputes_all_and_warm_a_little_and_the_control_takes_one_token_a
     assert all(each["recomputed"] == each["prompt_tokens"] for each in cold)
     assert recomputed_share(warm) == recomputed_share(control) < 0.1
     assert all(each["tokens"] <= each["steps"] for each in control)
-    assert median(each["steps"] for each in warm) <= median(each["steps"] for each in control)
     assert backend.sequences == []
 
 

@@ -316,10 +316,11 @@ def test_a_client_that_refuses_to_give_settings_is_served_all_the_same() -> None
 
 def test_an_edit_that_is_hidden_is_not_offered_again_in_its_line_and_twice_is_a_rejection() -> None:
     with edited(EDIT) as client:
-        for place in [(0, 14), (3, 0)]:
+        endings = ["hidden; it may come back", "rejected; it does not come back"]
+        for place, how in zip([(0, 14), (3, 0)], endings, strict=True):
             [edit] = client.edits(*place, 1)
             client.command("redraft.dismiss", *edit["command"]["arguments"])
-            assert client.status("Next edit hidden; it may come back.")["revealable"] is False
+            assert client.status(f"Next edit {how}.")["revealable"] is False
             assert client.edits(*place, 1) == []
         assert client.edits(4, 0, 1) == [], "it was hidden twice"
         assert client.end() == 0

@@ -80,3 +80,22 @@ def test_what_is_shown_on_request_says_how_likely_it_is() -> None:
     status, sent = line()
     status.shown("infill", HERE, HIDDEN.reason)
     assert sent[-1]["message"] == f"Ghost text shown, though unsure: {HIDDEN.reason}."
+
+
+@pytest.mark.parametrize(("ended", "other"), [("infill", "next_edit"), ("next_edit", "infill")])
+def test_the_end_of_one_suggestion_says_nothing_of_the_other(ended: Task, other: Task) -> None:
+    status, sent = line()
+    status.shown(other, ELSEWHERE, "")
+    status.shown(ended, HERE, "")
+    status.ended(ended, "accepted")
+    name = "Ghost text" if ended == "infill" else "Next edit"
+    assert sent[-1]["message"] == f"{name} accepted."
+    assert status.message_of(other).endswith("shown.")
+
+
+def test_the_end_of_what_is_not_shown_is_not_told() -> None:
+    status, sent = line()
+    status.abstained("infill", HERE, NOTHING)
+    status.ended("infill", "accepted")
+    status.ended("next_edit", "accepted")
+    assert len(sent) == 1

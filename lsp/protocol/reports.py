@@ -32,24 +32,32 @@ STATUS_COMMAND = "redraft.status"
 RECORD_COMMAND = "redraft.record"
 STATISTICS_COMMAND = "redraft.statistics"
 
+_REJECTED, _HIDDEN = "rejected; it does not come back", "hidden; it may come back"
 _LONGEST_MIN = 24 * 60.0  # of a pause; the setting enabled serves for longer
 
 
 def accept(server: RedraftServer, id_: str) -> None:
     """Note that the user accepted a suggestion."""
-    server.session.accepted(id_)
+    _end(server, id_, "accepted", server.session.accepted)
 
 
 def reject(server: RedraftServer, id_: str) -> None:
     """Note that the user rejected a suggestion."""
-    server.session.rejected(id_)
-    server.line.ended("rejected; it does not come back")
+    _end(server, id_, _REJECTED, server.session.rejected)
 
 
 def dismiss(server: RedraftServer, id_: str) -> None:
     """Note that the user hid a suggestion."""
-    server.session.dismissed(id_)
-    server.line.ended("hidden; it may come back")
+    is_rejected = server.session.was_hidden(id_)
+    _end(server, id_, _REJECTED if is_rejected else _HIDDEN, server.session.dismissed)
+
+
+def _end(server: RedraftServer, id_: str, how: str, report: Callable[[str], None]) -> None:
+    """Report the end of a suggestion to the session, and say it in the status line."""
+    task = server.session.task_of(id_)
+    report(id_)
+    if task is not None:
+        server.line.ended(task, how)
 
 
 def ignore(server: RedraftServer, id_: str) -> None:

@@ -99,11 +99,11 @@ class StatusLine:
         self._reports[task] = report
         self.tell(abstained.reason, "Error" if abstained.kind == "failed" else "Warning")
 
-    def ended(self, how: str) -> None:
-        """Say ``how`` the shown suggestion ended, such as "hidden; it may come back"."""
-        for task, report in self._reports.items():
-            if report.is_shown:
-                self._report(task, _Report(report.place, f"{_NAMES[task][1]} {how}."))
+    def ended(self, task: Task, how: str) -> None:
+        """Say ``how`` the shown suggestion of a task ended, such as "hidden; it may come back"."""
+        report = self._reports.get(task)
+        if report is not None and report.is_shown:
+            self._report(task, _Report(report.place, f"{_NAMES[task][1]} {how}."))
 
     def _report(self, task: Task, report: _Report) -> None:
         """Send a report, or that of the other task at the same place.

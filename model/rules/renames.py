@@ -85,11 +85,6 @@ class RenameScopes:
 
         return whole_name(old).sub(put, line)
 
-    def is_bound_again(self, name: str, line: int) -> bool:
-        """Return whether ``name``, which recent edits renamed, is another one in a line."""
-        became = {one.new for one in self._renames if one.old == name}
-        return bool(became) and not any(self.allows(name, new, line) for new in became)
-
     @cached_property
     def _renames(self) -> list[Renamed]:
         return [one for edit in self._edits for one in renamed_by(edit)]
