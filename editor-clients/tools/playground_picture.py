@@ -2,7 +2,7 @@
 
     REDRAFT_VSCODE_DIR=DIR python editor-clients/tools/playground_picture.py [OUT] [--dark]
 
-Needs what ``tests/test_playground.py`` needs, and the weights (``redraft model pull``). The model
+Needs what ``tests/server/routes/test_playground.py`` needs, and the weights (``redraft model pull``). The model
 wrote everything that the picture shows as its own.
 """
 

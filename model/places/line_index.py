@@ -1,7 +1,7 @@
 """Index of the lines of a text, as arrays; a change costs the lines that it touches.
 
 An index is immutable: :meth:`LineIndex.spliced` returns the index of the changed text and shares
-what stays. It equals a fresh index of that text (``tests/test_line_index.py``).
+what stays. It equals a fresh index of that text (``tests/model/places/test_line_index.py``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # Installs what the end-to-end suite drives: VS Code in the browser (code-server) and playwright-core,
 # from the npm registry alone, without the downloads of their post-install scripts.
 #
-#   e2e/install.sh DIR        then: REDRAFT_VSCODE_DIR=DIR pytest tests/test_vscode*.py
+#   e2e/install.sh DIR        then: REDRAFT_VSCODE_DIR=DIR pytest tests/editors/vscode
 #
 # Needs Node 20 with npm, a C++ compiler with make and python3 (three native modules are built), and a
 # Chromium: Debian's package `chromium`, or any that CHROMIUM names. Takes minutes and about 250 MB.

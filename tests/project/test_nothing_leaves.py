@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("spawn")
 
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 #: How long the engine process stays when its editor has left: longer than onnxruntime keeps its
 #: reports back before it first uploads (9 s were seen).
 IDLE_S = 15

@@ -12,7 +12,7 @@ from redraft.server.commands.complete import FilePlace, cursor_at, read_text
 from redraft.server.commands.main import app
 from typer.testing import CliRunner
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PACKAGES = ("model", "lsp", "server", "evals")
 PAGES = [f"{package}/**/*.md" for package in PACKAGES]
@@ -70,7 +70,8 @@ def test_every_promise_names_tests_that_exist() -> None:
     rows = [line for line in security.splitlines() if line.startswith("| ") and "::" in line]
     assert len(rows) > 20
     for file, name in re.findall(r"`(test_\w+\.py)::(test_\w+)`", security):
-        source = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        [path] = (ROOT / "tests").rglob(file)
+        source = path.read_text(encoding="utf-8")
         assert re.search(rf"^(async )?def {name}\(", source, re.MULTILINE), f"{file} has no {name}"
     for link in re.findall(r"\]\(([^)#:]+)[)#]", security):
         assert (ROOT / link).exists(), link

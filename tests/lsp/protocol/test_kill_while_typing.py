@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("spawn")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    tests = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    tests = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     chosen = {
         "PYTHONPATH": tests,
         "REDRAFT_RUNTIME_DIR": str(tmp_path / "run"),

@@ -41,7 +41,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such 
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
-    tests = str(Path(__file__).parent)
+    tests = str(Path(__file__).parents[2])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("FAKE_ENGINE_NOTES", str(tmp_path / "notes"))
     chosen = Settings(

@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("spawn")
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

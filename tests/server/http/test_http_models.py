@@ -62,7 +62,7 @@ async def test_the_error_for_an_unknown_model_lists_what_models_lists() -> None:
 @pytest.mark.parametrize("name", ["my-coder", "my-coder-int8"])
 def test_unloaded_is_an_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert post("/v1/completions", {**INFILL, "model": name})[0] == 200
-    shipped = Path(__file__).parent.parent / "model" / "shipped" / "redraft-0.5b.json"
+    shipped = Path(__file__).parents[3] / "model" / "shipped" / "redraft-0.5b.json"
     folder = tmp_path / "my-coder"
     folder.mkdir()
     described = json.loads(shipped.read_text(encoding="utf-8"))

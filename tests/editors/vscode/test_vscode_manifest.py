@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 from redraft.lsp.editor_settings import LspSettings
 from support.editors.vscode_studio import PROPOSALS
 
-CLIENT = Path(__file__).parents[1] / "editor-clients" / "vscode"
+CLIENT = Path(__file__).parents[3] / "editor-clients" / "vscode"
 MANIFEST: dict[str, Any] = json.loads((CLIENT / "package.json").read_text(encoding="utf-8"))
 PROPERTIES: dict[str, dict[str, Any]] = {
     name.removeprefix("redraft."): schema

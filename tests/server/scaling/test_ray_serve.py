@@ -38,7 +38,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Set
     register(models, "tiny", tiny_config(head_dim=16), tiny_tokenizer())
     register(models, "other", tiny_config(head_dim=16), tiny_tokenizer())
     with pytest.MonkeyPatch.context() as patch, socket.socket() as probe:
-        tests = str(Path(__file__).parent)
+        tests = str(Path(__file__).parents[2])
         patch.setenv("PYTHONPATH", os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]))
         patch.setenv("REDRAFT_MODELS", str(models))
         patch.setenv("FAKE_ENGINE_NOTES", str(models / "notes"))

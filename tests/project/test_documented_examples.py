@@ -23,7 +23,7 @@ from redraft.server.settings import Settings
 from support.editors.predictor import chatting, editing
 from support.served import post
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "editor-clients" / "http.md", ROOT / "server" / "README.md"]
 EXAMPLES = [
     example

@@ -20,7 +20,7 @@ from redraft.model.weights.catalog import info
 from redraft.model.weights.store import ready_variants
 
 NAME = "redraft-0.5b"
-SAMPLE = Path(__file__).parent / "samples" / "notes.py"
+SAMPLE = Path(__file__).parents[2] / "samples" / "notes.py"
 TEXT = SAMPLE.read_text(encoding="utf-8")
 GAP = TEXT.index("return \n") + len("return ")
 

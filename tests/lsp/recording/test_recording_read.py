@@ -42,9 +42,9 @@ from redraft.lsp.recording.recording_events import (
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import Confidence
 
-FOREIGN = Path(__file__).parent / "samples" / "foreign.recording.json"
+FOREIGN = Path(__file__).parents[2] / "samples" / "foreign.recording.json"
 #: Lines that each release wrote, of every kind and form, and how they are written now.
-RECORDED = Path(__file__).parent / "samples" / "recorded.jsonl"
+RECORDED = Path(__file__).parents[2] / "samples" / "recorded.jsonl"
 BEGUN = 1_750_000_000_000
 
 

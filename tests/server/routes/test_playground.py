@@ -30,7 +30,7 @@ from support.served import events, post, send, served
 KEYED = Settings(api_key=SecretStr("secret-key"), shutdown_s=0.1)
 FIM, EDIT = "/v1/fim/completions", "/v1/edit/completions"
 INFILL = {"prompt": "a", "suffix": "b"}
-FOLDER = Path(__file__).parent.parent / "server" / "playground"
+FOLDER = Path(__file__).parents[3] / "server" / "playground"
 
 
 # --- what the server sends ----------------------------------------------------------------------

@@ -27,7 +27,7 @@ from support.served import eventually, served
 
 pytestmark = pytest.mark.usefixtures("spawn")
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 SCALING = ROOT / "server" / "scaling"
 REQUEST = EditRequest("infill", "a.py", "x = ", 4)
 SESSIONS = [f"editor-{number}" for number in range(24)]

@@ -19,8 +19,8 @@ from support.editors.lsp import LspClient, lsp_client
 from support.editors.predictor import WRITTEN, Answer, ScriptedPredictor, rewrite
 from support.served import served
 
-FOLDER = Path(__file__).parent / "sequences"
-PAGES = Path(__file__).parent.parent / "editor-clients"
+FOLDER = Path(__file__).parents[2] / "sequences"
+PAGES = Path(__file__).parents[3] / "editor-clients"
 
 
 def sequence(name: str) -> dict[str, Any]:

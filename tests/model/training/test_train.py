@@ -182,7 +182,7 @@ def test_an_adapter_is_exact_where_greedy_decoding_writes_the_answer() -> None:
 
 
 def test_shipped_configs_are_readable() -> None:
-    folder = Path(__file__).parent.parent / "model" / "configs"
+    folder = Path(__file__).parents[3] / "model" / "configs"
     found = {path.stem: TrainConfig.read(path) for path in folder.glob("*.toml")}
     assert set(found) == {"causal-cpu", "masks-cpu", "h100-causal", "h100-masks"}
 

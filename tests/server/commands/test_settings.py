@@ -56,7 +56,7 @@ def test_a_misspelt_variable_is_named_and_what_was_meant(caplog: pytest.LogCaptu
 def test_every_variable_that_the_code_reads_is_known() -> None:
     known = {f"REDRAFT_{name.upper()}" for name in Settings.model_fields} | {*OTHER_VARIABLES}
     read = re.compile(r"""["'](REDRAFT_[A-Z_]*[A-Z])["']""")
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[3]
     for package in ("model", "server", "lsp", "evals"):
         for file in (root / package).rglob("*.py"):
             assert {*read.findall(file.read_text("utf-8"))} <= known, file

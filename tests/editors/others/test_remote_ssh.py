@@ -17,7 +17,7 @@ from support.editors.vscode_desk import Open
 from support.editors.vscode_studio import missing
 from support.ssh import Shell, await_true, free_port, is_open, there
 
-CLIENTS = Path(__file__).parents[1] / "editor-clients"
+CLIENTS = Path(__file__).parents[3] / "editor-clients"
 PAGE = (CLIENTS / "remote.md").read_text("utf-8")
 #: The ports of the page: a test has others, as several may run at once.
 PORTS = ("7331", "7341")

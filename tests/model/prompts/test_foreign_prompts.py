@@ -35,7 +35,7 @@ from support.foreign_prompts import (
     rendered,
 )
 
-GOLDEN = Path(__file__).parent / "golden_prompts"
+GOLDEN = Path(__file__).parents[2] / "golden_prompts"
 
 
 def spelled(name: str, prompt: Prompt) -> str:
