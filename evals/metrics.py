@@ -11,8 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from redraft.lsp.learning.kept_text import common_tokens, dense
-from redraft.model.edits.edit import Edit
+from redraft.lsp.learning.kept_text import dense, kept
+from redraft.model.edits.hunks import hunks_of
 from redraft.model.text.common import common_head, common_tail
 from redraft.model.text.syntax import count_errors, parse
 
@@ -102,25 +102,23 @@ def _came_and_went(was: Counter[str], text: str, n: int) -> Counter[tuple[bool, 
 
 
 def reversal_ratio(before: str, base: str, candidate: str) -> float | None:
-    """Return the share of a suggestion's changed characters that undoes the user's last edit.
+    """Return the share of a suggestion's changed characters that undoes edits of the user.
+
+    Only edits at lines that the suggestion changes count, compared by words.
 
     Args:
-        before: the document before that edit, which made ``base`` of it.
+        before: the document before these edits, which made ``base`` of it.
 
     Returns:
-        None where the suggestion changes nothing.
+        None where the suggestion changes nothing, or too much to be compared.
     """
-    done = Edit(before, 0, len(before), base).least()
-    wanted = Edit(base, 0, len(base), candidate).least()
-    deleted, written = wanted.end - wanted.start, len(wanted.new)
-    if not deleted + written:
-        return None
-    low, high = done.start, done.start + len(done.new)  # what the user wrote, within base
-    if wanted.end < low or high < wanted.start:
-        return 0.0
-    undone = max(0, min(high, wanted.end) - max(low, wanted.start))
-    put_back = common_tokens(list(wanted.new), list(before[done.start : done.end]))[0]
-    return (undone + int(put_back.sum())) / (deleted + written)
+    lines, was = base.split("\n"), before.split("\n")
+    changed = [(each.first, each.last) for each in hunks_of(lines, candidate.split("\n"))]
+    for back in reversed(hunks_of(lines, was)):  # from the bottom, so that lines above stay put
+        if any(first <= back.last and back.first <= last for first, last in changed):
+            lines[back.first : back.last] = back.new
+    found = kept(base, candidate, "\n".join(lines))
+    return None if found is None else found.kept_rate
 
 
 # --- the rest ------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
     REDRAFT_VSCODE_DIR=DIR python editor-clients/tools/playground_picture.py [OUT] [--dark]
 
-Needs what ``tests/server/routes/test_playground.py`` needs, and the weights (``redraft model pull``). The model
-wrote everything that the picture shows as its own.
+Needs what ``tests/server/routes/test_playground.py`` needs, and the weights (``redraft model
+pull``). The model wrote everything that the picture shows as its own.
 """
 
 from __future__ import annotations

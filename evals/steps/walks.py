@@ -152,12 +152,11 @@ def _read(path: Path, mix: MomentMix, wanted: Collection[str]) -> Iterator[Walk]
 
 def _of_steps(name: str, rows: list[dict[str, Any]]) -> Walk:
     """Return the walk of a pull request, a row for each file."""
-    order = sorted(
-        ((step["step"], at), at, step) for at, row in enumerate(rows) for step in row["steps"]
-    )
+    made = ((at, step) for at, row in enumerate(rows) for step in row["steps"])
+    order = sorted(made, key=lambda one: (one[1]["step"], one[0]))  # several hunks may be one step
     texts = [row["before"].split("\n") for row in rows]
     steps = list[WalkStep]()
-    for _, at, step in order[:MOST_STEPS]:
+    for at, step in order[:MOST_STEPS]:
         first, last = step["start_line"], step["end_line"]
         change = LineChange(first, tuple(texts[at][first:last]), tuple(step["new_lines"]))
         texts[at][first:last] = change.new

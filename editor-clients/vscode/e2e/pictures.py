@@ -3,8 +3,8 @@
     REDRAFT_VSCODE_DIR=DIR python editor-clients/vscode/e2e/pictures.py [OUT] [--only NAME]
 
 Each picture is of something the model really did; where it does not come within the patience, the
-script says so and goes on. Needs what ``tests/editors/vscode/test_vscode.py`` needs, ``redraft`` installed for
-this Python, and its weights (``redraft model pull``).
+script says so and goes on. Needs what ``tests/editors/vscode/test_vscode.py`` needs, ``redraft``
+installed for this Python, and its weights (``redraft model pull``).
 """
 
 from __future__ import annotations

@@ -103,6 +103,18 @@ def test_a_right_edit_is_found_right(steps: Path) -> None:
     assert (first["reversal"], last["quiet"], last["right"]) == (False, True, None)
 
 
+def test_a_step_may_have_several_hunks_in_a_file(tmp_path: Path) -> None:
+    made = [
+        step(1, 0, ["def area(wide, height):"], target=False),
+        step(1, 1, ["    return wide * height"], target=True),
+        step(2, 5, ["    return round(width * height * depth)"], target=True),
+    ]
+    row = {"repo": "r/a", "pr": 1, "path": "shapes.py", "before": BEFORE, "after": AFTER}
+    file = write_lines(tmp_path / "steps.jsonl.zst", [{**row, "steps": made}])
+    [asked] = choose_walks(file, None, 0, 3)
+    assert [each.change.first for each in asked.walk.steps] == [0, 1, 5]
+
+
 def test_an_edit_at_the_right_place_is_not_right(steps: Path) -> None:
     def ask(request: EditRequest) -> Prediction:
         return rewrite(request, "* height * depth", "* height * depth * 1", 0.99)

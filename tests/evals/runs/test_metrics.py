@@ -109,6 +109,9 @@ def test_texts_that_differ_beyond_all_measure_are_not_compared() -> None:
         ("ab", "abcd", "abcx", 0.5),
         ("a\nb\nc", "ax\nb\nc", "ax\nb\ncx", 0.0),  # elsewhere
         ("f(", "f(a", "f(a, b", 0.0),  # goes on from the last edit
+        # Between two edits of the user, and neither taken back.
+        ("a\nb\nc", "x\nb\ny", "x\nz\ny", 0.0),
+        ("f(a, b)\nb\nc", "f(a)\nb\nd", "f(a, b)\nb\nd", 1.0),  # one of two
         ("a", "b", "b", None),
     ],
 )
