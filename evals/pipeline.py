@@ -16,7 +16,6 @@ from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
 from redraft.model.records import EditRequest
 
-from . import perplexity
 from .example import Example, Row
 from .gather import KINDS, RELATED, ContextKind, GatheredRequest, gather
 from .predictors import ReadyPredictor
@@ -38,7 +37,6 @@ TABLES: dict[str, Callable[[Sequence[Row], int], Iterator[Table]]] = {
     "bench": latency.tables,
     "replay": replay.tables,
     "steps": steps.tables,
-    "perplexity": perplexity.tables,
 }
 
 

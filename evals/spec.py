@@ -11,14 +11,14 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from redraft.model.config import AUTO, RopeScaling
+from redraft.model.config import AUTO
 from redraft.model.gate.eagerness import Eagerness
 from redraft.model.records import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, Quality
 
 SHIPPED = "shipped"
 BARE = "none"
 
-_ANY = ("infill", "edits", "replay", "steps", "scenes", "chat", "perplexity", "outcomes", "bench")
+_ANY = ("infill", "edits", "replay", "steps", "scenes", "chat", "outcomes", "bench")
 _WRITTEN = (
     "infill",
     "edits",
@@ -43,7 +43,7 @@ def _option(help_text: str, tasks: Iterable[str], saved: bool = True, **how: Any
 class RunSpec:
     """Description of a run. Fields that its task does not read keep their defaults."""
 
-    task: str  # infill, edits, carry-on, outcomes, replay, steps, chat, perplexity, bench
+    task: str  # infill, edits, carry-on, outcomes, replay, steps, chat, bench
     source: str = ""  # names of the files, or of the suite
     sample: str = ""  # fingerprint of all examples of the source
     model_sha256: str = ""  # of what makes the answers: adapter, or the folder's manifest
@@ -66,7 +66,7 @@ class RunSpec:
         default=None,
         metadata=_option(
             "Measure this ready model folder instead.",
-            ("infill", "edits", "perplexity"),
+            ("infill", "edits"),
             saved=False,
             metavar="FOLDER",
         ),
@@ -159,13 +159,6 @@ class RunSpec:
             "Let every answer take this many milliseconds. Default: as measured.",
             ("replay", "steps", "scenes"),
             min=0,
-        ),
-    )
-    scaling: RopeScaling | None = field(
-        default=None,
-        metadata=_option(
-            "Scale positions beyond the trained ones in this way. Default: the model's.",
-            ("perplexity",),
         ),
     )
     share: float = field(

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from redraft.evals.gather import ContextKind
     from redraft.evals.predictors import ReadyPredictor
     from redraft.evals.run import Run
-    from redraft.model.runtime.backend import Backend
 
 app = typer.Typer(
     help="Measure how good a model is, and compare two runs.",
@@ -44,7 +43,7 @@ SERVED = 1_024  # tokens of a prompt that "auto" picks on two CPU cores
 #: Tokens that hold every problem of HumanEval-Infilling whole (577 at most, 261 of them suffix).
 WHOLE = 2_048
 
-INFILL, PERPLEXITY = RunSpec("infill", max_tokens=64), RunSpec("perplexity")
+INFILL = RunSpec("infill", max_tokens=64)
 EDITS = RunSpec(
     "edits", context_tokens=SERVED, max_tokens=128, threshold=threshold("medium", "next_edit")
 )
@@ -104,7 +103,7 @@ def _gaps(
     human_eval: Path | None, commits: Path | None, files: list[Path] | None
 ) -> tuple[list[Example], str]:
     """Return the gaps to fill, and the name of where they come from."""
-    from redraft.evals.perplexity import sources
+    from redraft.evals.sources.code_files import read_sources
     from redraft.evals.sources.commits import read_changes
     from redraft.evals.sources.gaps import gaps_of, whole_files
     from redraft.evals.sources.gaps import human_eval as read
@@ -118,7 +117,7 @@ def _gaps(
     if commits is not None:
         changes, name = read_changes(commits), commits.name
     else:
-        changes = (each for source in sources(files or ()) for each in whole_files(*source))
+        changes = (each for source in read_sources(files or ()) for each in whole_files(*source))
         name = " ".join(path.name for path in files or ())
     examples = [gap for change in changes for gap in gaps_of(change)]
     if not examples:
@@ -248,50 +247,3 @@ def _evaluate(
         with opt.progress_of(what) as progress:
             rows = evaluate(asked, run, predictor, progress)
         show_tables(run, list(TABLES[spec.task](rows, spec.seed)), kept.json_file)
-
-
-@app.command()
-@with_options
-def perplexity(
-    code: Annotated[
-        list[Path],
-        typer.Argument(metavar="PATH...", help="Folders or files of code, or a *.jsonl.zst."),
-    ],
-    lengths: Annotated[
-        str, typer.Option(help="Read contexts of these many tokens.")
-    ] = "4096,8192,16384,32768",
-    spec: RunSpec = PERPLEXITY,
-    kept: opt.SavedRun = opt.NOTHING_KEPT,
-) -> None:
-    """Measure the perplexity of the last 1,024 tokens of long contexts of code."""
-    from redraft.evals import perplexity as long
-    from redraft.evals.models import find_model
-
-    from .tables import show_tables
-
-    sizes = _lengths(lengths, long.SCORED)
-    spec = opt.settled(spec)
-    full = opt.described(spec)
-    model = find_model(spec)
-
-    def load() -> Backend:
-        return long.Rescaled(model.folder, model.provider, spec.threads, spec.scaling)
-
-    found = long.prepare(model.folder, code, sizes)
-    source = " ".join(path.name for path in code)
-    full = replace(full, source=source, sample=long.fingerprint(found))
-    with opt.open_run_for(kept, full) as run:
-        with opt.progress_of("reading") as progress:
-            long.measure(found, load, run, progress)
-        rows = [run.examples[each.id].row() for each in found]
-        show_tables(run, list(long.tables(rows, spec.seed)), kept.json_file)
-
-
-def _lengths(text: str, least: int) -> list[int]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and least < int(part) <= 32_768 for part in parts):
-        raise typer.BadParameter(
-            f"{text!r}: give lengths from {least + 1} to 32768 with commas between them.",
-            param_hint="--lengths",
-        )
-    return sorted({int(part) for part in parts})

@@ -47,7 +47,7 @@ LEVELS = {
     ),
     "evals": (
         "example machine metrics sandbox spec", "figures models run sources replay.clock",
-        "gather tables", "perplexity scorers", "compare", "replay.answers", "latency",
+        "gather tables", "scorers", "compare", "replay.answers", "latency",
         "predictors", "pipeline", "replay", "gate places report", "steps", "commands",
     ),
 }  # fmt: skip

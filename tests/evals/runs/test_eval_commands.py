@@ -177,16 +177,6 @@ def test_baselines_are_judged(tiny: Path, human_eval: Path, commits: Path, tmp_p
             redraft(*arguments, "--baseline", "bold")
 
 
-@pytest.mark.usefixtures("spawn")
-def test_perplexity_from_a_folder_to_figures(tiny: Path, tmp_path: Path) -> None:
-    (tmp_path / "p").mkdir()
-    (tmp_path / "p" / "a.py").write_text("\n".join([*OLD, *NEW]))
-    told = redraft(
-        "perplexity", tmp_path / "p", "--weights", tiny, "--lengths", "1040", "--scaling", "yarn"
-    )
-    assert "1,040 tokens" in told and "scaling yarn" in told
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [

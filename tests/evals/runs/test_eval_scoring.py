@@ -23,20 +23,9 @@ from redraft.evals.figures import (
     sign_test,
 )
 from redraft.evals.metrics import exact, first_line_exact
-from redraft.evals.perplexity import (
-    BLOCK,
-    CHUNK,
-    METRIC,
-    Rescaled,
-    documents,
-    measure,
-    prepare,
-    score_tail,
-    sources,
-    tables,
-)
 from redraft.evals.run import Run, open_run
 from redraft.evals.scorers import infill
+from redraft.evals.sources.code_files import read_sources
 from redraft.evals.spec import RunSpec
 from redraft.evals.tables import Metric, overall, parted
 from redraft.model.config import RopeScaling
@@ -254,46 +243,20 @@ def test_shares_of_few_groups_and_of_none_have_intervals(
     assert found.high is not None and high[0] <= found.high <= high[1]
 
 
-CONFIG = tiny_config(head_dim=16, max_positions=2_304)  # 4,352 are stretched by 2
-CODE = "".join(f"def foo_{i}(x):\n    return foo(x) + {i}\n" for i in range(300))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = store(CONFIG, "fp32", tmp_path_factory.mktemp("tiny"))
-    tiny_tokenizer().save(made / "tokenizer.json")
-    return made
-
-
 def project(root: Path) -> Path:
     (root / "p" / "node_modules").mkdir(parents=True)
-    (root / "p" / "b.py").write_text(CODE)
+    (root / "p" / "b.py").write_text("second = 2")
     (root / "p" / "a.py").write_text("first = 1")
     (root / "p" / "node_modules" / "c.py").write_text("not ours")
     (root / "p" / "notes.txt").write_text("no code")
     return root / "p"
 
 
-def test_no_token_is_lost_between_chunks() -> None:
-    backend = FakeBackend(Noise(), small_config())
-    tokens = np.random.default_rng(0).integers(17, 200, CHUNK + 40).astype(np.int64)
-    whole = backend.open(1_000).score(tokens).target_logprob[:-1]
-    for count in (1, 39, 40, 60, len(tokens) - 1):
-        found = score_tail(backend.open(1_000), tokens, count)
-        assert found.shape == (count,)
-        np.testing.assert_array_equal(found, whole[-count:])
-    with pytest.raises(SettingsError, match="too few"):
-        score_tail(backend.open(1_000), tokens, len(tokens))
-
-
-def test_files_of_a_folder_stand_one_behind_the_other_under_their_marks(tmp_path: Path) -> None:
-    tokenizer = tiny_tokenizer()
-    (made,) = documents(sources([project(tmp_path)]), tokenizer, 3_000, 5)
-    mark = tokenizer.mark("<file_sep>")
-    starts = np.flatnonzero(made.tokens == mark).tolist()
-    assert (made.name, len(made.tokens), starts[0], len(starts)) == ("p", 3_000, 0, 2)
-    text = tokenizer.decode(made.tokens.tolist())
-    assert text.startswith("a.py\nfirst = 1\nb.py\ndef foo_0(x):\n")
+def test_code_of_a_folder_is_read_without_what_others_wrote(tmp_path: Path) -> None:
+    [(name, files)] = read_sources([project(tmp_path)])
+    assert (name, list(files)) == ("p", [("a.py", "first = 1"), ("b.py", "second = 2")])
+    with pytest.raises(SettingsError, match="There is no"):
+        list(read_sources([tmp_path / "missing"]))
 
 
 def test_the_newest_text_of_each_file_of_a_repository_is_taken(tmp_path: Path) -> None:
@@ -302,15 +265,8 @@ def test_the_newest_text_of_each_file_of_a_repository_is_taken(tmp_path: Path) -
 
     lines = [commit(2, "a.py", "newer"), commit(1, "a.py", "older"), commit(1, "b.py", "other")]
     path = write_lines(tmp_path / "x-commits.jsonl.zst", lines)
-    found = {name: list(files) for name, files in sources([path])}
+    found = {name: list(files) for name, files in read_sources([path])}
     assert found == {"r": [("a.py", "newer"), ("b.py", "other")]}
-
-
-def test_too_little_code_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="are needed"):
-        documents(sources([project(tmp_path)]), tiny_tokenizer(), 100_000, 1)
-    with pytest.raises(SettingsError, match="There is no"):
-        documents(sources([tmp_path / "missing"]), tiny_tokenizer(), 10, 1)
 
 
 @pytest.mark.parametrize("q", [0.05, 0.5, 0.95])
@@ -321,43 +277,3 @@ def test_a_quantile_of_one_group_is_its_own_interval(q: float) -> None:
     assert (found.low, found.high) == pytest.approx((found.value, found.value))
     apart = quantile(values, q)
     assert apart.low is not None and apart.low <= found.value <= (apart.high or 0.0)
-
-
-def test_perplexity_is_that_of_the_mean_over_all_tokens() -> None:
-    blocks = [[2.0 * BLOCK, BLOCK], [1.0 * BLOCK, BLOCK], [0.0, BLOCK // 2]]
-    found = METRIC.figure([{"blocks": blocks}])
-    assert found.value == pytest.approx(math.exp(3 / 2.5))
-    assert found.n == 2 * BLOCK + BLOCK // 2
-    assert found.low is not None and found.high is not None
-    assert found.low < found.value < found.high
-
-
-def test_scaling_changes_only_what_lies_beyond(folder: Path, tmp_path: Path) -> None:
-    found = prepare(folder, [project(tmp_path)], [1_100, 3_000], 1)
-    values: dict[RopeScaling, list[float | None]] = {}
-    for scaling in get_args(RopeScaling):
-        told: list[tuple[int, int]] = []
-        path = tmp_path / f"{scaling}.jsonl"
-        spec = RunSpec("perplexity", scaling=scaling)
-        with open_run(path, spec, {}, resume=False) as run:
-            measure(
-                found,
-                partial(Rescaled, folder, "CPU", 1, scaling),
-                run,
-                lambda done, total, told=told: told.append((done, total)),  # type: ignore[misc]
-            )
-            (shown,) = tables(run.rows(), 0)
-        assert told[-1] == (1_100 + 3_000,) * 2 and told == sorted(told)
-        assert [row.label for row in shown.rows] == ["1,100 tokens", "3,000 tokens"]
-        values[scaling] = [row.figures["perplexity"].value for row in shown.rows]
-        with open_run(path, spec, {}, resume=True) as run:
-            measure(found, _unasked, run)
-        with pytest.raises(RedraftError, match="scaling"):
-            open_run(path, RunSpec("perplexity"), {}, resume=True)
-    short, long = zip(*values.values(), strict=True)
-    assert len(set(short)) == 1 and len(set(long)) == 4
-    assert all(value and value > 1 for value in (*short, *long))
-
-
-def _unasked() -> Rescaled:
-    raise AssertionError("the model was loaded again")
