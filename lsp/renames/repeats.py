@@ -232,8 +232,8 @@ class _Repeat:
         syntax, above = self._before.syntax, node.parent
         while above is not None:
             named = above.child_by_field_name("name") or above.child_by_field_name("left")
-            is_definition = named is not None and _DEFINES.search(above.type)
-            if is_definition and syntax.text_of(named) in names:
+            is_known = named is not None and syntax.text_of(named) in names
+            if is_known and _DEFINES.search(above.type):
                 return True
             above = above.parent
         return False
