@@ -42,6 +42,10 @@ _MOST_PLACES = 200
 _ATTEMPTS = 3
 _LONGEST = 60  # characters of a shape in the label
 _KEYED = re.compile(r"\[[\"'`]\w+[\"'`]\]")
+_DEFINES = re.compile(
+    "(?:definition|declaration|declarator|_item|_spec|function_expression)$"
+    "|^assignment|^named_expression"
+)
 _OBJECTS = ("self", "this", "cls")
 #: What may stand in some functions only.
 _RESTRICTED = frozenset(("await", "yield", "return", "?", "break", "continue", "throw"))
@@ -184,7 +188,7 @@ class _Repeat:
         known = {_senses(self._before, shape, each.node) for each in done}
         if len(known) != 1:
             raise UnclearUse("the two lines use different names")
-        rest = [each for each in rest if _senses(self._before, shape, each.node) in known]
+        rest = [each for each in rest if _clear_senses(self._before, shape, each.node) in known]
         # To leave a place out changes what others are read as: look again without it.
         for _ in range(_ATTEMPTS):
             offered = FileRename(self._own, tuple(self._span(each, made) for each in rest))
@@ -228,7 +232,8 @@ class _Repeat:
         syntax, above = self._before.syntax, node.parent
         while above is not None:
             named = above.child_by_field_name("name") or above.child_by_field_name("left")
-            if named is not None and syntax.text_of(named) in names:
+            is_known = named is not None and syntax.text_of(named) in names
+            if is_known and _DEFINES.search(above.type):
                 return True
             above = above.parent
         return False
@@ -271,7 +276,7 @@ class _Repeat:
             for node, *span in after.syntax.around(at, last):
                 found = parts_like(after.syntax, made, node) if span == [at, last] else None
                 if found is not None and all(found[hole] == parts[hole] for hole in made.holes):
-                    return _senses(after, made, node)
+                    return _clear_senses(after, made, node)
             return None
 
         syntax = self._own.syntax
@@ -304,6 +309,14 @@ def _senses(source: CodeFile, shape: Shape, node: Node) -> Hashable:
     return tuple(_sense(source, leaf) for leaf in names)
 
 
+def _clear_senses(source: CodeFile, shape: Shape, node: Node) -> Hashable:
+    """Return what the names of a place that never differ mean, None if that is unclear."""
+    try:
+        return _senses(source, shape, node)
+    except UnclearUse:
+        return None
+
+
 def _sense(source: CodeFile, leaf: Node) -> Hashable:
     name, at = source.syntax.text_of(leaf), leaf.start_byte
     if name in _OBJECTS:
@@ -317,7 +330,9 @@ def _sense(source: CodeFile, leaf: Node) -> Hashable:
         return here.role if here is not None else None
     bound = [each for each in places if each.role == "binding" and each.scope == here.scope]
     known = [each for each in places if each.scope == here.scope and each.role != "use"]
-    is_at_once = here.scope != source.whole or not _runs_later(leaf)
+    scope = source.syntax.tree.root_node.descendant_for_byte_range(*here.scope)
+    is_turned = scope is not None and scope.type.endswith(("comprehension", "generator_expression"))
+    is_at_once = not is_turned and (here.scope != source.whole or not _runs_later(leaf))
     is_late = is_at_once and all(source.byte(each) > at for each in known) and bool(known)
     if len(bound) > 1 or is_late:
         raise UnclearUse(f"{name} is bound several times, or after its use")

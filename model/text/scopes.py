@@ -7,6 +7,7 @@ count characters.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,29 +43,30 @@ _SCOPES = {
     "for_expression if_expression while_expression match_arm struct_item trait_item impl_item",
     "java": "program class_declaration interface_declaration record_declaration enum_declaration "
     "method_declaration constructor_declaration lambda_expression block for_statement "
-    "enhanced_for_statement catch_clause try_with_resources_statement",
+    "enhanced_for_statement catch_clause try_with_resources_statement switch_rule",
 }
 #: Node types whose field binds the names in it, as "type.field"; "type." for a child without one.
 _BINDS = {
     "python": "parameters. lambda_parameters. typed_parameter. default_parameter.name "
     "typed_default_parameter.name assignment.left for_statement.left for_in_clause.left "
     "as_pattern.alias named_expression.name function_definition.name class_definition.name "
-    "case_pattern.",
+    "case_pattern. splat_pattern. as_pattern.",
     "typescript": "variable_declarator.name required_parameter.pattern optional_parameter.pattern "
     "formal_parameters. function_declaration.name generator_function_declaration.name "
     "class_declaration.name abstract_class_declaration.name interface_declaration.name "
     "type_alias_declaration.name enum_declaration.name for_in_statement.left "
-    "catch_clause.parameter arrow_function.parameter",
+    "catch_clause.parameter arrow_function.parameter function_expression.name",
     "go": "short_var_declaration.left var_spec.name const_spec.name parameter_declaration.name "
     "variadic_parameter_declaration.name function_declaration.name type_spec.name "
-    "range_clause.left type_alias.name",
+    "range_clause.left type_alias.name receive_statement.left type_switch_statement.alias",
     "rust": "let_declaration.pattern parameter.pattern closure_parameters. function_item.name "
     "struct_item.name enum_item.name const_item.name static_item.name type_item.name "
     "trait_item.name mod_item.name for_expression.pattern let_condition.pattern match_pattern.",
     "java": "variable_declarator.name formal_parameter.name class_declaration.name "
     "interface_declaration.name record_declaration.name enum_declaration.name "
     "enhanced_for_statement.name catch_formal_parameter.name lambda_expression.parameters "
-    "inferred_parameters. resource.name",
+    "inferred_parameters. resource.name instanceof_expression.name type_pattern. "
+    "record_pattern_component.",
 }
 _IMPORTS = {
     "python": "import_statement import_from_statement",
@@ -79,13 +81,22 @@ _PATTERNS = _types(
     "list as_pattern_target splat_pattern dotted_name object_pattern array_pattern rest_pattern "
     "pair_pattern assignment_pattern object_assignment_pattern expression_list mut_pattern "
     "ref_pattern reference_pattern tuple_struct_pattern struct_pattern field_pattern "
-    "slice_pattern"
+    "slice_pattern captured_pattern or_pattern union_pattern keyword_pattern"
 )
 #: The parts of a pattern that bind nothing, as "type.field".
 _NO_PATTERN = _types(
     "pair_pattern.key assignment_pattern.right object_assignment_pattern.right "
-    "tuple_struct_pattern.type struct_pattern.type field_pattern.name"
+    "tuple_struct_pattern.type struct_pattern.type"
 )
+_COMPREHENSIONS = _types(
+    "list_comprehension set_comprehension dictionary_comprehension generator_expression"
+)
+#: Nodes of Go and Rust whose names hold behind them, or behind their value.
+_HOLD_BEHIND = _types(
+    "let_declaration let_condition short_var_declaration var_spec const_spec range_clause "
+    "receive_statement"
+)
+_HOLD_BEHIND_VALUE = _types("for_expression type_switch_statement")
 #: Definitions whose name is bound in the scope around them.
 NAMED = _types(
     "function_definition class_definition function_declaration generator_function_declaration "
@@ -144,8 +155,13 @@ class Bindings:
     def occurrences(self) -> list[Occurrence]:
         """The occurrences in the order of the text; none within comments and strings."""
         leaves = [leaf for leaf in self._leaves if not self._is_module(leaf)]
-        bound = [found for leaf in leaves if (found := self._bound(leaf)) is not None]
-        known = {each.scope: each for each in reversed(bound) if each.role != "field"}
+        made = [(found, leaf) for leaf in leaves if (found := self._bound(leaf)) is not None]
+        bound = [found for found, _ in made]
+        known = {
+            each.scope: (each, self._first_byte(leaf))
+            for each, leaf in reversed(made)
+            if each.role != "field"
+        }
         places = {(each.line, each.column) for each in bound}
         uses = [self._used(leaf, known) for leaf in leaves]
         uses = [each for each in uses if (each.line, each.column) not in places]
@@ -197,14 +213,40 @@ class Bindings:
         binder = self._binder(leaf)
         if binder is None:
             return None
-        scope = self._scope_of(binder if binder.type in NAMED else leaf)
+        scope = self._scope_bound(leaf, binder)
         if scope is not None and self._is_declared_outside(scope):
             return None
         if scope is not None and scope.type in _CLASSES:
             return self._occurrence(leaf, "field", scope)
         is_function = scope is not None and scope.type in _FUNCTIONS
         function = self._syntax.name_of(scope) if is_function else ""
-        return self._occurrence(leaf, "binding", scope, function=function)
+        is_shorthand = leaf.type == "shorthand_field_identifier"  # ``let Size { width } = size``
+        role: Role = "shorthand" if is_shorthand else "binding"
+        return self._occurrence(leaf, role, scope, function=function)
+
+    def _scope_bound(self, leaf: Node, binder: Node) -> Node | None:
+        """Return the scope in which a node binds a name."""
+        around = [one for one in _above(leaf) if one.type in self._scope_types]
+        if binder.type in NAMED:
+            return self._scope_of(binder)
+        if binder.type == "named_expression":
+            return next((one for one in around if one.type not in _COMPREHENSIONS), None)
+        kind = binder.child_by_field_name("kind")
+        is_var = binder.parent is not None and binder.parent.type == "variable_declaration"
+        if self._family == "typescript" and (is_var or (kind and kind.type == "var")):
+            wide = re.compile("function|method|program")
+            return next((one for one in around if wide.search(one.type)), None)
+        return around[0] if around else None
+
+    def _first_byte(self, leaf: Node) -> int:
+        """Return where a binding begins to hold; 0: everywhere in its scope."""
+        binder = self._binder(leaf) if self._family in ("go", "rust") else None
+        if binder is None or self._scope_bound(leaf, binder) == self._syntax.tree.root_node:
+            return 0
+        if binder.type in _HOLD_BEHIND:
+            return binder.end_byte
+        value = binder.child_by_field_name("value")
+        return value.end_byte if value is not None and binder.type in _HOLD_BEHIND_VALUE else 0
 
     def _is_declared_outside(self, scope: Node) -> bool:
         """Return whether ``global`` or ``nonlocal`` takes the name from an outer scope."""
@@ -256,6 +298,8 @@ class Bindings:
         node = leaf
         while (parent := node.parent) is not None:
             key = f"{parent.type}.{_field(parent, node)}"
+            if _reads(parent, node, leaf):
+                return None
             if key in self._binds:
                 return parent
             if parent.type not in _PATTERNS or key in _NO_PATTERN:
@@ -263,7 +307,9 @@ class Bindings:
             node = parent
         return None
 
-    def _used(self, leaf: Node, known: dict[tuple[int, int] | None, Occurrence]) -> Occurrence:
+    def _used(
+        self, leaf: Node, known: dict[tuple[int, int] | None, tuple[Occurrence, int]]
+    ) -> Occurrence:
         parent = leaf.parent
         assert parent is not None, "a name is never the whole text"
         if parent.type == "keyword_argument" and parent.child_by_field_name("name") == leaf:
@@ -274,8 +320,8 @@ class Bindings:
         role: Role = "shorthand" if leaf.type in _SHORTHAND or _is_shorthand(parent) else "use"
         for scope in self._scopes(leaf):
             span = scope.start_byte, scope.end_byte
-            if span in known:
-                return self._occurrence(leaf, role, scope, known[span].source)
+            if span in known and known[span][1] <= leaf.start_byte:
+                return self._occurrence(leaf, role, scope, known[span][0].source)
         return self._occurrence(leaf, role, None)
 
     def _scopes(self, leaf: Node) -> Iterator[Node]:
@@ -285,7 +331,7 @@ class Bindings:
         """
         inner = True
         for node in _above(leaf):
-            if node.type not in self._scope_types:
+            if node.type not in self._scope_types or _is_outside(node, leaf):
                 continue
             if inner or self._family != "python" or node.type not in _CLASSES:
                 yield node
@@ -336,8 +382,40 @@ def _field(parent: Node, child: Node) -> str:
     return ""
 
 
+def _is_outside(scope: Node, leaf: Node) -> bool:
+    """Return whether a name is in a part of a node that does not see what the node binds."""
+    part = None
+    if scope.type in _COMPREHENSIONS:
+        first = next((one for one in scope.children if one.type == "for_in_clause"), None)
+        part = first.child_by_field_name("right") if first is not None else None
+    elif scope.type == "if_expression":
+        part = scope.child_by_field_name("alternative")
+    return part is not None and part.start_byte <= leaf.start_byte < part.end_byte
+
+
+def _reads(parent: Node, node: Node, leaf: Node) -> bool:
+    """Return whether a child of a node that may bind names is no name bound there."""
+    if parent.type == "for_in_statement":  # ``for (x of …)`` of scripts sets a variable
+        return parent.child_by_field_name("kind") is None
+    if parent.type in ("range_clause", "receive_statement"):
+        return all(one.type != ":=" for one in parent.children)
+    if parent.type == "dotted_name":
+        return parent.named_child_count > 1  # a constant of a module or class
+    if parent.type == "keyword_pattern":
+        return parent.children[0] == node
+    if parent.type == "field_pattern":
+        return leaf.type == "field_identifier"
+    if parent.type == "as_pattern":  # of ``case``; that of ``with`` has a field
+        return node.type != "as_pattern_target" and (
+            parent.children[-1] != node or parent.parent is None or "case" not in parent.parent.type
+        )
+    return parent.type in ("type_pattern", "record_pattern_component") and "type" in leaf.type
+
+
 def _is_member(parent: Node, leaf: Node) -> bool:
     """Return whether a plain identifier is the name of a member."""
+    if parent.type in ("dotted_name", "keyword_pattern"):
+        return (parent.children[0] == leaf) == (parent.type == "keyword_pattern")
     if parent.type == "attribute":
         return parent.child_by_field_name("attribute") == leaf
     if parent.type == "field_access":

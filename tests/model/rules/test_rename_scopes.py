@@ -13,7 +13,8 @@ from redraft.model.records import EditRequest, RecentEdit
 from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.renames import RenameScopes
 from redraft.model.rules.repeats import find_repeats
-from redraft.model.text.syntax import language_of
+from redraft.model.text.scopes import Bindings
+from redraft.model.text.syntax import language_of, parsed
 from support.rules import history, proposed
 
 SHOP = """\
@@ -334,3 +335,51 @@ def test_offers_change_lines_of_the_region(pairs: list[tuple[str, str]], lines: 
         assert not any("\n" in line for line in repeat.lines)
     keys = [(repeat.first, repeat.last, repeat.lines) for repeat in offered]
     assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "groups"),
+    [
+        ("a.py", "def f(x):\n  return [x.a for x in x.b if x.c for y in x.d]\n", "011011"),
+        ("a.py", "def f(x):\n  return [y for y in z for x in x.b if x], x\n", "01110"),
+        ("a.py", "def f(ys):\n  return [x for y in ys if (x := y)], x\n", "000"),
+        ("a.py", "def f(x):\n  match x:\n    case x.A | {1: x.B}: pass\n", "0000"),
+        ("a.py", "def f(v):\n  match v:\n    case {**x} | A(x=x) | x: x\n", "0m000"),
+        ("a.py", "def f(v):\n  match v:\n    case A() as x: x\n", "00"),
+        ("a.js", "let x; for (x of ys) { x }\nx\n", "0000"),
+        ("a.js", "function f() { if (a) { var x = 1 } for (var x of y) {} x }\n", "000"),
+        ("a.js", "f(function x() { x }); x\n", "00-"),
+        ("a.go", "package p\nfunc f(x A) { for _, x := range x { x() }; x() }\n", "01010"),
+        ("a.go", "package p\nfunc f(x A) { var i int; for i, x = range y { x() } }\n", "000"),
+        ("a.go", "package p\nfunc f(x A) { x(); x := x.y(); x() }\n", "00101"),
+        ("a.go", "package p\nfunc f(x A) { if x := x.y(); x { x() } else { x() } }\n", "010111"),
+        ("a.go", "package p\nfunc f(x A) { switch x := x.(type) { case B: x() }; x() }\n", "01010"),
+        ("a.go", "package p\nfunc f(x A) { select { case x := <-x: x() }; x() }\n", "01010"),
+        ("a.go", "package p\nfunc f() { x() }\nvar x = 1\n", "00"),
+        ("a.rs", "fn f(x: A) { x; let x = x.y(); x; }\n", "00101"),
+        ("a.rs", "fn f(x: A) { let Some(x) = x else { x }; x; }\n", "01001"),
+        ("a.rs", "fn f(x: A) { for x in x { x; } x; }\n", "01010"),
+        ("a.rs", "fn f(x: A) { if let Some(x) = x { x; } else { x; } }\n", "01010"),
+        ("a.rs", "fn f(x: A) { while let Some(x) = x.y() { x; } }\n", "0101"),
+        ("a.rs", "fn f() { x(); fn x() {} }\n", "00"),
+        ("a.rs", "fn f(x: A) { let A { x, .. } = x; x; }\n", "0101"),
+        ("a.rs", "fn f() { match y { x @ 1 => x, A(x) | B(x) => x, } }\n", "00111"),
+        ("A.java", "class K { void f() { if (a instanceof A x) { x.y(); } } }\n", "00"),
+        ("A.java", "class K { void f() { if (a instanceof x(A x)) { x.y(); } } }\n", "000"),
+        ("A.java", "class K { void f() { switch (a) { case A x -> x.y(); case B x -> x(); } } }\n",
+         "0011"),
+    ],
+)  # fmt: skip
+def test_each_use_belongs_to_the_binding_that_it_sees(path: str, text: str, groups: str) -> None:
+    syntax = parsed(text, language_of(path) or "")
+    assert syntax is not None
+    known = dict[tuple[int, int], str]()
+    found = ""
+    for each in Bindings(syntax, "x").occurrences:
+        if each.role in ("member", "field"):
+            found += "m"
+        elif each.scope is None:
+            found += "-"
+        else:
+            found += known.setdefault(each.scope, str(len(known)))
+    assert found == groups
