@@ -42,7 +42,11 @@ def steps(
     spec: RunSpec = STEPS,
     kept: opt.SavedRun = opt.NOTHING_KEPT,
 ) -> None:
-    """Type the steps of a change into the language server, and compare what it shows with them."""
+    """Type the steps of a change into the language server, and compare what it shows with them.
+
+    The last table says of each question to the model how long after the last key it was decided,
+    and how much of its prompt had been read before: first questions about a place, and later ones.
+    """
     from redraft.evals.scorers.steps import tables
     from redraft.evals.steps.runs import play_all
     from redraft.evals.steps.walks import AS_WRITTEN, IN_ORDER, choose_walks

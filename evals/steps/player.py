@@ -17,7 +17,7 @@ from redraft.lsp.documents.positions import Position, Range, units
 from redraft.lsp.edit_choice import parts_of
 from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.journal import AnswerDecided
-from redraft.lsp.question import Answer
+from redraft.lsp.question import Answer, LineRange
 from redraft.lsp.session import Session
 from redraft.lsp.snapshot import RequestFlags
 from redraft.lsp.suggestions.gates import Gates
@@ -45,6 +45,8 @@ class PlaceAnswer:
     answer: Answer
     parts: tuple[Candidate, ...]  # the best first
     barred: tuple[str, ...]  # of each part: the kind of rule that refuses it; "": none
+    decided_ms: float  # from the user's last key to the decision on it; simulated
+    is_first: bool  # no question of the walk before had one of its lines
 
 
 @dataclass(slots=True)
@@ -141,6 +143,8 @@ class _Player:
         self._earlier: list[list[str]] = [[] for _ in walk.files]
         self._file, self._cursor = 0, 0
         self._answers = list[PlaceAnswer]()
+        self._asked = list[LineRange]()
+        self._key_s = 0.0  # when the user typed last
 
     async def moments(
         self, after: frozenset[int], *, asks_all: bool
@@ -195,7 +199,11 @@ class _Player:
         parts = parts_of(answer.question, answer.prediction)
         verdicts = (verdict(part, situation, gate) for part in parts)
         barred = tuple(one.kind if isinstance(one, Abstain) else "" for one in verdicts)
-        self._answers.append(PlaceAnswer(answer, tuple(parts), barred))
+        decided_ms = 1000 * (asyncio.get_running_loop().time() - self._key_s)
+        place = answer.question.reach
+        is_first = not any(place.meets(other) for other in self._asked)
+        self._asked.append(place)
+        self._answers.append(PlaceAnswer(answer, tuple(parts), barred, decided_ms, is_first))
 
     async def _end(self) -> None:
         await self._session.leave()
@@ -244,6 +252,7 @@ class _Player:
         """Change the text of a file, the user's by default, and move the cursor behind it."""
         file = self._file if file is None else file
         where = Range(_position(edit.text, edit.start), _position(edit.text, edit.end))
+        self._key_s = asyncio.get_running_loop().time()
         self._session.change(self._uri(file), (ContentChange(edit.new, where),), None)
         self._file, self._texts[file] = file, edit.result
         self._cursor = edit.start + len(edit.new)

@@ -164,6 +164,8 @@ def _asked(moment: PlayedMoment, number: int, one: PlaceAnswer) -> Example:
                 for edit, exact in zip(edits, right, strict=True)
             ],
             "barred": [*one.barred],
+            "decided_ms": round(one.decided_ms, 1),
+            "is_first": one.is_first,
         },
     )
 

@@ -1,4 +1,4 @@
-"""A film of the real thing: VS Code with the extension, the server and the default model.
+"""A film of a walk through two files in VS Code with the extension, server and default model.
 
     REDRAFT_VSCODE_DIR=DIR python editor-clients/vscode/e2e/film.py [OUT.gif]
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pictures import MEDIA, SETTINGS
-from support.editors.filmed_file import FILE, TEXT
+from support.editors.filmed_file import FILE, OTHER_FILE, OTHER_TEXT, TEXT
 from support.editors.neovim import pieces
 from support.editors.vscode_desk import GHOST, HINTS, Window, window
 from support.editors.vscode_studio import missing, studio
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 #: What is typed, ``<…>`` is one key; None waits for a suggestion, a number of seconds is a pause.
 KEYS: tuple[str | float | None, ...] = (
-    *(1.0, "<Control+Shift+ArrowRight>", 0.6, "net_total", None, 1.5),
-    *("<Tab>", None, 1.5, "<Tab>", None, 1.5, "<Tab>", None, 1.5, "<Tab>", 1.5),  # there, take it
-    *("<Control+End>", 0.6, "\n\ndef average(orders):\n", "return ", None, 1.5),
-    *("<Alt+k>", 1.0, "<Alt+k>", 1.0, "<Tab>", 2.0),
+    *(1.0, "<Control+Shift+ArrowRight>", 0.4, "net_price", None, 1.5, "<Tab>", 1.5),
+    *(*("<ArrowDown>",) * 4, "<End>", "<ArrowLeft>", "<ArrowLeft>", 0.4),
+    *("<Control+Backspace>", "<Backspace>", "<Backspace>", None, 1.5, "<Tab>", 1.5),
+    *("<Home>", 0.4, "async ", None, 1.5, "<Tab>", None, 1.5, "<Tab>"),
 )
-BEGIN = (8, 5)  # line and column, from 1
-SIZE = (860, 540)
+BEGIN = (6, 5)  # line and column, from 1
+SIZE = (830, 640)
 _KEY_S, _POLL_S, _LAST_S = 0.1, 0.15, 3.0
 _COLOURS = 64
 #: In the page: is ghost text shown, or an edit?
@@ -114,12 +114,17 @@ def main() -> int:
         return 1
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        files = {FILE: TEXT, OTHER_FILE: OTHER_TEXT}
         with (
             studio(folder, folder) as opened,
-            window(opened, folder / "shop", "film", {FILE: TEXT}, {}, SETTINGS, SIZE) as w,
+            window(opened, folder / "shop", "film", files, {}, SETTINGS, SIZE) as w,
         ):
+            w.open(OTHER_FILE)
             w.press("Control+b")  # no side bar
+            w.command("View: Move Editor into Group Below")
+            w.press("Control+1")
             w.await_ready()
+            w.until("!document.body.innerText.includes('model still loading')")
             w.go_to(*BEGIN)
             film = Film(w, folder)
             film.take()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from redraft.evals.gate.samples import shown_to_gate
 from redraft.evals.predictors import ReadyPredictor
 from redraft.evals.replay.answers import ReplayPredictor
 from redraft.evals.run import Run
-from redraft.evals.scorers.steps import tables
+from redraft.evals.scorers.steps import questions, tables
 from redraft.evals.spec import RunSpec
 from redraft.evals.steps.player import take_all
 from redraft.evals.steps.runs import play_all
@@ -23,7 +24,7 @@ from redraft.evals.steps.scores import takes_back
 from redraft.evals.steps.walks import AskedWalk, choose_walks, scenes
 from redraft.lsp.editor_settings import LspSettings
 from redraft.model.errors import SettingsError
-from redraft.model.records import EditRequest, Prediction
+from redraft.model.records import EditRequest, Prediction, Stats
 from redraft.server.commands.main import app
 from support.editors.predictor import READY, predicted, rewrite
 from support.weights.training_sources import write_lines
@@ -164,6 +165,28 @@ def test_tables_and_a_run_that_is_continued(commits: Path, tmp_path: Path) -> No
     run = played(choose_walks(commits, 4, 0, 2), right)
     (table, *_) = tables(run.rows(), 0)
     assert table.title == "next edits after ordered steps"
+
+
+def test_each_question_says_when_it_was_decided_and_what_was_read_before(steps: Path) -> None:
+    def ask(request: EditRequest) -> Prediction:
+        return replace(predicted(), stats=Stats(prompt_tokens=100, reused_tokens=40))
+
+    run = played(choose_walks(steps, None, 0, 2), ask)
+    found = questions(run.rows())
+    assert [each["place"] for each in found] == ["first question", "later question"]
+    # The pause of 0.3 s after the last key, and an answer that takes 0.1 s.
+    assert all((each["decided_ms"], each["reused"]) == (400.0, 0.4) for each in found)
+    assert [each["group"] for each in found] == ["r/a#1"] * 2
+    titles = [table.title for table in tables(run.rows(), 0)]
+    assert titles.count("questions to the model, at new places and known ones") == 1
+
+
+def test_a_question_without_a_prompt_reuses_nothing_that_counts(steps: Path) -> None:
+    def ask(request: EditRequest) -> Prediction:
+        return replace(predicted(), stats=Stats())
+
+    run = played(choose_walks(steps, None, 0, 2), ask)
+    assert [each["reused"] for each in questions(run.rows())] == [None, None]
 
 
 def test_what_is_neither_commits_nor_steps_is_refused(tmp_path: Path) -> None:
