@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.arity import Call, Signature, calls, means, signatures
+from redraft.model.rules.arity import Call, Signature, calls, means, signatures, with_argument
 from redraft.model.rules.series import ArgumentChange, argument_changes
 from redraft.model.text.scopes import NAMED
 from redraft.model.text.syntax import parse
@@ -126,7 +126,9 @@ def _span(
     given = call.arguments
     if source.language == "go" and len(given) == 1 and source.text[given[0].end - 1] == ")":
         return None  # a call may give several values
-    return _with(source.text, call, change) if _lacks(call, change, signature, objection) else None
+    if not _lacks(call, change, signature, objection):
+        return None
+    return with_argument(source.text, call, change.text, None if change.name else change.index)
 
 
 def _lacks(call: Call, change: ArgumentChange, signature: Signature, objection: str) -> bool:
@@ -145,20 +147,6 @@ def _lacks(call: Call, change: ArgumentChange, signature: Signature, objection: 
 def _parameter_at(signature: Signature, index: int) -> str:
     in_order = [each.name for each in signature.parameters if not each.by_name_only]
     return in_order[index] if index < len(in_order) else ""
-
-
-def _with(text: str, call: Call, change: ArgumentChange) -> tuple[int, int, str]:
-    """Return the span that adds the argument to a call, on a new line if the others are."""
-    if change.index < len(call.arguments) and not change.name:
-        at = call.arguments[change.index].start
-        return at, at, f"{change.text}, "
-    if not call.arguments:
-        return call.opens, call.opens, change.text
-    last = call.arguments[-1]
-    begin = text.rfind("\n", 0, last.start) + 1
-    indent = text[begin : last.start]
-    is_alone = begin > call.opens and not indent.strip()
-    return last.end, last.end, f",\n{indent}{change.text}" if is_alone else f", {change.text}"
 
 
 def _without(

@@ -266,6 +266,26 @@ def _call_in_macro(syntax: Syntax, called: Node) -> Call | None:
     )
 
 
+def with_argument(
+    text: str, call: Call, argument: str, index: int | None = None
+) -> tuple[int, int, str]:
+    """Return the span that adds an argument to a call, on a new line if the others are.
+
+    Args:
+        index: among the arguments; None: behind all.
+    """
+    if index is not None and index < len(call.arguments):
+        at = call.arguments[index].start
+        return at, at, f"{argument}, "
+    if not call.arguments:
+        return call.opens, call.opens, argument
+    last = call.arguments[-1]
+    begin = text.rfind("\n", 0, last.start) + 1
+    indent = text[begin : last.start]
+    is_alone = begin > call.opens and not indent.strip()
+    return last.end, last.end, f",\n{indent}{argument}" if is_alone else f", {argument}"
+
+
 def means(syntax: Syntax, path: str, signature: Signature, home: str) -> bool:
     """Return whether the name of a function means it wherever a file calls it.
 

@@ -73,7 +73,7 @@ def find_modules(
     found = dict[Importable, None]()
     for name in names:
         exporter = _exporter(name, path, language, workspace)
-        if exporter is not None and name not in _builtins(language):
+        if exporter is not None and name not in builtin_names(language):
             found.update(dict.fromkeys(_as_imported(exporter, path, language, text, workspace)))
     counts = Counter(one.name for one in found)
     return tuple(one for one in found if counts[one.name] == 1)
@@ -177,7 +177,7 @@ def _head(text: str) -> str:
 
 
 @lru_cache(None)
-def _builtins(language: str) -> frozenset[str]:
+def builtin_names(language: str) -> frozenset[str]:
     """Return the names that a language knows without an import."""
     if language == "python":
         return frozenset(dir(builtins))

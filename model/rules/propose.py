@@ -24,6 +24,7 @@ from .example import NAME, Pair, RuleEdit, pairs_of, written_lines
 from .imports import find_imports
 from .renames import RenameScopes, namesake
 from .repeats import MOST_LINES, find_repeats
+from .series import new_arguments
 from .touched_names import call_changes
 from .unused_imports import find_unused
 
@@ -72,6 +73,7 @@ def rank_edits(request: EditRequest, region: tuple[int, int]) -> list[RuleEdit]:
         *find_unused(text, language, request.path, edits),
         *find_fixes(request.diagnostics, pairs, lines),
         *(find_restyles(edits, request.path, text) if request.path else ()),
+        *(new_arguments(edits, request.path, text, language) if request.path else ()),
     ]
     likeliest = dict[tuple[int, int, tuple[str, ...]], RuleEdit]()
     for one in found:

@@ -1,7 +1,8 @@
 """Arguments that the user added at a call or dropped from a definition, to be carried on.
 
 They are read from the lines of the recent edits. Where the same change fits all other calls word
-for word, no model is needed.
+for word, no model is needed. A call that lacks the argument of a new parameter gets the variable of its
+name, if there is one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ from dataclasses import dataclass, replace
 
 from ..records import RecentEdit
 from ..text.lines import defines, is_comment
-from .example import MOST_EDITS, pairs_of
+from ..text.scopes import Bindings
+from ..text.syntax import Syntax, language_of, parse, parsed
+from .arity import Argument, Call, Parameter, Signature, calls, means, signatures, with_argument
+from .example import MOST_EDITS, RuleEdit, changes_in, line_starts, pairs_of
+from .touched_names import call_changes
 
 _STRING = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`[^`]*`")
 _CALLED = re.compile(r"([^\W\d]\w*)\s*\(")
@@ -22,6 +27,10 @@ _VARIABLE = re.compile(r"(?<![\w.])[^\W\d]\w*|(?<=\.\.)[^\W\d]\w*")
 _PREFIXED = re.compile(r"[\w$]\"")  # a string such as f"…"
 _CONSTANTS = frozenset(("True", "False", "None", "true", "false", "null", "nil", "undefined"))
 _SELF = re.compile(r"&?(?:mut\s+)?(?:self|cls)\b")
+#: In train-commits 47 of 54 calls that needed an argument got the variable of its name, if the
+#: caller had bound one; 11 of 13 in other languages than Python.
+_CHANCE = 0.87
+_ASSIGNMENTS = ("assignment", "variable_declarator", "short_var_declaration", "let_declaration")
 #: Languages that write the type of a parameter before its name.
 _TYPE_FIRST = frozenset(("java", "c", "cpp", "csharp"))
 
@@ -140,3 +149,81 @@ def _parameter(text: str, language: str) -> str:
     if not names:
         return ""
     return names[-1] if language in _TYPE_FIRST else names[0]
+
+
+# --- parameters that were added ------------------------------------------------------------------
+
+
+def new_arguments(
+    edits: Sequence[RecentEdit], path: str, text: str, language: str
+) -> Iterator[RuleEdit]:
+    """Yield the arguments that new parameters need at calls whose function binds their names.
+
+    Args:
+        edits: oldest first; those of other files may have changed functions that this one calls.
+        language: LSP id.
+    """
+    for edit in edits[-MOST_EDITS:]:
+        for change in call_changes([edit]):
+            added = change.added if change.is_defined and change.name in text else ()
+            syntax = parsed(text, language) if added else None
+            source = syntax if edit.path == path else _source_of(edit, change.name)
+            found = signatures(source, change.name) if syntax is not None and source else []
+            if syntax is None or len(found) != 1 or not means(syntax, path, found[0], edit.path):
+                continue
+            for one in found[0].parameters:
+                if one.name in added and not one.is_optional:
+                    yield from _given(syntax, found[0], one)
+
+
+def _source_of(edit: RecentEdit, name: str) -> Syntax | None:
+    """Return the lines around an edit of a function, None without its definition."""
+    hunks = (new for _, new in changes_in(edit.diff) if any(defines(one, name) for one in new))
+    lines = next(hunks, None)
+    return parse("\n".join(lines), language_of(edit.path) or "") if lines else None
+
+
+def _given(syntax: Syntax, signature: Signature, new: Parameter) -> Iterator[RuleEdit]:
+    """Yield the calls with the variable that has the name of a new parameter."""
+    found = [*calls(syntax, signature)]
+    is_named = any(each.name == new.name for call in found for each in call.arguments)
+    in_order = [one.name for one in signature.parameters if not one.by_name_only]
+    for call in found:
+        by_place = sum(1 for each in call.arguments if not each.name)
+        by_name = new.by_name_only or is_named or in_order.index(new.name) > by_place
+        label = new.name if by_name else ""
+        after = replace(call, arguments=(*call.arguments, Argument(0, 0, label)))
+        is_mended = call.objection(signature) and not after.objection(signature)
+        is_call = syntax.language == "go" and syntax.text[call.end - 2] == ")"  # of several values
+        is_unclear = is_call or call.has_comments or (by_name and syntax.language != "python")
+        if not is_mended or is_unclear or not _is_bound(syntax, new.name, call):
+            continue
+        value = f"{label}={new.name}" if label else new.name
+        index = None if by_name else in_order.index(new.name)
+        yield _edit(syntax.text, *with_argument(syntax.text, call, value, index))
+
+
+def _edit(text: str, start: int, end: int, new: str) -> RuleEdit:
+    """Return the edit of whole lines that puts ``new`` in place of ``text[start:end]``."""
+    first, last = text.count("\n", 0, start), text.count("\n", 0, end) + 1
+    starts = line_starts(text)
+    whole = text[starts[first] : start] + new + text[end : starts[last] - 1]
+    return RuleEdit(first, last, tuple(whole.split("\n")), "argument", _CHANCE)
+
+
+def _is_bound(syntax: Syntax, name: str, call: Call) -> bool:
+    """Return whether a function around a call has bound a name above it."""
+    root, at = syntax.tree.root_node, syntax.byte_of(call.at)
+    starts = line_starts(syntax.text)
+    for one in Bindings(syntax, name).occurrences:
+        scope = one.scope
+        if one.role != "binding" or scope is None or scope == (root.start_byte, root.end_byte):
+            continue
+        if not scope[0] <= at < scope[1] or one.line >= call.line:
+            continue
+        node = syntax.node_at(starts[one.line] + one.column)
+        while node is not None and node.end_byte <= at:
+            node = node.parent
+        if node is not None and node.type not in _ASSIGNMENTS:  # the call is not its value
+            return True
+    return False
