@@ -23,10 +23,11 @@ from .queue import EngineJob, Queue
 from .records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
 from .runtime.backend import Backend, Cancelled
 from .runtime.kv_memory import return_freed
+from .wire import check_request
 
 log = logging.getLogger(__name__)
 
-#: Requests that may wait behind the one being computed.
+#: Requests computed or waiting at once.
 QUEUE_LENGTH = 16
 #: Seconds between two looks of a waiting request at whether it has waited too long.
 LOOK_S = 0.25
@@ -45,7 +46,7 @@ class Engine:
     Args:
         loader: makes the model; runs in the worker thread and reports its progress.
         model: name of the model until it is loaded.
-        queue_length: requests that may wait behind the one being computed.
+        queue_length: requests computed or waiting at once; more are refused.
         limit_s: seconds after which a computation is given up.
         unload_s: seconds without a request after which the model's memory is freed; None: never.
     """
@@ -85,6 +86,7 @@ class Engine:
         Raises:
             RedraftError: the computation failed; the engine goes on.
         """
+        check_request(request)
         loop = asyncio.get_running_loop()
 
         def show(state: CanvasState) -> None:
@@ -130,10 +132,17 @@ class Engine:
                     self._retry = True
                     self._changed.notify_all()
                 raise ModelNotReady(_not_ready(self._status))
-            queue = self._queue
-            if not (queue.add_ahead(job) if job.reads_ahead else queue.add(job, self._clock())):
-                raise self._overloaded(f"{queue.length} requests wait already, the limit.")
-            computed = self._computing and self._computing[0]
+            queue, computed = self._queue, self._computing and self._computing[0]
+            if job.reads_ahead:
+                has_room = queue.add_ahead(job)
+            else:
+                computing = int(computed is not None and not computed.reads_ahead)
+                has_room = queue.add(job, self._clock(), computing)
+            if not has_room:
+                raise self._overloaded(
+                    f"{queue.length} requests are computed or waiting already, and no more can be "
+                    "answered in time."
+                )
             if computed is None or job.interrupts(computed):
                 self._interrupt()  # chores and reading ahead give way
             self._changed.notify_all()
@@ -191,7 +200,8 @@ class Engine:
         try:
             self._serve(model)
         finally:
-            self._chores = []  # nothing refers to the model from here on
+            with self._changed:  # nothing refers to the model from here on
+                self._chores, self._computing = [], None
             model.backend.close()
         return True
 
@@ -271,7 +281,9 @@ class Engine:
                     return None
                 self._refuse_stale()
                 if self._queue.has_any():
-                    return self._queue.take(self._clock(), self._mean_s)
+                    job = self._queue.take(self._clock(), self._mean_s)
+                    self._computing = (job, backend)
+                    return job
                 chore = self._chores[0] if self._chores else None
                 is_idle = not self._changed.wait(chore.idle_s if chore else self._unload_s)
                 if is_idle and not chore and not self._queue.has_any():
@@ -322,8 +334,6 @@ class Engine:
                 return True
             return self._clock() - begin > self._limit_s
 
-        with self._changed:
-            self._computing = (job, model.backend)
         try:
             prediction = predict(model, job.request, self._clock, is_over, job.on_step)
         except Cancelled:

@@ -65,7 +65,7 @@ class Queue(Generic[T]):
     """A bounded queue; the caller passes the time, in seconds.
 
     Args:
-        length: how many requests may wait.
+        length: how many requests may wait or be computed.
     """
 
     def __init__(self, length: int) -> None:
@@ -78,9 +78,13 @@ class Queue(Generic[T]):
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, item: T, now_s: float) -> bool:
-        """Append ``item``; return whether there was room."""
-        if len(self._waiting) >= self.length:
+    def add(self, item: T, now_s: float, computing: int = 0) -> bool:
+        """Append ``item``; return whether there was room.
+
+        Args:
+            computing: requests that were taken and are computed.
+        """
+        if len(self._waiting) + computing >= self.length:
             self._overrun_s = now_s
             return False
         if not self._waiting:

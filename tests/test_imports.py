@@ -250,6 +250,19 @@ def test_serving_imports_neither_torch_nor_onnx(module: str, tmp_path: Path) -> 
     assert done.returncode == 0
 
 
+@pytest.mark.usefixtures("spawn")
+def test_the_engine_process_imports_no_foreign_formats(tmp_path: Path) -> None:
+    check = (
+        "import sys, redraft.server.engine_process.host, redraft.server.engine_process.open\n"
+        "formats = {m for m in sys.modules if m.startswith('redraft.server.routes.')}\n"
+        "print(sorted(formats | {'prometheus_client', 'redraft.server.app'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", check], cwd=tmp_path, timeout=120, stdout=subprocess.PIPE, text=True
+    )
+    assert done.stdout == "['redraft.server.routes.own_api']\n"
+
+
 def test_no_test_module_is_imported_by_another() -> None:
     tests = ROOT / "tests"
     wrong = [

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 
 def open_shared_engine(settings: Settings) -> Predictor:
-    """Return the engine of the process that editors share; it frees its model when it is idle."""
-    return open_engine(settings, settings.idle_unload_s)
+    """Return the engine of the process that editors share; it frees its model when it is idle.
+
+    The length of its queue is not the user's setting, which binds clients of ``redraft serve``.
+    """
+    own_queue = settings.with_options(queue_length=Settings.model_fields["queue_length"].default)
+    return open_engine(own_queue, settings.idle_unload_s)
 
 
 def open_engine(settings: Settings, unload_s: float | None = None) -> Predictor:

@@ -28,7 +28,7 @@ from redraft.model.validation import (
 )
 from redraft.model.weights.catalog import check_not_removed, list_models
 
-from ..http.bodies import SERVICE
+from ..http.access import ENGINE
 from ..http.prometheus import STAGES
 from ..settings import Settings
 from .answers import Question, question
@@ -154,7 +154,7 @@ async def served_model(http: web.Request, name: str) -> str:
     Raises:
         UnknownModel: ``name`` is another model of ours.
     """
-    status = await http.app[SERVICE].status()
+    status = await http.app[ENGINE].status()
     check_model(name, status)
     return loaded(status)
 

@@ -39,7 +39,8 @@ from redraft.model.validation import (
 )
 from redraft.model.weights.store import names_with_template
 
-from ..http.bodies import SERVICE, read_body
+from ..http.access import ENGINE, SETTINGS
+from ..http.bodies import read_body
 from ..settings import Settings
 from .answers import FINISH_REASONS
 from .base import AnswerHead, CompletionBody, check_model, loaded, usage
@@ -233,8 +234,7 @@ def _called(call: Called, where: str) -> ToolCall:
 @routes.post("/v1/chat/completions")
 async def chat(http: web.Request) -> web.StreamResponse:
     """Answer a conversation."""
-    service = http.app[SERVICE]
-    asked = await read_body(http, lambda data: read_chat(data, service.settings))
+    asked = await read_body(http, lambda data: read_chat(data, http.app[SETTINGS]))
     head = AnswerHead.new(await chat_model(http, asked.body.model), "chatcmpl-")
     return await respond(http, asked, OpenAIChat(head, asked), asked.body.stream)
 
@@ -249,7 +249,7 @@ async def chat_model(http: web.Request, name: str) -> str:
         UnknownModel: it is another model of ours.
         NoChatTemplate: the loaded model cannot hold a conversation; names those that can.
     """
-    status: ModelStatus = await http.app[SERVICE].status()
+    status: ModelStatus = await http.app[ENGINE].status()
     if name != status.chat_model:
         check_model(name, status)
     if status.can_answer and not status.chat_model:

@@ -18,7 +18,8 @@ from redraft.model.prompts.registry import Unknown
 from redraft.model.records import CanvasState, Prediction
 from redraft.model.validation import Json, Text, read
 
-from ..http.bodies import SERVICE, read_question
+from ..http.access import SETTINGS
+from ..http.bodies import read_body
 from .answers import Question
 from .base import AnswerHead, CompletionBody, after_gap, measured, served_model, usage, why
 from .constraints import constrained
@@ -61,14 +62,14 @@ class EditBody(CompletionBody):
 @routes.post("/v1/fim/completions")
 async def complete(http: web.Request) -> web.StreamResponse:
     """Fill a gap."""
-    settings = http.app[SERVICE].settings
+    settings = http.app[SETTINGS]
 
     def ask(data: Json) -> tuple[CompletionBody, Question]:
         body = read(Infill, data)
         prompt = Middle(body.prompt, after_gap(body.suffix))
         return body, constrained(body.question(prompt, settings), data)
 
-    body, question = await read_question(http, ask)
+    body, question = await read_body(http, ask)
     head = AnswerHead.new(await served_model(http, body.model))
     return await respond(http, question, MercuryInfill(head, body, question), body.stream)
 
@@ -76,13 +77,13 @@ async def complete(http: web.Request) -> web.StreamResponse:
 @routes.post("/v1/edit/completions")
 async def edit(http: web.Request) -> web.StreamResponse:
     """Rewrite the region that the prompt marks."""
-    settings = http.app[SERVICE].settings
+    settings = http.app[SETTINGS]
 
     def ask(data: Json) -> tuple[CompletionBody, Question]:
         body = read(EditBody, data)
         return body, constrained(body.question(_region(body.messages), settings), data)
 
-    body, question = await read_question(http, ask)
+    body, question = await read_body(http, ask)
     head = AnswerHead.new(await served_model(http, body.model))
     return await respond(http, question, MercuryEdit(head, body, question), body.stream)
 

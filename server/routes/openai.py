@@ -20,7 +20,8 @@ from redraft.model.prompts.zeta import ZETA1_END, ZETA1_START
 from redraft.model.records import CanvasState, Prediction
 from redraft.model.validation import Flag, Json, Text, brief, json_type, objection, read
 
-from ..http.bodies import SERVICE, read_question
+from ..http.access import SETTINGS
+from ..http.bodies import read_body
 from .answers import Question
 from .base import AnswerHead, CompletionBody, after_gap, served_model, usage, why
 from .constraints import constrained
@@ -32,7 +33,7 @@ routes = web.RouteTableDef()
 @routes.post("/v1/completions")
 async def complete(http: web.Request) -> web.StreamResponse:
     """Fill a gap or rewrite a region."""
-    settings = http.app[SERVICE].settings
+    settings = http.app[SETTINGS]
 
     def ask(data: Json) -> tuple[TextBody, Question]:
         body = read(TextBody, data)
@@ -42,7 +43,7 @@ async def complete(http: web.Request) -> web.StreamResponse:
             prompt = Middle(body.prompt, after_gap(body.suffix))  # no markers in it
         return body, constrained(body.question(prompt, settings), data)
 
-    body, question = await read_question(http, ask)
+    body, question = await read_body(http, ask)
     head = AnswerHead.new(await served_model(http, body.model))
     return await respond(http, question, OpenAIText(head, body, question), body.stream)
 

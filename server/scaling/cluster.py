@@ -29,7 +29,6 @@ from redraft.model.silence import import_silenced
 
 from ..app import create_app
 from ..engine_process.host import load_engine
-from ..http.connections import ConnectionLimits
 from ..http.listen import listening
 from ..settings import Settings
 
@@ -67,14 +66,8 @@ class Replica:
         Path(folder).chmod(0o700)
         socket = Path(folder) / "http.sock"
         app = create_app(self._predictor, self._settings)
-        settings = self._settings
         await self._stack.enter_async_context(
-            listening(
-                app,
-                socket=socket,
-                shutdown_s=settings.shutdown_s,
-                limits=ConnectionLimits(settings.max_connections),
-            )
+            listening(app, socket=socket, shutdown_s=self._settings.shutdown_s)
         )
         connector = aiohttp.UnixConnector(str(socket), limit=0)
         self._inside = await self._stack.enter_async_context(
