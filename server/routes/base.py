@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from aiohttp import web
 from pydantic import AfterValidator, BeforeValidator
@@ -25,14 +25,17 @@ from redraft.model.validation import (
     Whole,
     between,
     objection,
+    read,
 )
 from redraft.model.weights.catalog import check_not_removed, list_models
 
-from ..http.access import ENGINE
+from ..http.access import ENGINE, SETTINGS
+from ..http.bodies import read_body
 from ..http.prometheus import STAGES
 from ..settings import Settings
-from .answers import Question, question
-from .respond import Reply
+from .answers import question
+from .constraints import constrained
+from .respond import Question, Reply
 
 #: First part of the names of our own models.
 OUR_NAMES = "redraft-"
@@ -133,6 +136,9 @@ class CompletionBody(Sampling):
         return question(prompt, template, edit_threshold(self.eagerness, settings))
 
 
+C = TypeVar("C", bound=CompletionBody)
+
+
 def after_gap(suffix: str) -> str:
     """Return the text after the gap; one client sends a marker if there is none."""
     return "" if suffix == _NO_SUFFIX else suffix
@@ -222,6 +228,30 @@ class AnswerHead:
             "model": self.model,
             "choices": choices,
         }
+
+    def chunk(
+        self, choices: list[Json], kind: str, options: StreamOptions, used: Json | None
+    ) -> Json:
+        """Return a chunk; its usage, where it was asked for, is null in all but the last."""
+        return self.body(choices, kind) | ({"usage": used} if options.include_usage else {})
+
+
+async def read_completion(
+    http: web.Request, kind: type[C], prompt_of: Callable[[C], Middle | Excerpt | Unknown]
+) -> tuple[AnswerHead, C, Question]:
+    """Return the head of the answer to a body of this ``kind``, the body, and its question.
+
+    Raises:
+        InvalidRequest, UnknownModel: names the field and what it must be.
+    """
+    settings = http.app[SETTINGS]
+
+    def ask(data: Json) -> tuple[C, Question]:
+        body = read(kind, data)
+        return body, constrained(body.question(prompt_of(body), settings), data)
+
+    body, asked = await read_body(http, ask)
+    return AnswerHead.new(await served_model(http, body.model)), body, asked
 
 
 def why(answer: Reply) -> Json:

@@ -45,7 +45,7 @@ from ..settings import Settings
 from .answers import FINISH_REASONS
 from .base import AnswerHead, CompletionBody, check_model, loaded, usage
 from .constraints import grammar_of
-from .respond import Dialect, Reply, respond
+from .respond import Dialect, Question, Reply, respond
 from .tools import Tools, call_to_json, calls_to_deltas, grammar_of_call, read_calls, read_tools
 
 routes = web.RouteTableDef()
@@ -119,8 +119,8 @@ class ChatBody(CompletionBody):
     logprobs: Flag = False
 
 
-@dataclass(frozen=True, slots=True)
-class Chat:
+@dataclass(frozen=True)
+class Chat(Question):
     """A question in a conversation."""
 
     request: EditRequest
@@ -318,10 +318,8 @@ class OpenAIChat(Dialect):
         yield "[DONE]"
 
     def _chunk(self, choices: list[Json], used: Json | None = None) -> Json:
-        # With include_usage every chunk has the field; it is null in all but the last.
-        has_usage = self._asked.body.stream_options.include_usage
-        chunk = self._head.body(choices, "chat.completion.chunk")
-        return chunk | ({"usage": used} if has_usage else {})
+        options = self._asked.body.stream_options
+        return self._head.chunk(choices, "chat.completion.chunk", options, used)
 
 
 def _usage(prediction: Prediction | None) -> Json:

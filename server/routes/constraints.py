@@ -15,7 +15,8 @@ from redraft.model.errors import InvalidRequest
 from redraft.model.records import Grammar
 from redraft.model.validation import Json, Text, dump_json, load_json, read
 
-from .answers import Infilling, Question
+from .answers import Infilling
+from .respond import Question
 
 #: Schema of ``json_object``.
 ANY_OBJECT = '{"type": "object"}'

@@ -31,9 +31,10 @@ from ..http.access import ENGINE, SETTINGS
 from ..http.bodies import read_body
 from ..http.responses import json_response
 from ..http.streams import EVENT_STREAM, follow, only, send_stream
-from .answers import Infilling, Question, question
+from .answers import Infilling, question
 from .base import INFILL_TOKENS, Sampling, served_model
 from .constraints import constrained
+from .respond import Question
 
 #: llama.cpp's names for how an answer ended.
 STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "unsure": "eos"}

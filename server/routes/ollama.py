@@ -26,7 +26,7 @@ from ..http.bodies import read_body
 from ..http.responses import json_response
 from ..http.streams import LINES, only, send_stream
 from ..settings import Settings
-from .answers import Question, question
+from .answers import question
 from .base import (
     Sampling,
     check_model,
@@ -37,7 +37,7 @@ from .base import (
     why,
 )
 from .chat import Chat, FinalText, Turn, chat_model, read_chat
-from .respond import Dialect, Reply, respond
+from .respond import Dialect, Question, Reply, respond
 
 routes = web.RouteTableDef()
 

@@ -1,12 +1,12 @@
 """Answers to requests: whole or as a stream, in the form of each API family.
 
-A route reads its body into an ``Ask`` and calls ``respond`` with the ``Dialect`` of its family.
+A route reads its body into a ``Question`` and calls ``respond`` with the ``Dialect`` of its family.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from aiohttp import web
 from redraft.model.records import CanvasState, EditRequest, Prediction, ToolCall
@@ -34,15 +34,18 @@ class Reply(NamedTuple):
     confidence: float | None = None  # 0 … 1; None: nothing is suggested, or it is not computed
 
 
-class Ask(Protocol):
-    """The question of a body."""
+class Question:
+    """What a body asks."""
 
-    @property
-    def request(self) -> EditRequest | None:
-        """The request to the engine; None if it need not be asked."""
+    request: EditRequest | None  # to the engine; None: it need not be asked
 
     def answers(self, prediction: Prediction | None) -> list[Reply]:
         """Return the choices, best first. There is at least one."""
+        raise NotImplementedError
+
+    def preview(self, state: CanvasState) -> str | None:  # noqa: ARG002
+        """Return the whole answer as it stands; None: it is given once it is whole."""
+        return None
 
 
 class Dialect:
@@ -69,13 +72,13 @@ class Dialect:
 
 
 async def respond(
-    http: web.Request, ask: Ask, dialect: Dialect, streamed: bool
+    http: web.Request, question: Question, dialect: Dialect, streamed: bool
 ) -> web.StreamResponse:
     """Ask the engine, and answer whole or as a stream."""
-    engine, request = http.app[ENGINE], ask.request
+    engine, request = http.app[ENGINE], question.request
 
     def chosen(prediction: Prediction | None) -> list[Reply]:
-        answers = ask.answers(prediction)
+        answers = question.answers(prediction)
         if answers[0].abstained is not None:
             http.app[METRICS].abstained(answers[0].abstained)
         if dialect.answer_id:
