@@ -27,13 +27,12 @@ from .records import (
     Predictor,
     StepCallback,
 )
+from .remote import until_ready
 from .runtime.backend import Backend
 from .runtime.kv_memory import MOST_TOKENS, SIZE_CLASSES
 
 #: Seconds without a conversation after which its model is unloaded.
 IDLE_S = 600.0
-#: Seconds between two looks at a model that is loading.
-LOOK_S = 0.05
 
 
 def abilities_of(config: ModelConfig) -> tuple[Ability, ...]:
@@ -226,8 +225,7 @@ class ChatEngine:
         Raises:
             WeightsError: it cannot be loaded; says why. The next conversation tries again.
         """
-        while (status := await chat.status()).state in ("downloading", "loading"):
-            await asyncio.sleep(LOOK_S)
+        status = await until_ready(chat)
         if status.state == "failed":
             if self._chat is chat:
                 self._unload()
