@@ -37,7 +37,8 @@ USES_TORCH = {
 #: each other. Modules at a package's door stand here by their names, those of one line together.
 LEVELS = {
     "model": (
-        "__init__ errors config silence memo validation release", "records", "wire remote queue",
+        "__init__ errors config silence memo validation release safe_files", "records",
+        "wire remote queue",
         "text", "edits network", "rules places", "gate prompts", "weights",
         "runtime", "decode", "calibrate", "choice conversation predict",
         "load engine training",
