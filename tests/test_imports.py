@@ -38,7 +38,7 @@ USES_TORCH = {
 LEVELS = {
     "model": (
         "__init__ errors config silence memo validation release safe_files", "records",
-        "wire remote queue",
+        "wire remote",
         "text", "edits network", "rules places", "gate prompts", "weights",
         "runtime", "decode", "calibrate", "choice conversation predict",
         "load engine training",

@@ -17,7 +17,7 @@ from redraft.model.prompts.fim import Middle
 from redraft.model.prompts.registry import Unknown
 from redraft.model.records import CanvasState, EditRequest, Prediction
 
-from .respond import Abstention, Question, Reply
+from .respond import Abstention, HttpQuestion, Reply
 
 FINISH_REASONS = {"end": "stop", "stop": "stop", "length": "length", "unsure": "stop"}
 
@@ -27,7 +27,7 @@ LONG_LINE = "The line at the cursor is too long."
 
 def question(
     prompt: Middle | Excerpt | Unknown, template: EditRequest, threshold: float = 0.0
-) -> Question:
+) -> HttpQuestion:
     """Return the question of a recognised prompt, with the sampling fields of ``template``.
 
     Args:
@@ -52,7 +52,7 @@ def question(
 
 
 @dataclass(frozen=True)
-class Unanswered(Question):
+class Unanswered(HttpQuestion):
     """A prompt that cannot be read."""
 
     reason: str
@@ -64,7 +64,7 @@ class Unanswered(Question):
 
 
 @dataclass(frozen=True)
-class Infilling(Question):
+class Infilling(HttpQuestion):
     """Text for the cursor."""
 
     request: EditRequest
@@ -103,7 +103,7 @@ class Infilling(Question):
 
 
 @dataclass(frozen=True)
-class Rewriting(Question):
+class Rewriting(HttpQuestion):
     """A region rewritten as a whole, in its client's format.
 
     Its finish reason is always ``stop``. An answer that was cut for length only changes less, and

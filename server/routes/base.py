@@ -35,7 +35,7 @@ from ..http.prometheus import STAGES
 from ..settings import Settings
 from .answers import question
 from .constraints import constrained
-from .respond import Question, Reply
+from .respond import HttpQuestion, Reply
 
 #: First part of the names of our own models.
 OUR_NAMES = "redraft-"
@@ -124,7 +124,7 @@ class CompletionBody(Sampling):
     diffusing: Flag = False
     eagerness: Eagerness | None = None
 
-    def question(self, prompt: Middle | Excerpt | Unknown, settings: Settings) -> Question:
+    def question(self, prompt: Middle | Excerpt | Unknown, settings: Settings) -> HttpQuestion:
         """Return the question that ``prompt`` asks.
 
         Raises:
@@ -238,7 +238,7 @@ class AnswerHead:
 
 async def read_completion(
     http: web.Request, kind: type[C], prompt_of: Callable[[C], Middle | Excerpt | Unknown]
-) -> tuple[AnswerHead, C, Question]:
+) -> tuple[AnswerHead, C, HttpQuestion]:
     """Return the head of the answer to a body of this ``kind``, the body, and its question.
 
     Raises:
@@ -246,7 +246,7 @@ async def read_completion(
     """
     settings = http.app[SETTINGS]
 
-    def ask(data: Json) -> tuple[C, Question]:
+    def ask(data: Json) -> tuple[C, HttpQuestion]:
         body = read(kind, data)
         return body, constrained(body.question(prompt_of(body), settings), data)
 

@@ -45,7 +45,7 @@ from ..settings import Settings
 from .answers import FINISH_REASONS
 from .base import AnswerHead, CompletionBody, check_model, loaded, usage
 from .constraints import grammar_of
-from .respond import Dialect, Question, Reply, respond
+from .respond import Dialect, HttpQuestion, Reply, respond
 from .tools import Tools, call_to_json, calls_to_deltas, grammar_of_call, read_calls, read_tools
 
 routes = web.RouteTableDef()
@@ -120,7 +120,7 @@ class ChatBody(CompletionBody):
 
 
 @dataclass(frozen=True)
-class Chat(Question):
+class Chat(HttpQuestion):
     """A question in a conversation."""
 
     request: EditRequest

@@ -34,7 +34,7 @@ from ..http.streams import EVENT_STREAM, follow, only, send_stream
 from .answers import Infilling, question
 from .base import INFILL_TOKENS, Sampling, served_model
 from .constraints import constrained
-from .respond import Question
+from .respond import HttpQuestion
 
 #: llama.cpp's names for how an answer ended.
 STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "unsure": "eos"}
@@ -93,7 +93,7 @@ class InfillBody(Sampling):
     stream: Flag = False
 
 
-def _question(body: InfillBody, most_tokens: int) -> Question:
+def _question(body: InfillBody, most_tokens: int) -> HttpQuestion:
     wanted = most_tokens if body.n_predict < 0 else max(body.n_predict, 1)
     newest = body.input_extra[-MAX_RELATED:]
     related = tuple(related_file(one.filename, one.text) for one in newest)

@@ -19,7 +19,7 @@ from redraft.model.records import CanvasState, Prediction
 from redraft.model.validation import Json, Text, read
 
 from .base import AnswerHead, CompletionBody, after_gap, measured, read_completion, usage, why
-from .respond import Dialect, Question, Reply, respond
+from .respond import Dialect, HttpQuestion, Reply, respond
 
 routes = web.RouteTableDef()
 
@@ -103,7 +103,7 @@ class MercuryEdit(Dialect):
 
     kind, chunk_kind = "edit.completion", "chat.completion.chunk"
 
-    def __init__(self, head: AnswerHead, body: CompletionBody, question: Question) -> None:
+    def __init__(self, head: AnswerHead, body: CompletionBody, question: HttpQuestion) -> None:
         self.answer_id = head.id
         self._head = head
         self._is_diffusing = body.diffusing

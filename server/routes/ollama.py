@@ -37,7 +37,7 @@ from .base import (
     why,
 )
 from .chat import Chat, FinalText, Turn, chat_model, read_chat
-from .respond import Dialect, Question, Reply, respond
+from .respond import Dialect, HttpQuestion, Reply, respond
 
 routes = web.RouteTableDef()
 
@@ -188,7 +188,7 @@ async def generate(http: web.Request) -> web.StreamResponse:
     """Fill a gap or rewrite a region. Without a prompt, only say that the model is loaded."""
     settings = http.app[SETTINGS]
 
-    def ask(data: Json) -> tuple[GenerateBody, Question | None]:
+    def ask(data: Json) -> tuple[GenerateBody, HttpQuestion | None]:
         body = read(GenerateBody, data)
         return body, _question(body, settings)
 
@@ -201,7 +201,7 @@ async def generate(http: web.Request) -> web.StreamResponse:
     return await send_stream(http, LINES, only(dialect.loaded()), lambda piece: (piece,))
 
 
-def _question(body: GenerateBody, settings: Settings) -> Question | None:
+def _question(body: GenerateBody, settings: Settings) -> HttpQuestion | None:
     if not body.prompt and not body.suffix:
         return None
     prompt = Middle(body.prompt, body.suffix) if body.suffix else recognise(body.prompt)

@@ -22,7 +22,7 @@ from redraft.model.records import CanvasState, Prediction
 from redraft.model.validation import Flag, Json, Text, brief, json_type, objection
 
 from .base import AnswerHead, CompletionBody, after_gap, read_completion, usage, why
-from .respond import Dialect, Question, Reply, respond
+from .respond import Dialect, HttpQuestion, Reply, respond
 
 routes = web.RouteTableDef()
 
@@ -78,7 +78,7 @@ class TextBody(CompletionBody):
 class OpenAIText(Dialect):
     """OpenAI's text completions."""
 
-    def __init__(self, head: AnswerHead, body: TextBody, question: Question) -> None:
+    def __init__(self, head: AnswerHead, body: TextBody, question: HttpQuestion) -> None:
         self.answer_id = head.id
         self._head = head
         self._body = body

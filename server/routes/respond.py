@@ -1,6 +1,7 @@
 """Answers to requests: whole or as a stream, in the form of each API family.
 
-A route reads its body into a ``Question`` and calls ``respond`` with the ``Dialect`` of its family.
+A route reads its body into an ``HttpQuestion``, and calls ``respond`` with the ``Dialect`` of its
+family.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class Reply(NamedTuple):
     confidence: float | None = None  # 0 … 1; None: nothing is suggested, or it is not computed
 
 
-class Question:
-    """What a body asks."""
+class HttpQuestion:
+    """The question of a body."""
 
     request: EditRequest | None  # to the engine; None: it need not be asked
 
@@ -72,7 +73,7 @@ class Dialect:
 
 
 async def respond(
-    http: web.Request, question: Question, dialect: Dialect, streamed: bool
+    http: web.Request, question: HttpQuestion, dialect: Dialect, streamed: bool
 ) -> web.StreamResponse:
     """Ask the engine, and answer whole or as a stream."""
     engine, request = http.app[ENGINE], question.request
