@@ -14,7 +14,7 @@ from .config import ModelConfig
 from .decode.completion import Brief, Draft
 from .decode.passes import Passes
 from .decode.sampling import confidence, softmax
-from .errors import InvalidRequest, NoChatTemplate, WeightsError
+from .errors import InvalidRequest, ModelNotReady, NoChatTemplate, WeightsError
 from .prompts.chat import ChatTemplate
 from .prompts.format import Prompt
 from .prompts.registry import predicts_edits, takes_grammars
@@ -27,13 +27,9 @@ from .records import (
     Predictor,
     StepCallback,
 )
+from .remote import until_ready
 from .runtime.backend import Backend
 from .runtime.kv_memory import MOST_TOKENS, SIZE_CLASSES
-
-#: Seconds without a conversation after which its model is unloaded.
-IDLE_S = 600.0
-#: Seconds between two looks at a model that is loading.
-LOOK_S = 0.05
 
 
 def abilities_of(config: ModelConfig) -> tuple[Ability, ...]:
@@ -142,15 +138,16 @@ class Companion:
 
 
 class ChatEngine:
-    """A ``Predictor`` with two models: one for edits, and one for conversations, loaded on demand.
+    """A ``Predictor`` with a model for edits, and others for conversations, loaded on demand.
 
     An adapter that was trained on edits unlearns to end an answer, so the base without it answers
-    conversations. It is unloaded after a while without any.
+    conversations.
 
     Args:
         edits: answers everything but conversations; its model may change while it runs.
         companion_of: returns the companion of a model by name; None: it converses itself.
-        open_chat: makes the predictor of a model by name, which begins to load at once.
+        open_chat: makes the predictor of a model by name, which begins to load at once and frees
+            its model when it is idle.
     """
 
     def __init__(
@@ -158,36 +155,22 @@ class ChatEngine:
         edits: Predictor,
         companion_of: Callable[[str], Companion | None],
         open_chat: Callable[[str], Predictor],
-        idle_s: float = IDLE_S,
     ) -> None:
-        self._edits, self._open, self._idle_s = edits, open_chat, idle_s
-        self._companion_of = companion_of
-        self._chat: Predictor | None = None
-        self._chat_name = ""  # of ``_chat``
-        self._talking = 0  # conversations being answered
-        self._unloading: asyncio.TimerHandle | None = None
-        self._closing: set[asyncio.Task[None]] = set()
+        self._edits, self._companion_of, self._open = edits, companion_of, open_chat
+        self._chats: dict[str, Predictor] = {}  # by the name of the model
 
     async def predict(
         self, request: EditRequest, on_step: StepCallback | None = None
     ) -> Prediction:
-        if request.conversation is None:
-            return await self._edits.predict(request, on_step)
-        companion = self._companion(await self._edits.status())
+        companion = None
+        if request.conversation is not None:
+            companion = self._companion(await self._edits.status())
         if companion is None:
             return await self._edits.predict(request, on_step)
-        chat = self._opened(companion.name)
-        self._talking += 1
-        if self._unloading is not None:
-            self._unloading.cancel()
         try:
-            await self._ready(chat, companion.name)
-            return await chat.predict(request, on_step)
-        finally:
-            self._talking -= 1
-            if not self._talking:
-                loop = asyncio.get_running_loop()
-                self._unloading = loop.call_later(self._idle_s, self._unload)
+            return await (await self._ready(companion.name)).predict(request, on_step)
+        except ModelNotReady:  # a freed model took longer to load again than a request waits
+            return await (await self._ready(companion.name)).predict(request, on_step)
 
     async def status(self) -> ModelStatus:
         status = await self._edits.status()
@@ -202,40 +185,24 @@ class ChatEngine:
         )
 
     async def close(self) -> None:
-        if self._unloading is not None:
-            self._unloading.cancel()
-        if self._chat is not None:
-            await self._chat.close()
-        await self._edits.close()
-        await asyncio.gather(*self._closing, return_exceptions=True)
+        await asyncio.gather(self._edits.close(), *(chat.close() for chat in self._chats.values()))
 
     def _companion(self, status: ModelStatus) -> Companion | None:
         return self._companion_of(status.model.partition(" ")[0])
 
-    def _opened(self, name: str) -> Predictor:
-        """Return the predictor for conversations; one for another model is closed if it is idle."""
-        if self._chat is not None and self._chat_name != name and not self._talking:
-            self._unload()
-        if self._chat is None:
-            self._chat, self._chat_name = self._open(name), name
-        return self._chat
-
-    async def _ready(self, chat: Predictor, name: str) -> None:
-        """Wait until the model answers.
+    async def _ready(self, name: str) -> Predictor:
+        """Return the predictor of a model for conversations once it answers.
 
         Raises:
             WeightsError: it cannot be loaded; says why. The next conversation tries again.
         """
-        while (status := await chat.status()).state in ("downloading", "loading"):
-            await asyncio.sleep(LOOK_S)
+        if name not in self._chats:
+            self._chats[name] = self._open(name)
+        chat = self._chats[name]
+        status = await until_ready(chat)
         if status.state == "failed":
-            if self._chat is chat:
-                self._unload()
+            if self._chats.get(name) is chat:
+                del self._chats[name]
+            await chat.close()
             raise WeightsError(f"The model {name} could not be loaded: {status.message}")
-
-    def _unload(self) -> None:
-        chat, self._chat = self._chat, None
-        if chat is not None:
-            task = asyncio.get_running_loop().create_task(chat.close())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+        return chat

@@ -4,29 +4,38 @@ One worker thread loads the model and answers one request after the other; the e
 waits and cancels. Cancelling the task that awaits :meth:`Engine.predict` frees its place in the
 queue at once, and stops a running computation within a pass. After a while without requests the
 worker frees the model; the next request waits until it is loaded again.
+
+Requests are served in the order of their arrival, until more arrive than can be served. Then the
+newest is served first, and a request that has waited for about one computation is refused: some get
+a fresh suggestion and the others a clear refusal, instead of a late answer for all. Requests that
+only read ahead wait apart, until there is no other. They count nowhere.
+
+Source: adaptive LIFO and controlled delay, B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import gc
 import logging
 import threading
 import time
-from typing import Literal
+from collections import deque
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass, field, replace
+from typing import Generic, Literal, TypeVar
 
 from .errors import EngineGone, ModelNotReady, Overloaded, PredictionTimeout, RedraftError
 from .predict import Chore, Clock, Loader, LoadState, Model, predict
-from .queue import EngineJob, Queue
 from .records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
 from .runtime.backend import Backend, Cancelled
 from .runtime.kv_memory import return_freed
+from .wire import check_request
 
 log = logging.getLogger(__name__)
 
-#: Requests that may wait behind the one being computed.
+#: Requests computed or waiting at once.
 QUEUE_LENGTH = 16
 #: Seconds between two looks of a waiting request at whether it has waited too long.
 LOOK_S = 0.25
@@ -37,6 +46,143 @@ RETRY_AFTER_S, RETRY_AT_MOST_S = 2.0, 30.0
 LIMIT_S = 120.0
 #: Seconds that :meth:`Engine.close` waits for the current pass; loading cannot be interrupted.
 CLOSE_TIMEOUT_S = 10.0
+#: The queue is strained after so many seconds without an empty moment, or so many computations.
+STRAINED_S, STRAINED_COMPUTATIONS = 0.5, 3.0
+#: So many waiting requests are a sign of strain too: the windows of one person never are.
+CROWD = 6
+#: Seconds for which a sign of strain counts.
+RELIEVED_S = 10.0
+#: Seconds after which every request is refused: the language server gives up by then.
+PATIENCE_S = 10.0
+#: Seconds that a request may wait in any case; timers are no finer under load.
+LEAST_PATIENCE_S = 0.05
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False, slots=True)
+class EngineJob:
+    """A request on its way through the worker; cancelling ``answer`` cancels it."""
+
+    request: EditRequest
+    on_step: StepCallback | None
+    queued_s: float  # on the engine's clock
+    answer: Future[Prediction] = field(default_factory=Future)
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Return whether it gives way to every other request."""
+        return bool(self.request.read_ahead)
+
+    def interrupts(self, other: EngineJob) -> bool:
+        """Return whether the pass that reads ahead for ``other`` is of no use to this request."""
+        request = replace(self.request, read_ahead=other.request.read_ahead)
+        return other.reads_ahead and not self.reads_ahead and request != other.request
+
+    def resolve(self, result: Prediction | Exception) -> None:
+        """Set the answer, unless the caller has left."""
+        with contextlib.suppress(InvalidStateError):
+            if isinstance(result, Exception):
+                self.answer.set_exception(result)
+            else:
+                self.answer.set_result(result)
+
+
+class Queue(Generic[T]):
+    """A bounded queue; the caller passes the time, in seconds.
+
+    Args:
+        length: how many requests may wait or be computed.
+    """
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self._waiting: deque[tuple[float, T]] = deque()  # since when, oldest first
+        self._ahead: deque[T] = deque()  # for idle moments, oldest first
+        self._crowded_s = 0.0  # since when the queue was never empty
+        self._overrun_s = float("-inf")  # of the last refusal or crowd
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, item: T, now_s: float, computing: int = 0) -> bool:
+        """Append ``item``; return whether there was room.
+
+        Args:
+            computing: requests that were taken and are computed.
+        """
+        if len(self._waiting) + computing >= self.length:
+            self._overrun_s = now_s
+            return False
+        if not self._waiting:
+            self._crowded_s = now_s
+        self._waiting.append((now_s, item))
+        if len(self._waiting) >= CROWD:
+            self._overrun_s = now_s
+        return True
+
+    def add_ahead(self, item: T) -> bool:
+        """Append ``item`` to what is done in idle moments; return whether there was room."""
+        if len(self._ahead) >= self.length:
+            return False
+        self._ahead.append(item)
+        return True
+
+    def put_back(self, item: T) -> None:
+        """Put back what was interrupted in an idle moment; it goes on first."""
+        self._ahead.appendleft(item)
+
+    def has_any(self) -> bool:
+        """Return whether :meth:`take` has something to return."""
+        return bool(self._waiting or self._ahead)
+
+    def remove(self, item: T) -> None:
+        """Remove ``item`` if it still waits."""
+        self._waiting = deque(entry for entry in self._waiting if entry[1] != item)
+        self._ahead = deque(each for each in self._ahead if each != item)
+
+    def is_strained(self, now_s: float, computation_s: float) -> bool:
+        """Return whether more requests arrive than can be served.
+
+        Args:
+            computation_s: mean time of a computation.
+        """
+        if now_s - self._overrun_s < RELIEVED_S:
+            return True
+        long_s = max(STRAINED_S, STRAINED_COMPUTATIONS * computation_s)
+        return bool(self._waiting) and now_s - self._crowded_s > long_s
+
+    def take(self, now_s: float, computation_s: float) -> T:
+        """Remove and return the next request; there must be one."""
+        if not self._waiting:
+            return self._ahead.popleft()
+        is_strained = self.is_strained(now_s, computation_s)
+        return (self._waiting.pop() if is_strained else self._waiting.popleft())[1]
+
+    def take_stale(self, now_s: float, computation_s: float) -> list[T]:
+        """Remove and return the requests that have waited too long, oldest first.
+
+        Under strain the newest stays for as long as without: refusing it would help no other.
+        """
+        patience_s = PATIENCE_S
+        if self.is_strained(now_s, computation_s):
+            patience_s = max(computation_s, LEAST_PATIENCE_S)
+        stale = []
+        while self._waiting:
+            limit_s = patience_s if len(self._waiting) > 1 else PATIENCE_S
+            if now_s - self._waiting[0][0] <= limit_s:
+                break
+            stale.append(self._waiting.popleft()[1])
+        if stale:
+            self._overrun_s = now_s
+        return stale
+
+    def take_all(self) -> list[T]:
+        """Remove and return all requests, oldest first."""
+        items = [item for _, item in self._waiting] + [*self._ahead]
+        self._waiting.clear()
+        self._ahead.clear()
+        return items
 
 
 class Engine:
@@ -45,7 +191,7 @@ class Engine:
     Args:
         loader: makes the model; runs in the worker thread and reports its progress.
         model: name of the model until it is loaded.
-        queue_length: requests that may wait behind the one being computed.
+        queue_length: requests computed or waiting at once; more are refused.
         limit_s: seconds after which a computation is given up.
         unload_s: seconds without a request after which the model's memory is freed; None: never.
     """
@@ -85,6 +231,7 @@ class Engine:
         Raises:
             RedraftError: the computation failed; the engine goes on.
         """
+        check_request(request)
         loop = asyncio.get_running_loop()
 
         def show(state: CanvasState) -> None:
@@ -130,10 +277,17 @@ class Engine:
                     self._retry = True
                     self._changed.notify_all()
                 raise ModelNotReady(_not_ready(self._status))
-            queue = self._queue
-            if not (queue.add_ahead(job) if job.reads_ahead else queue.add(job, self._clock())):
-                raise self._overloaded(f"{queue.length} requests wait already, the limit.")
-            computed = self._computing and self._computing[0]
+            queue, computed = self._queue, self._computing and self._computing[0]
+            if job.reads_ahead:
+                has_room = queue.add_ahead(job)
+            else:
+                computing = int(computed is not None and not computed.reads_ahead)
+                has_room = queue.add(job, self._clock(), computing)
+            if not has_room:
+                raise self._overloaded(
+                    f"{queue.length} requests are computed or waiting already, and no more can be "
+                    "answered in time."
+                )
             if computed is None or job.interrupts(computed):
                 self._interrupt()  # chores and reading ahead give way
             self._changed.notify_all()
@@ -191,7 +345,8 @@ class Engine:
         try:
             self._serve(model)
         finally:
-            self._chores = []  # nothing refers to the model from here on
+            with self._changed:  # nothing refers to the model from here on
+                self._chores, self._computing = [], None
             model.backend.close()
         return True
 
@@ -202,9 +357,7 @@ class Engine:
         message: str,
     ) -> None:
         with self._changed:
-            self._status = dataclasses.replace(
-                self._status, state=state, progress=progress, message=message
-            )
+            self._status = replace(self._status, state=state, progress=progress, message=message)
 
     def _resolve_waiting(self, error: RedraftError) -> None:
         with self._changed:
@@ -271,7 +424,9 @@ class Engine:
                     return None
                 self._refuse_stale()
                 if self._queue.has_any():
-                    return self._queue.take(self._clock(), self._mean_s)
+                    job = self._queue.take(self._clock(), self._mean_s)
+                    self._computing = (job, backend)
+                    return job
                 chore = self._chores[0] if self._chores else None
                 is_idle = not self._changed.wait(chore.idle_s if chore else self._unload_s)
                 if is_idle and not chore and not self._queue.has_any():
@@ -288,7 +443,7 @@ class Engine:
             f"its memory was freed after {minutes} idle minutes; the next request loads it again"
         )
         log.info("%s: %s", self._status.model, message)
-        self._status = dataclasses.replace(self._status, state="unloaded", message=message)
+        self._status = replace(self._status, state="unloaded", message=message)
 
     def _do(self, chore: Chore, backend: Backend) -> None:
         """Run a chore; a request interrupts it, and it is tried again."""
@@ -322,8 +477,6 @@ class Engine:
                 return True
             return self._clock() - begin > self._limit_s
 
-        with self._changed:
-            self._computing = (job, model.backend)
         try:
             prediction = predict(model, job.request, self._clock, is_over, job.on_step)
         except Cancelled:
@@ -355,8 +508,8 @@ class Engine:
                 self._mean_s += 0.2 * (self._clock() - begin - self._mean_s)
             stats, queue_ms = prediction.stats, (begin - job.queued_s) * 1e3
             total_ms = queue_ms + stats.total_ms
-            stats = dataclasses.replace(stats, queue_ms=queue_ms, total_ms=total_ms)
-            job.resolve(dataclasses.replace(prediction, stats=stats))
+            stats = replace(stats, queue_ms=queue_ms, total_ms=total_ms)
+            job.resolve(replace(prediction, stats=stats))
         finally:
             with self._changed:
                 self._computing = None

@@ -6,10 +6,13 @@ connection cancels the request. ``redraft.server.engine_process.client`` starts 
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import os
 import secrets
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +21,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from .errors import EngineGone, InvalidRequest, SettingsError
-from .records import CanvasState, EditRequest, ModelStatus, Prediction, StepCallback
+from .records import CanvasState, EditRequest, ModelStatus, Prediction, Predictor, StepCallback
 from .validation import parse_json
 from .wire import error_from_json, from_json, request_to_json
 
@@ -35,9 +38,34 @@ SILENCE_TIMEOUT_S = 300.0
 #: has in its prefix cache. Random, so that it identifies no user.
 SESSION_HEADER = "x-session-id"
 
+#: Longest line of a stream, bytes.
+MAX_LINE_BYTES = 2**26
+
 #: Seconds a status may take; it never waits for a computation.
 STATUS_TIMEOUT_S = 10.0
+#: Seconds between two looks at a model that is loading.
+LOOK_S = 0.03
 _QUICK = aiohttp.ClientTimeout(total=STATUS_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S)
+
+
+async def until_ready(
+    predictor: Predictor,
+    on_status: Callable[[ModelStatus], None] = lambda _: None,
+    deadline_s: float = math.inf,
+) -> ModelStatus:
+    """Wait while the model is fetched or loaded, and return its last status.
+
+    Args:
+        on_status: called with each status.
+        deadline_s: monotonic seconds from which a model that still loads is not waited for.
+    """
+    while True:
+        status = await predictor.status()
+        on_status(status)
+        is_coming = status.state in ("downloading", "loading")
+        if not is_coming or time.monotonic() >= deadline_s:
+            return status
+        await asyncio.sleep(LOOK_S)
 
 
 class RemotePredictor:
@@ -115,6 +143,7 @@ class RemotePredictor:
                 headers=headers,
                 timeout=timeout,
                 allow_redirects=False,
+                read_bufsize=MAX_LINE_BYTES,
             ) as response:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError, _UnreadableError) as error:
@@ -173,7 +202,7 @@ async def _answer(response: aiohttp.ClientResponse) -> Any:
 
 
 async def _follow(response: aiohttp.ClientResponse, on_step: StepCallback) -> Prediction:
-    async for line in _lines(response.content):
+    async for line in response.content:
         data = _read_json(line, response.status)
         if "error" in data:
             raise error_from_json(data)
@@ -181,18 +210,6 @@ async def _follow(response: aiohttp.ClientResponse, on_step: StepCallback) -> Pr
             return _read(data, Prediction)
         on_step(_read(data, CanvasState))
     raise _UnreadableError("the stream ended before the prediction")
-
-
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Yield lines of any length; ``StreamReader.readline`` refuses long ones."""
-    rest = b""
-    async for part in content.iter_any():
-        *whole, rest = (rest + part).split(b"\n")
-        for line in whole:
-            if line.strip():
-                yield line
-    if rest.strip():
-        yield rest
 
 
 def _checked_url(url: str) -> str:

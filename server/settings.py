@@ -44,13 +44,6 @@ OTHER_VARIABLES = (
     "REDRAFT_TEST_PULL",
 )
 
-#: Limits on the clients of ``redraft serve``. The engine process that editors share keeps the
-#: defaults: ``max_candidates = 1`` would have it refuse every next edit.
-SERVE_LIMITS = (
-    *("max_body_bytes", "body_timeout_s", "max_connections", "queue_length"),
-    *("max_tokens", "max_candidates", "max_stops"),
-)
-
 
 class Settings(BaseModel):
     """Immutable; derive a changed one with :meth:`with_options`."""

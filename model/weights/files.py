@@ -15,9 +15,10 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ..errors import RedraftError, WeightsError
+from ..safe_files import atomic_file, sync_names
 from ..validation import object_of
 
 #: Called with the bytes handled so far.
@@ -114,26 +115,6 @@ def delete(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file that replaces ``path`` when the block succeeds and vanishes when not."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with explaining("write", path):
-            file = temporary.open("xb")
-        with file:
-            yield file
-            with explaining("write", path):
-                file.flush()
-                os.fsync(file.fileno())
-        with explaining("replace", path):
-            temporary.replace(path)
-        _sync_names(path.parent)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder that replaces ``path`` when the block succeeds and vanishes when not.
 
@@ -169,13 +150,13 @@ def _replace_folder(new: Path, target: Path) -> None:
             if old.exists():
                 old.replace(target)
             raise
-    _sync_names(target.parent)
+    sync_names(target.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a small file whole or not at all."""
-    with atomic_file(path) as file, explaining("write", path):
+    with explaining("write", path), atomic_file(path) as file:
         file.write(content)
 
 
@@ -184,16 +165,6 @@ def write_notes(path: Path, notes: Mapping[str, object]) -> None:
     with contextlib.suppress(RedraftError, OSError):
         make_folder(path.parent)
         write_atomically(path, json.dumps(notes, indent=1).encode("utf-8"))
-
-
-def _sync_names(folder: Path) -> None:
-    """Make renames in ``folder`` survive a power cut, where the system can."""
-    with contextlib.suppress(OSError, AttributeError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 # --- ready folders --------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ Results go to standard output, everything else to standard error, so that result
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,9 +39,6 @@ def harmless(text: str) -> str:
 
 #: Lines of the file shown above and below the canvas.
 CONTEXT_LINES = 6
-
-#: Seconds between two checks of a model that is loading.
-LOOK_S = 0.03
 
 
 @contextmanager
@@ -82,18 +78,19 @@ async def until_ready(predictor: Predictor) -> ModelStatus:
         WeightsError: it cannot be had; says what to do.
         ModelNotReady: the engine was closed meanwhile.
     """
+    from redraft.model.remote import until_ready as wait  # brings aiohttp along
+
+    def tell(status: ModelStatus) -> None:
+        detail = f": {status.message}" if status.message else ""
+        show(f"{status.state} {status.model}{detail}", status.progress)
+
     with bar() as show:
-        while True:
-            status = await predictor.status()
-            if status.can_answer:
-                return status
-            if status.state == "failed":
-                raise WeightsError(status.message or f"The model {status.model} cannot be loaded.")
-            if status.state == "absent":
-                raise ModelNotReady(status.message or "There is no model.")
-            detail = f": {status.message}" if status.message else ""
-            show(f"{status.state} {status.model}{detail}", status.progress)
-            await asyncio.sleep(LOOK_S)
+        status = await wait(predictor, tell)
+    if status.state == "failed":
+        raise WeightsError(status.message or f"The model {status.model} cannot be loaded.")
+    if not status.can_answer:
+        raise ModelNotReady(status.message or "There is no model.")
+    return status
 
 
 @dataclass(frozen=True, slots=True)

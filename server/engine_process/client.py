@@ -22,7 +22,7 @@ import psutil
 from redraft.model.errors import EngineGone, ModelNotReady, RedraftError, Unauthorized
 from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
 from redraft.model.release import BUILD
-from redraft.model.remote import RemotePredictor
+from redraft.model.remote import RemotePredictor, until_ready
 
 from ..settings import Settings
 from .liveness import POLL_S, end_if_hung, reach
@@ -92,7 +92,9 @@ class EngineClient:
                 try:
                     return await remote.predict(request, on_step)
                 except ModelNotReady:  # wait only for a model that is loaded again
-                    if not self._has_answered or not await _becomes_ready(remote, deadline):
+                    if not self._has_answered or time.monotonic() >= deadline:
+                        raise
+                    if not (await until_ready(remote, deadline_s=deadline)).can_answer:
                         raise
 
         prediction = await self._call(ask, deadline)
@@ -338,16 +340,6 @@ def _retrieve_error(starting: asyncio.Task[_Running]) -> None:
     """Retrieve the error of a failed start, so that asyncio does not warn about it."""
     if not starting.cancelled():
         starting.exception()
-
-
-async def _becomes_ready(remote: RemotePredictor, deadline: float) -> bool:
-    """Wait for a model that loads; return whether it is ready before ``deadline``."""
-    while time.monotonic() < deadline:
-        status = await remote.status()
-        if status.state != "loading":
-            return status.can_answer
-        await asyncio.sleep(POLL_S)
-    return False
 
 
 def _open_or_discard(file: Path) -> IO[bytes]:

@@ -16,20 +16,18 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 
 import psutil
-from aiohttp import web
 from filelock import BaseFileLock
 from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.records import Predictor
 from redraft.model.release import BUILD, RELEASE
 
-from ..app import create_app
-from ..http.connections import ConnectionLimits
 from ..http.listen import listening, until_told_to_stop
-from ..settings import SERVE_LIMITS, Settings
+from ..settings import Settings
+from .engine_app import Activity, engine_app
 from .rendezvous import DEFAULT_ENGINE, Endpoint, Rendezvous, started_at
 
 log = logging.getLogger(__name__)
@@ -108,11 +106,8 @@ async def _run(meeting: Rendezvous, settings: Settings, engine: str) -> None:
     meeting.withdraw()  # what a crashed engine left
     predictor = load_engine(engine)(settings)
     token = secrets.token_urlsafe(32)
-    limits = {name: Settings.model_fields[name].default for name in SERVE_LIMITS}
-    local = settings.with_options(host="127.0.0.1", port=0, api_key=token, **limits)
-    app = create_app(predictor, local)
     activity = Activity()
-    activity.add_to(app)
+    app = engine_app(predictor, token, activity)
     os.umask(0o077)  # the socket, too, is for this user alone
     try:
         async with listening(
@@ -121,7 +116,6 @@ async def _run(meeting: Rendezvous, settings: Settings, engine: str) -> None:
             port=0,
             socket=meeting.socket,
             shutdown_s=settings.shutdown_s,
-            limits=ConnectionLimits(local.max_connections),
         ) as address:
             me = psutil.Process()
             has_socket = meeting.socket is not None
@@ -149,56 +143,6 @@ async def _reason_to_leave(activity: Activity, idle_exit_s: float) -> str:
     finally:
         signalled.cancel()
         idle.cancel()
-
-
-class Activity:
-    """The time for which the engine has had neither requests nor attending clients."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._last_s = clock()
-        self._running = 0
-        self._changed = asyncio.Event()  # the first request began, or the last one ended
-        self._leaving = asyncio.Event()
-
-    def idle_s(self) -> float:
-        """Return the seconds since the last request ended; 0 while one runs."""
-        return 0.0 if self._running else self._clock() - self._last_s
-
-    async def until_idle(self, idle_s: float) -> None:
-        """Wait until there was no request for ``idle_s`` seconds. Nothing else wakes it."""
-        while (rest_s := idle_s - self.idle_s()) > 0:
-            self._changed.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(None if self._running else rest_s):
-                    await self._changed.wait()
-
-    def add_to(self, app: web.Application) -> None:
-        """Count the requests of ``app``, and add the route that clients stay connected to."""
-        app.middlewares.append(self._count)  # innermost: only callers with the token count
-        app.router.add_get("/redraft/v1/attend", self._attend)
-        app.on_shutdown.append(self._leave)
-
-    @web.middleware
-    async def _count(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        self._running += 1
-        self._changed.set()
-        try:
-            return await handler(request)
-        finally:
-            self._running -= 1
-            self._last_s = self._clock()
-            self._changed.set()
-
-    async def _attend(self, _request: web.Request) -> web.Response:
-        """Answer when the engine leaves. An open request keeps it from leaving when idle."""
-        await self._leaving.wait()
-        return web.Response()
-
-    async def _leave(self, _app: web.Application) -> None:
-        self._leaving.set()
 
 
 def log_to(meeting: Rendezvous) -> None:

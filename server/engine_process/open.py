@@ -13,10 +13,17 @@ from ..settings import Settings
 if TYPE_CHECKING:
     from redraft.model.conversation import Companion
 
+#: Seconds without a conversation after which the memory of its model is freed.
+CHAT_IDLE_S = 600.0
+
 
 def open_shared_engine(settings: Settings) -> Predictor:
-    """Return the engine of the process that editors share; it frees its model when it is idle."""
-    return open_engine(settings, settings.idle_unload_s)
+    """Return the engine of the process that editors share; it frees its model when it is idle.
+
+    The length of its queue is not the user's setting, which binds clients of ``redraft serve``.
+    """
+    own_queue = settings.with_options(queue_length=Settings.model_fields["queue_length"].default)
+    return open_engine(own_queue, settings.idle_unload_s)
 
 
 def open_engine(settings: Settings, unload_s: float | None = None) -> Predictor:
@@ -33,13 +40,13 @@ def open_engine(settings: Settings, unload_s: float | None = None) -> Predictor:
     from redraft.model.engine import Engine
     from redraft.model.load import onnx_loader
 
-    def engine(model: str) -> Engine:
+    def engine(model: str, unload_s: float | None = CHAT_IDLE_S) -> Engine:
         name = usual_model(model)
         label = f"{name} {settings.variant}" if settings.variant else name
         loader = onnx_loader(model, settings.variant, settings.provider, settings.threads)
         return Engine(loader, label, settings.queue_length, unload_s=unload_s)
 
-    return ChatEngine(engine(settings.model), cache(companion_of), engine)
+    return ChatEngine(engine(settings.model, unload_s), cache(companion_of), engine)
 
 
 def companion_of(model: str) -> Companion | None:

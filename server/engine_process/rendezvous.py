@@ -13,7 +13,6 @@ import json
 import os
 import stat
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import platformdirs
 import psutil
 from redraft.model.errors import SettingsError
 from redraft.model.release import BUILD
+from redraft.model.safe_files import atomic_file
 from redraft.model.wire import SCHEMA
 
 from ..settings import Settings
@@ -105,14 +105,8 @@ class Rendezvous:
 
     def publish(self, endpoint: Endpoint) -> None:
         """Write the record, whole or not at all, readable by this user only."""
-        handle, name = tempfile.mkstemp(dir=self.folder, prefix="engine-")  # mode 0600
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(dataclasses.asdict(endpoint), file)
-            Path(name).replace(self._record)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with atomic_file(self._record, 0o600) as file:
+            file.write(json.dumps(dataclasses.asdict(endpoint)).encode())
 
     def withdraw(self) -> None:
         """Remove the record and the socket. Only the holder of the lock may call this."""

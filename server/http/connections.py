@@ -1,19 +1,21 @@
 """Closes silent connections, so that there is room for clients with requests.
 
-A connection with a running request is never closed. A connection is closed if it has not sent a
-whole request in time, or if there are too many and it has been silent longest.
+A connection with a running request is never closed. A connection is closed if its first request is
+not whole in time, or if there are too many and it has been silent longest.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from aiohttp import web
+
+from .access import Handler
 
 #: Seconds from a change to the check that it causes; more changes meanwhile cause no other one.
 LOOK_S = 0.25
@@ -25,7 +27,6 @@ class ConnectionLimits:
 
     connections: int = 512
     header_s: float = 10.0  # until the headers of the first request are whole
-    idle_s: float = 75.0  # between two requests, as nginx has it
 
 
 class Connection(Protocol):
@@ -44,14 +45,17 @@ class Connections:
         self._silent: dict[object, tuple[float, bool]] = {}  # since when; was there a request?
         self._changed = asyncio.Event()
 
-    def note_opened(self) -> None:
-        """Note that a connection was accepted."""
-        self._changed.set()
+    def noting(self, handlers: web.Server) -> Callable[[], web.RequestHandler]:
+        """Return what accepts a connection, and notes it."""
+
+        def accept() -> web.RequestHandler:
+            self._changed.set()
+            return handlers()
+
+        return accept
 
     @web.middleware
-    async def note(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
+    async def note(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         connection = request.protocol
         self._busy[connection] += 1
         try:
@@ -78,14 +82,11 @@ class Connections:
         """Return the seconds until a silent connection has to go; None: there is none."""
         now = self._clock()
         rests = [
-            since + self._limit_s(has_asked) - now
+            since + self._limits.header_s - now
             for connection, (since, has_asked) in self._silent.items()
-            if connection not in self._busy
+            if not has_asked and connection not in self._busy
         ]
         return min(rests, default=None)
-
-    def _limit_s(self, has_asked: bool) -> float:
-        return self._limits.idle_s if has_asked else self._limits.header_s
 
     def to_close(self, connected: Iterable[Connection]) -> list[Connection]:
         """Return the connections to close."""
@@ -102,5 +103,5 @@ class Connections:
         return [
             connection
             for order, (since, asked, connection) in enumerate(idle)
-            if order < excess or now - since > self._limit_s(asked)
+            if order < excess or (not asked and now - since > limits.header_s)
         ]

@@ -8,7 +8,7 @@ import os
 import signal
 import socket as socketlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from .connections import ConnectionLimits, Connections
 
 #: Connections that the system keeps until they are accepted.
 BACKLOG = 128
+#: Seconds between two requests after which a connection is closed, as nginx has it.
+IDLE_S = 75.0
 
 
 @asynccontextmanager
@@ -36,28 +38,32 @@ async def listening(
     A handler is cancelled when its client leaves. At the end, running requests get
     ``shutdown_s`` seconds to finish.
 
+    Args:
+        limits: of connections; None: any number, and their first request may take any time.
+
     Raises:
         SettingsError: the port is in use, or the address is not one of this machine's.
     """
-    connections = Connections(limits or ConnectionLimits(), time.monotonic)
-    app.middlewares.insert(0, connections.note)
+    connections = Connections(limits, time.monotonic) if limits else None
+    if connections:
+        app.middlewares.insert(0, connections.note)
     runner = web.AppRunner(
         app,
         handler_cancellation=True,
         shutdown_timeout=shutdown_s,
         access_log=None,
         auto_decompress=False,  # see bodies.py
+        keepalive_timeout=IDLE_S,
     )
     await runner.setup()
     handlers = runner.server
     assert handlers is not None, "it is set up"
-    watching = asyncio.create_task(connections.watch(lambda: handlers.connections))
+    accept: Callable[[], web.RequestHandler] = handlers
     loop, server = asyncio.get_running_loop(), None
-
-    def accept() -> web.RequestHandler:
-        connections.note_opened()
-        return handlers()
-
+    watching: asyncio.Task[None] | None = None
+    if connections:
+        accept = connections.noting(handlers)
+        watching = asyncio.create_task(connections.watch(lambda: handlers.connections))
     # Not aiohttp's sites: they do not say when a connection opens, and to look for silent ones at
     # intervals wakes an idle process.
     try:
@@ -71,9 +77,10 @@ async def listening(
                 raise _cannot_listen(host, port, error) from error
             yield _url(host, server.sockets[0].getsockname()[1])
     finally:
-        watching.cancel()
-        with suppress(asyncio.CancelledError):
-            await watching
+        if watching is not None:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
         if server is not None:
             server.close()
         await runner.cleanup()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from redraft.model.records import Prediction
@@ -80,3 +81,6 @@ class Metrics:
 
     def exposition(self) -> bytes:
         return generate_latest(self.registry)
+
+
+METRICS: web.AppKey[Metrics] = web.AppKey("metrics", Metrics)

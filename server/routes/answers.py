@@ -17,7 +17,7 @@ from redraft.model.prompts.fim import Middle
 from redraft.model.prompts.registry import Unknown
 from redraft.model.records import CanvasState, EditRequest, Prediction
 
-from .respond import Abstention, Reply
+from .respond import Abstention, HttpQuestion, Reply
 
 FINISH_REASONS = {"end": "stop", "stop": "stop", "length": "length", "unsure": "stop"}
 
@@ -27,7 +27,7 @@ LONG_LINE = "The line at the cursor is too long."
 
 def question(
     prompt: Middle | Excerpt | Unknown, template: EditRequest, threshold: float = 0.0
-) -> Question:
+) -> HttpQuestion:
     """Return the question of a recognised prompt, with the sampling fields of ``template``.
 
     Args:
@@ -51,29 +51,20 @@ def question(
     return Infilling(request, newline_of(prompt.before, prompt.after))
 
 
-@dataclass(frozen=True, slots=True)
-class Unanswered:
+@dataclass(frozen=True)
+class Unanswered(HttpQuestion):
     """A prompt that cannot be read."""
 
     reason: str
+    request = None
 
-    @property
-    def request(self) -> EditRequest | None:
-        return None
-
-    def answers(self, prediction: Prediction | None) -> list[Reply]:
+    def answers(self, prediction: Prediction | None) -> list[Reply]:  # noqa: ARG002
         """Return one empty answer with the reason."""
-        del prediction
         return [Reply("", "stop", self.reason, "unreadable")]
 
-    def preview(self, state: CanvasState) -> str | None:
-        """Return nothing: there are no intermediate states."""
-        del state
-        return None
 
-
-@dataclass(frozen=True, slots=True)
-class Infilling:
+@dataclass(frozen=True)
+class Infilling(HttpQuestion):
     """Text for the cursor."""
 
     request: EditRequest
@@ -111,8 +102,8 @@ class Infilling:
         return text.replace("\n", self.newline)
 
 
-@dataclass(frozen=True, slots=True)
-class Rewriting:
+@dataclass(frozen=True)
+class Rewriting(HttpQuestion):
     """A region rewritten as a whole, in its client's format.
 
     Its finish reason is always ``stop``. An answer that was cut for length only changes less, and
@@ -144,11 +135,6 @@ class Rewriting:
         nothing = self._none(prediction.reason or NO_CHANGE, "nothing")
         return regions[: self.most] or objections[:1] or [nothing]
 
-    def preview(self, state: CanvasState) -> str | None:
-        """Return nothing: a region is given once it is whole."""
-        del state
-        return None
-
     def _refused(self, abstain: Abstain) -> Reply:
         if abstain.kind == "below_threshold":
             reason = f"Hidden: {abstain.reason}. The field 'eagerness' changes the limit."
@@ -157,9 +143,6 @@ class Rewriting:
 
     def _none(self, reason: str, abstained: Abstention) -> Reply:
         return Reply(self.excerpt.write(None), "stop", reason, abstained)
-
-
-Question = Infilling | Rewriting | Unanswered
 
 
 def _sentence(abstain: Abstain) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from aiohttp import web
 from pydantic import AfterValidator, BeforeValidator
@@ -25,14 +25,17 @@ from redraft.model.validation import (
     Whole,
     between,
     objection,
+    read,
 )
 from redraft.model.weights.catalog import check_not_removed, list_models
 
-from ..http.bodies import SERVICE
+from ..http.access import ENGINE, SETTINGS
+from ..http.bodies import read_body
 from ..http.prometheus import STAGES
 from ..settings import Settings
-from .answers import Question, question
-from .respond import Reply
+from .answers import question
+from .constraints import constrained
+from .respond import HttpQuestion, Reply
 
 #: First part of the names of our own models.
 OUR_NAMES = "redraft-"
@@ -121,7 +124,7 @@ class CompletionBody(Sampling):
     diffusing: Flag = False
     eagerness: Eagerness | None = None
 
-    def question(self, prompt: Middle | Excerpt | Unknown, settings: Settings) -> Question:
+    def question(self, prompt: Middle | Excerpt | Unknown, settings: Settings) -> HttpQuestion:
         """Return the question that ``prompt`` asks.
 
         Raises:
@@ -131,6 +134,9 @@ class CompletionBody(Sampling):
         wanted = default_tokens(prompt) if self.max_tokens is None else self.max_tokens
         template = self.template(wanted, settings.max_stops, self.n)
         return question(prompt, template, edit_threshold(self.eagerness, settings))
+
+
+C = TypeVar("C", bound=CompletionBody)
 
 
 def after_gap(suffix: str) -> str:
@@ -154,7 +160,7 @@ async def served_model(http: web.Request, name: str) -> str:
     Raises:
         UnknownModel: ``name`` is another model of ours.
     """
-    status = await http.app[SERVICE].status()
+    status = await http.app[ENGINE].status()
     check_model(name, status)
     return loaded(status)
 
@@ -222,6 +228,30 @@ class AnswerHead:
             "model": self.model,
             "choices": choices,
         }
+
+    def chunk(
+        self, choices: list[Json], kind: str, options: StreamOptions, used: Json | None
+    ) -> Json:
+        """Return a chunk; its usage, where it was asked for, is null in all but the last."""
+        return self.body(choices, kind) | ({"usage": used} if options.include_usage else {})
+
+
+async def read_completion(
+    http: web.Request, kind: type[C], prompt_of: Callable[[C], Middle | Excerpt | Unknown]
+) -> tuple[AnswerHead, C, HttpQuestion]:
+    """Return the head of the answer to a body of this ``kind``, the body, and its question.
+
+    Raises:
+        InvalidRequest, UnknownModel: names the field and what it must be.
+    """
+    settings = http.app[SETTINGS]
+
+    def ask(data: Json) -> tuple[C, HttpQuestion]:
+        body = read(kind, data)
+        return body, constrained(body.question(prompt_of(body), settings), data)
+
+    body, asked = await read_body(http, ask)
+    return AnswerHead.new(await served_model(http, body.model)), body, asked
 
 
 def why(answer: Reply) -> Json:

@@ -39,12 +39,13 @@ from redraft.model.validation import (
 )
 from redraft.model.weights.store import names_with_template
 
-from ..http.bodies import SERVICE, read_body
+from ..http.access import ENGINE, SETTINGS
+from ..http.bodies import read_body
 from ..settings import Settings
 from .answers import FINISH_REASONS
 from .base import AnswerHead, CompletionBody, check_model, loaded, usage
 from .constraints import grammar_of
-from .respond import Dialect, Reply, respond
+from .respond import Dialect, HttpQuestion, Reply, respond
 from .tools import Tools, call_to_json, calls_to_deltas, grammar_of_call, read_calls, read_tools
 
 routes = web.RouteTableDef()
@@ -118,8 +119,8 @@ class ChatBody(CompletionBody):
     logprobs: Flag = False
 
 
-@dataclass(frozen=True, slots=True)
-class Chat:
+@dataclass(frozen=True)
+class Chat(HttpQuestion):
     """A question in a conversation."""
 
     request: EditRequest
@@ -233,8 +234,7 @@ def _called(call: Called, where: str) -> ToolCall:
 @routes.post("/v1/chat/completions")
 async def chat(http: web.Request) -> web.StreamResponse:
     """Answer a conversation."""
-    service = http.app[SERVICE]
-    asked = await read_body(http, lambda data: read_chat(data, service.settings))
+    asked = await read_body(http, lambda data: read_chat(data, http.app[SETTINGS]))
     head = AnswerHead.new(await chat_model(http, asked.body.model), "chatcmpl-")
     return await respond(http, asked, OpenAIChat(head, asked), asked.body.stream)
 
@@ -249,7 +249,7 @@ async def chat_model(http: web.Request, name: str) -> str:
         UnknownModel: it is another model of ours.
         NoChatTemplate: the loaded model cannot hold a conversation; names those that can.
     """
-    status: ModelStatus = await http.app[SERVICE].status()
+    status: ModelStatus = await http.app[ENGINE].status()
     if name != status.chat_model:
         check_model(name, status)
     if status.can_answer and not status.chat_model:
@@ -318,10 +318,8 @@ class OpenAIChat(Dialect):
         yield "[DONE]"
 
     def _chunk(self, choices: list[Json], used: Json | None = None) -> Json:
-        # With include_usage every chunk has the field; it is null in all but the last.
-        has_usage = self._asked.body.stream_options.include_usage
-        chunk = self._head.body(choices, "chat.completion.chunk")
-        return chunk | ({"usage": used} if has_usage else {})
+        options = self._asked.body.stream_options
+        return self._head.chunk(choices, "chat.completion.chunk", options, used)
 
 
 def _usage(prediction: Prediction | None) -> Json:

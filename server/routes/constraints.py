@@ -15,7 +15,8 @@ from redraft.model.errors import InvalidRequest
 from redraft.model.records import Grammar
 from redraft.model.validation import Json, Text, dump_json, load_json, read
 
-from .answers import Infilling, Question
+from .answers import Infilling
+from .respond import HttpQuestion
 
 #: Schema of ``json_object``.
 ANY_OBJECT = '{"type": "object"}'
@@ -95,7 +96,7 @@ def grammar_of(body: Json) -> Grammar | None:
     return next((replace(each, field=name) for name, each in found.items()), None)
 
 
-def constrained(question: Question, body: Json) -> Question:
+def constrained(question: HttpQuestion, body: Json) -> HttpQuestion:
     """Return ``question`` with the form that ``body`` demands of its answer.
 
     Raises:

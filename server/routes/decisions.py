@@ -17,7 +17,9 @@ from redraft.model.errors import InvalidAnswer, InvalidRequest, PredictionTimeou
 from redraft.model.records import Conversation, EditRequest, Message, Prediction
 from redraft.model.validation import Json, Text, dump_json, read, without_surrogates
 
-from ..http.bodies import SERVICE, json_response, read_body
+from ..http.access import ENGINE
+from ..http.bodies import read_body
+from ..http.responses import json_response
 from .chat import chat_model
 
 routes = web.RouteTableDef()
@@ -65,7 +67,6 @@ class ScoredQuestion:
 @routes.post("/v1/decisions")
 async def decide(http: web.Request) -> web.Response:
     """Answer each question with the probabilities of its labels."""
-    service = http.app[SERVICE]
     name, questions = await read_body(http, read_decisions)
     model = await chat_model(http, name)
     answers: Json = {}
@@ -73,7 +74,7 @@ async def decide(http: web.Request) -> web.Response:
     try:
         async with asyncio.timeout(LIMIT_S):
             for question, asked in questions.items():
-                prediction = await service.predict(asked.request)
+                prediction = await http.app[ENGINE].predict(asked.request)
                 used += prediction.stats.prompt_tokens
                 answers[question] = _answer(asked, prediction)
     except TimeoutError:

@@ -13,7 +13,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
 from redraft.model.validation import Text, brief, read
 
-from ..http.bodies import error_response, json_response, read_body
+from ..http.bodies import read_body
+from ..http.responses import HttpProblem, json_response
 
 Outcome = Literal["accepted", "rejected", "ignored"]
 
@@ -85,10 +86,10 @@ async def feedback(http: web.Request) -> web.Response:
     try:
         http.app[LEDGER].report(answer_id, ACTIONS[action])
     except KeyError:
-        return error_response(
+        raise HttpProblem(
             404,
             "unknown_request_id",
             f"'request_id' is {brief(answer_id)}, which is no answer of this session. Send the "
             f"'id' of an answer; the last {MEMORY} are remembered until the server stops.",
-        )
+        ) from None
     return json_response({"status": "ok", "request_id": answer_id, "user_action": action})

@@ -17,15 +17,24 @@ from typing import Annotated
 from aiohttp import web
 from redraft.model.prompts.excerpt import MAX_RELATED, related_file
 from redraft.model.prompts.fim import Middle
-from redraft.model.records import MAX_STOPS, CanvasState, EditRequest, Prediction, Stats
+from redraft.model.records import (
+    MAX_STOPS,
+    CanvasState,
+    EditRequest,
+    Prediction,
+    Predictor,
+    Stats,
+)
 from redraft.model.validation import MAX_INTEGER, Exactly, Flag, Json, Number, Text, Whole, read
 
-from ..http.bodies import SERVICE, json_response, read_question
-from ..http.service import Service
-from .answers import Infilling, Question, question
+from ..http.access import ENGINE, SETTINGS
+from ..http.bodies import read_body
+from ..http.responses import json_response
+from ..http.streams import EVENT_STREAM, follow, only, send_stream
+from .answers import Infilling, question
 from .base import INFILL_TOKENS, Sampling, served_model
 from .constraints import constrained
-from .respond import EVENT_STREAM, Stream
+from .respond import HttpQuestion
 
 #: llama.cpp's names for how an answer ended.
 STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "unsure": "eos"}
@@ -36,30 +45,28 @@ routes = web.RouteTableDef()
 @routes.post("/infill")
 async def infill(http: web.Request) -> web.StreamResponse:
     """Fill a gap."""
-    service = http.app[SERVICE]
+    engine, settings = http.app[ENGINE], http.app[SETTINGS]
 
     def ask(data: Json) -> tuple[InfillBody, Infilling]:
         body = read(InfillBody, data)
-        asked = constrained(_question(body, service.settings.max_tokens), data)
+        asked = constrained(_question(body, settings.max_tokens), data)
         assert isinstance(asked, Infilling), "its prompt is a middle"
         return body, asked
 
-    body, asked = await read_question(http, ask)
+    body, asked = await read_body(http, ask)
     model = await served_model(http, body.model)
     if body.n_predict == 0:
-        only_read = await service.predict(dataclasses.replace(asked.request, max_tokens=1))
+        only_read = await engine.predict(dataclasses.replace(asked.request, max_tokens=1))
         answer = _answer("", "limit", only_read.stats)
     else:
-        end = await within(service, asked.request, body.t_max_predict_ms)
+        end = await within(engine, asked.request, body.t_max_predict_ms)
         answer = _answer_of(body, asked, end)
     answer["model"] = model
     if body.response_fields is not None:
         answer = _selected(answer, body.response_fields)
     if not body.stream:
         return json_response(answer)
-    stream = Stream(http, EVENT_STREAM)
-    await stream.send(answer)
-    return await stream.end()
+    return await send_stream(http, EVENT_STREAM, only(answer), lambda piece: (piece,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,7 @@ class InfillBody(Sampling):
     stream: Flag = False
 
 
-def _question(body: InfillBody, most_tokens: int) -> Question:
+def _question(body: InfillBody, most_tokens: int) -> HttpQuestion:
     wanted = most_tokens if body.n_predict < 0 else max(body.n_predict, 1)
     newest = body.input_extra[-MAX_RELATED:]
     related = tuple(related_file(one.filename, one.text) for one in newest)
@@ -95,7 +102,7 @@ def _question(body: InfillBody, most_tokens: int) -> Question:
 
 
 async def within(
-    service: Service,
+    engine: Predictor,
     request: EditRequest,
     limit_ms: float,
     clock: Callable[[], float] = time.monotonic,
@@ -109,9 +116,9 @@ async def within(
         The prediction; or, if the time is over, the first state with a complete line.
     """
     if not limit_ms:
-        return await service.predict(request)
+        return await engine.predict(request)
     begun_s: float | None = None
-    async with aclosing(service.follow(request)) as events:
+    async with aclosing(follow(engine, request)) as events:
         async for event in events:
             if isinstance(event, Prediction):
                 return event

@@ -18,11 +18,8 @@ from redraft.model.prompts.registry import Unknown
 from redraft.model.records import CanvasState, Prediction
 from redraft.model.validation import Json, Text, read
 
-from ..http.bodies import SERVICE, read_question
-from .answers import Question
-from .base import AnswerHead, CompletionBody, after_gap, measured, served_model, usage, why
-from .constraints import constrained
-from .respond import Dialect, Reply, respond
+from .base import AnswerHead, CompletionBody, after_gap, measured, read_completion, usage, why
+from .respond import Dialect, HttpQuestion, Reply, respond
 
 routes = web.RouteTableDef()
 
@@ -61,29 +58,18 @@ class EditBody(CompletionBody):
 @routes.post("/v1/fim/completions")
 async def complete(http: web.Request) -> web.StreamResponse:
     """Fill a gap."""
-    settings = http.app[SERVICE].settings
-
-    def ask(data: Json) -> tuple[CompletionBody, Question]:
-        body = read(Infill, data)
-        prompt = Middle(body.prompt, after_gap(body.suffix))
-        return body, constrained(body.question(prompt, settings), data)
-
-    body, question = await read_question(http, ask)
-    head = AnswerHead.new(await served_model(http, body.model))
+    head, body, question = await read_completion(
+        http, Infill, lambda body: Middle(body.prompt, after_gap(body.suffix))
+    )
     return await respond(http, question, MercuryInfill(head, body, question), body.stream)
 
 
 @routes.post("/v1/edit/completions")
 async def edit(http: web.Request) -> web.StreamResponse:
     """Rewrite the region that the prompt marks."""
-    settings = http.app[SERVICE].settings
-
-    def ask(data: Json) -> tuple[CompletionBody, Question]:
-        body = read(EditBody, data)
-        return body, constrained(body.question(_region(body.messages), settings), data)
-
-    body, question = await read_question(http, ask)
-    head = AnswerHead.new(await served_model(http, body.model))
+    head, body, question = await read_completion(
+        http, EditBody, lambda body: _region(body.messages)
+    )
     return await respond(http, question, MercuryEdit(head, body, question), body.stream)
 
 
@@ -117,7 +103,7 @@ class MercuryEdit(Dialect):
 
     kind, chunk_kind = "edit.completion", "chat.completion.chunk"
 
-    def __init__(self, head: AnswerHead, body: CompletionBody, question: Question) -> None:
+    def __init__(self, head: AnswerHead, body: CompletionBody, question: HttpQuestion) -> None:
         self.answer_id = head.id
         self._head = head
         self._is_diffusing = body.diffusing

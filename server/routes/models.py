@@ -9,7 +9,8 @@ from aiohttp import web
 from redraft.model.records import MAX_ANSWER_TOKENS, Ability, ModelStatus
 from redraft.model.validation import Json
 
-from ..http.bodies import SERVICE, json_response
+from ..http.access import ENGINE
+from ..http.responses import json_response
 from .base import model_names, unknown_model
 
 routes = web.RouteTableDef()
@@ -36,7 +37,7 @@ CONSTRAINTS = ("json_mode", "structured_outputs")
 @routes.get("/v1/models")
 async def models(http: web.Request) -> web.Response:
     """List the loaded model."""
-    found = described(await http.app[SERVICE].status())
+    found = described(await http.app[ENGINE].status())
     return json_response({"object": "list", "data": found})
 
 
@@ -44,7 +45,7 @@ async def models(http: web.Request) -> web.Response:
 async def model(http: web.Request) -> web.Response:
     """Describe the loaded model by one of its names."""
     name = http.match_info["name"]
-    found = {each["id"]: each for each in described(await http.app[SERVICE].status())}
+    found = {each["id"]: each for each in described(await http.app[ENGINE].status())}
     if name not in found:
         raise unknown_model(name, [*found])
     return json_response(found[name])
@@ -53,7 +54,7 @@ async def model(http: web.Request) -> web.Response:
 async def listed(http: web.Request) -> web.Response:
     """List the models of one endpoint."""
     endpoint = LISTS[http.path]
-    found = described(await http.app[SERVICE].status())
+    found = described(await http.app[ENGINE].status())
     data = [
         each | {"supported_features": each["redraft"]["features"][endpoint]}
         for each in found

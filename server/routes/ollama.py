@@ -21,9 +21,12 @@ from redraft.model.release import RELEASE
 from redraft.model.validation import MAX_INTEGER, Exactly, Flag, Json, Text, read
 from redraft.model.weights.store import stored
 
-from ..http.bodies import SERVICE, json_response, read_body, read_question
+from ..http.access import ENGINE, SETTINGS
+from ..http.bodies import read_body
+from ..http.responses import json_response
+from ..http.streams import LINES, only, send_stream
 from ..settings import Settings
-from .answers import Question, question
+from .answers import question
 from .base import (
     Sampling,
     check_model,
@@ -34,7 +37,7 @@ from .base import (
     why,
 )
 from .chat import Chat, FinalText, Turn, chat_model, read_chat
-from .respond import LINES, Dialect, Reply, Stream, respond
+from .respond import Dialect, HttpQuestion, Reply, respond
 
 routes = web.RouteTableDef()
 
@@ -72,7 +75,7 @@ OPTION_FIELDS = ("options", "stream")
 @routes.post("/api/chat")
 async def chat(http: web.Request) -> web.StreamResponse:
     """Answer a conversation."""
-    settings = http.app[SERVICE].settings
+    settings = http.app[SETTINGS]
     asked, streamed = await read_body(http, lambda data: read_ollama(data, settings))
     model = await chat_model(http, asked.body.model)
     return await respond(http, asked, OllamaChat(model, asked), streamed)
@@ -183,24 +186,22 @@ class ModelNameBody:
 @routes.post("/api/generate")
 async def generate(http: web.Request) -> web.StreamResponse:
     """Fill a gap or rewrite a region. Without a prompt, only say that the model is loaded."""
-    settings = http.app[SERVICE].settings
+    settings = http.app[SETTINGS]
 
-    def ask(data: Json) -> tuple[GenerateBody, Question | None]:
+    def ask(data: Json) -> tuple[GenerateBody, HttpQuestion | None]:
         body = read(GenerateBody, data)
         return body, _question(body, settings)
 
-    body, asked = await read_question(http, ask)
+    body, asked = await read_body(http, ask)
     dialect = OllamaText(await served_model(http, body.model))
     if asked is not None:
         return await respond(http, asked, dialect, body.stream)
     if not body.stream:
         return json_response(dialect.loaded())
-    stream = Stream(http, LINES)
-    await stream.send(dialect.loaded())
-    return await stream.end()
+    return await send_stream(http, LINES, only(dialect.loaded()), lambda piece: (piece,))
 
 
-def _question(body: GenerateBody, settings: Settings) -> Question | None:
+def _question(body: GenerateBody, settings: Settings) -> HttpQuestion | None:
     if not body.prompt and not body.suffix:
         return None
     prompt = Middle(body.prompt, body.suffix) if body.suffix else recognise(body.prompt)
@@ -252,13 +253,13 @@ async def version(_: web.Request) -> web.Response:
 @routes.get("/api/tags")
 async def tags(http: web.Request) -> web.Response:
     """List the model."""
-    return json_response({"models": await _listed(await http.app[SERVICE].status())})
+    return json_response({"models": await _listed(await http.app[ENGINE].status())})
 
 
 @routes.get("/api/ps")
 async def running(http: web.Request) -> web.Response:
     """List the model once it is loaded. It stays loaded until the server ends."""
-    status = await http.app[SERVICE].status()
+    status = await http.app[ENGINE].status()
     models = await _listed(status) if status.state == "ready" else []
     end = {"expires_at": "9999-12-31T23:59:59Z", "context_length": status.context_tokens}
     on_gpu = status.provider == "CUDA"
@@ -270,7 +271,7 @@ async def running(http: web.Request) -> web.Response:
 async def show(http: web.Request) -> web.Response:
     """Describe the model. Clients read it before they offer completion."""
     name = await read_body(http, lambda data: read(ModelNameBody, data).model)
-    status = await http.app[SERVICE].status()
+    status = await http.app[ENGINE].status()
     check_model(name, status)
     info = {"general.architecture": "redraft", "redraft.context_length": status.context_tokens}
     capabilities = _capabilities(status)

@@ -14,17 +14,15 @@ from typing import Annotated
 
 from aiohttp import web
 from pydantic import AfterValidator, BeforeValidator
+from redraft.model.prompts.excerpt import Excerpt
 from redraft.model.prompts.fim import Middle
-from redraft.model.prompts.registry import recognise
+from redraft.model.prompts.registry import Unknown, recognise
 from redraft.model.prompts.zeta import ZETA1_END, ZETA1_START
 from redraft.model.records import CanvasState, Prediction
-from redraft.model.validation import Flag, Json, Text, brief, json_type, objection, read
+from redraft.model.validation import Flag, Json, Text, brief, json_type, objection
 
-from ..http.bodies import SERVICE, read_question
-from .answers import Question
-from .base import AnswerHead, CompletionBody, after_gap, served_model, usage, why
-from .constraints import constrained
-from .respond import Dialect, Reply, respond
+from .base import AnswerHead, CompletionBody, after_gap, read_completion, usage, why
+from .respond import Dialect, HttpQuestion, Reply, respond
 
 routes = web.RouteTableDef()
 
@@ -32,18 +30,13 @@ routes = web.RouteTableDef()
 @routes.post("/v1/completions")
 async def complete(http: web.Request) -> web.StreamResponse:
     """Fill a gap or rewrite a region."""
-    settings = http.app[SERVICE].settings
 
-    def ask(data: Json) -> tuple[TextBody, Question]:
-        body = read(TextBody, data)
+    def prompt_of(body: TextBody) -> Middle | Excerpt | Unknown:
         if body.suffix is None:
-            prompt = recognise(body.prompt)
-        else:
-            prompt = Middle(body.prompt, after_gap(body.suffix))  # no markers in it
-        return body, constrained(body.question(prompt, settings), data)
+            return recognise(body.prompt)
+        return Middle(body.prompt, after_gap(body.suffix))  # no markers in it
 
-    body, question = await read_question(http, ask)
-    head = AnswerHead.new(await served_model(http, body.model))
+    head, body, question = await read_completion(http, TextBody, prompt_of)
     return await respond(http, question, OpenAIText(head, body, question), body.stream)
 
 
@@ -85,7 +78,7 @@ class TextBody(CompletionBody):
 class OpenAIText(Dialect):
     """OpenAI's text completions."""
 
-    def __init__(self, head: AnswerHead, body: TextBody, question: Question) -> None:
+    def __init__(self, head: AnswerHead, body: TextBody, question: HttpQuestion) -> None:
         self.answer_id = head.id
         self._head = head
         self._body = body
@@ -121,9 +114,7 @@ class OpenAIText(Dialect):
         return enumerate(islice(cycle(answers), self._body.n))
 
     def _chunk(self, choices: list[Json], used: Json | None = None) -> Json:
-        # With include_usage every chunk has the field; it is null in all but the last.
-        has_usage = self._body.stream_options.include_usage
-        return self._head.body(choices) | ({"usage": used} if has_usage else {})
+        return self._head.chunk(choices, "text_completion", self._body.stream_options, used)
 
 
 def _choice(index: int, text: str, finish: str | None) -> Json:

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from redraft.model.release import RELEASE
 from redraft.model.validation import Json
 
-from ..http.bodies import json_response
+from ..http.responses import json_response
 from .chat import ChatBody
 from .constraints import Constraints
 from .decisions import DecisionsBody

@@ -1,25 +1,23 @@
 """Answers to requests: whole or as a stream, in the form of each API family.
 
-A route reads its body into an ``Ask`` and calls ``respond`` with the ``Dialect`` of its family.
+A route reads its body into an ``HttpQuestion``, and calls ``respond`` with the ``Dialect`` of its
+family.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import aclosing, suppress
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import AsyncGenerator, Iterable
+from typing import Literal, NamedTuple
 
 from aiohttp import web
-from redraft.model.errors import RedraftError
 from redraft.model.records import CanvasState, EditRequest, Prediction, ToolCall
 from redraft.model.validation import Json
-from redraft.model.wire import error_to_json
 
-from ..http.bodies import SERVICE, as_json, fault_body, json_response
+from ..http.access import ENGINE
+from ..http.prometheus import METRICS
+from ..http.responses import json_response
+from ..http.streams import EVENT_STREAM, follow, only, send_stream
 from .feedback import LEDGER
-
-EVENT_STREAM = "text/event-stream"
-LINES = "application/x-ndjson"
 
 #: Why nothing is suggested, as metrics count it: the prompt cannot be read; the line at the cursor
 #: is too long; the model wrote nothing; a filter refused it; its score is too low.
@@ -37,15 +35,18 @@ class Reply(NamedTuple):
     confidence: float | None = None  # 0 … 1; None: nothing is suggested, or it is not computed
 
 
-class Ask(Protocol):
+class HttpQuestion:
     """The question of a body."""
 
-    @property
-    def request(self) -> EditRequest | None:
-        """The request to the engine; None if it need not be asked."""
+    request: EditRequest | None  # to the engine; None: it need not be asked
 
     def answers(self, prediction: Prediction | None) -> list[Reply]:
         """Return the choices, best first. There is at least one."""
+        raise NotImplementedError
+
+    def preview(self, state: CanvasState) -> str | None:  # noqa: ARG002
+        """Return the whole answer as it stands; None: it is given once it is whole."""
+        return None
 
 
 class Dialect:
@@ -72,88 +73,28 @@ class Dialect:
 
 
 async def respond(
-    http: web.Request, ask: Ask, dialect: Dialect, streamed: bool
+    http: web.Request, question: HttpQuestion, dialect: Dialect, streamed: bool
 ) -> web.StreamResponse:
-    """Ask the engine, and answer whole or as a stream.
-
-    An error after the first piece of a stream becomes its last piece, because the status has been
-    sent by then.
-    """
-    service = http.app[SERVICE]
+    """Ask the engine, and answer whole or as a stream."""
+    engine, request = http.app[ENGINE], question.request
 
     def chosen(prediction: Prediction | None) -> list[Reply]:
-        answers = ask.answers(prediction)
+        answers = question.answers(prediction)
         if answers[0].abstained is not None:
-            service.metrics.abstained(answers[0].abstained)
+            http.app[METRICS].abstained(answers[0].abstained)
         if dialect.answer_id:
             http.app[LEDGER].add(dialect.answer_id)
         return answers
 
+    def pieces_of(event: CanvasState | Prediction | None) -> Iterable[Json | str]:
+        if not isinstance(event, CanvasState):
+            return dialect.last(chosen(event), event)
+        piece = dialect.state(event)
+        return () if piece is None else (piece,)
+
     if not streamed:
-        prediction = await service.predict(ask.request) if ask.request else None
+        prediction = await engine.predict(request) if request else None
         return json_response(dialect.whole(chosen(prediction), prediction))
-    stream = Stream(http, dialect.media_type)
-    try:
-        if ask.request is None:
-            await stream.send_all(dialect.last(chosen(None), None))
-            return await stream.end()
-        async with aclosing(service.follow(ask.request)) as events:
-            async for event in events:
-                if isinstance(event, Prediction):
-                    await stream.send_all(dialect.last(chosen(event), event))
-                elif (piece := dialect.state(event)) is not None:
-                    await stream.send(piece)
-    except ConnectionResetError:
-        raise  # the client has left
-    except Exception as error:
-        if not stream.has_begun:
-            raise
-        body = error_to_json(error) if isinstance(error, RedraftError) else fault_body(http, error)
-        await stream.send(dialect.error(body))
-        stream.close_connection()
-    return await stream.end()
-
-
-class Stream:
-    """An answer in pieces: server-sent events, or lines of JSON.
-
-    The headers are sent with the first piece. An error before it still has a status.
-    """
-
-    def __init__(self, http: web.Request, media_type: str) -> None:
-        self._http = http
-        self._events = media_type == EVENT_STREAM
-        self._response = web.StreamResponse(
-            headers={
-                "Content-Type": media_type,
-                "Cache-Control": "no-cache",
-                "X-Accel-Buffering": "no",  # proxies must pass each piece on at once
-            }
-        )
-
-    @property
-    def has_begun(self) -> bool:
-        """Return whether the status has been sent."""
-        return self._response.prepared
-
-    async def send(self, piece: Json | str) -> None:
-        """Send one piece; a string goes as it is."""
-        if not self._response.prepared:
-            await self._response.prepare(self._http)
-        text = piece if isinstance(piece, str) else as_json(piece)
-        await self._response.write((f"data: {text}\n\n" if self._events else f"{text}\n").encode())
-
-    async def send_all(self, pieces: Iterable[Json | str]) -> None:
-        """Send several pieces."""
-        for piece in pieces:
-            await self.send(piece)
-
-    def close_connection(self) -> None:
-        """Close the connection after this answer."""
-        self._response.force_close()
-
-    async def end(self) -> web.StreamResponse:
-        """Finish the stream."""
-        with suppress(ConnectionResetError):  # the client has everything, and has left
-            await self._response.write_eof()
-        return self._response
+    events: AsyncGenerator[CanvasState | Prediction | None, None]
+    events = follow(engine, request) if request else only(None)
+    return await send_stream(http, dialect.media_type, events, pieces_of, dialect.error)

@@ -11,7 +11,6 @@ request of the proxy to it.
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import os
 import tempfile
@@ -25,16 +24,14 @@ import aiohttp
 from redraft.model.errors import InstallError, ModelNotReady, SettingsError
 from redraft.model.records import Predictor
 from redraft.model.release import how_to_install
+from redraft.model.remote import until_ready
 from redraft.model.silence import import_silenced
 
 from ..app import create_app
 from ..engine_process.host import load_engine
-from ..http.connections import ConnectionLimits
 from ..http.listen import listening
 from ..settings import Settings
 
-#: Seconds between two checks of a model that is loading.
-LOOK_S = 0.1
 #: The header with the name of the replica that answered.
 REPLICA_HEADER = "x-redraft-replica"
 #: Headers of a single connection (RFC 9110, 7.6.1).
@@ -60,21 +57,14 @@ class Replica:
         Raises:
             ModelNotReady: the model cannot be loaded; says why.
         """
-        while (await self._predictor.status()).state in ("loading", "downloading"):
-            await asyncio.sleep(LOOK_S)
+        await until_ready(self._predictor)
         await self.check_health()
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="redraft-"))
         Path(folder).chmod(0o700)
         socket = Path(folder) / "http.sock"
         app = create_app(self._predictor, self._settings)
-        settings = self._settings
         await self._stack.enter_async_context(
-            listening(
-                app,
-                socket=socket,
-                shutdown_s=settings.shutdown_s,
-                limits=ConnectionLimits(settings.max_connections),
-            )
+            listening(app, socket=socket, shutdown_s=self._settings.shutdown_s)
         )
         connector = aiohttp.UnixConnector(str(socket), limit=0)
         self._inside = await self._stack.enter_async_context(

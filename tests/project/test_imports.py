@@ -37,7 +37,8 @@ USES_TORCH = {
 #: each other. Modules at a package's door stand here by their names, those of one line together.
 LEVELS = {
     "model": (
-        "__init__ errors config silence memo validation release", "records", "wire remote queue",
+        "__init__ errors config silence memo validation release safe_files", "records",
+        "wire remote",
         "text", "edits network", "rules places", "gate prompts", "weights",
         "runtime", "decode", "calibrate", "choice conversation predict",
         "load engine training",
@@ -248,6 +249,19 @@ def test_serving_imports_neither_torch_nor_onnx(module: str, tmp_path: Path) -> 
     check = f"import sys, {module}; sys.exit(bool({{'torch', 'onnx'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", check], cwd=tmp_path, timeout=120)
     assert done.returncode == 0
+
+
+@pytest.mark.usefixtures("spawn")
+def test_the_engine_process_imports_no_foreign_formats(tmp_path: Path) -> None:
+    check = (
+        "import sys, redraft.server.engine_process.host, redraft.server.engine_process.open\n"
+        "formats = {m for m in sys.modules if m.startswith('redraft.server.routes.')}\n"
+        "print(sorted(formats | {'prometheus_client', 'redraft.server.app'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", check], cwd=tmp_path, timeout=120, stdout=subprocess.PIPE, text=True
+    )
+    assert done.stdout == "['redraft.server.routes.own_api']\n"
 
 
 def test_no_test_module_is_imported_by_another() -> None:

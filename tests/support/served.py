@@ -13,7 +13,7 @@ from aiohttp import web
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from redraft.model.records import EditRequest
+from redraft.model.records import EditRequest, Predictor
 from redraft.model.wire import request_to_json
 from redraft.server.app import create_app
 from redraft.server.http.listen import listening
@@ -48,7 +48,7 @@ TALK = ("/api/chat", "/v1/chat/completions", "/v1/decisions")
 
 @asynccontextmanager
 async def served(
-    predictor: ScriptedPredictor, settings: Settings | None = None
+    predictor: Predictor, settings: Settings | None = None
 ) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
     """Start a server, and yield it with a client."""
     settings = settings or Settings(shutdown_s=0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,14 +10,13 @@ from typing import NoReturn
 
 import pytest
 from redraft.model.conversation import ChatEngine, Companion
-from redraft.model.errors import WeightsError
+from redraft.model.errors import ModelNotReady, WeightsError
 from redraft.model.records import Conversation, EditRequest, Grammar, Message, ModelStatus, ToolCall
 from redraft.model.weights.catalog import DEFAULT_MODEL, info
 from redraft.model.wire import request_from_json, request_to_json
-from redraft.server.engine_process.open import open_engine
+from redraft.server.engine_process.open import CHAT_IDLE_S, open_engine
 from redraft.server.settings import Settings
 from support.editors.predictor import CHATTY, ScriptedPredictor, chatting
-from support.served import eventually
 
 EDIT = EditRequest("infill", "a.py", "x = ", 4)
 TALKER = Companion("talker", 9000, ("tools",))
@@ -46,18 +46,14 @@ async def test_conversations_go_to_their_own_model_which_is_loaded_when_somebody
     assert edits.closed and opened[0].closed
 
 
-async def test_the_model_for_conversations_is_given_back_when_nobody_talks() -> None:
-    opened: list[ScriptedPredictor] = []
-
-    def open_chat(name: str) -> ScriptedPredictor:
-        opened.append(chatting("hi"))
-        return opened[-1]
-
-    both = ChatEngine(ScriptedPredictor(), lambda name: TALKER, open_chat, idle_s=0.01)
-    await both.predict(TALK)
-    await eventually(lambda: opened[0].closed)
-    await both.predict(TALK)
-    assert len(opened) == 2
+async def test_a_freed_model_that_is_slow_to_come_back_is_waited_for() -> None:
+    chat = chatting("hi")
+    chat.answers.insert(0, ModelNotReady("The model talker is loading. Try again in a moment."))
+    both = ChatEngine(ScriptedPredictor(), lambda name: TALKER, lambda name: chat)
+    assert (await both.predict(TALK)).candidates[0].text == "hi"
+    chat.answers = [ModelNotReady("It is never ready.")]
+    with pytest.raises(ModelNotReady):
+        await both.predict(TALK)
     await both.close()
 
 
@@ -68,8 +64,8 @@ async def test_a_model_for_conversations_that_cannot_be_loaded_leaves_edits_alon
     with pytest.raises(WeightsError, match="no space"):
         await both.predict(TALK)
     assert (await both.predict(EDIT)).candidates
-    await both.close()
     assert failed.closed
+    await both.close()
 
 
 async def test_conversations_follow_the_model_that_answers_edits() -> None:
@@ -84,12 +80,55 @@ async def test_conversations_follow_the_model_that_answers_edits() -> None:
 
     edits = chatting("hi from edits")
     both = ChatEngine(edits, companion_of, open_chat)
-    for name, says in (("a", "a-base"), ("b", "b-base"), ("own", "edits")):
+    for name, says in (("a", "a-base"), ("b", "b-base"), ("own", "edits"), ("a", "a-base")):
         edits.statuses = [replace(CHATTY, model=f"{name} int8")]
         assert (await both.predict(TALK)).candidates[0].text == f"hi from {says}"
-    assert opened["a-base"].closed and list(opened) == ["a-base", "b-base"]
-    assert (await both.status()).chat_model == CHATTY.chat_model
+    assert (await both.status()).chat_model == "a-base"
     await both.close()
+    assert [*opened] == ["a-base", "b-base"] and all(each.closed for each in opened.values())
+
+
+async def test_a_conversation_keeps_the_model_that_it_began_with() -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    def open_chat(name: str) -> ScriptedPredictor:
+        async def answer(_request: EditRequest) -> str:
+            begun.set()
+            await go_on.wait()
+            return f"hi from {name}"
+
+        return ScriptedPredictor([answer])
+
+    edits = ScriptedPredictor(statuses=[replace(CHATTY, model="a int8")])
+    both = ChatEngine(edits, lambda name: Companion(name, 9000, ()), open_chat)
+    first = asyncio.create_task(both.predict(TALK))
+    await begun.wait()
+    edits.statuses = [replace(CHATTY, model="b int8")]
+    second = asyncio.create_task(both.predict(TALK))
+    await asyncio.sleep(0)
+    assert (await both.status()).chat_model == "b"
+    go_on.set()
+    texts = [(await each).candidates[0].text for each in (first, second)]
+    assert texts == ["hi from a", "hi from b"]
+    await both.close()
+
+
+async def test_an_opened_model_for_conversations_frees_its_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: dict[str, float | None] = {}
+
+    class Noted(ScriptedPredictor):
+        def __init__(self, _loader: object, label: str, _length: int, *, unload_s: float | None):
+            super().__init__(chatting("hi").answers, statuses=[replace(CHATTY, model=label)])
+            made[label] = unload_s
+
+    monkeypatch.setattr("redraft.model.engine.Engine", Noted)
+    monkeypatch.delenv("REDRAFT_MODELS", raising=False)
+    engine = open_engine(Settings(model=DEFAULT_MODEL))
+    await engine.predict(TALK)
+    await engine.close()
+    assert made == {DEFAULT_MODEL: None, info(DEFAULT_MODEL).chat: CHAT_IDLE_S}
 
 
 def test_a_conversation_crosses_the_wire_whole() -> None:

@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from redraft.model.engine import Engine
+from redraft.model.engine import PATIENCE_S, Engine
 from redraft.model.errors import (
     ModelNotReady,
     Overloaded,
@@ -17,7 +17,6 @@ from redraft.model.errors import (
     WeightsError,
 )
 from redraft.model.predict import Chore, LoadProgress, Model
-from redraft.model.queue import PATIENCE_S
 from redraft.model.records import Prediction
 from redraft.model.runtime.backend import Cancelled, FloatArray
 from support.models.engines_of import (

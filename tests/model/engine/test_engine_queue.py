@@ -11,6 +11,7 @@ import pytest
 from redraft.model.engine import RETRY_AFTER_S, Engine
 from redraft.model.errors import (
     EngineGone,
+    InvalidRequest,
     ModelNotReady,
     Overloaded,
     WeightsError,
@@ -142,14 +143,22 @@ def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
         await held.reached()
         waiting = [asyncio.create_task(engine.predict(REQUEST)) for _ in range(2)]
         await asyncio.sleep(0)
-        with pytest.raises(Overloaded) as refused:
+        with pytest.raises(Overloaded, match="3 requests are computed or waiting") as refused:
             await engine.predict(REQUEST)
         assert refused.value.retry_after_s > 0
         held.gate.set()
         for task in (running, *waiting):
             assert (await task).candidates
 
-    with_engine(held, work, queue_length=2)
+    with_engine(held, work, queue_length=3)
+
+
+def test_a_request_that_cannot_be_answered_takes_no_place() -> None:
+    async def work(engine: Engine) -> None:
+        with pytest.raises(InvalidRequest, match="'cursor' must be between"):
+            await engine.predict(dataclasses.replace(REQUEST, cursor=-1))
+
+    with_engine(Script(ids(ANSWER)), work)
 
 
 def test_a_cancelled_waiting_request_frees_its_place() -> None:
@@ -169,7 +178,7 @@ def test_a_cancelled_waiting_request_frees_its_place() -> None:
         assert (await running).candidates
         assert (await next_one).candidates
 
-    with_engine(held, work, queue_length=1)
+    with_engine(held, work, queue_length=2)
 
 
 def test_cancelling_stops_the_computation_within_a_step() -> None:

@@ -8,10 +8,9 @@ import threading
 import weakref
 
 import pytest
-from redraft.model.engine import Engine
+from redraft.model.engine import PATIENCE_S, Engine
 from redraft.model.errors import EngineGone, ModelNotReady, WeightsError
 from redraft.model.predict import LoadProgress, Model
-from redraft.model.queue import PATIENCE_S
 from redraft.model.records import ModelStatus
 from redraft.server.settings import Settings
 from support.editors.predictor import READY, ScriptedPredictor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redraft.model.queue import CROWD, PATIENCE_S, RELIEVED_S, STRAINED_S, Queue
+from redraft.model.engine import CROWD, PATIENCE_S, RELIEVED_S, STRAINED_S, Queue
 
 ONE_S = 0.1  # a computation
 

@@ -6,10 +6,9 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from redraft.model.engine import Engine
+from redraft.model.engine import Engine, EngineJob
 from redraft.model.errors import InvalidRequest, ModelNotReady
 from redraft.model.predict import CPU_STEP, Model, predict
-from redraft.model.queue import EngineJob
 from redraft.model.records import (
     Conversation,
     EditRequest,

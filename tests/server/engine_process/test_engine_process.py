@@ -26,8 +26,10 @@ from redraft.server.commands.serve import stop_engines
 from redraft.server.engine_process import client as engine_client
 from redraft.server.engine_process import rendezvous
 from redraft.server.engine_process.client import EngineClient
+from redraft.server.engine_process.engine_app import Activity, engine_app
 from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous
 from redraft.server.settings import Settings
+from support.editors.predictor import ScriptedPredictor
 from support.served import eventually
 
 pytestmark = pytest.mark.usefixtures("spawn")
@@ -414,3 +416,9 @@ async def test_stop_ends_the_engines_of_all_models(
         assert "other-model" in capsys.readouterr().out
         assert await asyncio.to_thread(stop_engines, settings) == 0
         assert await pid_of(first) not in pids  # the next request starts another
+
+
+def test_it_answers_four_routes() -> None:
+    app = engine_app(ScriptedPredictor(), "token", Activity())
+    own = {f"/redraft/v1/{name}" for name in ("predict", "status", "attend")}
+    assert {each.canonical for each in app.router.resources()} == {"/health", *own}

@@ -71,7 +71,7 @@ def test_the_longest_silent_go_first_and_the_busy_never() -> None:
         def force_close(self) -> None: ...
 
     now = 0.0
-    connections = Connections(ConnectionLimits(connections=2, header_s=10, idle_s=75), lambda: now)
+    connections = Connections(ConnectionLimits(connections=2, header_s=10), lambda: now)
     first, second, third = Place(), Place(), Place()
     assert connections.to_close([first]) == []
     now = 5.0

@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 import pytest
+from redraft.model.engine import Engine
 from redraft.model.errors import EngineGone, ModelNotReady, SettingsError
 from redraft.model.prompts.excerpt import MAX_RELATED
 from redraft.model.prompts.registry import Middle, Unknown, recognise
@@ -20,6 +21,8 @@ from redraft.server.routes import openai
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_cursortab, mercury_body, zeta2_as_zed
 from support.editors.predictor import CHATTY, ScriptedPredictor
+from support.models.engines_of import ANSWER, Clock, Held, make_model, ready
+from support.models.fake_backend import ids
 from support.served import eventually, send, served
 
 INFILL = {"prompt": "a", "suffix": "b"}
@@ -123,30 +126,32 @@ def test_a_model_that_is_not_ready_is_a_503_to_try_again() -> None:
 
 
 async def test_a_full_queue_answers_429_and_recovers() -> None:
-    predictor = ScriptedPredictor(hold=True)
-    settings = Settings(queue_length=2, shutdown_s=0.1)
-    body = {"prompt": "a", "suffix": "b"}
-    async with served(predictor, settings) as (_, client):
+    held = Held(ids(ANSWER))
+    engine = Engine(lambda report: make_model(held), "fake", queue_length=2, clock=Clock())
+    await ready(engine)
+    async with served(engine) as (_, client):
         waiting = [
             asyncio.create_task(client.post("/v1/completions", json={**INFILL, "prompt": prompt}))
             for prompt in ("first", "second")
         ]
-        await eventually(lambda: predictor.running == 2)
+        await eventually(lambda: held.entered.is_set() and len(engine._queue) == 1)
         for path in ("/v1/completions", "/v1/fim/completions"):
-            async with client.post(path, json=body) as answer:
+            async with client.post(path, json=INFILL) as answer:
                 assert answer.status == 429
-                assert int(answer.headers["Retry-After"]) >= 1
+                assert 1 <= int(answer.headers["Retry-After"]) <= 10
                 assert (await answer.json())["error"]["code"] == "overloaded"
         async with client.get("/health") as health:
             assert health.status == 200
         for one in waiting:
             one.cancel()
-        await eventually(lambda: predictor.running == 0)
-        predictor.hold = False
-        async with client.post("/v1/completions", json=body) as answer:
+        await eventually(lambda: len(engine._queue) == 0)
+        held.gate.set()
+        await eventually(lambda: engine._computing is None)
+        async with client.post("/v1/completions", json=INFILL) as answer:
             assert answer.status == 200
         async with client.get("/metrics") as answer:
             assert "redraft_predictions_refused_total 2.0" in await answer.text()
+    await engine.close()
 
 
 async def test_others_are_answered_during_a_large_body(monkeypatch: pytest.MonkeyPatch) -> None:

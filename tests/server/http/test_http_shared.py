@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 from redraft.model.errors import EngineGone
 from redraft.model.records import EditRequest, Prediction
+from redraft.server.http.limits import Limits
 from redraft.server.http.prometheus import Metrics
-from redraft.server.http.service import Service
 from redraft.server.settings import Settings
 from support.editors.predictor import WRITTEN, Answer, ScriptedPredictor
 from support.served import eventually, served
@@ -34,11 +34,11 @@ class Gated(ScriptedPredictor):
         self.gate = asyncio.Event()
 
 
-def service(predictor: ScriptedPredictor) -> Service:
-    return Service(predictor, Settings(), Metrics())
+def service(predictor: ScriptedPredictor) -> Limits:
+    return Limits(predictor, Settings(), Metrics())
 
 
-async def asked(one: Service, *requests: EditRequest) -> list[asyncio.Task[Prediction]]:
+async def asked(one: Limits, *requests: EditRequest) -> list[asyncio.Task[Prediction]]:
     tasks = [asyncio.create_task(one.predict(request)) for request in requests]
     await asyncio.sleep(0)  # each joins
     await asyncio.sleep(0)
@@ -147,14 +147,6 @@ async def test_each_that_looks_sees_the_states() -> None:
     await asyncio.gather(*tasks)
     assert len(predictor.requests) == 1
     assert seen == [[1, 2, 3], [1, 2, 3]]
-
-
-async def test_those_who_share_take_no_place_in_the_queue() -> None:
-    predictor = Gated()
-    one = Service(predictor, Settings(queue_length=1), Metrics())
-    tasks = await asked(one, REQUEST, REQUEST, REQUEST)
-    predictor.gate.set()
-    assert len(await asyncio.gather(*tasks)) == 3
 
 
 async def test_a_failure_while_the_last_leaves_is_nobodys() -> None:

@@ -7,10 +7,7 @@ import json
 
 import pytest
 from redraft.model.records import CanvasState, EditRequest, Prediction
-from redraft.server.http.prometheus import Metrics
-from redraft.server.http.service import Service
 from redraft.server.routes.llamacpp import keep_indented, within
-from redraft.server.settings import Settings
 from support.edit_prompts import VIM
 from support.editors.predictor import ScriptedPredictor, State
 from support.served import post, served
@@ -107,10 +104,10 @@ def test_what_is_whole_when_the_time_is_up_is_the_answer() -> None:
 
 def test_the_time_counts_from_the_first_step_and_only_whole_lines_count() -> None:
     async def run(limit_ms: float) -> Prediction | CanvasState:
-        service = Service(ScriptedPredictor(states=SLOW), Settings(), Metrics())
+        engine = ScriptedPredictor(states=SLOW)
         ticks = iter(range(100))
         request = EditRequest("infill", "a.py", "", 0)
-        return await within(service, request, limit_ms, clock=lambda: float(next(ticks)))
+        return await within(engine, request, limit_ms, clock=lambda: float(next(ticks)))
 
     early = asyncio.run(run(1_000))
     assert isinstance(early, CanvasState)

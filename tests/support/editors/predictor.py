@@ -20,6 +20,7 @@ from redraft.model.records import (
     Stats,
     StepCallback,
 )
+from redraft.model.wire import check_request
 
 READY = ModelStatus(
     "ready",
@@ -130,6 +131,7 @@ class ScriptedPredictor:
     async def predict(
         self, request: EditRequest, on_step: StepCallback | None = None
     ) -> Prediction:
+        check_request(request)  # as the engine does
         self.requests.append(request)
         self.running += 1
         try:

@@ -136,4 +136,4 @@ class SlowBackend(FakeBackend):
 def engine_of(backend: SlowBackend) -> Engine:
     """Return an engine whose clock stands still."""
     model = Model("fake", backend, fake_tokenizer(), PrefixCache(backend, 1 << 24), 4_096)
-    return Engine(lambda report: model, "fake", 2, Clock())
+    return Engine(lambda report: model, "fake", 3, Clock())
