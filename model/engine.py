@@ -74,6 +74,11 @@ class EngineJob:
         """Return whether it gives way to every other request."""
         return bool(self.request.read_ahead)
 
+    @property
+    def has_place(self) -> bool:
+        """Return whether a caller waits for it, so that it takes a place in the queue."""
+        return not self.reads_ahead and not self.answer.done()
+
     def interrupts(self, other: EngineJob) -> bool:
         """Return whether the pass that reads ahead for ``other`` is of no use to this request."""
         request = replace(self.request, read_ahead=other.request.read_ahead)
@@ -281,8 +286,8 @@ class Engine:
             if job.reads_ahead:
                 has_room = queue.add_ahead(job)
             else:
-                computing = int(computed is not None and not computed.reads_ahead)
-                has_room = queue.add(job, self._clock(), computing)
+                computing = computed is not None and computed.has_place
+                has_room = queue.add(job, self._clock(), int(computing))
             if not has_room:
                 raise self._overloaded(
                     f"{queue.length} requests are computed or waiting already, and no more can be "

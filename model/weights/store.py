@@ -295,7 +295,11 @@ def locked(progress: ProgressCallback) -> Iterator[None]:
     make_folder(folder)
     lock = filelock.FileLock(folder / "pull.lock")
     deadline = time.monotonic() + _LOCK_PATIENCE_S
-    while not _acquired(lock, folder):
+    while True:
+        # A timeout is an OSError too, but not one of the disk.
+        with explaining("lock", folder), contextlib.suppress(filelock.Timeout):
+            lock.acquire(timeout=_LOCK_POLL_S)
+            break
         if time.monotonic() > deadline:
             raise WeightsError(
                 f"another Redraft has been fetching weights into {folder} for "
@@ -306,15 +310,6 @@ def locked(progress: ProgressCallback) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _acquired(lock: filelock.BaseFileLock, folder: Path) -> bool:
-    with explaining("lock", folder):
-        try:
-            lock.acquire(timeout=_LOCK_POLL_S)
-        except filelock.Timeout:  # an OSError too, but not one of the disk
-            return False
-    return True
 
 
 # --- copying and removing -------------------------------------------------------------------------

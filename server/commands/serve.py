@@ -39,7 +39,7 @@ async def run_server(settings: Settings) -> None:
     """
     settings.check_exposure()
     check_known(usual_model(settings.model), settings.variant)
-    check_free(settings.host, settings.port)
+    await check_free(settings.host, settings.port)
     predictor = open_engine(settings)
     try:
         app = create_app(predictor, settings)
@@ -72,7 +72,7 @@ async def run_cluster(settings: Settings, address: str, replicas: int, most: int
 
     settings.check_exposure()
     check_known(usual_model(settings.model), settings.variant)
-    check_free(settings.host, settings.port)
+    await check_free(settings.host, settings.port)
     err.print(f"starting {replicas} on Ray, {address}", markup=False)
     with deployed(settings, Fleet(address, replicas, most)) as url:
         _print_address(url)

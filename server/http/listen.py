@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import signal
-import socket as socketlib
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -86,22 +84,15 @@ async def listening(
         await runner.cleanup()
 
 
-def check_free(host: str, port: int) -> None:
+async def check_free(host: str, port: int) -> None:
     """Refuse a port in use before a model is loaded for it.
 
     Raises:
         SettingsError: as :func:`listening` does.
     """
-    if not port:
-        return
+    loop = asyncio.get_running_loop()
     try:
-        family, kind, protocol, _, address = socketlib.getaddrinfo(
-            host, port, type=socketlib.SOCK_STREAM, flags=socketlib.AI_PASSIVE
-        )[0]
-        with socketlib.socket(family, kind, protocol) as probe:
-            if os.name == "posix":  # as asyncio does; on Windows it would allow a second listener
-                probe.setsockopt(socketlib.SOL_SOCKET, socketlib.SO_REUSEADDR, 1)
-            probe.bind(address)
+        (await loop.create_server(asyncio.Protocol, host, port, start_serving=False)).close()
     except OSError as error:
         raise _cannot_listen(host, port, error) from error
 
@@ -120,8 +111,9 @@ def _cannot_listen(host: str, port: int, error: OSError) -> SettingsError:
         return SettingsError(
             f"This user may not listen on port {port}. Choose one above 1023 with --port."
         )
+    why = str(error.strerror or error).rpartition("): ")[2]  # behind asyncio's own words
     return SettingsError(
-        f"Cannot listen on {host}, port {port}: {error.strerror or error}. "
+        f"Cannot listen on {host}, port {port}: {why}. "
         "Choose an address of this machine with --host."
     )
 

@@ -181,6 +181,22 @@ def test_a_cancelled_waiting_request_frees_its_place() -> None:
     with_engine(held, work, queue_length=2)
 
 
+def test_a_cancelled_computation_frees_its_place_at_once() -> None:
+    held = Held(ids(ANSWER))
+
+    async def work(engine: Engine) -> None:
+        running = asyncio.create_task(engine.predict(REQUEST))
+        await held.reached()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        next_one = asyncio.create_task(engine.predict(REQUEST))
+        await asyncio.sleep(0)
+        held.gate.set()
+        assert (await next_one).candidates
+
+    with_engine(held, work, queue_length=1)
+
+
 def test_cancelling_stops_the_computation_within_a_step() -> None:
     held = Held(ids(ANSWER))
 

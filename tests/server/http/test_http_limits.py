@@ -16,7 +16,7 @@ from redraft.model.prompts.registry import Middle, Unknown, recognise
 from redraft.model.records import CanvasState
 from redraft.server.app import create_app
 from redraft.server.http.bodies import LARGE_BODY
-from redraft.server.http.listen import listening
+from redraft.server.http.listen import check_free, listening
 from redraft.server.routes import openai
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_cursortab, mercury_body, zeta2_as_zed
@@ -204,6 +204,11 @@ async def test_a_port_in_use_is_named_with_the_way_out() -> None:
         with pytest.raises(SettingsError, match=rf"{port}.*--port"):
             async with listening(app, host="127.0.0.1", port=port, shutdown_s=0):
                 raise AssertionError("it listened on a port in use")
+        with pytest.raises(SettingsError, match=rf"{port}.*--port"):
+            await check_free("127.0.0.1", port)
+        with pytest.raises(SettingsError, match=r"192.0.2.1, port 1: [^(]*--host"):
+            await check_free("192.0.2.1", 1)
+    await check_free("127.0.0.1", port)
 
 
 @pytest.mark.parametrize(
