@@ -28,6 +28,7 @@ def situation(
         cursor=snapshot.cursor,
         threshold=0.0 if by_key else threshold,
         changes=() if is_future or by_key else edits.changes(uri),
+        above=snapshot.above.text if snapshot.above is not None else "",
         last_edit=last[1] if last is not None else None,
         removed=removed_names(snapshot.recent) if task == "next_edit" else frozenset(),
         pace=memory.pace.features(now_s),

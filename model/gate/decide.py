@@ -48,6 +48,7 @@ def situation_of(request: EditRequest, least: float) -> Situation:
         cursor=request.cursor,
         threshold=least,
         changes=changes,
+        above=request.text_above,
         last_edit=max(changes[0].first, changes[0].end - 1) if changes else None,
         removed=removed_names(request.edits),
         filters=(reach,) if request.task == "next_edit" else (),

@@ -14,12 +14,13 @@ from ..edits.edit import Edit, LineChange
 from ..edits.syntax_errors import added_errors, tree_of
 from ..records import RecentEdit, Task
 from ..rules.renames import RenameScopes, namesake
+from ..rules.unknown_arguments import LANGUAGES, arguments_in, unknown_argument
 from ..text.common import common_ends
 from ..text.definitions import definitions_by_keyword
 from ..text.graphemes import is_inside_character
 from ..text.lines import imports
 from ..text.scopes import Bindings
-from ..text.syntax import parse
+from ..text.syntax import language_of, parse, parsed
 from .destruction import deletes_unasked, deletes_what_changes_replace, doubles, drops
 from .reasons import Abstain
 from .reversal import undoes
@@ -63,6 +64,7 @@ class Situation:
     cursor: int  # index into text
     threshold: float  # score from which a candidate is shown, 0 … 1
     changes: Sequence[LineChange] = ()  # the user's last ones, at their places in text
+    above: str = ""  # text that the document continues, such as cells of a notebook
     last_edit: int | None = None  # 0-based line of the user's last edit in text
     reported: frozenset[int] = frozenset()  # 0-based lines with errors that the last edits caused
     removed: frozenset[str] = frozenset()  # names that the last edits removed, in all files
@@ -276,6 +278,30 @@ def leaves_undefined(edit: Edit, situation: Situation) -> Abstain | None:
     return None
 
 
+def passes_unknown(edit: Edit, situation: Situation) -> Abstain | None:
+    """Refuse an edit that passes, in a call, a variable that nothing in sight defines.
+
+    Of edits in train-commits it refuses 0.21 % of 21,173 in Python, 0.10 % of 1,920 in TypeScript,
+    0.03 % of 3,793 in JavaScript and none of 2,631 in Rust. Names of the user's last edits may be
+    passed: half of the calls that lack such a variable get it in the same commit.
+    """
+    language = situation.language or language_of(situation.path) or ""
+    start, end, new = edit.whole_lines()
+    names = arguments_in(new, language) if language in LANGUAGES else set[str]()
+    if not names:
+        return None
+    written = (line for one in situation.changes for line in one.new)
+    known = "\n".join((edit.text[start:end], situation.above, *written))
+    names.difference_update(_ANY_NAME.findall(known))
+    before = parsed(edit.text, language) if names else None
+    after = parse(edit.result, language, before) if before is not None else None
+    name = unknown_argument(after, names, (start, start + len(new))) if after is not None else ""
+    if not name:
+        return None
+    said = f"nothing in sight defines '{name}', which the edit would pass"
+    return Abstain("leaves_undefined", said)
+
+
 def destroys(edit: Edit, situation: Situation) -> Abstain | None:
     """Refuse an edit that drops or doubles a definition, or deletes lines without a reason."""
     language, path = situation.language, situation.path
@@ -320,7 +346,7 @@ CHEAP: dict[Task, tuple[Filter, ...]] = {
 }
 COSTLY: dict[Task, tuple[Filter, ...]] = {
     "infill": (rejected_before, reverts, destroys),
-    "next_edit": (rejected_before, breaks_syntax, destroys, leaves_undefined),
+    "next_edit": (rejected_before, breaks_syntax, destroys, leaves_undefined, passes_unknown),
 }
 
 

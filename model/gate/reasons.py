@@ -26,7 +26,7 @@ AbstentionKind = Literal[
     "below_threshold",
     "rejected_before",
     "syntax_errors",
-    "leaves_undefined",  # it deletes a binding that is still used
+    "leaves_undefined",  # it deletes a binding that is still used, or passes a name without one
     "destroys",  # it drops or doubles a definition, or deletes without a reason
     "bound_again",  # it renames another binding of the same name
     "just_changed",  # in a line that a suggestion of the same chain changed

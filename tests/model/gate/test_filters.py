@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from redraft.model.edits.edit import Edit, LineChange
 from redraft.model.gate.filters import (
@@ -11,6 +13,7 @@ from redraft.model.gate.filters import (
     Situation,
     breaks_syntax,
     first_reason,
+    passes_unknown,
 )
 from redraft.model.gate.reversal import undoes
 
@@ -196,3 +199,61 @@ def test_the_same_words_in_another_place_are_no_reversal() -> None:
     text = "def surface(r):\nsurface(1)\nx\n"
     done = LineChange(0, ("def area(r):",), ("def surface(r):",))
     assert not undoes(swap(text, "surface(1)\nx", "area(1)\ny"), [done])
+
+
+PASSES = "import os\n\n\ndef load(path, mode):\n    x = 1\n    open(path)\n"
+SCRIPT = "import { open } from 'fs'\n\nfunction load(path) {\n  open(path)\n}\n"
+RUST = "use a::open;\n\nfn load(path: P) {\n    open(path);\n}\n"
+GO = "package a\n\nfunc load(path string) {\n\topen(path)\n}\n"
+#: The path; the text; what becomes what; and the unknown name that it passes, "" without one.
+UNKNOWN = [
+    ("a.py", PASSES, "open(path)", "open(path, encoding)", "encoding"),
+    ("a.py", PASSES, "open(path)", "open(path, encoding=encoding)", "encoding"),
+    ("a.py", PASSES, "open(path)", "open(path, encoding=mode)", ""),
+    ("a.py", PASSES, "open(path)", "open(path, x)", ""),
+    ("a.py", PASSES, "open(path)", "open(path, os)", ""),
+    ("a.py", PASSES, "open(path)", "open(path, print)", ""),
+    ("a.py", PASSES, "open(path)", "open(path, __file__)", ""),
+    ("a.py", PASSES, "open(path)", "open(path, load)", ""),
+    ("a.py", PASSES, "open(path)", "open(path, os.sep, self.encoding)", ""),
+    ("a.py", PASSES, "open(path)", "open(path, 'a, encoding, b')", ""),
+    ("a.py", PASSES, "open(path)", "open(path)  # or (path, encoding)", ""),
+    ("a.py", PASSES, "open(path)", "encoding = 1\n    open(path, encoding)", ""),
+    ("a.py", PASSES, "open(path)", "[open(path, each) for each in path]", ""),
+    ("a.py", PASSES, "open(path)", "with path as f: open(path, f)", ""),
+    ("a.py", PASSES, "    open(path)", "class A(os, Base):\n    pass", ""),  # no call
+    ("a.py", PASSES, "open(path)", "open(path, größe)", "größe"),
+    ("a.py", PASSES.replace("import os", "from os import *"), "(path)\n", "(path, sep)\n", ""),
+    ("a.py", PASSES.replace("x = 1", "exec(path)"), "n(path)", "n(path, sep)", ""),
+    ("a.py", PASSES.replace("x = 1", "x = encoding"), "(path)", "(path, encoding)", ""),  # used
+    ("a.py", "class A:\n    a = 1\n    b = f(2)\n", "f(2)", "f(2, a)", ""),
+    ("a.py", "class A:\n    def f(self):\n        self.a = 1\n        f(2)\n",
+     "f(2)", "f(2, a)", "a"),
+    ("a.py", "def f(:\n    pass\n\n\n" + PASSES, "n(path)", "n(path, sep)", ""),  # broken
+    ("a.ts", SCRIPT, "open(path)", "open(path, encoding)", "encoding"),
+    ("a.ts", SCRIPT, "open(path)", "open(path, window)", ""),
+    ("a.ts", SCRIPT, "open(path)", "path.map(({ a, b: [c] }) => open(a, c))", ""),
+    ("a.js", SCRIPT.partition("\n")[2], "open(path)", "open(path, encoding)", ""),  # no module
+    ("a.rs", RUST, "open(path)", "open(path, mode)", "mode"),
+    ("a.rs", RUST, "open(path)", "path.map(|a| open(path, a))", ""),
+    ("a.rs", RUST.replace("a::open", "a::*"), "open(path)", "open(path, mode)", ""),
+    ("a.go", GO, "open(path)", "open(path, mode)", ""),  # another file of the package may define it
+    ("a.txt", "f(a)\n", "f(a)", "f(a, b)", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "text", "old", "new", "name"), UNKNOWN)
+def test_edits_that_pass_what_nothing_defines(
+    path: str, text: str, old: str, new: str, name: str
+) -> None:
+    refused = passes_unknown(swap(text, old, new), situation(text, path=path))
+    said = f"nothing in sight defines '{name}', which the edit would pass"
+    assert (refused.reason if refused else "") == (said if name else "")
+
+
+def test_a_name_that_the_user_or_a_cell_above_wrote_may_be_passed() -> None:
+    edit, here = swap(PASSES, "n(path)", "n(path, encoding)"), situation(PASSES)
+    assert passes_unknown(edit, here) is not None
+    change = LineChange(0, ("def a():",), ("def a(encoding):",))
+    assert passes_unknown(edit, replace(here, changes=(change,))) is None
+    assert passes_unknown(edit, replace(here, above="encoding = 1\n")) is None

@@ -217,6 +217,7 @@ def test_the_keyword_of_other_calls_is_written() -> None:
         "def cook(a, heat):\n    pass\n\n\ndef eat(heat):\n    pass\n\n\ndef use():\n    cook(1)\n",
         "def cook(a, heat):\n    pass\n\n\ndef use(heat, cook):\n    cook(1)\n",  # another one
         "heat = 1\n\n\ndef cook(a, heat):\n    pass\n\n\ncook(1)\n",  # of the whole file
+        "def cook(a, heat):\n    pass\n\n\ndef use(heat):\n    cook(heat)\n",  # it is passed
     ],
 )
 def test_what_the_caller_does_not_bind_is_left_to_the_model(text: str) -> None:
