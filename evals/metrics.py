@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from redraft.lsp.learning.kept_text import dense, kept
+from redraft.lsp.learning.kept_text import dense, measure_kept
 from redraft.model.edits.hunks import hunks_of
 from redraft.model.text.common import common_head, common_tail
 from redraft.model.text.syntax import count_errors, parse
@@ -117,7 +117,7 @@ def reversal_ratio(before: str, base: str, candidate: str) -> float | None:
     for back in reversed(hunks_of(lines, was)):  # from the bottom, so that lines above stay put
         if any(first <= back.last and back.first <= last for first, last in changed):
             lines[back.first : back.last] = back.new
-    found = kept(base, candidate, "\n".join(lines))
+    found = measure_kept(base, candidate, "\n".join(lines))
     return None if found is None else found.kept_rate
 
 

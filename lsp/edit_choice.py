@@ -82,7 +82,7 @@ def edit_filters(place: Snapshot, context: Gatherer, taken: ChangedLines) -> tup
     )
 
 
-def related(question: Question) -> EditFilter:
+def refuse_unrelated(question: Question) -> EditFilter:
     """Return what refuses edits that have nothing to do with the last ones."""
     user = question.snapshot.asked_from
     parameters = grown(user.recent)
@@ -124,7 +124,7 @@ def _misfits(text: str, language: str, path: str, signature: Signature) -> list[
     return [why for call in calls(tree, signature) if (why := call.objection(signature))]
 
 
-def reported_lines(place: Snapshot) -> frozenset[int]:
+def lines_reported(place: Snapshot) -> frozenset[int]:
     """Return the lines, 0-based, of which the editor reports what the last edits caused."""
     reports = place.reports
     lines = place.lines if reports else []

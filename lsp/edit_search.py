@@ -11,7 +11,7 @@ from redraft.model.gate.filters import Situation
 from redraft.model.gate.reasons import Abstain, AbstentionKind
 
 from . import precedence
-from .edit_choice import choose, edit_filters, fits_call, related, reported_lines
+from .edit_choice import choose, edit_filters, fits_call, lines_reported, refuse_unrelated
 from .edit_places import questions
 from .journal import AnswerDecided, Journal
 from .predictions import Predictions
@@ -200,7 +200,7 @@ class NextEdit:
             Superseded: a newer request took the place of this one.
         """
         is_unknown = kind is None and not self._predictions.may_know(snapshot)
-        if is_unknown and self._memory.rejections.cooling(snapshot) is None:
+        if is_unknown and self._memory.rejections.refuse_cooling(snapshot) is None:
             return None  # at nearly every key: no place has to be found for that
         own: Question | None = None
         comment: Offer | None = None
@@ -211,7 +211,7 @@ class NextEdit:
             if answer is not None:  # 1. decide on what is known
                 decision = self._decide(answer, "same text as before")
             elif kind is None:
-                return self._memory.rejections.cooling(snapshot) if is_own else None
+                return self._memory.rejections.refuse_cooling(snapshot) if is_own else None
             else:  # 2. ask the model, and decide on its answer
                 after = self._ahead_of if kind == "prefetch" else ""
                 asked = replace(question, delay_ms=1000 * wait_s, after=after)
@@ -232,7 +232,9 @@ class NextEdit:
             return objection
         decision = self._reveal(own, objection)  # 3. what only a gesture shows
         is_offer = isinstance(decision, Offer)
-        return decision if is_offer else self._memory.rejections.cooling(snapshot) or decision
+        return (
+            decision if is_offer else self._memory.rejections.refuse_cooling(snapshot) or decision
+        )
 
     async def _ask(self, kind: Kind, question: Question) -> Offer | Abstain:
         answer = await self._predictions.ask(kind, self._workspace.complete(question))
@@ -297,10 +299,10 @@ class NextEdit:
         taken = self._memory.of(place.uri).taken
         filters = edit_filters(place, self._workspace.context, taken)
         found = situation("next_edit", place, self._memory, 0.0, self._workspace.clock())
-        reported = reported_lines(place)
+        reported = lines_reported(place)
         if question.report is not None:
             reported |= {question.report.line}
-        own = related(question), fits_call(question)
+        own = refuse_unrelated(question), fits_call(question)
         return replace(found, reported=reported, filters=(*own, *filters))
 
     # --- what holds from before ------------------------------------------------------------------
@@ -308,9 +310,9 @@ class NextEdit:
     def _still_valid(self, snapshot: Snapshot) -> Offer | None:
         """Return an earlier suggestion that still holds."""
         uri, outcomes = snapshot.uri, self._memory.outcomes
-        shown = outcomes.shown_edit(uri, snapshot.text)
+        shown = outcomes.find_shown_edit(uri, snapshot.text)
         if shown is not None:
-            is_old = outcomes.shown_for_s(uri, snapshot.at_s) > LIFETIME_S
+            is_old = outcomes.seconds_shown(uri, snapshot.at_s) > LIFETIME_S
             if is_old and not outcomes.is_in_view(uri):
                 outcomes.dismiss(uri)
             elif shown.rename is not None and not (
@@ -335,7 +337,7 @@ class NextEdit:
 
     def _valid_elsewhere(self, snapshot: Snapshot) -> Offer | None:
         """Return an edit of another document that is shown to the user here."""
-        shown = self._memory.outcomes.seen_from(snapshot.uri)
+        shown = self._memory.outcomes.find_seen_from(snapshot.uri)
         if shown is None or not snapshot.flags.other_documents:
             return None
         if shown.confidence < snapshot.settings.threshold_in(snapshot.language, "next_edit"):

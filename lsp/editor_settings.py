@@ -180,7 +180,7 @@ def effective_globs(given: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def updated(settings: LspSettings, sent: Any) -> tuple[LspSettings, tuple[str, ...]]:
+def update_settings(settings: LspSettings, sent: Any) -> tuple[LspSettings, tuple[str, ...]]:
     """Return ``settings`` with what a client sent, and a sentence on each value that is of no use.
 
     A bad value leaves its setting as it was; unknown names are reported and have no effect.

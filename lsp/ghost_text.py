@@ -23,7 +23,7 @@ from .journal import AnswerDecided, Journal
 from .predictions import Predictions
 from .question import Answer, Question, infill
 from .refusals import refuse_now
-from .schedule import Schedule, deleting_s
+from .schedule import Schedule, seconds_deleting
 from .snapshot import Snapshot
 from .suggestions.memory import Memory
 from .suggestions.situations import situation
@@ -102,12 +102,12 @@ class GhostText:
             return RENAMING
         if (kept := self._typed_through(snapshot)) is not None:
             return kept
-        if deleting_s(snapshot):
+        if seconds_deleting(snapshot):
             return None  # the request waits, and looks again
         question = infill(snapshot)
         if (answer := self._look_up(question)) is not None:
             return self._decide(answer, "same text and cursor as before")
-        return refuse_now(snapshot) or self._memory.rejections.cooling(snapshot)
+        return refuse_now(snapshot) or self._memory.rejections.refuse_cooling(snapshot)
 
     # --- decisions -----------------------------------------------------------------------------
 
@@ -186,10 +186,10 @@ class GhostText:
     def _left(self, suggestion: Suggestion, snapshot: Snapshot) -> tuple[Suggestion, str] | None:
         """Return ghost text of which some was written, and what is left of it at the cursor."""
         text, cursor = snapshot.text, snapshot.cursor
-        rest = suggestion.remaining(text, cursor)
+        rest = suggestion.what_remains(text, cursor)
         if not rest:
             return None
-        left = suggestion.left(text, cursor)
+        left = suggestion.part_left(text, cursor)
         if left is not None:  # the pieces joined are the whole text, which was let pass
             is_as_offered = left.end - left.start == suggestion.end - suggestion.start
             return (suggestion if is_as_offered else left), rest

@@ -31,7 +31,7 @@ def refuse(
     uri, text, cursor = snapshot.uri, snapshot.text, snapshot.cursor
     in_empty_body = is_empty_body_line(text, cursor)
     if task == "infill":
-        edit = outcomes.shown_edit(uri, text)
+        edit = outcomes.find_shown_edit(uri, text)
         if edit is None or not outcomes.is_in_view(uri) or (snapshot.is_invoked and edit.unsure):
             return None
         first, last = edit.lines

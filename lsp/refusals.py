@@ -31,7 +31,7 @@ def refuse(snapshot: Snapshot) -> Abstain | None:
     if snapshot.load.effort == "off":
         return Abstain("saving", f"Redraft is off {snapshot.load.why}")
     if snapshot.snoozed_s and not flags.is_invoked:
-        return Abstain("snoozed", snoozing(snapshot.snoozed_s))
+        return Abstain("snoozed", snooze_sentence(snapshot.snoozed_s))
     if language and language in settings.disabled_languages:
         return Abstain("language_disabled", f"Redraft is switched off for {language} files")
     if document.out_of_step:
@@ -50,7 +50,7 @@ def refuse(snapshot: Snapshot) -> Abstain | None:
     return None
 
 
-def snoozing(left_s: float) -> str:
+def snooze_sentence(left_s: float) -> str:
     """Return a sentence for the time without suggestions."""
     return f"paused for another {math.ceil(left_s / 60)} min"
 

@@ -176,7 +176,7 @@ class Schedule:
         now_s, settings = snapshot.at_s, snapshot.settings
         wait_s = self.debounce.delay_ms(settings.delay_ms, self.latency_ms(task), now_s) / 1000
         if task == "infill":
-            return max(wait_s, deleting_s(snapshot))
+            return max(wait_s, seconds_deleting(snapshot))
         typed_s = snapshot.typed_at_s
         return wait_s if typed_s is None else max(wait_s, typed_s + TYPING_ENDS_S - now_s)
 
@@ -204,7 +204,7 @@ def has_just_accepted(snapshot: Snapshot) -> bool:
     return is_accepted and last is not None and snapshot.at_s - last[0] < ACCEPTED_S
 
 
-def deleting_s(snapshot: Snapshot) -> float:
+def seconds_deleting(snapshot: Snapshot) -> float:
     """Return the seconds until the user is taken to have ended a deletion, 0 for none."""
     last = snapshot.edits.last_edit(snapshot.uri)
     if snapshot.is_invoked or last is None or not snapshot.edits.is_deleting(snapshot.uri):

@@ -141,7 +141,7 @@ def _files_renamed(server: RedraftServer, params: Any) -> None:
 
 def _saved(server: RedraftServer, params: Any) -> None:
     """Let the index read the file that was saved."""
-    server.session.workspace.context.saved(messages.document_uri(params))
+    server.session.workspace.context.on_save(messages.document_uri(params))
 
 
 def _files_changed(server: RedraftServer, _: Any) -> None:
@@ -243,7 +243,7 @@ async def _code_action(server: RedraftServer, params: Any) -> list[dict[str, Any
         return []
     document, versioned = _document(server, asked), server.versions_edits
     if not asked.is_invoked:
-        shown = server.session.memory.outcomes.shown_edit(document.uri, document.text)
+        shown = server.session.memory.outcomes.find_shown_edit(document.uri, document.text)
         return await _actions(server, document, shown) if shown else []
     start, end = map(document.index, sent.range.ends)
     if abs(end - start) <= 1:  # Helix's cursor is a selection of the character under it
@@ -344,13 +344,13 @@ def _report(
     place = (document.uri, document.revision, asked.position)
     server.line.problem = server.session.workspace.folder_problem(document.uri)
     if isinstance(decision, Offer):
-        server.line.shown(task, place, decision.suggestion.unsure)
+        server.line.show(task, place, decision.suggestion.unsure)
         return decision
     if decision.kind == "not_ready":
         server.watch.start()
         decision = replace(decision, reason=server.watch.waiting or decision.reason)
     if not decision.is_stale:
-        server.line.abstained(task, place, decision)
+        server.line.abstain(task, place, decision)
     # A document that was closed has no version that could be stale.
     elif server.session.workspace.documents.get(document.uri) is document:
         server.line.idle()

@@ -17,7 +17,7 @@ from redraft.model.release import RELEASE
 from . import precedence
 from .documents.open_documents import ContentChange, Document, OpenText
 from .documents.positions import Range
-from .documents.uris import shown_path
+from .documents.uris import display_path
 from .edit_search import NextEdit
 from .editor_settings import LspSettings
 from .ghost_text import GhostText
@@ -100,7 +100,7 @@ class Session:
         if self.workspace.documents.get(uri) is not None:
             self.close(uri)
         document = self.workspace.open(uri, text, version, language)
-        shown = self.memory.outcomes.showing(uri)
+        shown = self.memory.outcomes.find_shown(uri)
         if shown is not None and shown.text != document.text:  # it was for the file on the disk
             self.memory.outcomes.dismiss(uri)
         if not self.workspace.is_reading(uri):
@@ -172,8 +172,8 @@ class Session:
         """Know the edits made in a file by its new name; the client reopens the document itself."""
         workspace = self.workspace
         language = getattr(workspace.documents.get(uri), "language", "")
-        path = shown_path(new_uri, workspace.folders, language)
-        workspace.history.renamed(uri, new_uri, path)
+        path = display_path(new_uri, workspace.folders, language)
+        workspace.history.on_rename(uri, new_uri, path)
         workspace.context.files_changed()
 
     def configure(self, settings: LspSettings) -> None:
@@ -210,12 +210,12 @@ class Session:
         """Offer nothing without a gesture for so long; 0 ends it."""
         self.workspace.snoozed_until_s = self.clock() + seconds
 
-    def shown(self, id_: str) -> None:
+    def report_shown(self, id_: str) -> None:
         """Note that the client has drawn a suggestion."""
         self.memory.outcomes.report_shown(id_, self.clock())
         self.journal.write(SuggestionDisplayed(id_))
 
-    def accepted(self, id_: str, *, part: int = 0) -> None:
+    def report_accepted(self, id_: str, *, part: int = 0) -> None:
         """Take a report of acceptance; the document may have changed before or after it.
 
         Args:
@@ -229,12 +229,12 @@ class Session:
             self.workspace.history.mark_accepted(uri)
         self.journal.write(AcceptanceReported(id_))
 
-    def rejected(self, id_: str) -> None:
+    def report_rejected(self, id_: str) -> None:
         """Take a report of rejection, and cancel what was predicted for after acceptance."""
         if uri := self.memory.outcomes.report_turned_down(id_, "rejected"):
             self.schedule.latest.cancel(uri, "prefetch")
 
-    def dismissed(self, id_: str) -> None:
+    def report_dismissed(self, id_: str) -> None:
         """Hide a suggestion for now; the second time the same edit is hidden, reject it."""
         if uri := self.memory.dismiss(id_):
             self.schedule.latest.cancel(uri, "prefetch")
@@ -249,7 +249,7 @@ class Session:
         suggestion = self.memory.outcomes.find(id_)
         return suggestion is not None and self.memory.rejections.was_hidden(suggestion)
 
-    def ignored(self, id_: str) -> None:
+    def report_ignored(self, id_: str) -> None:
         """Note that the user let a suggestion pass."""
         self.memory.outcomes.report_turned_down(id_, "ignored")
 
@@ -267,7 +267,7 @@ class Session:
         """Note the reports and the selection of a request; return the snapshot it asks about."""
         uri, workspace = document.uri, self.workspace
         if reports is not None:
-            workspace.diagnosed(uri, reports)
+            workspace.on_diagnostics(uri, reports)
         if selection is not None:
             self.journal.write(CursorMoved(document, selection))
         return self.at(uri, cursor, flags)
@@ -369,7 +369,7 @@ class Session:
         if document is not None and document.text == made.text:
             return None
         how = "was closed or deleted" if document is None else "changed"
-        path = shown_path(made.uri, self.workspace.folders)
+        path = display_path(made.uri, self.workspace.folders)
         return Abstain("target_changed", f"{path} {how} while the model was working")
 
     def _unopened(self, uri: str) -> OpenText | None:

@@ -67,7 +67,7 @@ class OpenTexts:
         """Return a document in which an edit may be offered, or None."""
         return next((one for one in self.editable if one.uri == uri), None)
 
-    def assuming(self, changed: OpenText) -> OpenTexts:
+    def with_text(self, changed: OpenText) -> OpenTexts:
         """Return the same documents with another text of one of them."""
         texts = (changed if one.uri == changed.uri else one for one in self.all)
         return replace(self, all=tuple(texts))
@@ -170,7 +170,7 @@ class Snapshot:
     @cached_property
     def typed_at_s(self) -> float | None:
         """The time at which the cursor's line was last typed in, None unless it is being typed."""
-        return self.edits.typed_at_s(self.uri, self.line)
+        return self.edits.when_typed_s(self.uri, self.line)
 
     @cached_property
     def context_hash(self) -> int:
@@ -235,7 +235,7 @@ class Snapshot:
             flags=replace(self.flags, is_invoked=False),
             edits=self.edits.after(made),
             above=self.above if here else None,
-            opened=self.opened.assuming(result),
+            opened=self.opened.with_text(result),
             accepted=accepted,
             foreseen_from=self.user,
         )

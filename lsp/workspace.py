@@ -16,12 +16,12 @@ from redraft.model.records import Diagnostic
 from . import refusals
 from .context.disk_thread import DiskThread
 from .context.gatherer import BUDGET, Gatherer
-from .context.listing import OTHERS_CODE, saved_text
+from .context.listing import OTHERS_CODE, read_saved
 from .documents.cells_above import CellsAbove, CellText, join_cells
 from .documents.history import ChangeKind, History
 from .documents.notebooks import Notebooks
 from .documents.open_documents import ContentChange, Document, Documents, Splice
-from .documents.uris import lies_within, path_below, shown_path
+from .documents.uris import display_path, lies_within, path_below
 from .editor_settings import LspSettings
 from .policy.disabled_scopes import refuse_scope
 from .policy.exclusions import Exclusions
@@ -95,7 +95,7 @@ class Workspace:
 
     def _read(self, uri: str, is_early: bool) -> tuple[IgnoreRules, str | None]:
         """Return what a document obeys and, early on, its saved text; in the disk's thread."""
-        return self.exclusions.read(uri), saved_text(uri) if is_early else None
+        return self.exclusions.read(uri), read_saved(uri) if is_early else None
 
     def is_reading(self, uri: str) -> bool:
         """Return whether the exclusions of a document are not read yet."""
@@ -142,15 +142,15 @@ class Workspace:
         uri = document.uri
         self.place(document)
         if secret_in("\n".join(document.lines), document.path):
-            self.history.closed(uri)  # its edits reach no request
+            self.history.on_close(uri)  # its edits reach no request
         else:
-            self.history.opened(uri, document.path, document.lines)
-            self.context.places.opened(document.current())
+            self.history.on_open(uri, document.path, document.lines)
+            self.context.places.on_open(document.current())
 
     def place(self, document: Document) -> None:
         """Set what the place of a document in the workspace decides."""
         uri = self.exclusions.in_workspace(self.notebooks.file_of(document.uri))
-        path = shown_path(uri, self.folders, document.language)
+        path = display_path(uri, self.folders, document.language)
         excluded = self.exclusions.why(path, document.uri)
         is_ours = lies_within(uri, self.folders) and OTHERS_CODE.isdisjoint(path.split("/")[:-1])
         document.put(path, excluded, is_ours)
@@ -164,7 +164,7 @@ class Workspace:
             InvalidRequest: see :meth:`.open_documents.Documents.change`.
         """
         splices = self.documents.change(uri, changes, version)
-        self.context.changed(uri, splices)
+        self.context.on_change(uri, splices)
         return splices
 
     def record(self, uri: str, splices: Sequence[Splice], *, accepted: bool) -> ChangeKind:
@@ -174,22 +174,22 @@ class Workspace:
 
     def forget(self, uri: str) -> None:
         """Follow the edits of a document no longer."""
-        self.history.closed(uri)
+        self.history.on_close(uri)
 
     def close(self, uri: str) -> None:
         """Stop following a document."""
-        self.history.closed(uri)
+        self.history.on_close(uri)
         self.documents.close(uri)
-        self.context.closed(uri)
+        self.context.on_close(uri)
         self._reported = {known: found for known, found in self._reported.items() if known != uri}
 
-    def diagnosed(self, uri: str, diagnostics: Sequence[Diagnostic]) -> None:
+    def on_diagnostics(self, uri: str, diagnostics: Sequence[Diagnostic]) -> None:
         """Note what the client reports of a document now."""
         self._reported = {**self._reported, uri: tuple(diagnostics)}
 
     def adopt_rules(self) -> bool:
         """Take the exclusions that the index has read; return whether they are others."""
-        is_new = self.exclusions.renewed(self.context.rules)
+        is_new = self.exclusions.renew(self.context.rules)
         if is_new:
             self.place_all()
         return is_new

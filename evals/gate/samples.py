@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from redraft.lsp.learning.own_samples import KEPT_SHARE, kept_share
+from redraft.lsp.learning.own_samples import KEPT_SHARE, share_kept
 from redraft.model.decode.sampling import confidence
 from redraft.model.edits.edit import Edit
 from redraft.model.edits.hunks import hunks_of
@@ -167,7 +167,7 @@ def is_kept(edit: Edit, request: EditRequest, after: str) -> bool:
         final = _near_cursor(edit, request.cursor, after)
     else:
         final = _near_edit(edit, after)
-    return (kept_share(edit.text, edit.result, final) or 0.0) >= KEPT_SHARE
+    return (share_kept(edit.text, edit.result, final) or 0.0) >= KEPT_SHARE
 
 
 def _near_cursor(edit: Edit, cursor: int, after: str) -> str:

@@ -64,7 +64,7 @@ class Scorer:
         )
 
     def _following(self, moment: ReplayMoment) -> Sequence[DocumentChange]:
-        return self._script.following(moment.document, moment.done)
+        return self._script.steps_after(moment.document, moment.done)
 
     def _suggestion(self, result: MomentResult, question: EditorQuestion | None) -> Row:
         before, self._last = self._last, None
@@ -90,7 +90,7 @@ class Scorer:
 
     def _worth(self, moment: ReplayMoment, offer: ShownEdit, at_s: float) -> Row:
         """Return how a suggestion compares with what was typed."""
-        steps, edit = self._script.following(offer.document, offer.done), offer.edit
+        steps, edit = self._script.steps_after(offer.document, offer.done), offer.edit
         matched = match(edit, steps, is_known=self._script.ends_s - at_s >= UNSEEN_S)
         compared = compare(edit, until_rest(steps, at_s))
         by_anyone = [replace(step, source="user") for step in steps[:WITHIN]]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redraft.lsp.learning.followed import Followed
-from redraft.lsp.learning.kept_text import kept
+from redraft.lsp.learning.kept_text import measure_kept
 from redraft.lsp.learning.matching import QUIET_S, until_rest
 from redraft.lsp.learning.recorded_moments import DocumentChange
 from redraft.model.edits.edit import Edit
@@ -49,7 +49,7 @@ def compare(edit: Edit, steps: Sequence[DocumentChange]) -> Comparison | None:
         return None
     base, final = followed.old_parts(lines), followed.new_parts(lines)
     candidate = followed.old_parts(lines, edit)
-    found = kept(base, candidate, final)
+    found = measure_kept(base, candidate, final)
     if found is None:
         return None
     score = delta_chrf(base, [final], candidate)

@@ -264,7 +264,7 @@ class _Player:
         taken = Taken(f"{path}:{edit.lines[0] + 1}", edit.old, edit.new)
         if shown.rename is not None:
             taken = replace(taken, old="", new=shown.rename.label)
-        self._session.accepted(shown.id)
+        self._session.report_accepted(shown.id)
         for file, text in changed.items():
             self._change(Edit(self._texts[file], 0, len(self._texts[file]), text).least(), file)
         return taken

@@ -24,7 +24,7 @@ from redraft.model.text.imported_files import imported
 from redraft.model.text.syntax import Syntax
 
 from ..documents.open_documents import Splice
-from ..documents.uris import code_language, file_of, lies_within, shown_path
+from ..documents.uris import code_language, display_path, file_of, lies_within
 from ..editor_settings import LspSettings
 from ..policy.ignore_files import GIT_IGNORE, REDRAFT_IGNORE, IgnoreRules
 from ..question import Question
@@ -214,33 +214,33 @@ class Gatherer:
 
     def files_changed(self) -> None:
         """Look for files that changed on the disk."""
-        self.indexer.changed()
+        self.indexer.on_change()
 
-    def saved(self, uri: str) -> None:
+    def on_save(self, uri: str) -> None:
         """Read a file that was saved, and no other. New rules are read at once."""
-        path = shown_path(uri, self._folders())
+        path = display_path(uri, self._folders())
         name = path.rpartition("/")[2]
         if name == REDRAFT_IGNORE:
             self.indexer.look_again()
         elif name == GIT_IGNORE:
-            self.indexer.changed()
+            self.indexer.on_change()
         else:
-            self.indexer.saved(path)
+            self.indexer.on_save(path)
         if any(path == each.path for each in self._pinned):
             self.indexer.later(lambda _: self._read_pinned(IgnoreRules()))
 
-    def changed(self, uri: str, splices: Iterable[Splice]) -> None:
+    def on_change(self, uri: str, splices: Iterable[Splice]) -> None:
         """Move the region of a document along with its changes."""
         choice = self._choices.get(uri)
         for splice in splices:
             if choice is not None and choice.region is not None:
                 choice.region = regions.follow(choice.region, splice)
 
-    def closed(self, uri: str) -> None:
+    def on_close(self, uri: str) -> None:
         """Forget a document."""
         self._choices.pop(uri, None)
-        self._trees.closed(uri)
-        self.places.closed(uri)
+        self._trees.on_close(uri)
+        self.places.on_close(uri)
 
     # --- region and excerpts -----------------------------------------------------------------
 
@@ -296,7 +296,7 @@ class Gatherer:
         readable = snapshot.opened.readable
         opened = {each.path: each for each in readable if not self.refuse(each.path)}
         for path in self.indexer.open_paths() - opened.keys():
-            self.indexer.closed(path)
+            self.indexer.on_close(path)
             self._views.pop(path, None)
         for path, each in opened.items():
             # The user's document changes with every key and is in the prompt itself. Its new
@@ -304,7 +304,7 @@ class Gatherer:
             if not (is_typing and path == snapshot.path):
                 language = code_language(path) or each.language
                 text = partial(getattr, each, "text")
-                self.indexer.opened(path, language, each.revision, text)
+                self.indexer.on_open(path, language, each.revision, text)
         self._views[snapshot.path] = Viewed(snapshot.path, snapshot.line, self._clock())
         _shorten(self._views, snapshot.path)
 

@@ -158,7 +158,7 @@ class IndexGeneration:
         """Return the paths of the files that define ``name`` in a family of languages."""
         return {place.path for place in self.places(name, language)}
 
-    def mentioning(self, word: str) -> list[str]:
+    def find_mentions(self, word: str) -> list[str]:
         """Return the paths of the files that mention a word of three letters or more.
 
         A few may not. It takes 2 ms in 5,000 files.
@@ -172,7 +172,7 @@ class IndexGeneration:
         seen = min(int(self._files[_word_key(word) & (_TABLE - 1)]), files)
         return 1.0 - math.log1p(seen) / math.log1p(files)
 
-    def meant(self, modules: Iterable[tuple[str, ...]], language: str) -> dict[str, Entry]:
+    def find_meant(self, modules: Iterable[tuple[str, ...]], language: str) -> dict[str, Entry]:
         """Return the files that modules may be, by path.
 
         Args:
@@ -269,7 +269,7 @@ class Index:
     def text(self, path: str) -> str | None:
         """Return a file's text, or None if it was dropped for memory.
 
-        It is then read again in the background; see :meth:`missed`.
+        It is then read again in the background; see :meth:`take_missed`.
         """
         with self._lock:
             packed = self._texts.get(path)
@@ -297,7 +297,7 @@ class Index:
             ]
 
         def mentioning(word: str) -> list[str]:
-            return [path for path in generation.mentioning(word) if not refuse(path)]
+            return [path for path in generation.find_mentions(word) if not refuse(path)]
 
         def text(path: str) -> str | None:
             return None if refuse(path) else self.text(path)
@@ -309,7 +309,7 @@ class Index:
         """True if a text was asked for that the index has dropped."""
         return bool(self._missed)
 
-    def missed(self) -> set[str]:
+    def take_missed(self) -> set[str]:
         """Return the paths whose dropped text was asked for since the last call."""
         with self._lock:
             missed, self._missed = self._missed, set()

@@ -111,17 +111,17 @@ class Indexer:
             self._look_at_s = due_s
             self._wake.set()
 
-    def changed(self) -> None:
+    def on_change(self) -> None:
         """Look for files that changed on disk, once for all changes within two seconds."""
         self.look_again(max(_CHANGES_S, _LISTING_SHARE * self._look_s))
 
-    def saved(self, path: str) -> None:
+    def on_save(self, path: str) -> None:
         """Read a file again that was saved."""
         with self._lock:
             self._saved.add(path)
         self._wake.set()
 
-    def opened(self, path: str, language: str, revision: int, text: Callable[[], str]) -> None:
+    def on_open(self, path: str, language: str, revision: int, text: Callable[[], str]) -> None:
         """Index a document as the editor has it, unless its revision is known."""
         with self._lock:
             waiting = self._opened.get(path)
@@ -131,13 +131,13 @@ class Indexer:
                 self._revisions.setdefault(path, 0)
                 self._wake.set()
 
-    def closed(self, path: str) -> None:
+    def on_close(self, path: str) -> None:
         """Index the file on disk from now on."""
         with self._lock:
             self._opened.pop(path, None)
             known = self._revisions.pop(path, None)
         if known is not None:
-            self.saved(path)
+            self.on_save(path)
 
     def open_paths(self) -> set[str]:
         """Return the paths of the open documents."""
@@ -253,7 +253,7 @@ class Indexer:
                 self._breathe()
         for path in self._take_saved():
             self._read_saved(path)
-        for path in self.index.missed():
+        for path in self.index.take_missed():
             found = self._files.get(path)
             may_read = found is not None and not self._refuse(path)
             missed = read_code(found.folder, found.path) if found and may_read else None
@@ -276,7 +276,7 @@ class Indexer:
         if found is None or self._refuse(path):
             self.index.remove(path)
             if code_language(path) is not None and found is None:
-                self.changed()
+                self.on_change()
         elif _refresh(self.index, found, self._rest):
             self._breathe()
 

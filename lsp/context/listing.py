@@ -206,7 +206,7 @@ def read_code(folder: str | Path, path: str, *, for_edits: bool = False) -> str 
     return None if is_generated(text) or secret_in(text, path) else text
 
 
-def saved_text(uri: str) -> str | None:
+def read_saved(uri: str) -> str | None:
     """Return the text of a document's file as :func:`read_code` does."""
     folder, _, name = file_of(uri).rpartition("/")
     return read_code(f"{folder}/", name) if name else None

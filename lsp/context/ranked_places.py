@@ -70,12 +70,12 @@ class RankedPlaces:
         self._reading: set[str] = set()
         self._last: _Ranking | None = None
 
-    def opened(self, document: OpenText) -> None:
+    def on_open(self, document: OpenText) -> None:
         """Read the lines of a document in the background."""
         if not document.excluded:
             self._read_later(document)
 
-    def closed(self, uri: str) -> None:
+    def on_close(self, uri: str) -> None:
         """Forget a document."""
         self._indexes.pop(uri, None)
 

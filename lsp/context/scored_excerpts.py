@@ -169,7 +169,7 @@ def still_true(pieces: Iterable[ScoredExcerpt], needs: ExcerptNeeds) -> list[Sco
 
 def of_definitions(needs: ExcerptNeeds) -> list[ScoredExcerpt]:
     """Return an excerpt of each definition that a name near the cursor means, and of imports."""
-    meant = needs.index.meant(needs.modules, needs.language)
+    meant = needs.index.find_meant(needs.modules, needs.language)
     found = []
     for name, weight in needs.names.items():
         worth = weight * needs.index.rarity(name)

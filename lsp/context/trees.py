@@ -64,7 +64,7 @@ class Trees:
             return earlier if same else parse(snapshot.text, language, self._base(snapshot))
         return None if len(snapshot.text) > _PARSED_AT_ONCE else parsed(snapshot.text, language)
 
-    def closed(self, uri: str) -> None:
+    def on_close(self, uri: str) -> None:
         """Drop the tree of a document."""
         self._trees.pop(uri, None)
         self._valid.pop(uri, None)

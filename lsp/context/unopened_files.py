@@ -133,7 +133,7 @@ def _likely(wanted: _Wanted, rest: Callable[[], None]) -> list[str]:
     """Return the paths of files of the same languages with most of the names, rare ones first."""
     weights: dict[str, float] = {}
     for name in wanted.names:
-        paths = wanted.index.mentioning(name.name)
+        paths = wanted.index.find_mentions(name.name)
         worth = name.weight * wanted.index.rarity(name.name)
         rest()
         for path in paths if len(paths) <= _MOST_MENTIONS else ():

@@ -134,14 +134,14 @@ class RecentEdits:
         document = self.documents.get(uri)
         return document is not None and document.is_deleting
 
-    def deleted_lines(self, uri: str) -> tuple[str, ...]:
+    def find_deleted_lines(self, uri: str) -> tuple[str, ...]:
         """Return the lines that were just deleted from a document in bulk."""
         document = self.documents.get(uri)
         deleted = document.deleted if document is not None else None
         is_late = deleted is None or deleted[0] < self.at_s - _JUST_S
         return () if deleted is None or is_late else deleted[1].old
 
-    def typed_at_s(self, uri: str, line: int) -> float | None:
+    def when_typed_s(self, uri: str, line: int) -> float | None:
         """Return when a line was last typed in, None unless the edit in progress is that line's."""
         document, one = self.documents.get(uri), self.pending
         if document is None or one is None or one.uri != uri or document.last_change != "edit":
@@ -208,9 +208,9 @@ class History:
 
     # --- events ----------------------------------------------------------------------------
 
-    def opened(self, uri: str, path: str, lines: Sequence[str]) -> None:
+    def on_open(self, uri: str, path: str, lines: Sequence[str]) -> None:
         """Start to follow a document, and forget edits that were undone while it was closed."""
-        self.closed(uri)
+        self.on_close(uri)
         before = self._closed.pop(uri, None)
         if before is not None:
             self._return_to(lines, before.lines, before.snapshot)
@@ -234,7 +234,7 @@ class History:
         document.place = now, max(span.first, span.end - 1)
         self._finish(uri, document, EditInProgress(span, now, now))
 
-    def closed(self, uri: str) -> None:
+    def on_close(self, uri: str) -> None:
         """Follow a document no longer. Its edits stay in the history."""
         self.flush(uri)
         document = self._documents.pop(uri, None)
@@ -243,9 +243,9 @@ class History:
             while len(self._closed) > _CLOSED:
                 self._closed.pop(next(iter(self._closed)))
 
-    def renamed(self, uri: str, new_uri: str, new_path: str) -> None:
+    def on_rename(self, uri: str, new_uri: str, new_path: str) -> None:
         """Move the edits of a file to its new name; the client opens the document anew."""
-        self.closed(uri)
+        self.on_close(uri)
         self._entries = [
             replace(edit, uri=new_uri, path=new_path) if edit.uri == uri else edit
             for edit in self._entries

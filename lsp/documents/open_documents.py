@@ -249,7 +249,7 @@ class Document:
         start = self.text.rfind("\n", 0, index) + 1
         return Position(line, character_at(self._lines[line], index - start))
 
-    def clamped(self, position: Position) -> Position:
+    def clamp(self, position: Position) -> Position:
         """Return the nearest position that exists."""
         line = min(position.line, len(self._lines) - 1)
         text = self._lines[line]
@@ -352,7 +352,7 @@ class Document:
 
     def _inside(self, position: Position) -> Position:
         """Return a position in an existing line; a change may cut a surrogate pair in two."""
-        return position if position.line < len(self._lines) else self.clamped(position)
+        return position if position.line < len(self._lines) else self.clamp(position)
 
     def _replace(self, first: int, last: int, text: str) -> Splice:
         lines, ends = split_lines(text)

@@ -55,7 +55,7 @@ def code_language(path: str) -> str | None:
     return None if language in _WITHOUT_NAMES else language
 
 
-def shown_path(uri: str, folders: Iterable[str], language: str = "") -> str:
+def display_path(uri: str, folders: Iterable[str], language: str = "") -> str:
     """Return the path of ``uri`` below the innermost of the workspace ``folders``, or its name."""
     path = path_of(uri)
     inner = max((below(path, path_of(folder)) for folder in folders), key=_depth, default=None)

@@ -23,7 +23,7 @@ def fit_own_gate(eagerness: Eagerness) -> list[str]:
     It is used only if it beats the shipped one.
     """
     recordings = Recordings()
-    own = own_samples([kept.path for kept in recordings.kept()])
+    own = own_samples([kept.path for kept in recordings.list_recordings()])
     if not own.count:
         recordings.forget()  # what it was fitted on is gone
         return ["Nothing to learn from yet: the shipped gate is in use.", *_left_out(own)]

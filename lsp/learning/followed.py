@@ -49,7 +49,7 @@ class Followed:
         """The text of the watched region now."""
         return self.now[self.watched.start : self.watched.end]
 
-    def watched_with(self, start: int, end: int, text: str) -> str:
+    def replace_watched(self, start: int, end: int, text: str) -> str:
         """Return the watched region with ``text`` in place of old[start:end]."""
         region = self.watched
         return self.old[region.old_start : start] + text + self.old[end : region.old_end]

@@ -33,7 +33,7 @@ class KeptCharacters:
         return self.right / self.suggested if self.suggested else None
 
 
-def kept(base: str, candidate: str, final: str) -> KeptCharacters | None:
+def measure_kept(base: str, candidate: str, final: str) -> KeptCharacters | None:
     """Return how much of a suggestion is in the final text, by words; None if too much differs."""
     base, candidate, final = _trimmed_lines(base, candidate, final)
     was, offered, became = (_TOKEN.findall(text) for text in (base, candidate, final))

@@ -65,13 +65,16 @@ def match(
         if followed.mixed:
             is_known = diverged
             break
-        wanted, now = followed.watched_with(edit.start, edit.end, edit.new), followed.watched_text
+        wanted, now = (
+            followed.replace_watched(edit.start, edit.end, edit.new),
+            followed.watched_text,
+        )
         if now == wanted or (step.is_typed and followed.now == result):
             return Match(True, True, True)
         spaces = spaces or dense(now) == dense(wanted) != dense(edit.old)
         written = common_head(now, wanted) - (edit.start - followed.watched.old_start)
         prefix = prefix or len(edit.new) >= PREFIX <= written
-        was = followed.watched_with(edit.start, edit.end, edit.old)
+        was = followed.replace_watched(edit.start, edit.end, edit.old)
         diverged = diverged or not _on_the_way(now, was, wanted)
     else:
         is_known = is_known or diverged or len(steps) >= within

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from redraft.lsp.documents.positions import index_at
-from redraft.lsp.learning.kept_text import kept
+from redraft.lsp.learning.kept_text import measure_kept
 from redraft.lsp.learning.matching import UNSEEN_S, match, until_rest
 from redraft.lsp.learning.recorded_moments import DocumentChange, Script, script_of
 from redraft.lsp.learning.recording_file import RecordedUser, Recording, read_recording
-from redraft.lsp.learning.shown import Shown, shown_in
+from redraft.lsp.learning.shown import Shown, find_shown_text
 from redraft.lsp.recording.recording_events import (
     AnswerEvent,
     Changed,
@@ -133,7 +133,7 @@ class _Asked:
 
 def _add(recording: Recording, found: OwnSamples) -> None:
     script = script_of(recording, recording.header.uuid or recording.path)
-    shown = shown_in(recording)
+    shown = find_shown_text(recording)
     user, done, asked = RecordedUser(), Counter[int](), dict[int, _Asked]()
     for event in recording.events:
         if isinstance(event, FetchStarted):
@@ -158,7 +158,7 @@ class _Answer:
         self.task: Task = "infill" if event.task == "infill" else "next_edit"
         self._event, self._where = event, where
         self._shown = shown if shown is not None and shown.answer is event else None
-        self._steps = script.following(event.document, where.done)
+        self._steps = script.steps_after(event.document, where.done)
         self._at_s = script.seconds(event)
         self._is_told = script.ends_s - self._at_s >= UNSEEN_S
         moment = event.moment
@@ -198,7 +198,7 @@ class _Answer:
         sources = {step.source for step in rest}
         share = None
         if sources <= {"user", "suggestion", "undo"}:
-            share = kept_share(edit.text, edit.result, _applied(edit.text, rest))
+            share = share_kept(edit.text, edit.result, _applied(edit.text, rest))
         typed = share is not None and "suggestion" not in sources
         return label_shown(shown.outcome, shown.seconds, share, typed)
 
@@ -217,7 +217,7 @@ def _applied(text: str, steps: Sequence[DocumentChange]) -> str:
     return text
 
 
-def kept_share(base: str, candidate: str, final: str) -> float | None:
+def share_kept(base: str, candidate: str, final: str) -> float | None:
     """Return how much of what a suggestion writes and deletes is in ``final``, 0 … 1.
 
     None: too much differs. Indentation does not count: every line has some, so a wrong suggestion
@@ -227,7 +227,7 @@ def kept_share(base: str, candidate: str, final: str) -> float | None:
         base: the document before the suggestion.
         candidate: the document with the suggestion accepted.
     """
-    found = kept(
+    found = measure_kept(
         *("\n".join(map(str.lstrip, each.split("\n"))) for each in (base, candidate, final))
     )
     return None if found is None else found.kept_rate

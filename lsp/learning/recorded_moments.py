@@ -95,7 +95,7 @@ class Script:
         """Return the time since the recording began."""
         return (event.time_ms - self.recording.events[0].time_ms) / 1000
 
-    def following(self, document: int, done: int) -> Sequence[DocumentChange]:
+    def steps_after(self, document: int, done: int) -> Sequence[DocumentChange]:
         """Return the changes of a document after its first ``done``."""
         return self.steps.get(document, ())[done:]
 

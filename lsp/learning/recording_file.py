@@ -261,7 +261,7 @@ class RecordedUser:
                 text = self.texts.text(event.document)
                 document = self._documents[event.document] = Document(str(event.document), text)
                 path = self.texts.path(event.document)
-                self._history.opened(document.uri, path, document.lines)
+                self._history.on_open(document.uri, path, document.lines)
             return None
         changes = lsp_changes(self.texts.text(event.document), event.edits)
         self.texts.apply(event)

@@ -41,7 +41,7 @@ class Shown:
         return None if self.settled_ms is None else (self.settled_ms - self.at_ms) / 1000
 
 
-def shown_in(recording: Recording) -> dict[str, Shown]:
+def find_shown_text(recording: Recording) -> dict[str, Shown]:
     """Return the suggestions shown in a recording, by id, in order of time."""
     shown: dict[str, Shown] = {}
     answers: deque[AnswerEvent] = deque(maxlen=_REMEMBERED)  # the newest first

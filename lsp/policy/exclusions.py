@@ -20,13 +20,13 @@ from ..documents.notebooks import Notebooks
 from ..documents.uris import (
     below,
     code_language,
+    display_path,
     end_of,
     file_of,
     notebook_path,
     on_disk,
     path_below,
     path_of,
-    shown_path,
     uri_of,
 )
 from ..editor_settings import LspSettings
@@ -64,7 +64,7 @@ class _Globs:
         """Return why a file, given as path and URI, is refused; "" if it is allowed."""
         path, uri = notebook_path(file[0]).lower(), file[1]
         name, place = path.rsplit("/", 1)[-1], end_of(uri).lower() if uri else path
-        found = next(filter(None, map(self.fitting, {name, _BACKUP.sub("", name), path})), "")
+        found = next(filter(None, map(self.find_pattern, {name, _BACKUP.sub("", name), path})), "")
         for glob, folders in self.below:
             if not found and fnmatchcase("/".join(place.split("/")[-folders:]), glob):
                 found = glob
@@ -75,7 +75,7 @@ class _Globs:
             "allows such files)"
         )
 
-    def fitting(self, path: str) -> str:
+    def find_pattern(self, path: str) -> str:
         """Return a pattern that fits, "" if none does."""
         if path in self.names:
             return path
@@ -144,7 +144,7 @@ class Exclusions:
         settings = self.settings()
         why = refuse_file(path, settings, uri)
         if not why and uri and (target := self._target(uri)):
-            real = shown_path(target, self._folders())
+            real = display_path(target, self._folders())
             why = refuse_file(real, settings, target) or _refuse_disguise(path, real)
         return why or self._known.get((path, uri), lambda _: self._ignored(path, uri))
 
@@ -197,7 +197,7 @@ class Exclusions:
         self._rules, self._known = rules, _memo()
         self._expected.discard(uri)
 
-    def opened(self, uri: str) -> None:
+    def on_open(self, uri: str) -> None:
         """Read what a document obeys at once; for commands."""
         if self.expect(uri):
             self.take(uri, self.read(uri))
@@ -208,7 +208,7 @@ class Exclusions:
             rules.read_document(file)
         rules.read_links(self._roots())
 
-    def renewed(self, rules: IgnoreRules) -> bool:
+    def renew(self, rules: IgnoreRules) -> bool:
         """Take what the index has read; return whether other files are excluded than before."""
         if rules is self._taken:
             return False

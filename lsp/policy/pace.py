@@ -22,7 +22,7 @@ class Pace:
         self._changes: deque[float] = deque(maxlen=_CHANGES)  # at s
         self._outcomes: deque[float] = deque(maxlen=_COUNTED)
 
-    def changed(self, now_s: float) -> None:
+    def on_change(self, now_s: float) -> None:
         """Count a change of a document by the user."""
         self._changes.append(now_s)
 

@@ -34,9 +34,9 @@ from redraft.model.errors import InvalidRequest, RedraftError, StaleDocument
 from redraft.model.records import Predictor
 from redraft.model.release import RELEASE
 
-from ..editor_settings import updated
+from ..editor_settings import update_settings
 from ..policy.machine_load import HasProcess, Machine
-from ..refusals import snoozing
+from ..refusals import snooze_sentence
 from ..session import Session
 from .status import ModelWatch, StatusLine
 
@@ -132,7 +132,7 @@ class RedraftServer(LanguageServer):
         loop = asyncio.get_running_loop()
         look = loop.call_later(_LOOK_AFTER_S, self.watch.start, True)
         try:
-            with self.line.thinking(is_silent=bool(self.watch.waiting)):
+            with self.line.while_thinking(is_silent=bool(self.watch.waiting)):
                 yield
         finally:
             look.cancel()
@@ -143,7 +143,7 @@ class RedraftServer(LanguageServer):
 
     def configure(self, sent: Any) -> None:
         """Use the settings that the client sent, and log what is wrong with them."""
-        settings, problems = updated(self.session.workspace.settings, sent)
+        settings, problems = update_settings(self.session.workspace.settings, sent)
         self.session.configure(settings)
         for problem in problems:
             warning = types.LogMessageParams(types.MessageType.Warning, f"Redraft: {problem}")
@@ -158,7 +158,7 @@ class RedraftServer(LanguageServer):
         if not seconds:
             self.line.tell("idle")
             return
-        self.line.tell(f"No suggestions: {snoozing(seconds)}.", "Inactive")
+        self.line.tell(f"No suggestions: {snooze_sentence(seconds)}.", "Inactive")
         self._waking = asyncio.get_running_loop().call_later(seconds, self.line.tell, "idle")
 
     async def leave(self) -> None:

@@ -38,18 +38,18 @@ _LONGEST_MIN = 24 * 60.0  # of a pause; the setting enabled serves for longer
 
 def accept(server: RedraftServer, id_: str) -> None:
     """Note that the user accepted a suggestion."""
-    _end(server, id_, "accepted", server.session.accepted)
+    _end(server, id_, "accepted", server.session.report_accepted)
 
 
 def reject(server: RedraftServer, id_: str) -> None:
     """Note that the user rejected a suggestion."""
-    _end(server, id_, _REJECTED, server.session.rejected)
+    _end(server, id_, _REJECTED, server.session.report_rejected)
 
 
 def dismiss(server: RedraftServer, id_: str) -> None:
     """Note that the user hid a suggestion."""
     is_rejected = server.session.was_hidden(id_)
-    _end(server, id_, _REJECTED if is_rejected else _HIDDEN, server.session.dismissed)
+    _end(server, id_, _REJECTED if is_rejected else _HIDDEN, server.session.report_dismissed)
 
 
 def _end(server: RedraftServer, id_: str, how: str, report: Callable[[str], None]) -> None:
@@ -57,12 +57,12 @@ def _end(server: RedraftServer, id_: str, how: str, report: Callable[[str], None
     task = server.session.task_of(id_)
     report(id_)
     if task is not None:
-        server.line.ended(task, how)
+        server.line.end(task, how)
 
 
 def ignore(server: RedraftServer, id_: str) -> None:
     """Note that the user let a suggestion pass."""
-    server.session.ignored(id_)
+    server.session.report_ignored(id_)
 
 
 async def rename(server: RedraftServer, id_: str) -> dict[str, Any]:
@@ -193,27 +193,27 @@ def _focused(server: RedraftServer, params: Any) -> None:
 
 
 def _shown(server: RedraftServer, params: Any) -> None:
-    server.session.shown(ItemParams.of(params).item.command.argument)
+    server.session.report_shown(ItemParams.of(params).item.command.argument)
 
 
 def _accepted_part(server: RedraftServer, params: Any) -> None:
     sent = ItemParams.of(params)
     if sent.accepted_length:
-        server.session.accepted(sent.item.command.argument, part=sent.accepted_length)
+        server.session.report_accepted(sent.item.command.argument, part=sent.accepted_length)
 
 
 # --- copilot.el --------------------------------------------------------------------------
 
 
 def _notify_shown(server: RedraftServer, params: Any) -> str:
-    server.session.shown(UuidParams.of(params).uuid)
+    server.session.report_shown(UuidParams.of(params).uuid)
     return "OK"
 
 
 def _notify_accepted(server: RedraftServer, params: Any) -> str:
     sent = UuidParams.of(params)
     if sent.accepted_length != 0:
-        server.session.accepted(sent.uuid, part=sent.accepted_length or 0)
+        server.session.report_accepted(sent.uuid, part=sent.accepted_length or 0)
     return "OK"
 
 

@@ -52,14 +52,14 @@ def capabilities(*, notebooks: bool, completion_items: bool) -> dict[str, Any]:
 
 def inline_item(document: Document, asked: SuggestionParams, show: Offer) -> dict[str, Any]:
     """Return ghost text as ``textDocument/inlineCompletion`` has it."""
-    at = document.clamped(asked.position)
+    at = document.clamp(asked.position)
     text = _client_text(document, at, show)
     start, end = at, at
     item: dict[str, Any] = {}
     selected = asked.context.selected_completion_info
     if selected is not None:
         text = selected.text + text
-        start, end = map(document.clamped, selected.range.ends)
+        start, end = map(document.clamp, selected.range.ends)
         item["filterText"] = selected.text
     range_ = Range(start, _behind(document, end, show)).as_json()
     item |= _doubt(show)
@@ -68,7 +68,7 @@ def inline_item(document: Document, asked: SuggestionParams, show: Offer) -> dic
 
 def old_completion(document: Document, asked: SuggestionParams, show: Offer) -> dict[str, Any]:
     """Return ghost text as ``getCompletions`` has it."""
-    at = document.clamped(asked.position)
+    at = document.clamp(asked.position)
     text = _client_text(document, at, show)
     start = Position(at.line, 0)
     line = document.text[document.index(start) : document.index(at)]
@@ -84,7 +84,7 @@ def old_completion(document: Document, asked: SuggestionParams, show: Offer) -> 
 
 def menu_item(document: Document, asked: SuggestionParams, show: Offer) -> dict[str, Any]:
     """Return ghost text as an entry of the completion menu."""
-    at = document.clamped(asked.position)
+    at = document.clamp(asked.position)
     text = _client_text(document, at, show)
     first, *more = show.text.split("\n")
     range_ = Range(at, _behind(document, at, show)).as_json()
@@ -137,7 +137,7 @@ def inline_edit(target: Document, asked: SuggestionParams, show: Offer) -> dict[
         "command": _accept(show.suggestion),
     }
     first, last = show.suggestion.lines
-    if is_here and first <= target.clamped(asked.position).line < last:
+    if is_here and first <= target.clamp(asked.position).line < last:
         return edit
     return {**edit, "targetLine": first}
 

@@ -9,7 +9,7 @@ from typing import Any
 from redraft.model.text.names import changed_words
 
 from ..documents.open_documents import Document
-from ..documents.uris import shown_path
+from ..documents.uris import display_path
 from ..renames.whole_rename import WholeRename
 from ..suggestions.suggestion import Suggestion
 from .jsonrpc import RedraftServer
@@ -26,7 +26,7 @@ def describe(server: RedraftServer, document: Document, cursor: int) -> dict[str
     """
     session = server.session
     outcomes = session.memory.outcomes
-    shown = outcomes.showing(document.uri) or outcomes.seen_from(document.uri)
+    shown = outcomes.find_shown(document.uri) or outcomes.find_seen_from(document.uri)
     sentence = _sentence(server, shown, document, cursor) if shown is not None else ""
     if shown is None or not sentence:
         return {"id": "", "text": " ".join(("Nothing is suggested here.", *server.line.reasons()))}
@@ -35,10 +35,10 @@ def describe(server: RedraftServer, document: Document, cursor: int) -> dict[str
 
 def _sentence(server: RedraftServer, shown: Suggestion, document: Document, cursor: int) -> str:
     if shown.task == "infill":
-        rest = shown.remaining(document.text, cursor)
+        rest = shown.what_remains(document.text, cursor)
         return f"At the cursor: {_listed(rest.split(_END))}." if rest else ""
     is_here = shown.uri == document.uri
-    file = "" if is_here else shown_path(shown.uri, server.session.workspace.folders)
+    file = "" if is_here else display_path(shown.uri, server.session.workspace.folders)
     return next_edit(shown, file)
 
 

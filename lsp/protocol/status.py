@@ -83,12 +83,12 @@ class StatusLine:
         found = (each.message for each in self._reports.values() if not each.is_shown)
         return list(dict.fromkeys(found))
 
-    def shown(self, task: Task, place: Hashable, unsure: str) -> None:
+    def show(self, task: Task, place: Hashable, unsure: str) -> None:
         """Say that a suggestion is shown; ``unsure``: why it would be hidden without a gesture."""
         doubt = f", though unsure: {unsure}" if unsure else ""
         self._report(task, _Report(place, f"{_NAMES[task][1]} shown{doubt}.", is_shown=True))
 
-    def abstained(self, task: Task, place: Hashable, abstained: Abstain) -> None:
+    def abstain(self, task: Task, place: Hashable, abstained: Abstain) -> None:
         """Say why nothing is shown."""
         kind: StatusKind = "Inactive" if abstained.is_lasting else "Normal"
         message, can_reveal = sentence(task, abstained), abstained.is_revealable
@@ -99,7 +99,7 @@ class StatusLine:
         self._reports[task] = report
         self.tell(abstained.reason, "Error" if abstained.kind == "failed" else "Warning")
 
-    def ended(self, task: Task, how: str) -> None:
+    def end(self, task: Task, how: str) -> None:
         """Say ``how`` the shown suggestion of a task ended, such as "hidden; it may come back"."""
         report = self._reports.get(task)
         if report is not None and report.is_shown:
@@ -127,7 +127,7 @@ class StatusLine:
             self._notify("didChangeStatus", state)
 
     @contextlib.contextmanager
-    def thinking(self, is_silent: bool = False) -> Iterator[None]:
+    def while_thinking(self, is_silent: bool = False) -> Iterator[None]:
         """Say that the model works; the caller says what follows, unless it is cancelled."""
         self._thinking += 1
         try:

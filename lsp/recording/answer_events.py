@@ -43,7 +43,7 @@ def answer_event(
     def weighed(candidate: Candidate) -> RecordedCandidate:
         verdict = gate.weigh(candidate, question.task, pace)
         return RecordedCandidate(
-            edit=placed(snapshot.text, candidate.start, candidate.end, candidate.text),
+            edit=place_edit(snapshot.text, candidate.start, candidate.end, candidate.text),
             show_probability=round(verdict.score, 5),
             confidence=candidate.confidence,
             tokens=candidate.tokens,
@@ -131,14 +131,14 @@ def decision_event(time_ms: int, document: int, decision: Offer | Abstain) -> De
         suggestion.id,
         decision.reason,
         suggestion.task,
-        placed(suggestion.text, suggestion.start, suggestion.end, suggestion.replacement),
+        place_edit(suggestion.text, suggestion.start, suggestion.end, suggestion.replacement),
         decision.text,
         round(suggestion.confidence, 5),
         suggestion.model,
     )
 
 
-def placed(text: str, start: int, end: int, replacement: str) -> PlacedText:
+def place_edit(text: str, start: int, end: int, replacement: str) -> PlacedText:
     """Return the edit that replaces text[start:end], by lines and UTF-16 columns."""
     return PlacedText(place(text, start), place(text, end), replacement)
 

@@ -68,7 +68,7 @@ class SuggestionCounts:
         """The share that was accepted by a gesture, 0 … 1."""
         return self.accepted / self.shown if self.shown else 0.0
 
-    def waited(self, wait_ms: float) -> None:
+    def add_wait(self, wait_ms: float) -> None:
         """Count the wait for one suggestion."""
         at = sum(end < wait_ms for end in WAIT_ENDS_MS)
         self.waits = (*self.waits[:at], self.waits[at] + 1, *self.waits[at + 1 :])
@@ -124,7 +124,9 @@ class _StoredDay:
     rows: tuple[CountsRow, ...]
 
 
-def summed(rows: Iterable[CountsRow], key: Callable[[CountsRow], K]) -> dict[K, SuggestionCounts]:
+def sum_counts(
+    rows: Iterable[CountsRow], key: Callable[[CountsRow], K]
+) -> dict[K, SuggestionCounts]:
     """Return the sums of the rows by a key, in its order."""
     sums: dict[K, SuggestionCounts] = {}
     for row in rows:
@@ -170,7 +172,7 @@ class StatisticsFolder:
             names.append(name := f"{day}-{session}.json")
             with contextlib.suppress(UnreadableFile, InvalidRequest):
                 some = [*_rows(read_file(self.folder, name, _MOST_BYTES), day), *some]
-            self._write(name, summed(some, lambda row: (row.day, row.language, row.kind)))
+            self._write(name, sum_counts(some, lambda row: (row.day, row.language, row.kind)))
         # The caller tries again after an error, so no day is replaced before all are written.
         for name in names:
             (self.folder / f"{name}.tmp").replace(self.folder / name)

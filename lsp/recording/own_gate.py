@@ -86,7 +86,7 @@ class OwnGate:
         is_other = self._answers and self._weights and self._answers != self._weights
         return shipped() if self._own is None or is_other else self._own
 
-    def answered(self, prediction: Prediction) -> None:
+    def on_answer(self, prediction: Prediction) -> None:
         """Note the weights whose answers the gate weighs."""
         self._answers = f"{prediction.model} {prediction.weights}".strip()
 

@@ -47,7 +47,7 @@ from .recording_events import (
     Note,
     SetContent,
 )
-from .recordings_folder import RecordingFile, Recordings, recording_name
+from .recordings_folder import RecordingFile, Recordings, name_recording
 
 logger = logging.getLogger(__name__)
 
@@ -103,29 +103,29 @@ class Recorder:
         """Take an entry of the journal."""
         match entry:
             case journal.DocumentOpened():
-                self.opened(entry.document)
+                self.on_open(entry.document)
             case journal.ChangeComing():
                 self.look()
             case journal.DocumentChanged():
-                self.changed(entry.document, entry.splices, entry.kind)
+                self.on_change(entry.document, entry.splices, entry.kind)
             case journal.DocumentClosed():
-                self.closed(entry.uri)
+                self.on_close(entry.uri)
             case journal.ExclusionsChanged():
                 self.exclusions_changed()
             case journal.CursorMoved():
                 self.cursor(entry.document, entry.selection)
             case journal.FocusMoved():
-                self.focused(entry.uri)
+                self.on_focus(entry.uri)
             case journal.QuestionAsked():
-                self.asked(entry.question)
+                self.on_question(entry.question)
             case journal.AnswerDecided():
-                self.answered(entry.answer, entry.decision)
+                self.on_answer(entry.answer, entry.decision)
             case journal.DecisionMade():
-                self.decided(entry.uri, entry.decision)
+                self.on_decision(entry.uri, entry.decision)
             case journal.SuggestionDisplayed():
-                self.displayed(entry.id)
+                self.on_display(entry.id)
             case SuggestionEnded():
-                self.ended(entry)
+                self.on_end(entry)
 
     # --- the switch ----------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class Recorder:
         header = Header(
             now_ms, self._session, next(iter(self._workspace.folders), ""), self._made_by
         )
-        name = recording_name(now_ms / 1000, self._session, self._parts)
+        name = name_recording(now_ms / 1000, self._session, self._parts)
         try:
             first = header, Note(now_ms, "applicationStart")
             file = self._file = RecordingFile(recordings.folder / name, first)
@@ -209,14 +209,14 @@ class Recorder:
 
     # --- documents -----------------------------------------------------------------------------
 
-    def opened(self, document: Document) -> None:
+    def on_open(self, document: Document) -> None:
         """Record a document that is new, or can be trusted again."""
         if self.look():
             tracked = self._tracked.get(document.uri)
             if tracked is None or tracked.revision != document.revision:
                 self._track(document)
 
-    def closed(self, uri: str) -> None:
+    def on_close(self, uri: str) -> None:
         """Record that a document is closed."""
         if (tracked := self._untrack(uri)) is not None:
             self._write(events.Closed(self._clock_ms(), tracked.id))
@@ -225,15 +225,15 @@ class Recorder:
         """Record no longer what the settings now exclude."""
         for uri, tracked in list(self._tracked.items()):
             if self._is_excluded(tracked.document):
-                self.closed(uri)
+                self.on_close(uri)
 
-    def focused(self, uri: str) -> None:
+    def on_focus(self, uri: str) -> None:
         """Record that the user looks at a document; "": they have left the editor."""
         self._is_away = not uri
         if uri != self._focused and self.look():
             self._focus(uri)
 
-    def changed(self, document: Document, splices: Iterable[Splice], kind: ChangeKind) -> None:
+    def on_change(self, document: Document, splices: Iterable[Splice], kind: ChangeKind) -> None:
         """Record a change of a document.
 
         Args:
@@ -243,7 +243,7 @@ class Recorder:
         if tracked is None:
             return
         if document.out_of_step:
-            self.closed(document.uri)
+            self.on_close(document.uri)
             return
         groups, tracked.revision = tracked.edits.take(), document.revision
         if not groups:
@@ -314,14 +314,14 @@ class Recorder:
 
     # --- suggestions ---------------------------------------------------------------------------
 
-    def asked(self, question: Question) -> None:
+    def on_question(self, question: Question) -> None:
         """Record that a question goes to the model."""
         place = question.snapshot
         if not question.after and (tracked := self._recorded(place.uri)) is not None:
             about = tracked.document.version, question.task, place.is_invoked
             self._write(FetchStarted(self._clock_ms(), tracked.id, question.number, *about))
 
-    def answered(self, answer: Answer, decision: Offer | Abstain) -> None:
+    def on_answer(self, answer: Answer, decision: Offer | Abstain) -> None:
         """Record the answer to a question, and the decision on it."""
         question = answer.question
         if (tracked := self._recorded(question.snapshot.uri)) is None:
@@ -330,18 +330,18 @@ class Recorder:
         decision = PREFETCHED if question.after else decision
         self._write(answer_event(at, answer, decision, self._memory))
 
-    def decided(self, uri: str, decision: Offer | Abstain) -> None:
+    def on_decision(self, uri: str, decision: Offer | Abstain) -> None:
         """Record the decision that the client gets."""
         about = decision.suggestion.uri if isinstance(decision, Offer) else uri
         if (tracked := self._recorded(about)) is not None:
             self._write(decision_event(self._clock_ms(), tracked.id, decision))
 
-    def displayed(self, suggestion: str) -> None:
+    def on_display(self, suggestion: str) -> None:
         """Record that the client has drawn a suggestion on the screen."""
         if self.look():
             self._write(events.DrawnEvent(self._clock_ms(), suggestion))
 
-    def ended(self, ended: SuggestionEnded) -> None:
+    def on_end(self, ended: SuggestionEnded) -> None:
         """Record the outcome of a suggestion."""
         suggestion, outcome = ended.suggestion, ended.outcome
         if (tracked := self._recorded(suggestion.uri)) is not None:

@@ -95,7 +95,7 @@ def recordings_folder() -> Path:
     return platformdirs.user_data_path("redraft", appauthor=False) / "recordings"
 
 
-def recording_name(began_s: float, session: str, part: int) -> str:
+def name_recording(began_s: float, session: str, part: int) -> str:
     """Return the name of a recorder's file; ``session`` has 32 hexadecimal digits."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(began_s))
     return f"{stamp}-{session[:8]}-{part}.jsonl"
@@ -227,14 +227,14 @@ class Recordings:
 
     # --- the files -----------------------------------------------------------------------------
 
-    def kept(self) -> list[StoredRecording]:
+    def list_recordings(self) -> list[StoredRecording]:
         """Return every recording, oldest first."""
         found = [kept for name in self._names() if (kept := _kept(self.folder / name)) is not None]
         return sorted(found, key=lambda kept: (kept.changed_s, kept.path.name))
 
     def others(self) -> list[str]:
         """Return the names of other files in the folder, which are never counted or deleted."""
-        ours = {kept.path.name for kept in self.kept()}
+        ours = {kept.path.name for kept in self.list_recordings()}
         ours |= {_SWITCH} if self._state() else set()
         ours |= {_LEARNED} if self.has_learned() else set()
         return sorted(name for name in self._names() if name not in ours)
@@ -257,7 +257,7 @@ class Recordings:
 
         Opens every recording, so call it in a thread.
         """
-        limits, kept = self.limits(), [each for each in self.kept() if each.path != path]
+        limits, kept = self.limits(), [each for each in self.list_recordings() if each.path != path]
         total = sum(each.size for each in kept)
         for each in kept:
             if total + limits.file_bytes <= limits.total_bytes:

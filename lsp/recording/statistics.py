@@ -89,7 +89,7 @@ class SessionStatistics:
             case SuggestionEnded():
                 self.count(entry)
             case AcceptanceReported():
-                self.reported(entry.id)
+                self.on_acceptance(entry.id)
 
     # --- counting ------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class SessionStatistics:
         if len(self._recent) > _REMEMBERED:
             self._recent.popitem(last=False)
 
-    def reported(self, id_: str) -> None:
+    def on_acceptance(self, id_: str) -> None:
         """Count a suggestion of one key as accepted, if it was counted as "typed"."""
         counted = self._recent.get(id_)
         if counted is not None and counted.ending == "typed":
@@ -136,7 +136,7 @@ class SessionStatistics:
         counts = SuggestionCounts(saved=saved)
         setattr(counts, name, by)
         if waited_ms is not None:
-            counts.waited(waited_ms)
+            counts.add_wait(waited_ms)
         if not self._pending:
             self._since_s = self._wall_s()
         self._pending.append(replace(row, counts=counts))

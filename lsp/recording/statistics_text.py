@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 from redraft.model.records import Task
 
-from .counts import WAIT_ENDS_MS, CountsRow, SuggestionCounts, summed
+from .counts import WAIT_ENDS_MS, CountsRow, SuggestionCounts, sum_counts
 
 DEFAULT_DAYS = 14
 
@@ -26,11 +26,11 @@ def statistics_text(rows: Sequence[CountsRow], days: int, today: date) -> str:
     first = (today - timedelta(days=days - 1)).isoformat()
     if not rows:
         return f"No suggestion was counted from {first} to {today.isoformat()}."
-    by_day = summed(rows, lambda row: row.day)
+    by_day = sum_counts(rows, lambda row: row.day)
     groups = [
-        summed(rows, lambda _: "all"),
-        summed(rows, lambda row: _KINDS[row.kind]),
-        summed(rows, lambda row: row.language),
+        sum_counts(rows, lambda _: "all"),
+        sum_counts(rows, lambda row: _KINDS[row.kind]),
+        sum_counts(rows, lambda row: row.language),
         by_day,
     ]
     title = f"Suggestions from {first} to {today.isoformat()}"

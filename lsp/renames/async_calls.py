@@ -60,7 +60,7 @@ _DRAWS = re.compile(r"[A-Z]|use[A-Z]")
 _BEFORE = re.compile(r"(?:(?:pub(?:\([^)]*\))?|public|private|protected|static|override)\s+)*")
 
 
-def made_async(edits: Sequence[RecentEdit]) -> list[tuple[str, str]]:
+def find_made_async(edits: Sequence[RecentEdit]) -> list[tuple[str, str]]:
     """Return the functions that edits made asynchronous, the newest first, as path and name."""
     found = list[tuple[str, str]]()
     for edit in reversed(edits):
@@ -82,7 +82,7 @@ def find_async(
         edits: oldest first.
         own: the document that the user is in.
     """
-    for path, name in made_async(edits):
+    for path, name in find_made_async(edits):
         source = own if path == own.path else files.opened.get(path)
         if source is None or source.language not in _LANGUAGES:
             continue

@@ -43,9 +43,7 @@ class RenamedDefinition:
         return "module" if self.scope == self.source.whole else "local"
 
 
-def renamed_definitions(
-    edits: Sequence[RecentEdit], source: CodeFile
-) -> Iterator[RenamedDefinition]:
+def find_renamed(edits: Sequence[RecentEdit], source: CodeFile) -> Iterator[RenamedDefinition]:
     """Yield the definitions of a document that the edits renamed, the newest first.
 
     A name that the document had before is left out: the edit joined two names. Of short names, such

@@ -22,9 +22,9 @@ from redraft.model.text.syntax import SCRIPTS
 from tree_sitter import Node
 
 from .code_file import CodeFile, UnclearUse
-from .reached_files import import_form, is_required, meant_files, whole_modules
+from .reached_files import files_meant, import_form, is_required, whole_modules
 from .removed_definitions import plain_lines
-from .whole_rename import MOST_FILES, FileRename, WholeRename, WorkspaceFiles, mentioning
+from .whole_rename import MOST_FILES, FileRename, WholeRename, WorkspaceFiles, find_mentioning
 
 _STATEMENTS = ("import_from_statement", "import_statement", "export_statement")
 #: Lines of each definition that was removed, by its name.
@@ -133,7 +133,7 @@ class _Move:
         sources = {
             source.path: source
             for name in self._names
-            for source in mentioning(self._left, self._files, name, name)
+            for source in find_mentioning(self._left, self._files, name, name)
         }
         made = [FileRename(each, self._of_importer(each)) for each in sources.values()]
         made.append(FileRename(self._left, self._of_left(sources.values())))
@@ -171,7 +171,7 @@ class _Move:
                 continue
             text = changed.get(source.path, source.text)
             modules = imported(text, source.language, source.path)
-            more = {*self._files.index.meant(modules, source.language)} - seen
+            more = {*self._files.index.find_meant(modules, source.language)} - seen
             seen |= more
             waiting += more
             if len(seen) > MOST_FILES:
@@ -216,7 +216,7 @@ class _Move:
         for each in imports_of(left.syntax):
             if kind_of(each.module, left.language) <= 0:
                 continue  # of the standard library, whatever files are called
-            known = meant_files(each.module, left, self._files.index, home)
+            known = files_meant(each.module, left, self._files.index, home)
             found = self._module(home, each.module, known[0], left) if len(known) == 1 else ""
             if found:
                 return found
@@ -316,7 +316,7 @@ class _Move:
         Raises:
             UnclearUse: it may be the old file or another one.
         """
-        found = meant_files(module, source, self._files.index, self._left.path, self._home.path)
+        found = files_meant(module, source, self._files.index, self._left.path, self._home.path)
         if len(found) > 1 and self._left.path in found:
             raise UnclearUse(f"{source.path} imports from {module}, which may be several files")
         return found[0] if found else ""

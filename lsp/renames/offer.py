@@ -24,14 +24,14 @@ from ..snapshot import Snapshot
 from ..suggestions.memory import Memory
 from ..suggestions.suggestion import Offer, Suggestion
 from ..workspace import Workspace
-from .async_calls import find_async, made_async
+from .async_calls import find_async, find_made_async
 from .code_file import CodeFile, UnclearUse
 from .constants import find_constants, new_constants
-from .definition import RenamedDefinition, renamed_definitions
+from .definition import RenamedDefinition, find_renamed
 from .literals import find_literals, opens_literals
 from .members import find_members
 from .moves import RemovedDefinitions, find_moves
-from .removed_definitions import removed_definitions
+from .removed_definitions import find_removed
 from .repeats import changes_keys, find_repeats
 from .series import find_series
 from .whole_rename import WholeRename, WorkspaceFiles, find_uses
@@ -205,11 +205,11 @@ def _has_moved(snapshot: Snapshot) -> bool:
 def _removed(snapshot: Snapshot) -> dict[str, RemovedDefinitions]:
     """Return the definitions that were removed from open files, by path."""
     return {
-        each.path: removed_definitions(
+        each.path: find_removed(
             snapshot.recent,
             each.path,
             code_language(each.path) or each.language,
-            snapshot.edits.deleted_lines(each.uri),
+            snapshot.edits.find_deleted_lines(each.uri),
         )
         for each in snapshot.opened.editable
     }
@@ -221,7 +221,7 @@ def _has_renamed(snapshot: Snapshot) -> bool:
     lines = changed_lines(here, snapshot.path)
     return bool(
         _has_moved(snapshot)
-        or made_async(edits)
+        or find_made_async(edits)
         or renames_of(here)
         or any(map(short_renamed_by, here))
         or argument_changes(here, snapshot.path, snapshot.language)
@@ -247,7 +247,7 @@ def _renames(
 ) -> list[WholeRename]:
     """Return the clear renames that are worth one suggestion, then other changes to carry on."""
     try:
-        targets = list(renamed_definitions(edits, own))
+        targets = list(find_renamed(edits, own))
     except UnclearUse:
         return []
     found = (_planned(target, files) for target in targets)

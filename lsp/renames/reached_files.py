@@ -77,10 +77,10 @@ class Modules:
         """Return the files that a module name in ``source`` may mean."""
         if source.language == "go":
             parts = parts_of(module, source.language, source.path)
-            known = [self._target.source.path, *self._index.meant((parts,), source.language)]
+            known = [self._target.source.path, *self._index.find_meant((parts,), source.language)]
             folders = dict.fromkeys(map(dirname, known))
             return [each for each in folders if not each or ends_alike(each.split("/"), parts)]
-        return meant_files(module, source, self._index, self._target.source.path)
+        return files_meant(module, source, self._index, self._target.source.path)
 
     def _carried(self, path: str) -> bool:
         """Return whether a file defines the name that was renamed, or passes it on."""
@@ -113,14 +113,14 @@ class Modules:
         raise UnclearUse(f"{path} may pass {old} on")
 
 
-def meant_files(module: str, source: CodeFile, index: IndexGeneration, *more: str) -> list[str]:
+def files_meant(module: str, source: CodeFile, index: IndexGeneration, *more: str) -> list[str]:
     """Return the files that a module name in a script or a file of Python may mean.
 
     Args:
         more: paths of files that the index may not know.
     """
     parts = parts_of(module, source.language, source.path)
-    known = [*more, *index.meant((parts,), source.language)]
+    known = [*more, *index.find_meant((parts,), source.language)]
     fit = [path for path in dict.fromkeys(known) if ends_alike(stem_of(path), parts)]
     exact = [path for path in fit if tuple(stem_of(path)) == parts]
     return exact or fit

@@ -14,7 +14,7 @@ from redraft.model.text.syntax import SCRIPTS, parse
 _MOST = 20  # names
 
 
-def removed_definitions(
+def find_removed(
     edits: Sequence[RecentEdit], path: str, language: str, more: Iterable[str] = ()
 ) -> dict[str, frozenset[str]]:
     """Return definitions that were removed from the top level of a file, judged by edits alone.

@@ -17,7 +17,7 @@ from redraft.model.text.scopes import NAMED
 from redraft.model.text.syntax import parse
 
 from .code_file import CodeFile, UnclearUse
-from .whole_rename import FileRename, WholeRename, WorkspaceFiles, mentioning
+from .whole_rename import FileRename, WholeRename, WorkspaceFiles, find_mentioning
 
 #: Arguments that may have an effect: dropping them changes more than the call.
 _DOES = re.compile(r"[(`!]|:=|\+\+|--|\b(?:await|yield)\b")
@@ -44,7 +44,7 @@ def find_series(
         try:
             known_from = max((_constant_from(name, own) for name in names), default=0)
             home, signature = _definition(change.function, own, files)
-            others = () if names else mentioning(own, files, change.function, change.function)
+            others = () if names else find_mentioning(own, files, change.function, change.function)
             sources = (own, *others)
             changed = [_changed(each, change, signature, home) for each in sources]
         except UnclearUse:

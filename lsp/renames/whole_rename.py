@@ -137,7 +137,7 @@ def _elsewhere(
     if target.kind == "local":
         called = callee(target)
         if called:
-            for source in mentioning(
+            for source in find_mentioning(
                 target.source, files, max(called, target.old, key=len), target.old
             ):
                 yield source, _calls(target, files, source, called)
@@ -149,14 +149,16 @@ def _elsewhere(
         name = class_name(target.source, target.scope)
         owner = replace(target, old=name, new=name, place=named)
         members = MemberUses(target, Modules(owner, files.index, files.source))
-    for source in mentioning(target.source, files, target.old, target.old):
+    for source in find_mentioning(target.source, files, target.old, target.old):
         if target.kind == "module":
             yield source, other_uses(target, source, modules)
         else:
             yield source, members.others(source)
 
 
-def mentioning(own: CodeFile, files: WorkspaceFiles, word: str, name: str) -> Iterator[CodeFile]:
+def find_mentioning(
+    own: CodeFile, files: WorkspaceFiles, word: str, name: str
+) -> Iterator[CodeFile]:
     """Yield the other files with a name that mention a word.
 
     Raises:
@@ -167,7 +169,7 @@ def mentioning(own: CodeFile, files: WorkspaceFiles, word: str, name: str) -> It
     if len(word) < _SHORTEST and len(files.index) > 1:
         raise UnclearUse(f"the index knows no names as short as {word}")
     families = {family_of(own.language), *(_HOLD_SCRIPTS if own.language in SCRIPTS else ())}
-    entries = map(files.index.get, files.index.mentioning(word))
+    entries = map(files.index.get, files.index.find_mentions(word))
     unopened = [
         each.path
         for each in entries

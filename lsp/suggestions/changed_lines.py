@@ -41,7 +41,7 @@ class ChangedLines:
     def __init__(self) -> None:
         self._kept: deque[_Change] = deque(maxlen=_MOST)
 
-    def changed(self, splices: Sequence[Splice], kind: ChangeKind) -> None:
+    def on_change(self, splices: Sequence[Splice], kind: ChangeKind) -> None:
         """Follow a change of the document: a line that the user edits is free again."""
         by_hand = kind != "accepted"
         kept = [replace(one, is_earlier=one.is_earlier or kind == "edit") for one in self._kept]
@@ -54,7 +54,7 @@ class ChangedLines:
             ]
         self._kept = deque(kept, maxlen=_MOST)
 
-    def accepted(self, suggestion: Suggestion) -> None:
+    def report_accepted(self, suggestion: Suggestion) -> None:
         """Remember the lines that a suggestion changed in a document that is now its result."""
         self._kept.extend(_changes(suggestion.edit, is_made=True))
 

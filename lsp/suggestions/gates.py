@@ -49,4 +49,4 @@ class Gates:
         if isinstance(entry, SuggestionEnded):
             self.own.count(entry.outcome)
         elif isinstance(entry, AnswerReceived):
-            self.own.answered(entry.answer.prediction)
+            self.own.on_answer(entry.answer.prediction)

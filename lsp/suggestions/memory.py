@@ -46,12 +46,12 @@ class DocumentMemory:
         """Remember ghost text and others that the user may type in its place."""
         self.ghosts = deque((first, *others), maxlen=_RECENT)
 
-    def changed(self, splices: Sequence[Splice], kind: ChangeKind, text: str) -> None:
+    def on_change(self, splices: Sequence[Splice], kind: ChangeKind, text: str) -> None:
         """Follow a change of the document, which is now ``text``."""
-        self.taken.changed(splices, kind)
+        self.taken.on_change(splices, kind)
         accepted = self.accepted if kind == "accepted" else None
         if accepted is not None and accepted.task == "next_edit":
-            self.taken.accepted(accepted)
+            self.taken.report_accepted(accepted)
         if kind == "undo":
             self.late_edit = None
         elif kind != "accepted":
@@ -89,7 +89,7 @@ class Memory:
 
     def with_id(self, made: Suggestion) -> Suggestion:
         """Return ``made`` with an id, or the same suggestion that is shown already."""
-        shown = self.outcomes.showing(made.uri)
+        shown = self.outcomes.find_shown(made.uri)
         if shown is not None and shown.is_again(made):
             return replace(shown, why=made.why, more=made.more)
         return replace(made, id=f"redraft-{next(self._ids)}")
@@ -104,7 +104,7 @@ class Memory:
         if shown.task == "infill":
             of_text.keep(shown)
         else:
-            away = self.outcomes.seen_from(snapshot.uri)
+            away = self.outcomes.find_seen_from(snapshot.uri)
             if away is not None and away.id != shown.id:
                 self.outcomes.replace_shown(away)
         self.outcomes.show(shown, now_s, snapshot.at_s, snapshot.uri)
@@ -132,7 +132,7 @@ class Memory:
 
     def pass_over(self, uri: str) -> None:
         """Skip the next edit that the user sees in a document until they edit."""
-        shown = self.outcomes.showing(uri) or self.outcomes.seen_from(uri)
+        shown = self.outcomes.find_shown(uri) or self.outcomes.find_seen_from(uri)
         if shown is not None and shown.task == "next_edit":
             self.outcomes.replace_shown(shown)
             self.rejections.pass_over(shown)
@@ -144,8 +144,8 @@ class Memory:
 
         A single key that ends a suggestion typed by hand belongs to the user's own edit.
         """
-        confirmed = self.outcomes.changed(uri, text, now_s)
-        self.rejections.changed(uri, splices)
+        confirmed = self.outcomes.on_change(uri, text, now_s)
+        self.rejections.on_change(uri, splices)
         return confirmed and sum(splice.extent.characters for splice in splices) > 1
 
     def follow(
@@ -154,28 +154,28 @@ class Memory:
         """Follow a change whose kind is known; undoing an acceptance rejects the suggestion."""
         known = self.of(uri)
         if kind == "edit":
-            self.pace.changed(now_s)
+            self.pace.on_change(now_s)
         if kind == "undo":
-            shown = self.outcomes.showing(uri)
+            shown = self.outcomes.find_shown(uri)
             if shown is not None and (shown.task == "next_edit" or self.outcomes.is_begun(uri)):
                 self.outcomes.dismiss(uri)
         if known.accepted is not None and kind in ("undo", "bulk"):  # bulk: of many lines
             self._reject_undone(known.accepted, text, now_s)
             known.accepted = None
-        known.changed(splices, kind, text)
-        if (away := self.outcomes.seen_from(uri)) is not None:
+        known.on_change(splices, kind, text)
+        if (away := self.outcomes.find_seen_from(uri)) is not None:
             self.outcomes.dismiss(away.uri)  # typing here dismisses it
 
     def _reject_undone(self, accepted: Suggestion, text: str, now_s: float) -> None:
         """Reject a suggestion whose acceptance was undone, which made the document ``text``."""
         is_ghost = accepted.task == "infill"
-        reached = accepted.reached(text) if is_ghost else None
+        reached = accepted.count_written(text) if is_ghost else None
         if accepted.text != text and reached is None:
             return  # something else was undone
         if not is_ghost:
             return self.rejections.note(accepted, now_s)
         self.rejections.note_undone(accepted, now_s)
-        left = accepted.left(text, accepted.cursor + reached) if reached else None
+        left = accepted.part_left(text, accepted.cursor + reached) if reached else None
         if left is not None:  # the user typed its beginning: the rest is rejected as well
             self.rejections.note_undone(left, now_s)
 

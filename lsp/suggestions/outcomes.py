@@ -96,24 +96,24 @@ class Outcomes:
         self._reported: dict[str, Suggestion] = {}  # as accepted, before the text changes
         self._renaming: WholeRename | None = None  # accepted; its documents change one by one
 
-    def showing(self, uri: str) -> Suggestion | None:
+    def find_shown(self, uri: str) -> Suggestion | None:
         """Return the suggestion that is shown in a document."""
         live = self._live.get(uri)
         return live.suggestion if live else None
 
-    def shown_edit(self, uri: str, text: str) -> Suggestion | None:
+    def find_shown_edit(self, uri: str, text: str) -> Suggestion | None:
         """Return the next edit that is shown, if it is for this ``text``."""
-        shown = self.showing(uri)
+        shown = self.find_shown(uri)
         is_valid = shown is not None and shown.task == "next_edit" and shown.text == text
         return shown if is_valid else None
 
     def ghost_at(self, uri: str, text: str, cursor: int) -> Suggestion | None:
         """Return the ghost text that is shown at a cursor."""
-        shown = self.showing(uri)
-        is_here = shown is not None and shown.task == "infill" and shown.remaining(text, cursor)
+        shown = self.find_shown(uri)
+        is_here = shown is not None and shown.task == "infill" and shown.what_remains(text, cursor)
         return shown if is_here else None
 
-    def seen_from(self, uri: str) -> Suggestion | None:
+    def find_seen_from(self, uri: str) -> Suggestion | None:
         """Return the edit of another document that is shown to the user in a document."""
         seen = (each for each in self._live.values() if each.viewer == uri)
         return next((one.suggestion for one in seen if one.suggestion.uri != uri), None)
@@ -128,7 +128,7 @@ class Outcomes:
         live = self._live.get(uri)
         return live is not None and live.is_begun
 
-    def shown_for_s(self, uri: str, now_s: float) -> float:
+    def seconds_shown(self, uri: str, now_s: float) -> float:
         """Return for how long a suggestion is shown in a document, 0 for none."""
         live = self._live.get(uri)
         return now_s - live.shown_at_s if live else 0.0
@@ -186,7 +186,7 @@ class Outcomes:
 
     # --- changes of the document -------------------------------------------------------------
 
-    def changed(self, uri: str, text: str, now_s: float) -> bool:
+    def on_change(self, uri: str, text: str, now_s: float) -> bool:
         """Settle or follow what is shown in a document that has become ``text``.
 
         Return whether the change was the suggestion, accepted.
@@ -245,7 +245,7 @@ class Outcomes:
 
     def _follow_ghost_text(self, live: _Live, text: str, now_s: float) -> None:
         suggestion = live.suggestion
-        inserted, reached = suggestion.text_before(text), suggestion.reached(text)
+        inserted, reached = suggestion.text_before(text), suggestion.count_written(text)
         if reached is not None:
             live.reach(reached)
         elif inserted is None:

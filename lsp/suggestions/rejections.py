@@ -105,7 +105,7 @@ class Rejections:
             uri, line = suggestion.origin
             self._cooling[uri] = now_s, frozenset((line,))
 
-    def changed(self, uri: str, splices: Sequence[Splice]) -> None:
+    def on_change(self, uri: str, splices: Sequence[Splice]) -> None:
         """Move what is remembered with a changed document, and end its cool-down."""
         if splices:
             self._cooling.pop(uri, None)
@@ -128,7 +128,7 @@ class Rejections:
         known, undone = _PastEdit.of(uri, edit), () if is_invoked else self._undone
         return any(known.is_again(each) for each in (*self._rejected, *undone, *self._passed))
 
-    def cooling(self, snapshot: Snapshot) -> Abstain | None:
+    def refuse_cooling(self, snapshot: Snapshot) -> Abstain | None:
         """Return why the model is not asked in the cursor's line, None if it may be."""
         now_s = snapshot.at_s
         since_s, lines = self._cooling.get(snapshot.uri, (0.0, frozenset[int]()))

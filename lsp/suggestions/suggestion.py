@@ -1,7 +1,7 @@
 """Suggestion, an edit that is shown or may be, and the decision to offer it.
 
 A suggestion stays valid while the user types it or edits elsewhere:
-:meth:`Suggestion.remaining` and :meth:`Suggestion.rebase` return what is left of it.
+:meth:`Suggestion.what_remains` and :meth:`Suggestion.rebase` return what is left of it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Suggestion:
         """Return what was put before its place to make ``text``; None if it differs elsewhere."""
         return replace(self, end=self.start).text_in_place(text)
 
-    def remaining(self, text: str, cursor: int) -> str:
+    def what_remains(self, text: str, cursor: int) -> str:
         """Return what is left of ghost text at ``cursor`` of ``text``, "" if it no longer holds.
 
         Brackets that the editor closed by itself may follow the cursor.
@@ -133,7 +133,7 @@ class Suggestion:
         count = cursor - self.cursor
         if not 0 <= count <= len(self.replacement):
             return ""  # before anything is compared: most suggestions asked end here
-        if (left := self.left(text, cursor)) is not None:
+        if (left := self.part_left(text, cursor)) is not None:
             return left.replacement
         inserted = self.text_before(text)
         if inserted is None or len(inserted) > count + _MOST_CLOSED:
@@ -142,7 +142,7 @@ class Suggestion:
         on_the_way = typed == self.replacement[:count] and closes(typed, behind)
         return self.replacement[count:] if on_the_way else ""
 
-    def left(self, text: str, cursor: int) -> Suggestion | None:
+    def part_left(self, text: str, cursor: int) -> Suggestion | None:
         """Return what is left of ghost text of which exactly a part is in ``text``.
 
         A part takes the place of the characters it holds of those that the whole replaces, as
@@ -161,14 +161,14 @@ class Suggestion:
         end, rest = cursor + len(old) - gone, self.replacement[count:]
         return replace(self, text=text, cursor=cursor, start=cursor, end=end, replacement=rest)
 
-    def reached(self, text: str) -> int | None:
+    def count_written(self, text: str) -> int | None:
         """Return how many characters of ghost text are in ``text``; None if it differs otherwise.
 
-        See :meth:`left`.
+        See :meth:`part_left`.
         """
         growth, size = len(text) - len(self.text), self.end - self.start
         counts = range(growth + size, growth - 1, -1)
-        return next((n for n in counts if self.left(text, self.cursor + n) is not None), None)
+        return next((n for n in counts if self.part_left(text, self.cursor + n) is not None), None)
 
     def is_begun_by(self, inserted: str) -> bool:
         """Return whether ``inserted`` is a beginning of the ghost text, with closed brackets."""

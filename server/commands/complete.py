@@ -152,7 +152,7 @@ def cursor_at(text: str, place: FilePlace) -> int:
     return sum(len(above) + 1 for above in lines[: place.line - 1]) + place.column - 1
 
 
-def shown_path(file: Path) -> str:
+def display_path(file: Path) -> str:
     """Return the path that the model reads: relative to this folder, or only the name."""
     shown = file.name
     with contextlib.suppress(ValueError):  # another drive on Windows
@@ -177,7 +177,7 @@ def request_for(
     cursor = cursor_at(text, place)
     return EditRequest(
         task="infill",
-        path=shown_path(place.file),
+        path=display_path(place.file),
         text=text,
         cursor=cursor,
         max_tokens=max_tokens,
@@ -211,7 +211,7 @@ def refuse_secret(place: FilePlace, request: EditRequest) -> None:
     uri = Path(os.path.abspath(place.file)).as_uri()  # noqa: PTH100 - its name counts as well
     workspace = Workspace(LspSettings(), time.monotonic, reads=False)
     workspace.folders = [workspace_of(place.file).as_uri()]
-    workspace.exclusions.opened(uri)
+    workspace.exclusions.on_open(uri)
     workspace.open(uri, request.text, None, "")
     document = workspace.snapshot(uri, request.cursor, RequestFlags(is_invoked=True)).document
     if reason := document.excluded or (document.secret and f"this file {document.secret}"):

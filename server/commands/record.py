@@ -65,7 +65,7 @@ def turn_off() -> None:
 
     recordings = _recordings()
     recordings.turn_off()
-    kept = recordings.kept()
+    kept = recordings.list_recordings()
     rest = f" {len(kept)} recordings stay in {recordings.folder}." if kept else ""
     out.print(f"Recording is off.{rest}", markup=False)
 
@@ -78,7 +78,7 @@ def status(
     from .console import harmless, out
 
     recordings = _recordings()
-    kept, limits, others = recordings.kept(), recordings.limits(), recordings.others()
+    kept, limits, others = recordings.list_recordings(), recordings.limits(), recordings.others()
     size, problem = sum(each.size for each in kept), recordings.problem()
     found = {
         "on": recordings.is_on(),
@@ -120,7 +120,7 @@ def list_recordings(
 
     from .console import harmless, out
 
-    rows = [_described(each) for each in _recordings().kept()]
+    rows = [_described(each) for each in _recordings().list_recordings()]
     if as_json:
         out.print_json(data=rows, ensure_ascii=True)
         return
@@ -182,7 +182,7 @@ def _chosen(
     Raises:
         SettingsError: nothing was chosen, or a name is unknown.
     """
-    kept = recordings.kept()
+    kept = recordings.list_recordings()
     if everything:
         return kept
     if older_than is not None:

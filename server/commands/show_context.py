@@ -116,7 +116,7 @@ def gather_at(
     text = read_text(place.file)
     workspace = Workspace(LspSettings(), time.monotonic, reads=False)
     workspace.folders, workspace.context_tokens = [root.as_uri()], budget
-    workspace.exclusions.opened(uri)
+    workspace.exclusions.on_open(uri)
     workspace.open(uri, text, None, "")
     cursor = cursor_at(text, place)
     refusal = workspace.refuse(workspace.snapshot(uri, cursor, RequestFlags()))

@@ -10,11 +10,11 @@ from redraft.lsp.documents.uris import code_language
 from redraft.lsp.renames.async_calls import find_async
 from redraft.lsp.renames.code_file import CodeFile, UnclearUse
 from redraft.lsp.renames.constants import find_constants
-from redraft.lsp.renames.definition import renamed_definitions
+from redraft.lsp.renames.definition import find_renamed
 from redraft.lsp.renames.literals import find_literals
 from redraft.lsp.renames.members import find_members
 from redraft.lsp.renames.moves import find_moves
-from redraft.lsp.renames.removed_definitions import removed_definitions
+from redraft.lsp.renames.removed_definitions import find_removed
 from redraft.lsp.renames.repeats import find_repeats
 from redraft.lsp.renames.series import find_series
 from redraft.lsp.renames.whole_rename import WholeRename, WorkspaceFiles, find_uses
@@ -33,7 +33,7 @@ def whole_rename(
         opened: paths of other files that are open.
     """
     edits, own, known = _edited(files, before, after, opened)
-    targets = list(renamed_definitions(edits, own))
+    targets = list(find_renamed(edits, own))
     if not targets:
         return "no definition was renamed"
     try:
@@ -120,7 +120,7 @@ def moves(
     )
     old, *_ = now
     lines = saved[old].split("\n")
-    removed = removed_definitions((), old, code_language(old) or "", lines)
+    removed = find_removed((), old, code_language(old) or "", lines)
     moved = {name: removed[name] for name in names}
     return list(find_moves({old: moved}, opened[user or [*now][-1]], files))
 

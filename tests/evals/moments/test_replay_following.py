@@ -200,10 +200,10 @@ def test_a_document_told_anew_is_a_step_that_nobody_typed() -> None:
     typist.types("b", 0)
     script = typist.script()
     text = script.moments[0].text
-    for step in script.following(0, script.moments[0].done):
+    for step in script.steps_after(0, script.moments[0].done):
         text = step.apply(text)
     assert text == "bnew\n"
-    assert not script.following(0, script.moments[0].done)[0].is_typed
+    assert not script.steps_after(0, script.moments[0].done)[0].is_typed
 
 
 def test_a_smaller_sample_is_part_of_a_larger_one() -> None:

@@ -14,7 +14,7 @@ from redraft.evals.metrics import (
     show_quiet_score,
     utility,
 )
-from redraft.lsp.learning.kept_text import KeptCharacters, kept
+from redraft.lsp.learning.kept_text import KeptCharacters, measure_kept
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def _plainly(base: str, wanted: str, found: str) -> float:
     ],
 )
 def test_kept_by_hand(before: str, suggested: str, after: str, expected: KeptCharacters) -> None:
-    found = kept(before, suggested, after)
+    found = measure_kept(before, suggested, after)
     assert found == expected
     rate = expected.right / expected.suggested if expected.suggested else None
     assert found.kept_rate == rate
@@ -98,7 +98,7 @@ def test_kept_by_hand(before: str, suggested: str, after: str, expected: KeptCha
 
 def test_texts_that_differ_beyond_all_measure_are_not_compared() -> None:
     many = " ".join(map(str, range(4_000)))
-    assert kept("", many, many[::-1]) is None
+    assert measure_kept("", many, many[::-1]) is None
 
 
 @pytest.mark.parametrize(

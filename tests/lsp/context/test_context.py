@@ -110,7 +110,7 @@ def test_the_place_in_the_document_before_is_shown_for_a_while() -> None:
 def test_diagnostics_in_the_region_are_shown_but_not_those_of_the_line_being_typed() -> None:
     line = MAIN[: MAIN.index("    return cart")].count("\n")
     shop = Shop({})
-    shop.diagnosed(
+    shop.on_diagnostics(
         (
             Diagnostic(line, "undefined\n  name 'cart'"),
             Diagnostic(line - 1, "incomplete"),
@@ -150,7 +150,7 @@ def test_what_has_no_room_is_named_with_the_reason() -> None:
 def test_the_region_keeps_budget(budget: int, cursor: int, errors: list[int], edited: bool) -> None:
     edits = (RecentEdit("shop/cart.py", 3, "-a\n" + "+total_price Cart add_item\n" * 30),)
     shop = Shop(budget=budget, edits=edits if edited else ())
-    shop.diagnosed(Diagnostic(line, "wrong " * 20) for line in errors)
+    shop.on_diagnostics(Diagnostic(line, "wrong " * 20) for line in errors)
     found = shop.gather(cursor)
     line = MAIN.count("\n", 0, cursor)
     assert found.region.first <= line < found.region.last

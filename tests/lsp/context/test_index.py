@@ -161,8 +161,8 @@ def test_texts_are_given_up_for_memory_and_missed_then() -> None:
         index.put(make_entry(f"{number}.py", "python", text, (1, 1)), text)
     assert index.text("9.py") is not None
     assert index.text("0.py") is None
-    assert index.missed() == {"0.py"}
-    assert index.missed() == set()
+    assert index.take_missed() == {"0.py"}
+    assert index.take_missed() == set()
     index.put_text("0.py", "x = 1\n")
     assert index.text("0.py") == "x = 1\n"
 
@@ -236,13 +236,13 @@ def knows(indexer: Indexer, name: str) -> list[str]:
 @pytest.mark.usefixtures("spawn")
 def test_an_open_document_counts_instead_of_its_file(tmp_path: Path, running: Indexer) -> None:
     write(tmp_path, a_py="def on_disk(): pass\n")
-    running.opened("a.py", "python", 1, lambda: "def in_editor(): pass\n")
+    running.on_open("a.py", "python", 1, lambda: "def in_editor(): pass\n")
     running.look_again()
     wait_until(lambda: knows(running, "in_editor") == ["a.py"])
     assert knows(running, "on_disk") == []
-    running.opened("a.py", "python", 2, lambda: "def typed_on(): pass\n")
+    running.on_open("a.py", "python", 2, lambda: "def typed_on(): pass\n")
     wait_until(lambda: knows(running, "typed_on") == ["a.py"])
-    running.closed("a.py")
+    running.on_close("a.py")
     wait_until(lambda: knows(running, "on_disk") == ["a.py"])
     assert knows(running, "typed_on") == []
 

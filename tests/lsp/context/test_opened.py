@@ -61,7 +61,7 @@ AT = "    cart = Cart(customer)\n"
 def test_diagnostics_are_those_reported_last(desk: Desk) -> None:
     main = desk.open("shop/main.py", MAIN)
     line = MAIN[: MAIN.index("    return cart")].count("\n")
-    desk.workspace.diagnosed(main.uri, [Diagnostic(line, "undefined name")])
+    desk.workspace.on_diagnostics(main.uri, [Diagnostic(line, "undefined name")])
     (shown,) = desk.related(main, AT)
     assert shown.text == "undefined name: return cart"
     desk.workspace.close(main.uri)
@@ -151,7 +151,7 @@ def test_imports_are_told_to_files_of_the_only_folder(tmp_path: Path) -> None:
 def test_what_is_reported_goes_along_as_text_that_a_model_can_be_sent(desk: Desk) -> None:
     main = desk.open("shop/main.py", MAIN)
     told = [Diagnostic(9, "hint", 4), Diagnostic(1, "bad \0 \ud800" + "x" * 5_000, -3)]
-    desk.workspace.diagnosed(main.uri, told)
+    desk.workspace.on_diagnostics(main.uri, told)
     first, last = desk.snapshot(main, AT).reports
     assert (first.line, first.severity, last.message) == (1, 0, "hint")
     assert first.message.startswith("bad  ?") and len(first.message) < 400

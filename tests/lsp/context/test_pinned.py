@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from redraft.lsp.context.pinned import match_pinned, read_pinned
-from redraft.lsp.editor_settings import LspSettings, updated
+from redraft.lsp.editor_settings import LspSettings, update_settings
 from redraft.lsp.policy.ignore_files import IgnoreRules
 from redraft.lsp.snapshot import RequestFlags
 from redraft.lsp.workspace import Workspace
@@ -84,5 +84,5 @@ def test_pinned_files_keep_their_place_where_other_excerpts_find_no_room() -> No
 
 
 def test_a_bad_value_names_the_setting() -> None:
-    _, problems = updated(LspSettings(), {"pinnedTokens": 3})
+    _, problems = update_settings(LspSettings(), {"pinnedTokens": 3})
     assert len(problems) == 1 and "pinned_tokens" in problems[0]

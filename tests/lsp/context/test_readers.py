@@ -16,12 +16,12 @@ from redraft.lsp.workspace import Workspace
 
 LSP = Path(root.__file__).parent
 #: Functions that return the text of a file of the workspace.
-READERS = {"read_code", "read_file", "read_behind_links", "saved_text", "text", "workspace"}
+READERS = {"read_code", "read_file", "read_behind_links", "read_saved", "text", "workspace"}
 ASKING = {"refuse", "_refuse", "why"}
 #: Readers that do not ask themselves, and why not.
 EXEMPT = {
     "listing.read_code": "reads for its callers, which are listed here",
-    "listing.saved_text": "reads for its callers, which are listed here",
+    "listing.read_saved": "reads for its callers, which are listed here",
     "indexer._refresh": "its callers ask; those of fill ask while they list",
     "indexer.fill": "lists with the exclusions and reads at once, for commands",
     "workspace._read": "Workspace._take asks before the text is used",
@@ -89,7 +89,7 @@ class Desk:
         workspace.context.catch_up()
         workspace.open(self.uri, TEXT, 1, "python")
         private = f"file://{folder}/private/shape.py"
-        workspace.exclusions.opened(private)
+        workspace.exclusions.on_open(private)
         workspace.open(private, FILES["private/shape.py"], 1, "python")
         changes = (ContentChange(f"# {SECRET}\n" + FILES["private/shape.py"]),)
         splices = workspace.change(private, changes, 2)
@@ -97,7 +97,7 @@ class Desk:
 
     def exclude(self) -> None:
         (self.folder / ".redraftignore").write_text("private/\n")
-        self.workspace.context.saved(f"file://{self.folder}/.redraftignore")
+        self.workspace.context.on_save(f"file://{self.folder}/.redraftignore")
         self.workspace.context.catch_up()
         if self.workspace.adopt_rules():
             self.workspace.context.exclusions_changed()

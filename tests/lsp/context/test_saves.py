@@ -77,16 +77,16 @@ def knows(indexer: Indexer, name: str) -> list[str]:
 def test_save_reads_one_file(folder: Path, disk: Disk, running: Indexer) -> None:
     (folder / "f3.py").write_text("def saved_name(): pass\n\n")
     (folder / "f4.py").write_text("def other_name(): pass\n\n")
-    running.saved("f3.py")
+    running.on_save("f3.py")
     wait_until(lambda: knows(running, "saved_name") == ["f3.py"])
     assert disk.reads == ["f3.py"] and disk.listings == 0
     assert not knows(running, "other_name")
 
 
 def test_close_reads_one_file(folder: Path, disk: Disk, running: Indexer) -> None:
-    running.opened("f3.py", "python", 1, lambda: "def in_editor(): pass\n")
+    running.on_open("f3.py", "python", 1, lambda: "def in_editor(): pass\n")
     wait_until(lambda: knows(running, "in_editor") == ["f3.py"])
-    running.closed("f3.py")
+    running.on_close("f3.py")
     wait_until(lambda: knows(running, "name_3") == ["f3.py"])
     assert disk.reads == ["f3.py"] and disk.listings == 0
 
@@ -97,7 +97,7 @@ def test_many_changes_cause_one_listing(
     monkeypatch.setattr(indexing, "_CHANGES_S", 0.5)
     (folder / "new.py").write_text("def new_name(): pass\n")
     for _ in range(10):
-        running.changed()
+        running.on_change()
         time.sleep(0.02)
     assert disk.listings == 0
     wait_until(lambda: knows(running, "new_name") == ["new.py"])
@@ -109,7 +109,7 @@ def test_saved_new_file_is_found_by_a_listing(
 ) -> None:
     monkeypatch.setattr(indexing, "_CHANGES_S", 0.1)
     (folder / "new.py").write_text("def new_name(): pass\n")
-    running.saved("new.py")
+    running.on_save("new.py")
     wait_until(lambda: knows(running, "new_name") == ["new.py"])
     assert disk.listings == 1
 
@@ -176,7 +176,7 @@ def test_pinned_file_excluded_later_is_dropped(docs: Path) -> None:
     desk = Desk(docs, "docs/api.md", "deep/er/api.md")
     assert desk.pinned() == ["docs/api.md", "deep/er/api.md"]
     (docs / "docs" / ".redraftignore").write_text("*.md\n")
-    desk.workspace.context.saved(f"file://{docs}/docs/.redraftignore")
+    desk.workspace.context.on_save(f"file://{docs}/docs/.redraftignore")
     desk.workspace.context.catch_up()
     assert desk.pinned() == ["deep/er/api.md"]
 
@@ -191,7 +191,7 @@ def test_pinned_file_is_asked_for_when_it_is_used(docs: Path) -> None:
 def test_saved_pinned_file_is_read_again(docs: Path) -> None:
     desk = Desk(docs, "docs/api.md")
     (docs / "docs" / "api.md").write_text("new text\n")
-    desk.workspace.context.saved(f"file://{docs}/docs/api.md")
+    desk.workspace.context.on_save(f"file://{docs}/docs/api.md")
     desk.workspace.context.catch_up()
     snapshot = desk.workspace.snapshot(f"file://{docs}/a.py", 0, RequestFlags())
     assert desk.workspace.context.look(snapshot).pieces[0].text == "new text"

@@ -193,7 +193,7 @@ def test_a_file_that_changed_on_the_disk_is_read_again(tmp_path: Path) -> None:
     desk = Desk(tmp_path, PYTHON)
     desk.paths()
     (tmp_path / "room.py").write_text("# new\n" + PYTHON["room.py"])
-    desk.context.saved(desk.uri("room.py"))
+    desk.context.on_save(desk.uri("room.py"))
     desk.context.catch_up()
     decision = desk.ask()
     assert isinstance(decision, Offer)
@@ -225,14 +225,14 @@ def test_an_edit_stays_while_its_file_is_opened_unless_the_editor_has_another_te
     assert isinstance(offer, Offer)
     text, uri = PYTHON["room.py"], desk.uri("room.py")
     desk.session.open(uri, (text if is_same else f"\n{text}").replace("\n", "\r\n"), 7, "python")
-    shown = desk.session.memory.outcomes.showing(uri)
+    shown = desk.session.memory.outcomes.find_shown(uri)
     assert (shown is not None) == is_same
     if is_same:
         there = desk.session.at(uri, 0, RequestFlags())
         again = asyncio.run(desk.session.next_edit(there))
         assert isinstance(again, Offer) and again.suggestion.id == offer.suggestion.id
         desk.session.change(uri, [ContentChange(offer.suggestion.result)], 8)
-        assert desk.session.memory.outcomes.showing(uri) is None
+        assert desk.session.memory.outcomes.find_shown(uri) is None
 
 
 def test_few_files_are_read_and_those_that_import_the_definition_first(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from redraft.lsp.context.listing import saved_text
-from redraft.lsp.documents.uris import file_of, on_disk, path_of, shown_path, uri_of
+from redraft.lsp.context.listing import read_saved
+from redraft.lsp.documents.uris import display_path, file_of, on_disk, path_of, uri_of
 from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.session import Session
 from redraft.lsp.snapshot import RequestFlags
@@ -68,8 +68,8 @@ def test_encoded_drive_letter_is_found(uri: str, name: str) -> None:
 
 def test_document_lies_below_a_folder_with_an_encoded_drive() -> None:
     folders = ("file:///c%3A/Users/me/proj",)
-    assert shown_path("file:///C:/Users/me/proj/private/p.py", folders) == "private/p.py"
-    assert shown_path("file:///c%3A/Users/me/proj/private/p.py", folders) == "private/p.py"
+    assert display_path("file:///C:/Users/me/proj/private/p.py", folders) == "private/p.py"
+    assert display_path("file:///c%3A/Users/me/proj/private/p.py", folders) == "private/p.py"
 
 
 @posix
@@ -118,7 +118,7 @@ async def test_folder_is_found_by_what_clients_send(name: bytes, sent: str, tmp_
     try:
         assert "line 1 of .redraftignore" in await reason(session, f"{uri}/private/p.py")
         assert not await reason(session, f"{uri}/open.py")
-        assert saved_text(f"{uri}/private/p.py") == "y = 1\n"
+        assert read_saved(f"{uri}/private/p.py") == "y = 1\n"
         session.workspace.context.folders_changed()
         assert not session.workspace.context.unread
     finally:

@@ -70,7 +70,7 @@ def test_changes_give_the_text_the_client_has(
 def test_a_position_finds_its_place_in_the_engines_text(text: str, place: tuple[int, int]) -> None:
     document = Document(URI, text)
     index = document.index(Position(*place))
-    back = document.clamped(Position(*place))
+    back = document.clamp(Position(*place))
     assert document.index(back) == index
     before = document.source.encode("utf-16-le", "surrogatepass")[
         : 2 * Reference(text).offset(back.line, back.character)
@@ -129,7 +129,7 @@ def test_a_line_of_five_megabytes_is_edited_like_any_other() -> None:
     document = Document(URI, "中" * 1_600_000 + "\nend")
     document.apply([change((0, 1_600_000), (0, 1_600_000), "!")], 2)
     assert document.text.endswith("中!\nend")
-    assert document.clamped(Position(0, 2**31 - 1)) == Position(0, 1_600_001)
+    assert document.clamp(Position(0, 2**31 - 1)) == Position(0, 1_600_001)
     assert document.index(Position(1, 0)) == 1_600_002
 
 

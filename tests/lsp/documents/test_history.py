@@ -223,7 +223,7 @@ def test_documents_share_one_history_in_order_of_time() -> None:
 def test_edits_of_a_closed_document_are_still_known() -> None:
     desk = Workbench(CODE)
     desk.type_at(10, 0, "abc")
-    desk.history.closed(URI)
+    desk.history.on_close(URI)
     assert len(desk.diffs()) == 1
     assert snapshot(desk.history) == []
     assert desk.change(ContentChange("x")) == "nothing"

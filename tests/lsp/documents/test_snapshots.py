@@ -98,7 +98,7 @@ async def test_an_edit_of_a_document_that_changed_is_not_delivered() -> None:
     session.change(other.uri, [ContentChange("pass\n")], 2)
     found = session._deliver("next_edit", snapshot, offer)
     assert isinstance(found, Abstain) and found.kind == "target_changed"
-    assert session.memory.outcomes.showing(other.uri) is None
+    assert session.memory.outcomes.find_shown(other.uri) is None
     await session.leave()
 
 

@@ -25,7 +25,7 @@ def put(bench: Workbench, line: int, start: int, end: int, text: str) -> None:
 
 def read(bench: Workbench, text: str) -> None:
     """Read the file as ``:e!`` does: close it and open it again."""
-    bench.history.closed(URI)
+    bench.history.on_close(URI)
     bench.document = bench.open(text)
 
 

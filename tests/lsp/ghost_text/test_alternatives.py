@@ -71,11 +71,11 @@ def test_taking_another_text_accepts_it_and_replaces_the_first() -> None:
 def test_a_report_names_the_text_that_was_taken() -> None:
     desk = desk_with_ghost()
     first, other = offered(desk, "return y")
-    desk.session.shown(other.suggestion.id)
-    assert desk.session.memory.outcomes.showing(desk.document.uri) == other.suggestion
-    desk.session.shown(first.suggestion.id)
-    assert desk.session.memory.outcomes.showing(desk.document.uri) == first.suggestion
-    desk.session.rejected(other.suggestion.id)
+    desk.session.report_shown(other.suggestion.id)
+    assert desk.session.memory.outcomes.find_shown(desk.document.uri) == other.suggestion
+    desk.session.report_shown(first.suggestion.id)
+    assert desk.session.memory.outcomes.find_shown(desk.document.uri) == first.suggestion
+    desk.session.report_rejected(other.suggestion.id)
     assert desk.outcomes == ["rejected"]
 
 

@@ -39,7 +39,7 @@ def accept_piece(bench: Workbench, offer: Offer, part: str, *, is_last: bool) ->
     behind = bench.text[bench.cursor :]
     gone = over if is_last else held(part, behind[:over])
     bench.becomes(bench.text[: bench.cursor] + part + behind[gone:], bench.cursor + len(part))
-    bench.session.accepted(offer.suggestion.id, part=not is_last)
+    bench.session.report_accepted(offer.suggestion.id, part=not is_last)
 
 
 @pytest.mark.parametrize(("text", "written", "whole"), CASES)

@@ -192,7 +192,7 @@ def test_a_slow_model_keeps_the_debounce() -> None:
 def test_a_closed_document_is_forgotten() -> None:
     desk = Workbench()
     desk.answer("return x")
-    desk.session.rejected("redraft-1")
+    desk.session.report_rejected("redraft-1")
     assert desk.session.memory.rejections._cooling
     desk.session.close(URI)
     assert not desk.session.memory.rejections._cooling

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from redraft.lsp.editor_settings import LspSettings, updated
+from redraft.lsp.editor_settings import LspSettings, update_settings
 from redraft.lsp.suggestions.outcomes import SuggestionEnded
 from redraft.lsp.suggestions.rejections import COOL_DOWN_S
 from redraft.lsp.suggestions.suggestion import Offer
@@ -37,7 +37,7 @@ def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> No
     hidden = edit.edit("3.14 * r", "pi * r", confidence=0.1)
     assert reason(hidden) == "10 % likely to be kept (medium shows from 11 %)"
     for desk in (ghost, edit):
-        desk.session.workspace.settings, _ = updated(
+        desk.session.workspace.settings, _ = update_settings(
             desk.session.workspace.settings, {"eagerness": "high"}
         )
     assert shown(ghost.consider()) == "x"
@@ -81,7 +81,7 @@ def closed(desk: Workbench) -> None:
 
 
 def reported(desk: Workbench) -> None:
-    desk.session.accepted("redraft-1")
+    desk.session.report_accepted("redraft-1")
 
 
 def taken_in_part_then_left(desk: Workbench) -> None:
@@ -122,7 +122,7 @@ def test_late_partial_acceptance_is_marked(part: int, means: str, saved: int) ->
     desk.answer("return x")
     desk.type("p")
     desk.session.memory.outcomes.listener = ended.append
-    desk.session.accepted("redraft-1", part=part)
+    desk.session.report_accepted("redraft-1", part=part)
     assert [(each.outcome, each.means, each.saved) for each in ended] == [
         ("accepted", means, saved)
     ]
@@ -150,8 +150,8 @@ def test_a_report_corrects_what_the_document_made_us_think() -> None:
     desk.answer("f(x)")
     desk.clock.now += 1
     desk.type("f( x )")  # a formatter had its way with it
-    desk.session.accepted("redraft-1")
-    desk.session.accepted("redraft-1")
+    desk.session.report_accepted("redraft-1")
+    desk.session.report_accepted("redraft-1")
     assert desk.outcomes == ["rejected", "accepted"]
 
 
@@ -159,7 +159,7 @@ def test_time_to_read_counts_from_when_the_client_drew_it() -> None:
     desk = Workbench()
     desk.answer("return x")
     desk.clock.now += 1
-    desk.session.shown("redraft-1")
+    desk.session.report_shown("redraft-1")
     desk.type("p")
     assert desk.outcomes == ["ignored"]
 
@@ -168,20 +168,22 @@ def test_a_late_report_marks_what_was_accepted() -> None:
     desk = Workbench()
     desk.answer("f(x)")
     desk.type("f( x )")  # a formatter had its way with it
-    desk.session.accepted("redraft-1")
+    desk.session.report_accepted("redraft-1")
     desk.clock.now += 2
     assert [edit.accepted for edit in desk.session.workspace.history.view().finished] == [True]
 
 
 def test_settings_are_read_in_either_spelling_and_under_their_key() -> None:
     base = LspSettings()
-    assert updated(base, {"delayMs": 250})[0].delay_ms == 250
-    assert updated(base, {"redraft": {"delay_ms": 250}})[0].delay_ms == 250
-    assert updated(base, None) == (base, ())
+    assert update_settings(base, {"delayMs": 250})[0].delay_ms == 250
+    assert update_settings(base, {"redraft": {"delay_ms": 250}})[0].delay_ms == 250
+    assert update_settings(base, None) == (base, ())
 
 
 def test_a_bad_value_is_named_and_leaves_its_setting_alone() -> None:
-    settings, problems = updated(LspSettings(), {"maxLines": "many", "delayMs": 5, "colour": 1})
+    settings, problems = update_settings(
+        LspSettings(), {"maxLines": "many", "delayMs": 5, "colour": 1}
+    )
     assert (settings.max_lines, settings.delay_ms) == (6, 5)
     assert any("max_lines" in p and "'many'" in p for p in problems)
     assert any("'colour'" in p for p in problems)
@@ -189,7 +191,7 @@ def test_a_bad_value_is_named_and_leaves_its_setting_alone() -> None:
 
 @pytest.mark.parametrize("sent", [5, "text", [1], True])
 def test_settings_of_the_wrong_shape_change_nothing(sent: object) -> None:
-    settings, problems = updated(LspSettings(), sent)
+    settings, problems = update_settings(LspSettings(), sent)
     assert settings == LspSettings()
     assert problems
 
@@ -202,7 +204,7 @@ def kind(decision: Decision) -> str:
 def test_a_hidden_next_edit_stays_away_in_its_line_and_comes_back_in_another() -> None:
     desk = edited()
     first = shown_edit(desk)
-    desk.session.dismissed(first.suggestion.id)
+    desk.session.report_dismissed(first.suggestion.id)
     assert desk.outcomes == ["ignored"]
     assert (
         kind(desk.consider_edit())
@@ -216,7 +218,7 @@ def test_a_hidden_next_edit_stays_away_in_its_line_and_comes_back_in_another() -
 def test_a_hidden_next_edit_comes_back_where_the_user_returns_to_its_line() -> None:
     desk = edited()
     first = shown_edit(desk)
-    desk.session.dismissed(first.suggestion.id)
+    desk.session.report_dismissed(first.suggestion.id)
     assert isinstance(desk.consider_edit(cursor=len(desk.text)), Offer)
     back = desk.consider_edit()
     assert isinstance(back, Offer) and back.text == first.text
@@ -224,7 +226,7 @@ def test_a_hidden_next_edit_comes_back_where_the_user_returns_to_its_line() -> N
 
 def test_a_hidden_next_edit_comes_back_after_an_edit() -> None:
     desk = edited()
-    desk.session.dismissed(shown_edit(desk).suggestion.id)
+    desk.session.report_dismissed(shown_edit(desk).suggestion.id)
     desk.type("x")
     assert isinstance(desk.consider_edit(), Ask)
 
@@ -232,16 +234,16 @@ def test_a_hidden_next_edit_comes_back_after_an_edit() -> None:
 def test_a_gesture_brings_a_hidden_suggestion_back() -> None:
     desk = edited()
     first = shown_edit(desk)
-    desk.session.dismissed(first.suggestion.id)
+    desk.session.report_dismissed(first.suggestion.id)
     again = desk.consider_edit(invoked=True)
     assert isinstance(again, Offer) and again.text == first.text
 
 
 def test_what_is_hidden_twice_is_rejected() -> None:
     desk = edited()
-    desk.session.dismissed(shown_edit(desk).suggestion.id)
+    desk.session.report_dismissed(shown_edit(desk).suggestion.id)
     again = showing(desk.consider_edit(cursor=len(desk.text)))
-    desk.session.dismissed(again.suggestion.id)
+    desk.session.report_dismissed(again.suggestion.id)
     assert desk.outcomes == ["ignored", "rejected"]
     desk.clock.now += COOL_DOWN_S
     assert kind(desk.consider_edit()) == "rejected_before"
@@ -250,7 +252,7 @@ def test_what_is_hidden_twice_is_rejected() -> None:
 def test_ghost_text_that_is_hidden_leaves_next_edits_alone_and_comes_back() -> None:
     desk = Workbench("def f():\n    \n\ndef g():\n    ")
     shown = showing(desk.answer("return 1"))
-    desk.session.dismissed(shown.suggestion.id)
+    desk.session.report_dismissed(shown.suggestion.id)
     assert kind(desk.consider()) == "dismissed"
     assert kind(desk.consider_edit()) == "nothing_edited"
     assert isinstance(desk.consider(cursor=desk.text.index("\n\n")), Ask)
@@ -265,7 +267,7 @@ def test_after_a_rejection_the_next_candidate_is_offered_at_once() -> None:
     prediction = rewrite_lines(ask.request, *lines)
     shown = desk.settle(ask, prediction)
     assert isinstance(shown, Offer) and "3" in shown.text
-    desk.session.rejected(shown.suggestion.id)
+    desk.session.report_rejected(shown.suggestion.id)
     following = desk.consider_edit()
     assert isinstance(following, Offer) and "4" in following.text
 
@@ -275,7 +277,7 @@ def test_after_a_rejection_the_next_place_is_asked_about_at_once() -> None:
     desk = Workbench(f"def area(r):\n    return r\n\nprint(area(1))\n{filler}print(area(2))\n")
     desk.swap("area(r)", "area(r, pi)")
     shown = showing(desk.edit("print(area(1))", "print(area(1, 3))"))
-    desk.session.rejected(shown.suggestion.id)
+    desk.session.report_rejected(shown.suggestion.id)
     following = desk.consider_edit()
     assert isinstance(following, Ask) and following.origin is not None
     assert following.query.line == desk.text[: desk.text.index("area(2)")].count("\n")
@@ -287,7 +289,7 @@ def test_after_a_rejection_other_ghost_text_is_offered_at_once() -> None:
     prediction = infill(ask.request, "return 1", "return 2")
     shown = desk.settle(ask, prediction)
     assert isinstance(shown, Offer) and shown.text == "return 1"
-    desk.session.rejected(shown.suggestion.id)
+    desk.session.report_rejected(shown.suggestion.id)
     following = desk.consider()
     assert isinstance(following, Offer) and following.text == "return 2"
 

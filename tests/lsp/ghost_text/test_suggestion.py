@@ -84,6 +84,6 @@ def test_a_rejected_edit_is_known_in_any_spacing_and_where_it_has_moved() -> Non
     assert known(rejections, edit(CODE, "print(area(2))", "print(area(2,  3))"))
     assert not known(rejections, edit(CODE, "area(2)", "area(2, 4)"))
     moved = "# one\n# two\n# three\n# four\n" + CODE
-    rejections.changed(URI, document.apply([ContentChange(moved)], None))
+    rejections.on_change(URI, document.apply([ContentChange(moved)], None))
     assert known(rejections, edit(moved, "area(2)", "area(2, 3)"))
     assert not known(rejections, edit(CODE, "area(2)", "area(2, 3)"))

@@ -23,7 +23,7 @@ def bench_with(written: str = GHOST, text: str = TEXT) -> tuple[Workbench, Offer
 def accept(bench: Workbench, offer: Offer) -> None:
     """Accept as editors do: the report comes before the change."""
     bench.clock.now += 1
-    bench.session.accepted(offer.suggestion.id)
+    bench.session.report_accepted(offer.suggestion.id)
     text = offer.text
     bench.becomes(bench.text[: bench.cursor] + text + bench.text[bench.cursor :])
     bench.cursor = len(bench.text)
@@ -68,7 +68,7 @@ def test_nor_a_piece_of_it() -> None:
     bench, offer = bench_with()
     bench.clock.now += 1
     bench.becomes(TEXT + "math")
-    bench.session.accepted(offer.suggestion.id, part=True)
+    bench.session.report_accepted(offer.suggestion.id, part=True)
     assert showing(bench.consider()).text == GHOST[4:]
     undo(bench, TEXT)
     bench.clock.now += 12

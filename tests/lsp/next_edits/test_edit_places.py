@@ -337,8 +337,8 @@ def test_an_opened_document_is_read_before_it_is_asked_about() -> None:
     jobs: list[Any] = []
     places, desk = RankedPlaces(jobs.append), Workbench("\n".join(LINES))
     document = desk.query().document
-    places.opened(document)
-    places.opened(document)
+    places.on_open(document)
+    places.on_open(document)
     assert len(jobs) == 1
     jobs[0](lambda: None)
     assert places.index_of(document) is not None

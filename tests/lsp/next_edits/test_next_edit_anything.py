@@ -107,7 +107,7 @@ class World:
 
     def reject(self) -> None:
         if self.shown is not None:
-            self.desk.session.rejected(self.shown.suggestion.id)
+            self.desk.session.report_rejected(self.shown.suggestion.id)
             self.shown = None
 
     def here(self) -> Snapshot:

@@ -186,7 +186,7 @@ def test_whoever_goes_on_typing_has_let_it_pass() -> None:
 
 def test_a_rejected_edit_of_another_document_cools_the_line_where_the_user_is() -> None:
     desk, _ = with_caller()
-    desk.session.rejected(shown_there(desk).suggestion.id)
+    desk.session.report_rejected(shown_there(desk).suggestion.id)
     assert desk.outcomes == ["rejected"]
     assert "you rejected a suggestion here 0 s ago" in reason(
         desk.consider_edit(other_documents=True)
@@ -213,7 +213,7 @@ def test_the_same_edit_in_two_documents_is_two_suggestions() -> None:
     desk, other = with_caller()
     desk.open(CALLER, "c.py")
     first = shown_there(desk)
-    desk.session.rejected(first.suggestion.id)
+    desk.session.report_rejected(first.suggestion.id)
     desk.clock.now += 6
     query = desk.query(other_documents=True)
     ask = asking(desk.session.consider_edit(query))

@@ -60,7 +60,7 @@ def test_a_rejection_cancels_what_is_computed_ahead() -> None:
     shown = shown_edit(desk)
     ask = desk.session.follow_up()
     assert ask is not None
-    desk.session.rejected(shown.suggestion.id)
+    desk.session.report_rejected(shown.suggestion.id)
     assert desk.session.follow_up() is None
     assert ask.answer.cancelled()
 
@@ -91,7 +91,7 @@ def test_nothing_is_computed_beforehand_where_that_is_switched_off() -> None:
 
 def test_a_rejected_edit_is_never_shown_again() -> None:
     desk = edited()
-    desk.session.rejected(shown_edit(desk).suggestion.id)
+    desk.session.report_rejected(shown_edit(desk).suggestion.id)
     desk.clock.now += COOL_DOWN_S
     assert reason(desk.consider_edit()) == "you rejected this edit before"
     desk.swap("def area", "\n\n# circles\ndef area")  # the same edit, further down by now
@@ -103,7 +103,7 @@ def test_a_rejected_edit_is_never_shown_again() -> None:
 def test_the_same_edit_elsewhere_is_another_one() -> None:
     desk = Workbench("a = f(1)\n" + "x = 1\n" * 9 + "a = f(1)\n")
     desk.swap("x = 1", "x = 2")
-    desk.session.rejected(str(desk.edit("a = f(1)", "a = g(1)").suggestion.id))
+    desk.session.report_rejected(str(desk.edit("a = f(1)", "a = g(1)").suggestion.id))
     desk.type("0")
     below = "x = 1\na = f(1)"
     assert isinstance(desk.edit(below, "x = 1\na = g(1)"), Offer)
@@ -111,7 +111,7 @@ def test_the_same_edit_elsewhere_is_another_one() -> None:
 
 def test_after_a_rejection_nothing_is_offered_in_the_same_line_for_five_seconds() -> None:
     desk = edited()
-    desk.session.rejected(shown_edit(desk).suggestion.id)
+    desk.session.report_rejected(shown_edit(desk).suggestion.id)
     desk.clock.now += 3
     assert reason(desk.consider_edit()) == "you rejected a suggestion here 3 s ago"
     assert reason(desk.consider(cursor=desk.cursor - 1)) == "you rejected a suggestion here 3 s ago"
@@ -125,13 +125,13 @@ def test_after_a_rejection_nothing_is_offered_in_the_same_line_for_five_seconds(
 def test_rejected_ghost_text_does_not_come_back_either() -> None:
     desk = Workbench()
     show = showing(desk.answer("return x"))
-    desk.session.rejected(show.suggestion.id)
+    desk.session.report_rejected(show.suggestion.id)
     assert "you rejected this text here before" in reason(desk.consider())
 
 
 def test_rejections_lengthen_the_debounce_of_both() -> None:
     desk = edited()
-    desk.session.rejected(shown_edit(desk).suggestion.id)
+    desk.session.report_rejected(shown_edit(desk).suggestion.id)
     desk.type("x")
     desk.clock.now += 0.2  # the keys rest soon
     assert desk.ask_edit().delay_ms == pytest.approx(150, abs=0.1)
@@ -172,13 +172,13 @@ def by_the_document(desk: Workbench, show: Offer) -> None:
 
 
 def by_a_report_first(desk: Workbench, show: Offer) -> None:
-    desk.session.accepted(show.suggestion.id)
+    desk.session.report_accepted(show.suggestion.id)
     desk.accept(show)
 
 
 def by_a_report_after(desk: Workbench, show: Offer) -> None:
     desk.accept(show)
-    desk.session.accepted(show.suggestion.id)
+    desk.session.report_accepted(show.suggestion.id)
 
 
 @pytest.mark.parametrize("way", [by_the_document, by_a_report_first, by_a_report_after])
@@ -198,7 +198,7 @@ def test_dismissal_and_indifference_are_told_apart() -> None:
     desk.session.memory.outcomes.report_turned_down(shown_edit(desk).suggestion.id, "ignored")
     assert desk.outcomes == ["ignored"]
     show = showing(desk.consider_edit())
-    desk.session.rejected(show.suggestion.id)
+    desk.session.report_rejected(show.suggestion.id)
     assert desk.outcomes == ["ignored", "rejected"]
 
 

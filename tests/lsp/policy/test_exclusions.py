@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from redraft.lsp.context.listing import find_files
-from redraft.lsp.editor_settings import LspSettings, updated
+from redraft.lsp.editor_settings import LspSettings, update_settings
 from redraft.lsp.policy.exclusions import Exclusions, refuse_file
 from redraft.lsp.policy.ignore_files import IgnoreRules, folders_above
 from redraft.lsp.session import Session
@@ -34,7 +34,7 @@ def exclusions_of(folder: Path) -> Exclusions:
 
 def why(folder: Path, name: str) -> str:
     exclusions, uri = exclusions_of(folder), (folder / name).as_uri()
-    exclusions.opened(uri)
+    exclusions.on_open(uri)
     return exclusions.why(name, uri)
 
 
@@ -60,14 +60,14 @@ def test_a_file_elsewhere_is_not_excluded(
     other = tmp_path_factory.mktemp("other") / "gen"
     other.mkdir()
     exclusions = exclusions_of(project)
-    exclusions.opened((project / "a.py").as_uri())
+    exclusions.on_open((project / "a.py").as_uri())
     assert exclusions.why("gen/b.py", (other / "b.py").as_uri()) == ""
     assert exclusions.why("gen/b.py", (project / "gen/b.py").as_uri())
 
 
 def test_a_pattern_may_be_taken_out_of_the_defaults_by_the_user_alone(project: Path) -> None:
-    settings, problems = updated(LspSettings(), {"secretGlobs": ["!*.PEM", "mine.*"]})
-    settings, _ = updated(settings, {"eagerness": "low"})
+    settings, problems = update_settings(LspSettings(), {"secretGlobs": ["!*.PEM", "mine.*"]})
+    settings, _ = update_settings(settings, {"eagerness": "low"})
     assert not problems and refuse_file("a.pem", settings) == ""
     assert refuse_file("mine.py", settings) and refuse_file("a.key", settings)
     assert 'pattern *.key; "!*.key" there allows such files' in refuse_file("a.key", settings)
@@ -76,7 +76,7 @@ def test_a_pattern_may_be_taken_out_of_the_defaults_by_the_user_alone(project: P
 
 
 def test_a_pattern_that_is_in_no_list_cannot_be_taken_out() -> None:
-    settings, problems = updated(LspSettings(), {"secretGlobs": ["!*.pen"]})
+    settings, problems = update_settings(LspSettings(), {"secretGlobs": ["!*.pen"]})
     assert settings == LspSettings()
     assert (
         len(problems) == 1

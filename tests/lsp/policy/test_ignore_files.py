@@ -21,7 +21,7 @@ def why(folder: Path, name: str) -> str:
     """Return why a document is excluded in a workspace."""
     exclusions = Exclusions(LspSettings, lambda: [f"file://{folder}"])
     uri = f"file://{folder}/{name}"
-    exclusions.opened(uri)
+    exclusions.on_open(uri)
     return exclusions.why(name, uri)
 
 
@@ -244,14 +244,14 @@ def test_unheeded_file_is_heeded_once_it_is_mended(tmp_path: Path) -> None:
     exclusions = Exclusions(LspSettings, lambda: [tmp_path.as_uri()])
     uri, file = f"file://{tmp_path}/a.py", tmp_path / ".redraftignore"
     file.write_bytes(b"\xffx\n")
-    exclusions.opened(uri)
+    exclusions.on_open(uri)
     assert exclusions.why("a.py", uri)
     (name, problem) = next(iter(exclusions.unheeded.items()))
     assert name == str(file) and "not UTF-8" in problem
     file.write_bytes(b"x\n")
     rules = IgnoreRules()
     exclusions.read_opened(rules)
-    assert exclusions.renewed(rules)
+    assert exclusions.renew(rules)
     assert not exclusions.why("a.py", uri) and not exclusions.unheeded
 
 
@@ -291,7 +291,7 @@ def test_document_outside_the_workspace_obeys_its_folder(tmp_path: Path) -> None
     uri = f"file://{tmp_path}/private/a.py"
     for folders in ([], [f"file://{tmp_path}/elsewhere"]):
         exclusions = Exclusions(LspSettings, lambda folders=folders: folders)
-        exclusions.opened(uri)
+        exclusions.on_open(uri)
         assert exclusions.why("a.py", uri)
 
 
@@ -305,13 +305,13 @@ def test_closed_document_obeys_what_is_written_later(tmp_path: Path) -> None:
     """Its edits are still in prompts."""
     exclusions = Exclusions(LspSettings, lambda: [tmp_path.as_uri()])
     uri = f"file://{tmp_path}/docs/plan.md"
-    exclusions.opened(uri)
+    exclusions.on_open(uri)
     assert not exclusions.why("docs/plan.md", uri)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / ".redraftignore").write_text("*.md\n")
     rules = IgnoreRules()
     exclusions.read_opened(rules)
-    assert exclusions.renewed(rules) and exclusions.why("docs/plan.md", uri)
+    assert exclusions.renew(rules) and exclusions.why("docs/plan.md", uri)
 
 
 def test_document_opened_during_a_look_at_the_disk_obeys(tmp_path: Path) -> None:
@@ -319,8 +319,8 @@ def test_document_opened_during_a_look_at_the_disk_obeys(tmp_path: Path) -> None
     exclusions.read_opened(rules)
     (tmp_path / ".redraftignore").write_text("private/\n")
     uri = f"file://{tmp_path}/private/a.py"
-    exclusions.opened(uri)
-    exclusions.renewed(rules)
+    exclusions.on_open(uri)
+    exclusions.renew(rules)
     assert exclusions.why("private/a.py", uri)
 
 

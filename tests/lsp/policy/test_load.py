@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-from redraft.lsp.editor_settings import LspSettings, updated
+from redraft.lsp.editor_settings import LspSettings, update_settings
 from redraft.lsp.policy.machine_load import BUSY, LOOK_S, QUIET, Load, LoadWatch, Machine, Reading
 from redraft.model.gate.reasons import Abstain
 from support.editors.next_edits import edited, shown_edit
@@ -143,6 +143,6 @@ def test_a_look_at_the_real_machine() -> None:
 
 
 def test_bad_values_are_named() -> None:
-    settings, (problem,) = updated(LspSettings(), {"onBattery": "half"})
+    settings, (problem,) = update_settings(LspSettings(), {"onBattery": "half"})
     assert problem.startswith("setting on_battery cannot be 'half'")
     assert settings.on_battery == "full"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from redraft.lsp.editor_settings import LspSettings, updated
+from redraft.lsp.editor_settings import LspSettings, update_settings
 from redraft.model.gate.reasons import Abstain
 from redraft.model.text.code_queries import scope_at
 from redraft.model.text.syntax import parsed
@@ -102,7 +102,7 @@ def test_eagerness_of_a_language_goes_before_that_of_all() -> None:
     ],
 )
 def test_bad_values_are_named(sent: dict[str, object], says: str) -> None:
-    settings, (problem,) = updated(LspSettings(), sent)
+    settings, (problem,) = update_settings(LspSettings(), sent)
     assert says in problem and settings == LspSettings()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import fill
-from redraft.lsp.editor_settings import LspSettings, updated
+from redraft.lsp.editor_settings import LspSettings, update_settings
 from redraft.lsp.policy.exclusions import refuse_file
 from redraft.lsp.policy.secret_files import secret_in
 from redraft.lsp.snapshot import RequestFlags
@@ -114,8 +114,8 @@ def test_own_patterns_are_added_to_the_defaults() -> None:
 
 
 def test_a_later_list_of_own_patterns_takes_the_place_of_the_earlier_one() -> None:
-    settings, _ = updated(LspSettings(), {"secretGlobs": ["a.py"]})
-    settings, _ = updated(settings, {"secretGlobs": ["b.py"]})
+    settings, _ = update_settings(LspSettings(), {"secretGlobs": ["a.py"]})
+    settings, _ = update_settings(settings, {"secretGlobs": ["b.py"]})
     assert refuse_file("b.py", settings)
     assert refuse_file(".env", settings)
     assert not refuse_file("a.py", settings)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from redraft.evals.latency.bench_editing import keystroke_overhead
-from redraft.lsp.documents.uris import shown_path
+from redraft.lsp.documents.uris import display_path
 from support.editors.lsp import CODE, URI, insert_texts, lsp_client, opened
 
 
@@ -293,7 +293,7 @@ FOLDERS = ("file:///w/project", "file:///w/project/inner", "file:///C%3A/code")
     ],
 )
 def test_paths_are_relative_to_the_innermost_folder(uri: str, language: str, expected: str) -> None:
-    assert shown_path(uri, FOLDERS, language) == expected
+    assert display_path(uri, FOLDERS, language) == expected
 
 
 def test_all_reports_of_clients_are_understood() -> None:

@@ -45,23 +45,23 @@ def test_a_reason_is_one_sentence_with_task(task: Task, abstained: Abstain, expe
 
 def test_while_typing_the_reason_is_about_ghost_text_and_the_other_is_kept() -> None:
     status, sent = line()
-    status.abstained("infill", HERE, HIDDEN)
-    status.abstained("next_edit", HERE, NOTHING)
+    status.abstain("infill", HERE, HIDDEN)
+    status.abstain("next_edit", HERE, NOTHING)
     assert [each["message"] for each in sent] == [f"Ghost text hidden: {HIDDEN.reason}."]
     assert status.message_of("next_edit") == "No next edit: the model would change nothing here."
 
 
 def test_where_only_the_next_edit_was_asked_for_the_reason_is_about_it() -> None:
     status, sent = line()
-    status.abstained("infill", HERE, HIDDEN)
-    status.abstained("next_edit", ELSEWHERE, NOTHING)
+    status.abstain("infill", HERE, HIDDEN)
+    status.abstain("next_edit", ELSEWHERE, NOTHING)
     assert sent[-1]["message"] == "No next edit: the model would change nothing here."
 
 
 def test_what_a_gesture_would_show_comes_first() -> None:
     status, sent = line()
-    status.abstained("infill", HERE, NOTHING)
-    status.abstained("next_edit", HERE, REVEALABLE)
+    status.abstain("infill", HERE, NOTHING)
+    status.abstain("next_edit", HERE, REVEALABLE)
     assert sent[-1]["message"] == f"Next edit hidden: {HIDDEN.reason}."
     assert [each["revealable"] for each in sent] == [False, True]
 
@@ -69,8 +69,8 @@ def test_what_a_gesture_would_show_comes_first() -> None:
 @pytest.mark.parametrize(("shown", "other"), [("infill", "next_edit"), ("next_edit", "infill")])
 def test_what_is_shown_comes_before_what_is_not(shown: Task, other: Task) -> None:
     status, sent = line()
-    status.shown(shown, HERE, "")
-    status.abstained(other, HERE, REVEALABLE)
+    status.show(shown, HERE, "")
+    status.abstain(other, HERE, REVEALABLE)
     assert [each["message"] for each in sent] == [
         "Ghost text shown." if shown == "infill" else "Next edit shown."
     ]
@@ -78,16 +78,16 @@ def test_what_is_shown_comes_before_what_is_not(shown: Task, other: Task) -> Non
 
 def test_what_is_shown_on_request_says_how_likely_it_is() -> None:
     status, sent = line()
-    status.shown("infill", HERE, HIDDEN.reason)
+    status.show("infill", HERE, HIDDEN.reason)
     assert sent[-1]["message"] == f"Ghost text shown, though unsure: {HIDDEN.reason}."
 
 
 @pytest.mark.parametrize(("ended", "other"), [("infill", "next_edit"), ("next_edit", "infill")])
 def test_the_end_of_one_suggestion_says_nothing_of_the_other(ended: Task, other: Task) -> None:
     status, sent = line()
-    status.shown(other, ELSEWHERE, "")
-    status.shown(ended, HERE, "")
-    status.ended(ended, "accepted")
+    status.show(other, ELSEWHERE, "")
+    status.show(ended, HERE, "")
+    status.end(ended, "accepted")
     name = "Ghost text" if ended == "infill" else "Next edit"
     assert sent[-1]["message"] == f"{name} accepted."
     assert status.message_of(other).endswith("shown.")
@@ -95,7 +95,7 @@ def test_the_end_of_one_suggestion_says_nothing_of_the_other(ended: Task, other:
 
 def test_the_end_of_what_is_not_shown_is_not_told() -> None:
     status, sent = line()
-    status.abstained("infill", HERE, NOTHING)
-    status.ended("infill", "accepted")
-    status.ended("next_edit", "accepted")
+    status.abstain("infill", HERE, NOTHING)
+    status.end("infill", "accepted")
+    status.end("next_edit", "accepted")
     assert len(sent) == 1

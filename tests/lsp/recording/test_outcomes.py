@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from redraft.lsp.learning.recording_file import read_recording
-from redraft.lsp.learning.shown import Shown, shown_in
+from redraft.lsp.learning.shown import Shown, find_shown_text
 from redraft.lsp.question import Answer, Question
 from redraft.lsp.recording.answer_events import answer_event, decision_event
 from redraft.lsp.recording.recorder import PREFETCHED
@@ -85,7 +85,7 @@ def written(tmp_path: Path, lines: Sequence[Header | Event]) -> Path:
 
 
 def read(tmp_path: Path, lines: Sequence[Header | Event]) -> list[Shown]:
-    return list(shown_in(read_recording(written(tmp_path, lines))).values())
+    return list(find_shown_text(read_recording(written(tmp_path, lines))).values())
 
 
 def test_a_suggestion_comes_with_what_was_shown_and_what_became_of_it(tmp_path: Path) -> None:

@@ -76,16 +76,16 @@ class Work(Workbench):
         made = Suggestion(id_, URI, "infill", text, AT, AT, AT, texts[shown], sure, "fake fp32")
         show = sure >= self.session.workspace.settings.threshold_in("python", "infill")
         decision = Offer(made, texts[shown], "") if show else Abstain("below_threshold", "")
-        self.recorder.asked(asked)
+        self.recorder.on_question(asked)
         self.clock.now += 0.1
         prediction = Prediction("1", "fake fp32", candidates, weights="w1")
-        self.recorder.answered(Answer(asked, prediction, 90.0), decision)
-        self.recorder.decided(URI, decision)
+        self.recorder.on_answer(Answer(asked, prediction, 90.0), decision)
+        self.recorder.on_decision(URI, decision)
         return made
 
     def settle(self, made: Suggestion, outcome: Outcome, after_ms: int = 1_000) -> None:
         self.clock.now += after_ms / 1000
-        self.recorder.ended(SuggestionEnded(made, outcome))
+        self.recorder.on_end(SuggestionEnded(made, outcome))
 
     def rest(self) -> OwnSamples:
         """Long enough for all to be at rest; what the recordings tell then."""
@@ -145,7 +145,7 @@ def test_what_another_hand_writes_says_nothing(work: Work) -> None:
     words = ("red", "orange", "yellow", "green", "blue", "one", "two", "three", "four") * 2
     lines = "\n".join(["(", *(f"        {word} +" for word in words), "        r", "    )"])
     work.suggest(lines, sure=0.1)
-    work.recorder.focused("")  # an agent, while the editor is left
+    work.recorder.on_focus("")  # an agent, while the editor is left
     work.change(change(lines, 1, 11))
     own = work.rest()
     assert told(own) == []
@@ -318,9 +318,9 @@ def test_the_own_gate_is_in_use_where_it_is_taken_fitting_and_allowed(tmp_path: 
     assert after(taken=False, told="yours, 300 outcomes: 0.21 < 0.27") is shipped()
     assert "0.21 < 0.27" in learning.summary
     assert after(taken=True, weights="fake fp32 w1", n=1).name == own.name
-    learning.answered(Prediction("1", "fake fp32", weights="w2"))
+    learning.on_answer(Prediction("1", "fake fp32", weights="w2"))
     assert learning.gate() is shipped()  # it was fitted on other weights
-    learning.answered(Prediction("1", "fake fp32", weights="w1"))
+    learning.on_answer(Prediction("1", "fake fp32", weights="w1"))
     assert learning.gate().name == own.name
     allowed[0] = False
     assert learning.gate() is shipped()

@@ -18,7 +18,7 @@ from redraft.lsp.recording.recordings_folder import (
     FolderLimits,
     RecordingFile,
     Recordings,
-    recording_name,
+    name_recording,
 )
 from redraft.model.errors import SettingsError
 from support.editors.recordings import changes_in, replayed
@@ -90,7 +90,7 @@ def sources(scene: Workbench) -> list[str]:
 
 def test_what_happens_while_the_editor_is_left_is_no_paste(tmp_path: Path) -> None:
     scene = Workbench("a = 1\n", tmp_path)
-    scene.recorder.focused("")
+    scene.recorder.on_focus("")
     scene.change(change(OTHERS, 1, 0))
     assert sources(scene) == ["external"]
 
@@ -134,7 +134,7 @@ def test_a_bulk_change_right_after_head_moved_is_gits(
 def test_after_a_checkout_typing_is_still_the_users(tmp_path: Path) -> None:
     scene, uri = at_work(tmp_path, "checkout: moving from main to other")
     scene.type_at(0, 5, "0", uri)
-    scene.recorder.focused("")
+    scene.recorder.on_focus("")
     scene.change(ContentChange("2", Range(Position(0, 4), Position(0, 6))), uri=uri)
     assert sources(scene) == ["user", "git"]
 
@@ -258,7 +258,7 @@ def test_a_full_file_is_followed_by_one_that_stands_alone(tmp_path: Path) -> Non
 def an_old_one(folder: Path, number: int, size: int = 4_000) -> Path:
     """Write a recording of an earlier session; a higher number is newer."""
     session = f"{number:08x}" + 24 * "0"
-    path = folder / recording_name(1_000.0, session, 1)
+    path = folder / name_recording(1_000.0, session, 1)
     header = encode(Header(1_000_000, session, "file:///w", "redraft test"))
     path.write_bytes(header.ljust(size, b"\n"))
     os.utime(path, (1_000 + number, 1_000 + number))
@@ -353,7 +353,7 @@ def test_what_has_a_recordings_name_and_is_no_file_is_left_alone(tmp_path: Path)
     folder.mkdir()
     real = an_old_one(outside, 1)
     link, hanging, pipe, inner = (
-        folder / recording_name(1_000.0, f"{n:08x}", 1) for n in (1, 2, 3, 4)
+        folder / name_recording(1_000.0, f"{n:08x}", 1) for n in (1, 2, 3, 4)
     )
     link.symlink_to(real)
     hanging.symlink_to(outside / "missing")

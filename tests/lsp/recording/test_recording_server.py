@@ -29,7 +29,7 @@ def recording(client: LspClient) -> Any:
 
 
 def only(folder: Path) -> Path:
-    [kept] = Recordings(folder).kept()
+    [kept] = Recordings(folder).list_recordings()
     return kept.path
 
 

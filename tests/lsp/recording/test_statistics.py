@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redraft.lsp.editor_settings import updated
-from redraft.lsp.recording.counts import StatisticsFolder, SuggestionCounts, day_of, summed
+from redraft.lsp.editor_settings import update_settings
+from redraft.lsp.recording.counts import StatisticsFolder, SuggestionCounts, day_of, sum_counts
 from redraft.lsp.recording.statistics import WRITE_S, SessionStatistics
 from redraft.lsp.suggestions.outcomes import SuggestionEnded
 from support.editors.next_edits import edited, shown_edit
@@ -72,7 +72,7 @@ class Counted:
         self.write()
         rows, problems = self.kept.read(90, date.fromtimestamp(self.desk.clock.now))
         assert not problems
-        return summed(rows, lambda row: f"{row.language} {row.kind}")
+        return sum_counts(rows, lambda row: f"{row.language} {row.kind}")
 
     def only(self) -> SuggestionCounts:
         [counts] = self.by_kind().values()
@@ -101,7 +101,7 @@ def by_key(desk: Workbench) -> None:
 
 
 def by_a_report(desk: Workbench) -> None:
-    desk.session.accepted("redraft-1")
+    desk.session.report_accepted("redraft-1")
     desk.type("return x")
 
 
@@ -123,7 +123,7 @@ def by_word(desk: Workbench) -> None:
 
 
 def rejected(desk: Workbench) -> None:
-    desk.session.rejected("redraft-1")
+    desk.session.report_rejected("redraft-1")
 
 
 def typed_over(desk: Workbench) -> None:
@@ -135,7 +135,9 @@ def replaced(desk: Workbench) -> None:
     ask = desk.ask(invoked=True)
     desk.settle(ask, infill(ask.request, "import os\n"))
     workspace = desk.session.workspace
-    workspace.settings, _ = updated(workspace.settings, {"statistics": False})  # it is still shown
+    workspace.settings, _ = update_settings(
+        workspace.settings, {"statistics": False}
+    )  # it is still shown
 
 
 @pytest.mark.parametrize(
@@ -162,7 +164,7 @@ def test_each_suggestion_is_counted_once_by_its_end(
 
 def test_next_edits_are_counted_apart(tmp_path: Path) -> None:
     counted = offered_edit(tmp_path)
-    counted.desk.session.accepted("redraft-1")
+    counted.desk.session.report_accepted("redraft-1")
     assert list(counted.by_kind()) == ["python next_edit"]
     assert (counted.only().accepted, counted.only().saved) == (1, len(", 3") - 1)
 
@@ -187,7 +189,7 @@ def test_a_bracket_that_the_editor_closes_is_still_typed(tmp_path: Path) -> None
 def test_a_report_tells_a_key_that_accepts_from_one_that_types(tmp_path: Path, ghost: str) -> None:
     counted = offered(tmp_path, ghost, "def f")
     counted.desk.type(ghost)
-    counted.desk.session.accepted("redraft-1")
+    counted.desk.session.report_accepted("redraft-1")
     assert (counted.only().typed, counted.only().accepted) == (0, 1)
 
 
@@ -195,7 +197,7 @@ def test_a_late_report_corrects_the_end_also_after_it_was_written(tmp_path: Path
     counted = offered(tmp_path, "f(x)")
     counted.desk.type("f( x )")  # a formatter had its way with it
     assert counted.only().ignored == 1
-    counted.desk.session.accepted("redraft-1")
+    counted.desk.session.report_accepted("redraft-1")
     counts = counted.only()
     assert (counts.shown, counts.ignored, counts.accepted, counts.saved) == (1, 0, 1, 3)
 
@@ -280,7 +282,7 @@ def test_failed_write_keeps_counts(tmp_path: Path) -> None:
 
 def test_counts_made_while_others_are_written_are_kept(tmp_path: Path) -> None:
     counted = offered(tmp_path)
-    suggestion = counted.desk.session.memory.outcomes.showing(URI)
+    suggestion = counted.desk.session.memory.outcomes.find_shown(URI)
     assert suggestion is not None
     by_key(counted.desk)
     store = counted.kept.add

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from redraft.lsp.recording import statistics
-from redraft.lsp.recording.counts import StatisticsFolder, SuggestionCounts, summed
+from redraft.lsp.recording.counts import StatisticsFolder, SuggestionCounts, sum_counts
 from support.editors.lsp import insert_texts, lsp_client
 from support.editors.lsp_process import LspProcess
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def written_by_all(folder: Path) -> SuggestionCounts:
     rows, problems = StatisticsFolder(folder).read(2, date.today())
     assert not problems
-    [counts] = summed(rows, lambda _: "all").values()
+    [counts] = sum_counts(rows, lambda _: "all").values()
     return counts
 
 

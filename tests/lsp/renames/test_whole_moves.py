@@ -8,7 +8,7 @@ import time
 import pytest
 from redraft.lsp.documents.open_documents import ContentChange
 from redraft.lsp.editor_settings import LspSettings
-from redraft.lsp.renames.removed_definitions import removed_definitions
+from redraft.lsp.renames.removed_definitions import find_removed
 from redraft.lsp.session import Session
 from redraft.lsp.snapshot import RequestFlags
 from redraft.lsp.suggestions.suggestion import Offer
@@ -252,7 +252,7 @@ def test_a_long_function_that_is_cut_and_pasted_is_followed_at_once() -> None:
 )
 def test_definitions_that_an_edit_removed(path: str, diff: str, expected: list[str]) -> None:
     edits = [RecentEdit(path, 0, diff)]
-    assert [*removed_definitions(edits, path, language_of(path) or "")] == expected
+    assert [*find_removed(edits, path, language_of(path) or "")] == expected
 
 
 def test_the_imports_that_a_definition_needs_come_along() -> None:

@@ -134,10 +134,10 @@ def test_the_documents_that_a_rename_changes_are_no_edits_of_the_user() -> None:
         assert isinstance(decision, Offer) and decision.suggestion.rename is not None
         if reported:
             await session.edits.renames.accept(decision.suggestion.id)
-            session.accepted(decision.suggestion.id)
+            session.report_accepted(decision.suggestion.id)
         for each in reversed(decision.suggestion.rename.files):
             session.change(each.source.uri, [ContentChange(each.result)], 3)
-        session.accepted(decision.suggestion.id)
+        session.report_accepted(decision.suggestion.id)
         edits = session.workspace.history.view().with_pending
         found = list(dict.fromkeys((each.path, each.accepted) for each in edits))
         assert found == [("shapes.py", False), ("main.py", True), ("shapes.py", True)]

@@ -380,10 +380,10 @@ def test_a_session_offers_the_change_and_takes_it_once() -> None:
         assert await decide(first, 2) == ""
         second = first.replace("load(b)", "fetch(b)")
         assert await decide(second, 3) == "change `load(…)` to `fetch(…)` at 2 places"
-        (shown,) = [session.memory.outcomes.shown_edit(document.uri, second)]
+        (shown,) = [session.memory.outcomes.find_shown_edit(document.uri, second)]
         assert shown is not None
         rename = await session.edits.renames.accept(shown.id)
-        session.accepted(shown.id)
+        session.report_accepted(shown.id)
         (file,) = rename.files
         assert file.result == text.replace("load", "fetch")
         assert await decide(file.result, 4) == ""

@@ -108,9 +108,9 @@ def after_a_rejection() -> Decision:
     shown = desk.answer("return 1")
     assert not isinstance(shown, Abstain)
     desk.clock.now += 1
-    desk.session.shown(shown.suggestion.id)
+    desk.session.report_shown(shown.suggestion.id)
     desk.clock.now += 2
-    desk.session.rejected(shown.suggestion.id)
+    desk.session.report_rejected(shown.suggestion.id)
     return desk.consider(language="")
 
 
@@ -135,7 +135,7 @@ def after_hiding() -> Decision:
     desk = Workbench()
     shown = desk.answer("return 1")
     assert not isinstance(shown, Abstain)
-    desk.session.dismissed(shown.suggestion.id)
+    desk.session.report_dismissed(shown.suggestion.id)
     return desk.consider()
 
 
@@ -164,7 +164,7 @@ def beside_a_next_edit() -> Decision:
     desk.swap("area(r)", "area(r, s)")
     shown = desk.edit("return r", "return r * s")
     assert not isinstance(shown, Abstain), shown
-    desk.session.shown(shown.suggestion.id)
+    desk.session.report_shown(shown.suggestion.id)
     return desk.consider()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from redraft.model.errors import EngineGone, InvalidRequest
 from redraft.model.records import ModelStatus, Predictor
-from redraft.server.commands.complete import FilePlace, ask_once, cursor_at, read_text, shown_path
+from redraft.server.commands.complete import FilePlace, ask_once, cursor_at, display_path, read_text
 from redraft.server.commands.console import ShownFile, canvas_text
 from redraft.server.commands.main import app, main
 from redraft.server.engine_process import client
@@ -271,9 +271,9 @@ def test_the_key_of_a_server_comes_from_the_environment(source: Path) -> None:
 
 
 def test_a_file_is_named_in_unicode_whatever_its_name_is() -> None:
-    assert shown_path(Path("caf\udce9.py")) == "caf?.py"
-    assert shown_path(Path("a") / "b.py") == "a/b.py"
-    assert shown_path(Path.cwd().parent / "café.py") == "café.py"
+    assert display_path(Path("caf\udce9.py")) == "caf?.py"
+    assert display_path(Path("a") / "b.py") == "a/b.py"
+    assert display_path(Path.cwd().parent / "café.py") == "café.py"
 
 
 @pytest.mark.parametrize("name", ["a.py:3:4", "C:\\x\\a.py:3:4", "odd:name.py:3:4"])

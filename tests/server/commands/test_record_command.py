@@ -91,9 +91,9 @@ def test_one_command_deletes_everything() -> None:
     for _ in range(3):
         a_recording()
     assert record("delete", "--all").exit_code == 1, "nobody said yes"
-    assert len(Recordings().kept()) == 3
+    assert len(Recordings().list_recordings()) == 3
     assert "Deleted 3 recordings" in said("delete", "--all", typed="y\n")
-    assert Recordings().kept() == []
+    assert Recordings().list_recordings() == []
     assert "nothing to delete" in said("delete", "--all", "--yes")
 
 
@@ -104,9 +104,9 @@ def test_recordings_are_deleted_by_name_or_age() -> None:
     assert "there is no recording 'nothing'" in refused("delete", "nothing", "--yes")
     assert "--all" in refused("delete", "--yes")
     said("delete", "--older-than", "30", "--yes")
-    assert [kept.path for kept in Recordings().kept()] == [new]
+    assert [kept.path for kept in Recordings().list_recordings()] == [new]
     said("delete", new.stem, "--yes")
-    assert Recordings().kept() == []
+    assert Recordings().list_recordings() == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such names there")

@@ -54,7 +54,7 @@ def row(
 ) -> CountsRow:
     made = SuggestionCounts(**counts)
     for wait_ms in waits_ms:
-        made.waited(wait_ms)
+        made.add_wait(wait_ms)
     return CountsRow((TODAY - timedelta(days=age_days)).isoformat(), language, kind, made)
 
 

@@ -70,7 +70,7 @@ class NamedPlaces:
                     found.append(DocumentPlace(document, place))
         return found
 
-    def opened(self, document: object) -> None:
+    def on_open(self, document: object) -> None:
         """Read nothing in advance."""
 
 
@@ -112,10 +112,10 @@ class Shelf:
     def importable(self, snapshot: Snapshot, edits: Sequence[RecentEdit]) -> tuple[Importable, ...]:
         return ()
 
-    def changed(self, uri: str, splices: object) -> None:
+    def on_change(self, uri: str, splices: object) -> None:
         """Move nothing: no region is kept."""
 
-    def closed(self, uri: str) -> None:
+    def on_close(self, uri: str) -> None:
         """Forget nothing: there is nothing to forget."""
 
 

@@ -108,8 +108,8 @@ class Shop:
         self.cursor = self.cursor if cursor is None else cursor
         return self.gatherer.gather(self.snapshot())
 
-    def diagnosed(self, diagnostics: Iterable[Diagnostic]) -> None:
-        self.workspace.diagnosed(self.document.uri, tuple(diagnostics))
+    def on_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.workspace.on_diagnostics(self.document.uri, tuple(diagnostics))
 
 
 def question(uri: str, text: str, request: EditRequest) -> Question:

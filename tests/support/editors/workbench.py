@@ -107,7 +107,7 @@ class Workbench:
         uri = name if ":" in name else FOLDER + name
         document = self.session.open(uri, text, 1, "python")
         if hasattr(self, "recorder"):
-            self.recorder.opened(document)
+            self.recorder.on_open(document)
         return document
 
     def change(self, *changes: ContentChange, uri: str = URI, accepted: bool = False) -> ChangeKind:
@@ -119,7 +119,7 @@ class Workbench:
         splices = document.apply(changes, (document.version or 0) + 1)
         happening = self.history.change(uri, splices, accepted=accepted)
         if recorded:
-            self.recorder.changed(document, splices, happening)
+            self.recorder.on_change(document, splices, happening)
         return happening
 
     def put(self, line: int, start: int, end: int, text: str, uri: str = URI) -> ChangeKind:
@@ -141,7 +141,7 @@ class Workbench:
 
     def files(self) -> list[Path]:
         """Return the recordings that are kept."""
-        return [kept.path for kept in self.recordings.kept()]
+        return [kept.path for kept in self.recordings.list_recordings()]
 
     def becomes_elsewhere(self, document: Document, text: str) -> None:
         self.session.change(document.uri, [ContentChange(text)], None)
@@ -158,7 +158,7 @@ class Workbench:
             self.session.workspace.open(uri, fields.get("text", self.text), 1, "python")
         if "path" in fields:
             fields["excluded"] = self.session.workspace.exclusions.why(fields["path"], uri)
-        self.session.workspace.diagnosed(URI, self.shelf.diagnostics(None))
+        self.session.workspace.on_diagnostics(URI, self.shelf.diagnostics(None))
         found = in_loop(lambda: self.session.at(uri, 0, RequestFlags(**flags)))
         if any(getattr(found.document, name) != value for name, value in fields.items()):
             found = replace(found, document=replace(found.document, **fields, _lines=None))
