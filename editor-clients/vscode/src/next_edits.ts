@@ -283,6 +283,7 @@ export class NextEdits implements vscode.Disposable {
   }
 
   private refresh(): void {
+    if (this.applying) return; // the edit is for the text before
     const editor = vscode.window.activeTextEditor;
     const { shown } = this;
     const mode = shown && editor ? this.mode(shown, editor) : 'nothing';
@@ -430,19 +431,19 @@ export class NextEdits implements vscode.Disposable {
     const part = unit ? portion(edit, unit) : edit;
     const where = new vscode.Range(document.positionAt(part.start), document.positionAt(part.end));
     this.applying = true;
-    try {
-      if (!(await editor.edit((builder) => builder.replace(where, part.text)))) return this.hide();
-      const change = { start: part.start, end: part.end, text: part.text };
-      const rest = followed(edit, change, (offset) => document.positionAt(offset).line);
-      const to = this.landing(shown, part, rest === undefined);
-      this.held = to;
-      editor.selection = new vscode.Selection(to, to);
-      editor.revealRange(new vscode.Range(to, to));
-      if (rest) this.keep(shown, rest, part.text.length);
-      else this.done(id);
-    } finally {
-      this.applying = false;
-    }
+    this.painter.clear(); // first: otherwise the new text is struck through until we hear of it
+    this.drawn = '';
+    const made = await editor.edit((builder) => builder.replace(where, part.text)).then(undefined, () => false);
+    this.applying = false;
+    if (!made) return document.version === shown.version ? this.refresh() : this.hide();
+    const change = { start: part.start, end: part.end, text: part.text };
+    const rest = followed(edit, change, (offset) => document.positionAt(offset).line);
+    const to = this.landing(shown, part, rest === undefined);
+    this.held = to;
+    editor.selection = new vscode.Selection(to, to);
+    editor.revealRange(new vscode.Range(to, to));
+    if (rest) this.keep(shown, rest, part.text.length);
+    else this.done(id);
     // Not awaited: the next Tab must not wait for a model.
     void this.ask(false);
   }
