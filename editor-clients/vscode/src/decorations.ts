@@ -7,12 +7,17 @@ import { type Edit } from './edit';
 import { type Layout, layout, type Lines } from './layout';
 import { columns, type Look, picture, type Theme, untabbed } from './paint';
 
+/** A column behind every line end; VS Code moves it to that of the line as it then is. */
+const FAR_RIGHT = 2 ** 30;
+
 /** Columns between the code and a box, and the last column at which a box begins. */
 const GAP = 4;
 const FARTHEST = 80;
 
-/** Assumed width of a window in columns; extensions cannot read it. */
-const WIDEST = 100;
+/** Assumed width of a window in columns; extensions cannot read it. One of 830 pixels has 80. */
+const WIDEST = 80;
+/** Columns behind any line, however long it is. */
+const LEAST_ROOM = 40;
 
 /** Keeps VS Code from collapsing blanks and from aligning the picture with the base line. */
 const INLINE = 'none; vertical-align: top; cursor: pointer';
@@ -106,7 +111,8 @@ export class Painter implements vscode.Disposable {
     line: number,
     text: string,
   ): void {
-    const { end } = editor.document.lineAt(lineWithRoom(editor, line, text.length)).range;
+    // Behind the end also when the line has grown, of which extensions hear a frame later.
+    const end = new vscode.Position(lineWithRoom(editor, line, text.length), FAR_RIGHT);
     const after: vscode.ThemableDecorationAttachmentRenderOptions = {
       contentText: text.replaceAll(' ', '\u00a0'),
       color: new vscode.ThemeColor('editorInlayHint.foreground'),
@@ -152,14 +158,24 @@ function linesOf(document: vscode.TextDocument): Lines {
 
 /** Return the line, or the one beside it if the hint would not fit in the window. */
 function lineWithRoom(editor: vscode.TextEditor, line: number, hint: number): number {
-  const { document } = editor;
-  const { textOf } = linesOf(document);
-  const tabSize = Number(editor.options.tabSize) || 4;
+  const near = linesAt(editor, line);
+  return near.find((at) => roomBehind(editor, at) >= hint) ?? near.reduce((one, other) => (roomBehind(editor, other) > roomBehind(editor, one) ? other : one));
+}
+
+/** Return how many columns a hint may have at a line or beside it. */
+export function roomAt(editor: vscode.TextEditor, line: number): number {
+  return Math.max(LEAST_ROOM, ...linesAt(editor, line).map((at) => roomBehind(editor, at)));
+}
+
+function linesAt({ document }: vscode.TextEditor, line: number): number[] {
   const last = document.lineCount - 1;
   const first = Math.min(line, last);
-  const hasRoom = (at: number): boolean =>
-    at >= 0 && at <= last && columns(untabbed(textOf(at), tabSize)) + GAP + hint <= WIDEST;
-  return [first, first + 1, first - 1].find(hasRoom) ?? first;
+  return [first, first + 1, first - 1].filter((at) => at >= 0 && at <= last);
+}
+
+function roomBehind(editor: vscode.TextEditor, line: number): number {
+  const tabSize = Number(editor.options.tabSize) || 4;
+  return WIDEST - GAP - columns(untabbed(editor.document.lineAt(line).text, tabSize));
 }
 
 /** Return the columns between the end of its line and a box, so that the box covers no code. */

@@ -6,7 +6,7 @@
 import * as vscode from 'vscode';
 import { type Asked } from './asked';
 import { messageOf, type Server } from './client';
-import { type Painter } from './decorations';
+import { type Painter, roomAt } from './decorations';
 import { asGhost, type Edit, followed, least, portion } from './edit';
 import { type EditItem, type Ghost } from './ghost';
 import { setKey } from './keys';
@@ -31,7 +31,7 @@ import { type Recent } from './recent';
 import { applyRename } from './renames';
 import { clientSettings } from './settings';
 import { type Speech } from './speech';
-import { hint } from './words';
+import { brief, hint } from './words';
 
 /** Time within which a change and its movement of the cursor cause one request, ms. The server waits
  * for pauses in typing. */
@@ -321,11 +321,12 @@ export class NextEdits implements vscode.Disposable {
     const { document, edit, unsure, rename, why, more } = shown;
     const here = editor.selection.active.line;
     const key = mode === 'subtle' ? 'Alt+\\' : 'Tab';
-    if (rename) return [here, `${rename.label} · ${key}`];
+    const room = roomAt(editor, here);
+    if (rename) return [here, `${brief(rename.label, room - key.length - 3)} · ${key}`];
     if (mode === 'near') return [document.positionAt(edit.end).line, unsure ? `unsure · ${key}` : key];
     const file = document === editor.document ? '' : vscode.workspace.asRelativePath(document.uri);
     const { line } = document.positionAt(edit.start);
-    return [here, hint({ file, line, why, more, unsure, key })];
+    return [here, hint({ file, line, why, more, unsure, key, room })];
   }
 
   /** Drop the edit, which the server knows about. */

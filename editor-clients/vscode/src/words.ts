@@ -2,8 +2,9 @@
  * Sentences of hints, and shortened ones.
  */
 
-/** Most characters of the reason in a hint. */
+/** Most characters of the reason in a hint, and fewest: fewer say nothing. */
 const REASON = 60;
+const LEAST = 12;
 
 /** What a hint says of an edit away from the cursor. */
 export interface Away {
@@ -13,14 +14,27 @@ export interface Away {
   readonly more: number; // other places that need an edit
   readonly unsure: boolean;
   readonly key: string;
+  readonly room: number; // characters; a hint without a reason may take more
 }
 
-/** Return the hint to an edit away from the cursor. */
-export function hint({ file, line, why, more, unsure, key }: Away): string {
+/** Return the hint to an edit away from the cursor; without room, of its file the name alone, then no
+ * reason and no number of other places. */
+export function hint(away: Away): string {
+  const { why, room } = away;
+  const name = { ...away, file: away.file.slice(away.file.lastIndexOf('/') + 1) };
+  for (const each of [away, name]) {
+    const free = room - sentence({ ...each, why: '?' }).length + 1;
+    if (why && (free >= Math.min(why.length, each === away ? REASON : LEAST))) return sentence({ ...each, why: brief(why, Math.min(free, REASON)) });
+  }
+  const shorter = [away, name, { ...name, more: 0 }].map((each) => sentence({ ...each, why: '' }));
+  return shorter.find((each) => each.length <= room) ?? shorter.at(-1)!;
+}
+
+function sentence({ file, line, why, more, unsure, key }: Away): string {
   const place = file ? `${file}, line ${line + 1}` : `line ${line + 1}`;
   const where = `${file ? 'in' : 'at'} ${place}`;
   const mark = unsure ? '?' : '';
-  const what = why ? `→ ${place}${mark}: ${brief(why, REASON)}` : `→ edit${mark} ${where}`;
+  const what = why ? `→ ${place}${mark}: ${why}` : `→ edit${mark} ${where}`;
   return [what, ...(more ? [`${more} more place${more === 1 ? '' : 's'}`] : []), key].join(' · ');
 }
 
