@@ -92,10 +92,10 @@ export class Painter implements vscode.Disposable {
     );
   }
 
-  /** Draw a hint behind the code of a line, in place of the previous one. */
-  hint(editor: vscode.TextEditor, line: number, text: string): void {
+  /** Draw a hint behind the code of a line, in place of the previous one; the hover has the `whole`. */
+  hint(editor: vscode.TextEditor, line: number, text: string, whole: string): void {
     this.clean = false;
-    this.word(this.hints, editor, line, text);
+    this.word(this.hints, editor, line, text, whole);
   }
 
   /** In subtle mode, draw a mark on a line with hidden ghost text; without a line, remove it. */
@@ -110,6 +110,7 @@ export class Painter implements vscode.Disposable {
     editor: vscode.TextEditor,
     line: number,
     text: string,
+    whole = '',
   ): void {
     // Behind the end also when the line has grown, of which extensions hear a frame later.
     const end = new vscode.Position(lineWithRoom(editor, line, text.length), FAR_RIGHT);
@@ -120,7 +121,9 @@ export class Painter implements vscode.Disposable {
       margin: `0 0 0 ${GAP / 2}ch`,
       textDecoration: 'none; padding: 0 0.6ch; border-radius: 3px; font-size: 0.9em',
     };
-    editor.setDecorations(type, [{ range: new vscode.Range(end, end), renderOptions: { after } }]);
+    const hoverMessage = whole && new vscode.MarkdownString().appendText(whole);
+    const range = new vscode.Range(end, end);
+    editor.setDecorations(type, [{ range, renderOptions: { after }, ...(hoverMessage && { hoverMessage }) }]);
     for (const other of vscode.window.visibleTextEditors) {
       if (other !== editor) other.setDecorations(type, []);
     }
@@ -159,7 +162,8 @@ function linesOf(document: vscode.TextDocument): Lines {
 /** Return the line, or the one beside it if the hint would not fit in the window. */
 function lineWithRoom(editor: vscode.TextEditor, line: number, hint: number): number {
   const near = linesAt(editor, line);
-  return near.find((at) => roomBehind(editor, at) >= hint) ?? near.reduce((one, other) => (roomBehind(editor, other) > roomBehind(editor, one) ? other : one));
+  const room = near.map((at) => roomBehind(editor, at));
+  return near.find((_, i) => room[i]! >= hint) ?? near[room.indexOf(Math.max(...room))]!;
 }
 
 /** Return how many columns a hint may have at a line or beside it. */

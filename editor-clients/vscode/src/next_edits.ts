@@ -31,7 +31,7 @@ import { type Recent } from './recent';
 import { applyRename } from './renames';
 import { clientSettings } from './settings';
 import { type Speech } from './speech';
-import { brief, hint } from './words';
+import { brief, hint, whole } from './words';
 
 /** Time within which a change and its movement of the cursor cause one request, ms. The server waits
  * for pauses in typing. */
@@ -317,16 +317,18 @@ export class NextEdits implements vscode.Disposable {
     this.painter.hint(editor, ...this.hint(shown, editor, mode));
   }
 
-  private hint(shown: Shown, editor: vscode.TextEditor, mode: Mode): [number, string] {
+  /** Return the line of the hint, its text, and the same uncut. */
+  private hint(shown: Shown, editor: vscode.TextEditor, mode: Mode): [number, string, string] {
     const { document, edit, unsure, rename, why, more } = shown;
     const here = editor.selection.active.line;
     const key = mode === 'subtle' ? 'Alt+\\' : 'Tab';
     const room = roomAt(editor, here);
-    if (rename) return [here, `${brief(rename.label, room - key.length - 3)} · ${key}`];
-    if (mode === 'near') return [document.positionAt(edit.end).line, unsure ? `unsure · ${key}` : key];
+    if (rename) return [here, `${brief(rename.label, room - key.length - 3)} · ${key}`, rename.label];
+    if (mode === 'near') return [document.positionAt(edit.end).line, unsure ? `unsure · ${key}` : key, ''];
     const file = document === editor.document ? '' : vscode.workspace.asRelativePath(document.uri);
     const { line } = document.positionAt(edit.start);
-    return [here, hint({ file, line, why, more, unsure, key, room })];
+    const away = { file, line, why, more, unsure, key };
+    return [here, hint({ ...away, room }), whole(away)];
   }
 
   /** Drop the edit, which the server knows about. */

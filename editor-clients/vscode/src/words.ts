@@ -7,13 +7,16 @@ const REASON = 60;
 const LEAST = 12;
 
 /** What a hint says of an edit away from the cursor. */
-export interface Away {
+interface Facts {
   readonly file: string; // '' for the user's own
   readonly line: number; // 0-based
   readonly why: string; // '' if unknown
   readonly more: number; // other places that need an edit
   readonly unsure: boolean;
   readonly key: string;
+}
+
+export interface Away extends Facts {
   readonly room: number; // characters; a hint without a reason may take more
 }
 
@@ -23,14 +26,16 @@ export function hint(away: Away): string {
   const { why, room } = away;
   const name = { ...away, file: away.file.slice(away.file.lastIndexOf('/') + 1) };
   for (const each of [away, name]) {
-    const free = room - sentence({ ...each, why: '?' }).length + 1;
-    if (why && (free >= Math.min(why.length, each === away ? REASON : LEAST))) return sentence({ ...each, why: brief(why, Math.min(free, REASON)) });
+    const free = room - whole({ ...each, why: '?' }).length + 1;
+    const least = Math.min(why.length, each === away ? REASON : LEAST);
+    if (why && free >= least) return whole({ ...each, why: brief(why, Math.min(free, REASON)) });
   }
-  const shorter = [away, name, { ...name, more: 0 }].map((each) => sentence({ ...each, why: '' }));
+  const shorter = [away, name, { ...name, more: 0 }].map((each) => whole({ ...each, why: '' }));
   return shorter.find((each) => each.length <= room) ?? shorter.at(-1)!;
 }
 
-function sentence({ file, line, why, more, unsure, key }: Away): string {
+/** Return the hint in full. */
+export function whole({ file, line, why, more, unsure, key }: Facts): string {
   const place = file ? `${file}, line ${line + 1}` : `line ${line + 1}`;
   const where = `${file ? 'in' : 'at'} ${place}`;
   const mark = unsure ? '?' : '';
