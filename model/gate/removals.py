@@ -103,7 +103,7 @@ def _is_common(text: str, added: Sequence[str]) -> bool:
 
 
 def _size(text: str) -> int:
-    """Return how many letters and digits a text has; "..." stands for a body and is no accident."""
+    """Return how many letters and digits a text has; "..." counts as a body."""
     return _SHORTEST if text == _ELLIPSIS else sum(map(str.isalnum, text))
 
 

@@ -1,8 +1,8 @@
 """Arguments that the user added at a call or dropped from a definition, to be carried on.
 
 They are read from the lines of the recent edits. Where the same change fits all other calls word
-for word, no model is needed. A call that lacks the argument of a new parameter gets the variable of its
-name, if there is one.
+for word, no model is needed. A call that lacks the argument of a new parameter gets the variable
+of its name, if there is one.
 """
 
 from __future__ import annotations

@@ -168,36 +168,6 @@ def test_the_hint_of_a_long_line_stands_beside_it(project: Open) -> None:
         assert w.evaluate(HINT_LINE).strip() == "return 3.14 * r * r"
 
 
-#: Counts the frames from now on in which the text that Tab writes stands struck through.
-WATCH_STRUCK = """
-(() => {
-  window.struck = 0;
-  const look = () => {
-    for (const line of document.querySelectorAll('.editor-instance .view-line'))
-      if (line.textContent.replaceAll('\\u00a0', ' ').includes('area()'))
-        for (const part of line.querySelectorAll('span'))
-          window.struck += getComputedStyle(part).textDecorationLine.includes('line-through');
-    requestAnimationFrame(look);
-  };
-  look();
-})()
-"""
-
-
-def test_the_text_that_tab_writes_is_not_struck_through(project: Open) -> None:
-    edits = [("print(area(2))", "print(area())")]
-    with project(edits=edits, settings={"redraft.renderer": "decorations"}) as w:
-        change_signature(w)
-        w.await_hint("→ line 13")
-        w.press("Tab")
-        w.await_near()
-        w.evaluate(WATCH_STRUCK)
-        w.press("Tab")
-        w.await_outcome("was accepted")
-        assert "print(area())" in w.saved("a.py")
-        assert w.evaluate("window.struck") == 0
-
-
 def test_no_tab_jumps_out_of_what_is_typed(project: Open) -> None:
     with project(edits=[CALL]) as w:
         change_signature(w)
