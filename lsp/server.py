@@ -348,7 +348,9 @@ def _report(
         return decision
     if decision.kind == "not_ready":
         server.watch.start()
-        decision = replace(decision, reason=server.watch.waiting or decision.reason)
+    is_passing = not decision.is_stale and not decision.is_lasting
+    if server.watch.waiting and is_passing:  # the progress bar says so too
+        decision = replace(decision, kind="not_ready", reason=server.watch.waiting)
     if not decision.is_stale:
         server.line.abstain(task, place, decision)
     # A document that was closed has no version that could be stale.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise
@@ -13,6 +14,7 @@ from ..edits.hunks import hunks_of
 from ..text.lines import defines_function
 
 _SHORTEST = 4  # letters and digits of what is recognised; a bracket stands anywhere
+_ELLIPSIS = "..."  # the body of a function that is not written yet
 _SHORTEST_PAIR = 10  # of two lines among others: "else: return" stands in many places
 _ALIKE = 0.6  # share of characters that a changed line keeps of the old one
 _MOST_PAIRS = 900  # of lines compared with each other: 25 ms at worst, once for a change
@@ -23,20 +25,25 @@ def brings_back(edit: Edit, changes: Iterable[LineChange]) -> bool:
 
     Blanks and blank lines do not count. All that is added are removed lines then, or two that
     followed each other, or the head of a function. A line that still stands elsewhere in the text
-    is a common one and comes back only as one of several.
+    is a common one: it comes back as one of several, or beside what the user put in its place.
     """
-    gone = [lines for change in changes if (lines := _removed(change))]
-    added = _added(edit) if gone else []
+    gone = [(change, lines) for change in changes if (lines := _removed(change))]
+    placed = [*_added(edit)] if gone else []
+    added = [text for _, text in placed]
     if _size("".join(added)) < _SHORTEST:
         return False
-    for removed in gone:
+    for change, removed in gone:
         back = [line in removed for line in added]
         pairs = {*pairwise(removed)}
         again = (pair for pair in pairwise(added) if pair in pairs)
         if any(_size("".join(pair)) >= _SHORTEST_PAIR for pair in again):
             return True
         heads = (line for line in _heads(edit.new) if line in removed)
-        if any(heads) or (all(back) and not _stand_in(edit.text, added)):
+        if any(heads) or (all(back) and not _is_common(edit.text, added)):
+            return True
+        if all(back) and all(
+            hunk.first <= change.end and hunk.last >= change.first for hunk, _ in placed
+        ):
             return True
     return False
 
@@ -67,16 +74,20 @@ def _is_alike(one: str, other: str) -> bool:
     return matcher.real_quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE
 
 
-def _added(edit: Edit) -> list[str]:
-    """Return the lines that an edit adds, without blanks; not those that it goes on with."""
+def _added(edit: Edit) -> Iterator[tuple[LineChange, str]]:
+    """Yield the lines that an edit adds, without blanks, each with its hunk of the whole text.
+
+    Lines that the edit goes on with are not among them.
+    """
     low, high, made = edit.whole_lines()
-    found: list[str] = []
+    above = edit.text.count("\n", 0, low)
     for hunk in hunks_of(edit.text[low:high].split("\n"), made.split("\n")):
+        placed = replace(hunk, first=above + hunk.first)
         begun = [line.strip() for line in hunk.old if line.strip()]
         for line in hunk.new:
-            if not any(line.strip().startswith(each) for each in begun):
-                found.append(_unspaced(line))
-    return [text for text in found if _size(text)]
+            is_new = not any(line.strip().startswith(each) for each in begun)
+            if is_new and _size(text := _unspaced(line)):
+                yield placed, text
 
 
 def _heads(new: str) -> Iterable[str]:
@@ -84,15 +95,18 @@ def _heads(new: str) -> Iterable[str]:
     return [_unspaced(line) for line in new.split("\n") if defines_function(line)]
 
 
-def _stand_in(text: str, added: Sequence[str]) -> bool:
-    """Return whether a single line is one that the text has already."""
-    return len(added) == 1 and any(_unspaced(line) == added[0] for line in text.split("\n"))
+def _is_common(text: str, added: Sequence[str]) -> bool:
+    """Return whether a single line is one that the text has already, or "..."."""
+    if len(added) != 1:
+        return False
+    return added[0] == _ELLIPSIS or any(_unspaced(line) == added[0] for line in text.split("\n"))
 
 
 def _size(text: str) -> int:
-    """Return how many letters and digits a text has."""
-    return sum(map(str.isalnum, text))
+    """Return how many letters and digits a text has; "..." counts as a body."""
+    return _SHORTEST if text == _ELLIPSIS else sum(map(str.isalnum, text))
 
 
-def _unspaced(text: str) -> str:
-    return "".join(text.split())
+def _unspaced(line: str) -> str:
+    """Return a line without blanks and without the semicolon at its end."""
+    return "".join(line.split()).rstrip(";")

@@ -7,12 +7,17 @@ import { type Edit } from './edit';
 import { type Layout, layout, type Lines } from './layout';
 import { columns, type Look, picture, type Theme, untabbed } from './paint';
 
+/** A column behind every line end; VS Code moves it to that of the line as it then is. */
+const FAR_RIGHT = 2 ** 30;
+
 /** Columns between the code and a box, and the last column at which a box begins. */
 const GAP = 4;
 const FARTHEST = 80;
 
-/** Assumed width of a window in columns; extensions cannot read it. */
-const WIDEST = 100;
+/** Assumed width of a window in columns; extensions cannot read it. One of 830 pixels has 80. */
+const WIDEST = 80;
+/** Columns behind any line, however long it is. */
+const LEAST_ROOM = 40;
 
 /** Keeps VS Code from collapsing blanks and from aligning the picture with the base line. */
 const INLINE = 'none; vertical-align: top; cursor: pointer';
@@ -87,10 +92,10 @@ export class Painter implements vscode.Disposable {
     );
   }
 
-  /** Draw a hint behind the code of a line, in place of the previous one. */
-  hint(editor: vscode.TextEditor, line: number, text: string): void {
+  /** Draw a hint behind the code of a line, in place of the previous one; the hover has the `whole`. */
+  hint(editor: vscode.TextEditor, line: number, text: string, whole: string): void {
     this.clean = false;
-    this.word(this.hints, editor, line, text);
+    this.word(this.hints, editor, line, text, whole);
   }
 
   /** In subtle mode, draw a mark on a line with hidden ghost text; without a line, remove it. */
@@ -105,8 +110,10 @@ export class Painter implements vscode.Disposable {
     editor: vscode.TextEditor,
     line: number,
     text: string,
+    whole = '',
   ): void {
-    const { end } = editor.document.lineAt(lineWithRoom(editor, line, text.length)).range;
+    // Behind the end also when the line has grown, of which extensions hear a frame later.
+    const end = new vscode.Position(lineWithRoom(editor, line, text.length), FAR_RIGHT);
     const after: vscode.ThemableDecorationAttachmentRenderOptions = {
       contentText: text.replaceAll(' ', '\u00a0'),
       color: new vscode.ThemeColor('editorInlayHint.foreground'),
@@ -114,7 +121,9 @@ export class Painter implements vscode.Disposable {
       margin: `0 0 0 ${GAP / 2}ch`,
       textDecoration: 'none; padding: 0 0.6ch; border-radius: 3px; font-size: 0.9em',
     };
-    editor.setDecorations(type, [{ range: new vscode.Range(end, end), renderOptions: { after } }]);
+    const hoverMessage = whole && new vscode.MarkdownString().appendText(whole);
+    const range = new vscode.Range(end, end);
+    editor.setDecorations(type, [{ range, renderOptions: { after }, ...(hoverMessage && { hoverMessage }) }]);
     for (const other of vscode.window.visibleTextEditors) {
       if (other !== editor) other.setDecorations(type, []);
     }
@@ -152,14 +161,25 @@ function linesOf(document: vscode.TextDocument): Lines {
 
 /** Return the line, or the one beside it if the hint would not fit in the window. */
 function lineWithRoom(editor: vscode.TextEditor, line: number, hint: number): number {
-  const { document } = editor;
-  const { textOf } = linesOf(document);
-  const tabSize = Number(editor.options.tabSize) || 4;
+  const near = linesAt(editor, line);
+  const room = near.map((at) => roomBehind(editor, at));
+  return near.find((_, i) => room[i]! >= hint) ?? near[room.indexOf(Math.max(...room))]!;
+}
+
+/** Return how many columns a hint may have at a line or beside it. */
+export function roomAt(editor: vscode.TextEditor, line: number): number {
+  return Math.max(LEAST_ROOM, ...linesAt(editor, line).map((at) => roomBehind(editor, at)));
+}
+
+function linesAt({ document }: vscode.TextEditor, line: number): number[] {
   const last = document.lineCount - 1;
   const first = Math.min(line, last);
-  const hasRoom = (at: number): boolean =>
-    at >= 0 && at <= last && columns(untabbed(textOf(at), tabSize)) + GAP + hint <= WIDEST;
-  return [first, first + 1, first - 1].find(hasRoom) ?? first;
+  return [first, first + 1, first - 1].filter((at) => at >= 0 && at <= last);
+}
+
+function roomBehind(editor: vscode.TextEditor, line: number): number {
+  const tabSize = Number(editor.options.tabSize) || 4;
+  return WIDEST - GAP - columns(untabbed(editor.document.lineAt(line).text, tabSize));
 }
 
 /** Return the columns between the end of its line and a box, so that the box covers no code. */

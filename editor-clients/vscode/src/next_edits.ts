@@ -6,7 +6,7 @@
 import * as vscode from 'vscode';
 import { type Asked } from './asked';
 import { messageOf, type Server } from './client';
-import { type Painter } from './decorations';
+import { type Painter, roomAt } from './decorations';
 import { asGhost, type Edit, followed, least, portion } from './edit';
 import { type EditItem, type Ghost } from './ghost';
 import { setKey } from './keys';
@@ -31,7 +31,7 @@ import { type Recent } from './recent';
 import { applyRename } from './renames';
 import { clientSettings } from './settings';
 import { type Speech } from './speech';
-import { hint } from './words';
+import { brief, hint, whole } from './words';
 
 /** Time within which a change and its movement of the cursor cause one request, ms. The server waits
  * for pauses in typing. */
@@ -283,6 +283,7 @@ export class NextEdits implements vscode.Disposable {
   }
 
   private refresh(): void {
+    if (this.applying) return; // the edit is for the text before
     const editor = vscode.window.activeTextEditor;
     const { shown } = this;
     const mode = shown && editor ? this.mode(shown, editor) : 'nothing';
@@ -316,15 +317,18 @@ export class NextEdits implements vscode.Disposable {
     this.painter.hint(editor, ...this.hint(shown, editor, mode));
   }
 
-  private hint(shown: Shown, editor: vscode.TextEditor, mode: Mode): [number, string] {
+  /** Return the line of the hint, its text, and the same uncut. */
+  private hint(shown: Shown, editor: vscode.TextEditor, mode: Mode): [number, string, string] {
     const { document, edit, unsure, rename, why, more } = shown;
     const here = editor.selection.active.line;
     const key = mode === 'subtle' ? 'Alt+\\' : 'Tab';
-    if (rename) return [here, `${rename.label} · ${key}`];
-    if (mode === 'near') return [document.positionAt(edit.end).line, unsure ? `unsure · ${key}` : key];
+    const room = roomAt(editor, here);
+    if (rename) return [here, `${brief(rename.label, room - key.length - 3)} · ${key}`, rename.label];
+    if (mode === 'near') return [document.positionAt(edit.end).line, unsure ? `unsure · ${key}` : key, ''];
     const file = document === editor.document ? '' : vscode.workspace.asRelativePath(document.uri);
     const { line } = document.positionAt(edit.start);
-    return [here, hint({ file, line, why, more, unsure, key })];
+    const away = { file, line, why, more, unsure, key };
+    return [here, hint({ ...away, room }), whole(away)];
   }
 
   /** Drop the edit, which the server knows about. */
@@ -430,19 +434,19 @@ export class NextEdits implements vscode.Disposable {
     const part = unit ? portion(edit, unit) : edit;
     const where = new vscode.Range(document.positionAt(part.start), document.positionAt(part.end));
     this.applying = true;
-    try {
-      if (!(await editor.edit((builder) => builder.replace(where, part.text)))) return this.hide();
-      const change = { start: part.start, end: part.end, text: part.text };
-      const rest = followed(edit, change, (offset) => document.positionAt(offset).line);
-      const to = this.landing(shown, part, rest === undefined);
-      this.held = to;
-      editor.selection = new vscode.Selection(to, to);
-      editor.revealRange(new vscode.Range(to, to));
-      if (rest) this.keep(shown, rest, part.text.length);
-      else this.done(id);
-    } finally {
-      this.applying = false;
-    }
+    this.painter.clear(); // first: otherwise the new text is struck through until we hear of it
+    this.drawn = '';
+    const made = await editor.edit((builder) => builder.replace(where, part.text)).then(undefined, () => false);
+    this.applying = false;
+    if (!made) return document.version === shown.version ? this.refresh() : this.hide();
+    const change = { start: part.start, end: part.end, text: part.text };
+    const rest = followed(edit, change, (offset) => document.positionAt(offset).line);
+    const to = this.landing(shown, part, rest === undefined);
+    this.held = to;
+    editor.selection = new vscode.Selection(to, to);
+    editor.revealRange(new vscode.Range(to, to));
+    if (rest) this.keep(shown, rest, part.text.length);
+    else this.done(id);
     // Not awaited: the next Tab must not wait for a model.
     void this.ask(false);
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { brief, hint } from '../src/words';
 
-const AWAY = { file: '', line: 213, why: '', more: 0, unsure: false, key: 'Tab' };
+const AWAY = { file: '', line: 213, why: '', more: 0, unsure: false, key: 'Tab', room: 100 };
 
 test('a hint names the place, the reason and the number of other places', () => {
   const why = 'same call, `timeout` was added';
@@ -19,6 +19,17 @@ test('a hint names the place, the reason and the number of other places', () => 
 
 test('the reason in a hint is short', () => {
   assert.ok(hint({ ...AWAY, why: 'x'.repeat(80) }).endsWith('x… · Tab'));
+});
+
+test('a hint stays in its room, and its key is seen', () => {
+  const away = { ...AWAY, file: 'packages/shop/src/invoice.py', why: 'expected 0 positional arguments, but got 2', more: 12 };
+  for (let room = 20; room < 120; room += 1) {
+    const shown = hint({ ...away, room });
+    assert.ok(shown.endsWith(' · Tab'));
+    assert.ok(shown.length <= Math.max(room, 40), `${room}: ${shown}`);
+  }
+  assert.match(hint({ ...away, room: 60 }), /^→ invoice\.py, line 214/);
+  assert.match(hint({ ...away, why: '', room: 40 }), /^→ edit in invoice\.py, line 214/);
 });
 
 test('a sentence that has room stays whole', () => {

@@ -114,6 +114,12 @@ def test_one_tab_renames_the_uses_in_every_file_and_one_undo_takes_it_back(
     editor.has(*SHAPES.replace("def area", "def surface").splitlines())
 
 
+def test_a_label_is_cut_so_that_its_key_is_seen(desk: NeovimDesk) -> None:
+    comment = "  # of a wide and flat shape"
+    wide = f"vim.api.nvim_buf_set_text(0, 0, 16, 0, 16, {{ '{comment}' }})"
+    offered(desk, "rename area → surfac…", wide)
+
+
 def test_a_rename_is_hidden_and_rejected_as_any_edit(desk: NeovimDesk) -> None:
     editor = offered(desk, main=MAIN)
     editor.keys("<Esc>")

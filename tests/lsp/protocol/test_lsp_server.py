@@ -190,6 +190,13 @@ def test_a_model_not_ready_answers_nothing_and_says_how_far_it_is() -> None:
         assert client.popups() == []
 
 
+def test_no_other_reason_stands_beside_a_loading_model() -> None:
+    with opened("return r", statuses=[loading(0.4)]) as client:
+        client.status("loading 40 %")
+        assert client.edits(1, 4, 1) == []  # nothing was edited
+        assert client.statuses() == ["model still loading 40 %"]
+
+
 def test_settings_come_with_initialize_and_change_later() -> None:
     with lsp_client("return r") as client:
         client.initialize(initializationOptions={"disabledLanguages": ["python"]})

@@ -105,6 +105,29 @@ def test_lines_replaced_by_another_are_removed() -> None:
     assert undoes(insert(text, BELOW, REMOVED), [done])
 
 
+#: Two functions without a body yet, as they begin and end; a statement; lines for a missing body.
+PYTHON = ("def size(a):\n", "\n\ndef load(a):\n", "", "    self.total = a * 3\n")
+RUST = ("fn size(a: u8) {\n", "}\n\nfn load(a: u8) {\n", "}\n", "    log(a * 3);\n")
+STAND_INS = [
+    *[(PYTHON, line) for line in ("pass", "...", "return None", "raise NotImplementedError")],
+    *[(RUST, line) for line in ("todo!()", "unimplemented!();", "todo!();")],
+    (RUST, 'throw new Error("not implemented");'),
+]
+
+
+@pytest.mark.parametrize(("parts", "line"), STAND_INS)
+def test_a_stand_in_does_not_come_back(parts: tuple[str, str, str, str], line: str) -> None:
+    head, middle, tail, statement = parts
+    body = f"    {line}\n"
+    text = head + statement + middle + body + tail
+    done = LineChange(1, (body[:-1],), (statement[:-1],))
+    for at in (len(head), len(head + statement)):
+        assert undoes(Edit(text, at, at, body), [done])
+    end = len(head + statement) - 1
+    assert undoes(Edit(text, end, end, "\n" + body[:-1]), [done])
+    assert not undoes(Edit(text, len(text), len(text), "\n" + body), [done])
+
+
 def remove(bench: Workbench, text: str) -> None:
     """Delete a text in one change, as by a selection."""
     at = bench.text.index(text)

@@ -182,7 +182,8 @@ function M.hint()
     return marks.hint(nil)
   end
   if shown.rename then
-    return marks.hint(shown.rename.label .. key_name())
+    local label = marks.cut(shown.rename.label, key_name())
+    return marks.hint((label == "" and "rename" or label) .. key_name())
   end
   if not shown.hidden and not is_away() then
     return marks.hint(shown.unsure and "unsure" .. key_name() or nil)
