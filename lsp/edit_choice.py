@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from redraft.model.edits.edit import Edit
-from redraft.model.edits.origins import Rename, one_origin_each, swapped
+from redraft.model.edits.origins import Rename, find_swap, one_origin_each
 from redraft.model.gate.decide import ShownCandidate, decide, verdict
 from redraft.model.gate.filters import Situation, reaches_too_far
 from redraft.model.gate.gate import Gate
@@ -16,9 +16,9 @@ from redraft.model.records import Candidate, Prediction
 from redraft.model.rules.arity import Signature, calls, is_missing
 from redraft.model.rules.propose import place_key
 from redraft.model.rules.renames import renames_of
-from redraft.model.rules.touched_names import caused, grown
+from redraft.model.rules.touched_names import changed_signatures, reported_by_edits
 from redraft.model.text.code_queries import prose_rows
-from redraft.model.text.syntax import language_of, parsed
+from redraft.model.text.syntax import language_of, parse_cached
 
 from .context.gatherer import Gatherer
 from .context.name_uses import follows, is_astray
@@ -85,7 +85,7 @@ def edit_filters(place: Snapshot, context: Gatherer, taken: ChangedLines) -> tup
 def refuse_unrelated(question: Question) -> EditFilter:
     """Return what refuses edits that have nothing to do with the last ones."""
     user = question.snapshot.asked_from
-    parameters = grown(user.recent)
+    parameters = changed_signatures(user.recent)
     about = question.about
     names = [*user.names, about] if about is not None and about.name else None
 
@@ -118,7 +118,7 @@ def fits_call(question: Question) -> EditFilter:
 
 def _misfits(text: str, language: str, path: str, signature: Signature) -> list[str] | None:
     """Return why calls in a text do not fit; None without a grammar."""
-    tree = parsed(text, language or language_of(path) or "")
+    tree = parse_cached(text, language or language_of(path) or "")
     if tree is None:
         return None
     return [why for call in calls(tree, signature) if (why := call.objection(signature))]
@@ -128,7 +128,7 @@ def lines_reported(place: Snapshot) -> frozenset[int]:
     """Return the lines, 0-based, of which the editor reports what the last edits caused."""
     reports = place.reports
     lines = place.lines if reports else []
-    return frozenset(line for line, _ in caused(place.recent, reports, lines))
+    return frozenset(line for line, _ in reported_by_edits(place.recent, reports, lines))
 
 
 def parts_of(question: Question, prediction: Prediction) -> list[Candidate]:
@@ -188,4 +188,4 @@ def _edit(place: Snapshot, candidate: Candidate) -> Edit:
 def _swaps(edit: Edit) -> tuple[Rename, ...]:
     """Return the words that an edit replaces by others, wherever it is."""
     start, end, new = edit.whole_lines()
-    return swapped(edit.text[start:end], new)
+    return find_swap(edit.text[start:end], new)

@@ -14,10 +14,10 @@ from redraft.model.places.ranker import NEAR
 from redraft.model.records import Diagnostic
 from redraft.model.rules.alike.restyle import find_restyles
 from redraft.model.rules.arity import Signature, calls, means, signatures
-from redraft.model.rules.diagnostics import undefined_name
+from redraft.model.rules.diagnostics import find_undefined_name
 from redraft.model.rules.imports import find_imports
-from redraft.model.rules.siblings import lacking_literals, new_names
-from redraft.model.rules.touched_names import Touched, call_changes, caused, written
+from redraft.model.rules.siblings import find_lacking_literals, new_names
+from redraft.model.rules.touched_names import Touched, call_changes, list_written, reported_by_edits
 from redraft.model.rules.unused_imports import find_unused
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
@@ -214,7 +214,7 @@ def _cursor_in(document: OpenText, line: int, name: str) -> int:
 def _reported(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:
     """Yield the lines where the editor reports errors that the last edits may have caused."""
     if snapshot.reports:
-        yield from caused(snapshot.recent, snapshot.reports, snapshot.lines)
+        yield from reported_by_edits(snapshot.recent, snapshot.reports, snapshot.lines)
 
 
 def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[_WrongCall]:
@@ -262,7 +262,7 @@ def _lacking_literals(snapshot: Snapshot, context: Gatherer) -> Iterator[_WrongC
     if snapshot.language != "rust" or not any(new_names(snapshot.recent, snapshot.path)):
         return
     tree = context.syntax(snapshot)
-    found = lacking_literals(snapshot.recent, snapshot.path, tree) if tree is not None else ()
+    found = find_lacking_literals(snapshot.recent, snapshot.path, tree) if tree is not None else ()
     for line, name, why in dict.fromkeys(found):
         yield _WrongCall(snapshot.document, line, Touched(name, _WRONG_CALL, why), None)
 
@@ -271,14 +271,14 @@ def _undefined(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:
     """Yield the lines with names that the editor reports to be undefined."""
     names = {one.name: one for one in snapshot.names}
     for report in snapshot.reports:
-        about = names.get(undefined_name(report.message) or "")
+        about = names.get(find_undefined_name(report.message) or "")
         if about is not None and report.severity == 1 and report.line < len(snapshot.lines):
             yield report.line, about
 
 
 def _unimported(snapshot: Snapshot, context: Gatherer) -> Iterator[tuple[int, Touched]]:
     """Yield the lines where an import is missing that the last edits need."""
-    lines = written(snapshot.recent)
+    lines = list_written(snapshot.recent)
     if not lines:
         return
     found = find_imports(

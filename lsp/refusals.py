@@ -9,7 +9,7 @@ from redraft.model.edits.edit import Edit
 from redraft.model.edits.syntax_errors import count_errors_of
 from redraft.model.gate.filters import is_import
 from redraft.model.gate.reasons import Abstain
-from redraft.model.text.common import changed_part
+from redraft.model.text.common import find_changed_part
 from redraft.model.text.cursor import line_after, line_before
 
 from .editor_settings import LspSettings
@@ -91,7 +91,7 @@ def refuse_half_typed(snapshot: Snapshot) -> Abstain | None:
         return None
     (old,), (new,) = changes[0].old, changes[0].new
     text, cursor = snapshot.text, snapshot.cursor
-    head, written, gone = changed_part(new, old)
+    head, written, gone = find_changed_part(new, old)
     column = cursor - text.rfind("\n", 0, cursor) - 1
     is_here = (snapshot.line, column) == (changes[0].first, head)
     if written or not _WORD.fullmatch(gone) or not is_here:

@@ -178,7 +178,9 @@ def _products(now: Clock) -> Calibration:
     return noted
 
 
-def noted(config: ModelConfig, key: str, file: Path, now: Clock = time.time) -> Calibration | None:
+def read_calibration(
+    config: ModelConfig, key: str, file: Path, now: Clock = time.time
+) -> Calibration | None:
     """Return what earlier starts measured, or None if something is missing or a week old."""
     found = read_notes(file).get(key)
     if found is None or not found.is_fresh(now()):

@@ -20,8 +20,8 @@ from .decode.pass_costs import PassPrices
 from .errors import RedraftError, WeightsError
 from .runtime.machine import memory_of
 from .weights.catalog import DEFAULT_MODEL, OWN_MODELS, ModelInfo, cache_dir, info
-from .weights.convert import expected_bytes
-from .weights.files import explaining, make_folder, write_atomically
+from .weights.convert import estimate_bytes
+from .weights.files import explain_errors, make_folder, write_atomically
 from .weights.store import is_here
 
 #: The longest that a line of ghost text may take when the prompt is cached, and a next edit.
@@ -73,7 +73,7 @@ class Speed:
 
 def usual_model(named: str) -> str:
     """Return the model that a setting probably means, without a look at the machine."""
-    return named if named != AUTO else stored_model() or DEFAULT_MODEL
+    return named if named != AUTO else read_stored_model() or DEFAULT_MODEL
 
 
 def choose_model(
@@ -84,7 +84,7 @@ def choose_model(
     Args:
         failed: why models do not run here, by name; they are not chosen.
     """
-    if stored := stored_model():
+    if stored := read_stored_model():
         return ModelChoice(stored, "chosen by 'redraft model use'", is_stored=True)
     why_not, advice = "", ""
     for name in OWN_MODELS[:-1]:
@@ -119,7 +119,7 @@ def fit(model: ModelInfo, placement: Placement) -> tuple[bool, str]:
 
 def memory_needed(model: ModelInfo, variant: str) -> int:
     """Return the bytes of memory that an engine with this model takes, about."""
-    return expected_bytes(model.config, variant) + BESIDE_WEIGHTS
+    return estimate_bytes(model.config, variant) + BESIDE_WEIGHTS
 
 
 def speed_of(model: ModelInfo, placement: Placement) -> Speed | None:
@@ -141,7 +141,7 @@ def speed_of(model: ModelInfo, placement: Placement) -> Speed | None:
     found = noted(smallest)
     if found is None:
         return None
-    ratio = expected_bytes(model.config, "fp32") / expected_bytes(smallest.config, "fp32")
+    ratio = estimate_bytes(model.config, "fp32") / estimate_bytes(smallest.config, "fp32")
     return _speed(found, ratio, is_measured=False)
 
 
@@ -162,7 +162,7 @@ def _stored_file() -> Path:
     return cache_dir() / "model-in-use"
 
 
-def stored_model() -> str:
+def read_stored_model() -> str:
     """Return the name that 'redraft model use' stored, or ""."""
     try:
         return _stored_file().read_text(encoding="utf-8").strip()
@@ -179,7 +179,7 @@ def store_model(name: str, variant: str | None) -> None:
     """
     file = _stored_file()
     if name == AUTO:
-        with explaining("delete", file):
+        with explain_errors("delete", file):
             file.unlink(missing_ok=True)
         return
     model = info(name)

@@ -21,8 +21,8 @@ from .calibrate import (
     calibrate,
     calibration_file,
     calibration_key,
-    noted,
     product_times,
+    read_calibration,
     usual_threads,
 )
 from .choice import ModelChoice, Placement, check_here, choose_model, fit, usual_model, watch_choice
@@ -176,14 +176,14 @@ def _open(name: str, folder: Path, device: Device, threads: int | None) -> Model
     try:
         key = calibration_key(info(name), backend.variant, backend.provider, threads)
         file = calibration_file()
-        known = noted(backend.config, key, file)
+        known = read_calibration(backend.config, key, file)
         warming = Chore(0.0, partial(warm_up, backend))
         chores = [warming, Chore(MEASURE_IDLE_S, partial(calibrate, backend, key, file))]
         if known is None:
             warm_up(backend)
             known, chores = calibrate(backend, key, file), []
         budget, prices = _budget_and_prices(backend, known)
-        kept = kept_bytes(backend, budget)
+        kept = estimate_kept_bytes(backend, budget)
         backend.keep(kept)
         backend.prepare(budget + 1)
         tokenizer = reading.result()
@@ -257,7 +257,7 @@ def _budget_and_prices(backend: OnnxBackend, found: Calibration) -> tuple[int, P
     return budget, PassPrices.measured(passes.widths, passes.masks_ms, passes.mask_ms)
 
 
-def kept_bytes(backend: Backend, budget: int) -> int:
+def estimate_kept_bytes(backend: Backend, budget: int) -> int:
     """Return the memory for keys and values of cached prompts of ``budget`` tokens.
 
     Each has room for its answer, of which little is ever touched.
@@ -274,7 +274,7 @@ def choose_device(found: ModelInfo, variant: str | None, provider: str | None) -
         InstallError: what was asked for does not work.
         SettingsError: an unknown name, or a variant that the provider does not run.
     """
-    return choose(provider or "auto", variant or "auto", served_by(found), usual_on_cpu)
+    return choose(provider or "auto", variant or "auto", choose_served(found), usual_on_cpu)
 
 
 def usual_on_cpu() -> str:
@@ -282,7 +282,7 @@ def usual_on_cpu() -> str:
     return next(iter(product_times()))
 
 
-def served_by(found: ModelInfo) -> Served:
+def choose_served(found: ModelInfo) -> Served:
     """Return which variant of a model is available for a provider."""
 
     def served(provider: str, usual: str) -> str:

@@ -28,7 +28,7 @@ from .decode.next_edit import SEARCH, WIDEST, rewrite
 from .decode.pass_costs import PassPrices
 from .decode.passes import Passes
 from .decode.recent import RecentAnswers
-from .decode.regions import at_likely_rule, ranked_rules, region_text, rule_texts
+from .decode.regions import at_likely_rule, rank_rules, region_text, rule_texts
 from .decode.retry import FittingSearch
 from .decode.speculative import write
 from .errors import InvalidRequest
@@ -128,7 +128,7 @@ def predict(
     """
     # 1. Render the prompt, unless these weights decline the request.
     begin, config, id_ = clock(), model.backend.config, f"cmpl-{secrets.token_hex(12)}"
-    rules = ranked_rules(request) if _rewrites(model, request) else []
+    rules = rank_rules(request) if _rewrites(model, request) else []
     prompt = prompt_for(model, request, rules)
     if isinstance(prompt, Declined):
         spent = Stats(total_ms=(clock() - begin) * 1e3)
@@ -220,7 +220,7 @@ def prompt_for(
     """
     config, budget = model.backend.config, request.context_tokens or model.context_tokens
     if _rewrites(model, request):
-        known = ranked_rules(request) if rules is None else rules
+        known = rank_rules(request) if rules is None else rules
         request = at_likely_rule(request, known, model.tokenizer, budget)
     if request.conversation is not None:
         room = room_for(request, config)

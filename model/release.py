@@ -7,7 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 
-def installed(folder: Path) -> metadata.Distribution | None:
+def read_release(folder: Path) -> metadata.Distribution | None:
     """Return the installation whose packages lie in ``folder``, or else the first on the path.
 
     The path alone does not decide: Python may have put the working directory there, and a build
@@ -20,7 +20,7 @@ def installed(folder: Path) -> metadata.Distribution | None:
     return next(iter(metadata.distributions(name="redraft")), None)
 
 
-_distribution = installed(Path(__file__).resolve().parents[2])
+_distribution = read_release(Path(__file__).resolve().parents[2])
 RELEASE = _distribution.version if _distribution else "0"  # "0": a checkout, not installed
 _record = (_distribution.read_text("RECORD") if _distribution else None) or ""
 

@@ -154,10 +154,10 @@ def pytest_terminal_summary(
 def _gate_by_the_mean(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Replace the shipped gate, so that its next fit changes no test."""
     shipped, gate.SHIPPED = gate.SHIPPED, write_plain(tmp_path_factory.mktemp("gate"))
-    gate.shipped.cache_clear()
+    gate.load_shipped.cache_clear()
     yield
     gate.SHIPPED = shipped
-    gate.shipped.cache_clear()
+    gate.load_shipped.cache_clear()
 
 
 @pytest.fixture(autouse=True, scope="session")

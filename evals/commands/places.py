@@ -34,12 +34,12 @@ def places(
     from redraft.evals.places.sources import read_moments
     from redraft.evals.places.tables import measure, tables
     from redraft.lsp.edit_places import SURE_CHANCE
-    from redraft.model.places.ranker import load_ranker, shipped_ranker
+    from redraft.model.places.ranker import load_ranker, load_shipped_ranker
     from redraft.server.commands.console import out
     from redraft.server.commands.options import write_json
     from rich.table import Table
 
-    ranker = shipped_ranker() if weights is None else load_ranker(weights)
+    ranker = load_shipped_ranker() if weights is None else load_ranker(weights)
     found = list(tables(measure(ranker, islice(read_moments(source), limit), SURE_CHANCE)))
     for table in found:
         shown = Table(*table.headings, title=table.title, title_justify="left")

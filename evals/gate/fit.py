@@ -15,7 +15,7 @@ import numpy as np
 from redraft.model.gate.eagerness import RATIOS
 from redraft.model.gate.features import FEATURES, features_of
 from redraft.model.gate.fit_own import Sample, positive_of, rows_of
-from redraft.model.gate.gate import Gate, Head, shipped
+from redraft.model.gate.gate import Gate, Head, load_shipped
 from redraft.model.gate.kto import (
     Bools,
     Floats,
@@ -73,7 +73,7 @@ def fit_gate(
     heads = {
         task: fit_shipped(task, each, WANT[task], without) for task, each in samples.items() if each
     }
-    return Gate(name, {**shipped().heads, **heads})
+    return Gate(name, {**load_shipped().heads, **heads})
 
 
 def fit_shipped(

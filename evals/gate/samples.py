@@ -19,7 +19,7 @@ from redraft.model.edits.hunks import hunks_of
 from redraft.model.gate.decide import situation_of, verdict
 from redraft.model.gate.eagerness import least_total, threshold
 from redraft.model.gate.features import with_features
-from redraft.model.gate.fitting import tidied
+from redraft.model.gate.fitting import strip_end
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import LEAST_LOG, Candidate, EditRequest, Task
 
@@ -163,7 +163,7 @@ def is_kept(edit: Edit, request: EditRequest, after: str) -> bool:
     words in common with nearly any suggestion.
     """
     if request.task == "infill":
-        edit = replace(edit, new=tidied(edit.new, request))
+        edit = replace(edit, new=strip_end(edit.new, request))
         final = _near_cursor(edit, request.cursor, after)
     else:
         final = _near_edit(edit, after)

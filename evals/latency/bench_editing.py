@@ -28,7 +28,7 @@ from redraft.lsp.snapshot import RequestFlags, Snapshot
 from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.conversation import abilities_of
 from redraft.model.edits.edit import Edit
-from redraft.model.edits.syntax_errors import added_errors
+from redraft.model.edits.syntax_errors import count_added_errors
 from redraft.model.engine import Engine
 from redraft.model.gate.reasons import Abstain
 from redraft.model.predict import Model
@@ -299,7 +299,7 @@ async def _press(
     began = time.perf_counter()
     for candidate in said.candidates:
         made = Edit(request.text, candidate.start, candidate.end, candidate.text)
-        added_errors(made, request.path, request.language)
+        count_added_errors(made, request.path, request.language)
     parse_ms = 1000 * (time.perf_counter() - began)
     return said, {
         "context_ms": context_ms,

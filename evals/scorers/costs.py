@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import get_args
 
-from redraft.model.gate.gate import shipped
+from redraft.model.gate.gate import load_shipped
 from redraft.model.records import DraftSource, Prediction, Stats, Task
 
 from ..example import Row
@@ -25,7 +25,7 @@ def costs(prediction: Prediction, task: Task) -> Row:
     stats = prediction.stats
     return {
         "ended": first.finish == "end" if first is not None else None,
-        "confidence": shipped().score(first, task) if first is not None else None,
+        "confidence": load_shipped().score(first, task) if first is not None else None,
         "source": first.source if first is not None else None,
         "reason": prediction.reason,
         "tokens": stats.canvas_tokens,

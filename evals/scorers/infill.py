@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from redraft.model.gate.decide import inserted
+from redraft.model.gate.decide import decide_insertion
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest
 
@@ -53,7 +53,7 @@ def decide(example: Example) -> Decision:
     is_whole = example.middle.endswith("\n") and not candidate.text.endswith("\n")
     lacking = "\n" if is_whole else ""
     request = EditRequest("infill", moment.path, moment.text, moment.cursor, moment.language)
-    found = inserted(replace(candidate, text=candidate.text + lacking), request)
+    found = decide_insertion(replace(candidate, text=candidate.text + lacking), request)
     if isinstance(found, Abstain):
         return Decision((found.kind,))
     return Decision(("",), found.edit.new.removesuffix(lacking))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from redraft.model.gate.blocks import begins_body, opening_line
+from redraft.model.gate.blocks import begins_body, find_opening_line
 from redraft.model.text.cursor import is_free, line_after, line_before
 from redraft.model.text.syntax import parse
 from redraft.model.training.middles import Piece, pieces
@@ -82,7 +82,7 @@ def _is_body(change: CommitChange, piece: Piece) -> bool:
     header = above.rpartition("\n")[2].rstrip()
     if not newline or indentation.strip() or not header or _VALUE.search(header):
         return False
-    return piece.end - piece.start >= 4 and opening_line(change.after, piece.start) is not None
+    return piece.end - piece.start >= 4 and find_opening_line(change.after, piece.start) is not None
 
 
 def _is_middle(text: str, piece: Piece) -> bool:

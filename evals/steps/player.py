@@ -24,7 +24,7 @@ from redraft.lsp.suggestions.gates import Gates
 from redraft.lsp.suggestions.suggestion import Suggestion
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.decide import verdict
-from redraft.model.gate.gate import Gate, Weighed, shipped
+from redraft.model.gate.gate import Gate, Weighed, load_shipped
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, RecentEdit, Task
 
@@ -194,7 +194,7 @@ class _Player:
     def _hear(self, entry: object) -> None:
         if not isinstance(entry, AnswerDecided):
             return
-        answer, gate = entry.answer, shipped()
+        answer, gate = entry.answer, load_shipped()
         situation = replace(self._session.edits.situation_of(answer.question), threshold=0.0)
         parts = parts_of(answer.question, answer.prediction)
         verdicts = (verdict(part, situation, gate) for part in parts)

@@ -14,7 +14,7 @@ from itertools import islice
 from redraft.model.places.last_edits import LastEdits
 from redraft.model.places.line_facts import facts_of, is_known
 from redraft.model.places.line_index import LineIndex
-from redraft.model.places.ranker import File, RankedPlace, shipped_ranker
+from redraft.model.places.ranker import File, RankedPlace, load_shipped_ranker
 from redraft.model.records import RecentEdit
 from redraft.model.text.imported_files import family_of
 from redraft.model.text.syntax import language_of
@@ -106,7 +106,7 @@ class RankedPlaces:
         files = [File(one.path, _language(one), index) for one, index in read]
         closed = {one.uri for one in unopened}
         apart = sum(one.uri in closed for one in documents)
-        ranker, last_edits = shipped_ranker(), LastEdits(edits)
+        ranker, last_edits = load_shipped_ranker(), LastEdits(edits)
         places = ranker.rank(files, last_edits, MOST_PLACES, apart=apart) if files else []
         ranked = ((documents[place.file], place) for place in places)
         found = _open_first([DocumentPlace(one, at, one.uri not in closed) for one, at in ranked])

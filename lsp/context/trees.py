@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from redraft.model.text.syntax import LANGUAGES, Syntax, language_of, parse, parsed
+from redraft.model.text.syntax import LANGUAGES, Syntax, language_of, parse, parse_cached
 
 from ..snapshot import Snapshot
 
@@ -62,7 +62,9 @@ class Trees:
         if earlier is not None and earlier.language == language:
             same = earlier.text == snapshot.text
             return earlier if same else parse(snapshot.text, language, self._base(snapshot))
-        return None if len(snapshot.text) > _PARSED_AT_ONCE else parsed(snapshot.text, language)
+        return (
+            None if len(snapshot.text) > _PARSED_AT_ONCE else parse_cached(snapshot.text, language)
+        )
 
     def on_close(self, uri: str) -> None:
         """Drop the tree of a document."""

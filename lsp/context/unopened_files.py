@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from redraft.model.rules.touched_names import Touched
-from redraft.model.text.imported_files import family_of, imported, is_meant
+from redraft.model.text.imported_files import family_of, imported_modules, is_meant
 
 from ..documents.open_documents import OpenText
 from ..documents.uris import code_language, uri_of
@@ -151,5 +151,5 @@ def _likely(wanted: _Wanted, rest: Callable[[], None]) -> list[str]:
 
 def _imports(document: OpenText, paths: Iterable[str]) -> bool:
     """Return whether a file imports one of some files."""
-    modules = imported(document.text, document.language, document.path)
+    modules = imported_modules(document.text, document.language, document.path)
     return any(is_meant(path, modules) for path in paths)

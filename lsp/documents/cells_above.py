@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from redraft.model.text.definitions import definitions, definitions_by_keyword
-from redraft.model.text.syntax import parsed
+from redraft.model.text.syntax import parse_cached
 
 #: Characters of all cells together. Cells that are further up and do not fit are left out.
 MOST_CHARACTERS = 64_000
@@ -64,7 +64,7 @@ class CellsAbove:
     @cached_property
     def defined(self) -> frozenset[str]:
         """The names that the cells define, without imported ones."""
-        syntax = parsed(self.text, self.language)
+        syntax = parse_cached(self.text, self.language)
         found = definitions(syntax) if syntax else definitions_by_keyword(self.text)
         return frozenset(each.name for each in found)
 

@@ -14,10 +14,10 @@ from itertools import count
 from typing import Literal
 
 from redraft.model.edits.edit import LineChange, key_of, on_top
-from redraft.model.edits.hunks import CONTEXT_LINES, hunks_of, joined
+from redraft.model.edits.hunks import CONTEXT_LINES, hunks_of, merge_edits
 from redraft.model.edits.recent_changes import RECENT_CHANGES
 from redraft.model.records import RecentEdit
-from redraft.model.text.common import changed_part
+from redraft.model.text.common import find_changed_part
 
 from .history_edits import (
     MAX_LINES,
@@ -94,9 +94,9 @@ class RecentEdits:
         if one is None or one.is_refused:
             return self.finished
         lines = (*one.above, *one.span.new, *one.below)
-        hunks = hunks_of_span(one.span.trimmed(), lines, one.span.first - len(one.above))
+        hunks = hunks_of_span(one.span.trim(), lines, one.span.first - len(one.above))
         shown = as_shown(one.path, hunks, one.accepted)
-        return joined([*self._shown, *shown][-SHOWN_EDITS:])
+        return merge_edits([*self._shown, *shown][-SHOWN_EDITS:])
 
     @classmethod
     def of(cls, edits: Sequence[RecentEdit], at_s: float = 0.0) -> RecentEdits:
@@ -148,7 +148,7 @@ class RecentEdits:
             return None
         if document.place is None or document.place[1] != line:
             return None
-        span = one.span.trimmed()
+        span = one.span.trim()
         return document.place[0] if len(span.old) <= 1 and len(span.new) <= 1 else None
 
     def changes(self, uri: str) -> list[LineChange]:
@@ -168,7 +168,7 @@ class RecentEdits:
         spans: list[LineChange] = []  # newest first
         for span in made:
             spans = on_top(span, spans)
-        trimmed = (span.trimmed() for span in spans)
+        trimmed = (span.trim() for span in spans)
         return [span for span in trimmed if span.old or span.new][:RECENT_CHANGES]
 
 
@@ -224,7 +224,7 @@ class History:
         document = self._documents.get(uri)
         if document is None:
             return
-        span = LineChange(0, tuple(saved), tuple(document.lines)).trimmed()
+        span = LineChange(0, tuple(saved), tuple(document.lines)).trim()
         if not 0 < max(len(span.old), len(span.new)) <= MAX_LINES:
             return
         parts = hunks_of([*span.old], [*span.new])
@@ -340,7 +340,7 @@ class History:
             if each.place is not None or each.changes or each.last_change != "nothing"
         }
         return RecentEdits(
-            now, joined(shown[-SHOWN_EDITS:]), pending, documents, tuple(entries), tuple(shown)
+            now, merge_edits(shown[-SHOWN_EDITS:]), pending, documents, tuple(entries), tuple(shown)
         )
 
     # --- the edit in progress ----------------------------------------------------------------
@@ -356,7 +356,7 @@ class History:
         if burst is None:
             burst = document.burst = EditInProgress(change, now, now, accepted)
         else:
-            reaching = change.reaching(burst.span, document.lines)
+            reaching = change.reach(burst.span, document.lines)
             burst.span = burst.span.then(reaching)
             burst.last_s = now
         document.lines[change.first : change.first + len(change.old)] = change.new
@@ -387,12 +387,12 @@ class History:
 
     def _finished(self, document: _Document, burst: EditInProgress, uri: str) -> list[HistoryEntry]:
         """Return the entries with a finished edit, or with it merged into the one it touches."""
-        span, last, entries = burst.span.trimmed(), self._last_of(uri), [*self._entries]
+        span, last, entries = burst.span.trim(), self._last_of(uri), [*self._entries]
         if not span.old and not span.new:
             return entries
         states = frozenset(burst.states)
         if last is not None and last.span.distance(span) == 0:
-            both = last.span.then(span).trimmed()
+            both = last.span.then(span).trim()
             short = len(both.old) <= _MERGED_LINES and len(both.new) <= _MERGED_LINES
             undone = not both.old and not both.new
             if undone or (short and last is entries[-1] and last.accepted == burst.accepted):
@@ -511,7 +511,7 @@ def _deleted(
 
 def _only_deletes(splice: Splice) -> bool:
     old, new = "\n".join(splice.removed), "\n".join(splice.added)
-    return len(new) < len(old) and not changed_part(old, new)[2]
+    return len(new) < len(old) and not find_changed_part(old, new)[2]
 
 
 def _made(lines: Sequence[str], splices: Iterable[Splice]) -> list[str]:

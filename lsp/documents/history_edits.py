@@ -13,7 +13,7 @@ from itertools import pairwise
 from redraft.model.edits.edit import NO_CHANGE, Edit, LineChange
 from redraft.model.edits.hunks import CONTEXT_LINES, hunks_of, last_burst
 from redraft.model.records import RecentEdit
-from redraft.model.text.common import changed_part
+from redraft.model.text.common import find_changed_part
 from unidiff.patch import Hunk, Line
 
 from .open_documents import Splice
@@ -79,7 +79,7 @@ def is_one_key(splices: Sequence[Splice]) -> bool:
     if len(splices) != 1:
         return False
     old, new = "\n".join(splices[0].removed), "\n".join(splices[0].added)
-    return all(text.isspace() or text in _PAIRS for text in changed_part(old, new)[1:])
+    return all(text.isspace() or text in _PAIRS for text in find_changed_part(old, new)[1:])
 
 
 def is_scattered(splices: Sequence[Splice]) -> bool:
@@ -141,4 +141,4 @@ def as_accepted(path: str, edit: Edit, lines: Sequence[str]) -> tuple[RecentEdit
     start, end, new = edit.whole_lines()
     old, first = edit.text[start:end], edit.text.count("\n", 0, start)
     span = LineChange(first, tuple(old.split("\n")), tuple(new.split("\n")))
-    return as_shown(path, hunks_of_span(span.trimmed(), lines), accepted=True)
+    return as_shown(path, hunks_of_span(span.trim(), lines), accepted=True)

@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import count
 
 from redraft.model.errors import InvalidRequest
-from redraft.model.text.common import changed_part
+from redraft.model.text.common import find_changed_part
 from redraft.model.validation import AnyText
 
 from ..policy.secret_files import secret_in
@@ -395,10 +395,10 @@ class Document:
 
 def _difference(first: int, old: list[str], new: list[str]) -> Splice:
     """Return the difference between two runs of lines from line ``first`` on."""
-    start, removed, added = changed_part(old, new)
+    start, removed, added = find_changed_part(old, new)
     before = "".join(f"{line}\n" for line in removed)
     after = "".join(f"{line}\n" for line in added)
-    _, before, after = changed_part(before, after)
+    _, before, after = find_changed_part(before, after)
     extent = Extent(len(before) + len(after), max(before.count("\n"), after.count("\n")))
     return Splice(first + start, tuple(removed), tuple(added), extent)
 

@@ -10,7 +10,7 @@ import sys
 
 from redraft.model.gate.eagerness import EAGERNESS, RATIOS, Eagerness
 from redraft.model.gate.fit_own import fit_own
-from redraft.model.gate.gate import shipped, write_gate
+from redraft.model.gate.gate import load_shipped, write_gate
 from redraft.model.gate.kto import Objective
 
 from ..recording.recordings_folder import Recordings
@@ -28,11 +28,11 @@ def fit_own_gate(eagerness: Eagerness) -> list[str]:
         recordings.forget()  # what it was fitted on is gone
         return ["Nothing to learn from yet: the shipped gate is in use.", *_left_out(own)]
     want = {task: Objective(ratios[eagerness]) for task, ratios in RATIOS.items()}
-    made, trial = fit_own(shipped(), own.samples, want, own.other_model > 0)
+    made, trial = fit_own(load_shipped(), own.samples, want, own.other_model > 0)
     card = {
         "taken": trial.taken, "told": trial.told, "weights": own.weights,
         "outcomes": own.count, "shown": own.shown, "hidden": own.hidden,
-        "shipped": shipped().name, "eagerness": eagerness, "left_out": _left_out(own),
+        "shipped": load_shipped().name, "eagerness": eagerness, "left_out": _left_out(own),
     }  # fmt: skip
     write_gate(recordings.learned, made, card)
     return [trial.told, *_left_out(own)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from redraft.model.text.names import changed_words
+from redraft.model.text.names import find_changed_words
 
 from ..documents.open_documents import Document
 from ..documents.uris import display_path
@@ -103,7 +103,7 @@ def _of_line(old: str, new: str) -> str:
         return "change the spaces" if depth == now else f"indent by {now} columns, not {depth}"
     changes = [
         (old[:start], old[start:end], written)
-        for start, end, written in changed_words(old, new)
+        for start, end, written in find_changed_words(old, new)
         if (old[start:end] + written).strip()
     ]
     if not old.strip():

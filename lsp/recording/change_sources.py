@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from redraft.model.text.common import changed_part
+from redraft.model.text.common import find_changed_part
 
 from ..context.files import UnreadableFile, kind_of, read_file
 from ..documents.history import BULK_CHARACTERS, BULK_LINES, ChangeKind
@@ -81,7 +81,7 @@ def _put_in(splices: Sequence[Splice]) -> int:
 
 def _inserted(splice: Splice) -> tuple[str, str]:
     """Return the removed and the inserted text, without the ends that both share."""
-    return changed_part("\n".join(splice.removed), "\n".join(splice.added))[1:]
+    return find_changed_part("\n".join(splice.removed), "\n".join(splice.added))[1:]
 
 
 #: Seconds after it in which a change from outside is git's doing: editors look at their files

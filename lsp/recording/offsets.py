@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from redraft.model.text.common import changed_part
+from redraft.model.text.common import find_changed_part
 
 from ..documents.open_documents import ContentChange, Document
 from ..documents.positions import Position, units
@@ -70,7 +70,7 @@ class DocumentEdits:
         """Return the edit that makes a whole new text of the present one."""
         self._line = self._offset = 0
         old = self._document.source
-        head, removed, added = changed_part(old, text)
+        head, removed, added = find_changed_part(old, text)
         start = units(old[:head])
         return TextEdit(start, start + units(removed), added)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from redraft.model.errors import SettingsError
 from redraft.model.gate.eagerness import Eagerness
-from redraft.model.gate.gate import Gate, is_outdated, read_gate, shipped
+from redraft.model.gate.gate import Gate, is_outdated, load_shipped, read_gate
 from redraft.model.records import Prediction
 
 from ..suggestions.outcomes import Outcome
@@ -78,13 +78,13 @@ class OwnGate:
     def gate(self) -> Gate:
         """Return the gate in use."""
         if self._recordings is None or not self._allowed():
-            return shipped()
+            return load_shipped()
         now_s = self._clock()
         if now_s - self._looked_s >= _LOOK_S:
             self._looked_s = now_s
             self._look(self._recordings)
         is_other = self._answers and self._weights and self._answers != self._weights
-        return shipped() if self._own is None or is_other else self._own
+        return load_shipped() if self._own is None or is_other else self._own
 
     def on_answer(self, prediction: Prediction) -> None:
         """Note the weights whose answers the gate weighs."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.alike.repeated_lines import ChangedLine, changed_lines, located
+from redraft.model.rules.alike.repeated_lines import ChangedLine, find_changed_lines, locate_lines
 from redraft.model.rules.alike.shapes import literal_of
 from redraft.model.rules.example import MOST_CHARS, MOST_EDITS, changes_in
 from redraft.model.text.scopes import Occurrence
@@ -53,7 +53,7 @@ def find_constants(edits: Sequence[RecentEdit], own: CodeFile) -> Iterator[Whole
         edits: oldest first.
         own: the document that the user is in.
     """
-    lines = located(changed_lines(edits, own.path), own.text)
+    lines = locate_lines(find_changed_lines(edits, own.path), own.text)
     for name in new_constants(edits, own.path):
         try:
             offered = _constant(own, lines, name)

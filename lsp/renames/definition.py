@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.renames import Renamed, renamed_by, short_renamed_by
+from redraft.model.rules.renames import Renamed, find_renamed_by, short_renamed_by
 from redraft.model.text.scopes import Occurrence
 
 from .code_file import CodeFile
@@ -54,7 +54,7 @@ def find_renamed(edits: Sequence[RecentEdit], source: CodeFile) -> Iterator[Rena
     """
     own = [edit for edit in edits if edit.path == source.path]
     short = [one for edit in own for one in short_renamed_by(edit)]
-    here = [*short, *(one for edit in own for one in renamed_by(edit))]
+    here = [*short, *(one for edit in own for one in find_renamed_by(edit))]
     for old, new in dict.fromkeys((one.old, one.new) for one in reversed(here)):
         renamed = [one for one in here if (one.old, one.new) == (old, new)]
         places = source.occurrences(new)

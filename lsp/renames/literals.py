@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.alike.repeated_lines import ChangedLine, changed_lines, located
+from redraft.model.rules.alike.repeated_lines import ChangedLine, find_changed_lines, locate_lines
 from redraft.model.text.syntax import Syntax, descendants
 from tree_sitter import Node
 
@@ -85,7 +85,7 @@ def find_literals(
         edits: oldest first.
         own: the document that the user is in.
     """
-    lines = located(changed_lines(edits, own.path), own.text)
+    lines = locate_lines(find_changed_lines(edits, own.path), own.text)
     if not opens_literals(lines, own.language):
         return
     try:

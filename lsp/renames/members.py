@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.siblings import SiblingPlace, sibling_places
+from redraft.model.rules.siblings import SiblingPlace, find_sibling_places
 from redraft.model.text.syntax import count_errors
 
 from .code_file import CodeFile, UnclearUse
@@ -21,7 +21,7 @@ def find_members(edits: Sequence[RecentEdit], own: CodeFile) -> Iterator[WholeRe
         own: the document that the user is in, which defines the type.
     """
     try:
-        places = list(sibling_places(edits, own.path, own.syntax))
+        places = list(find_sibling_places(edits, own.path, own.syntax))
     except UnclearUse:
         return
     for name in dict.fromkeys(each.member.name for each in places):

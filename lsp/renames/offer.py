@@ -12,7 +12,7 @@ from threading import Event
 from redraft.model.edits.edit import Edit
 from redraft.model.errors import InvalidRequest, StaleDocument
 from redraft.model.records import RecentEdit
-from redraft.model.rules.alike.repeated_lines import changed_lines, repeated
+from redraft.model.rules.alike.repeated_lines import find_changed_lines, find_repeated
 from redraft.model.rules.renames import renames_of, short_renamed_by
 from redraft.model.rules.series import argument_changes
 from redraft.model.rules.siblings import new_names
@@ -218,7 +218,7 @@ def _removed(snapshot: Snapshot) -> dict[str, RemovedDefinitions]:
 def _has_renamed(snapshot: Snapshot) -> bool:
     edits = snapshot.recent if snapshot.flags.whole_renames else ()
     here = [each for each in edits if each.path == snapshot.path]
-    lines = changed_lines(here, snapshot.path)
+    lines = find_changed_lines(here, snapshot.path)
     return bool(
         _has_moved(snapshot)
         or find_made_async(edits)
@@ -229,7 +229,7 @@ def _has_renamed(snapshot: Snapshot) -> bool:
         or any(new_constants(here, snapshot.path))
         or opens_literals(lines, snapshot.language)
         or changes_keys(lines)
-        or any(repeated(lines, snapshot.path))
+        or any(find_repeated(lines, snapshot.path))
     )
 
 

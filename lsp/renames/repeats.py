@@ -13,22 +13,22 @@ from dataclasses import dataclass, replace
 from redraft.model.records import RecentEdit
 from redraft.model.rules.alike.repeated_lines import (
     ChangedLine,
-    changed_lines,
-    changed_nodes,
-    located,
-    repeated,
+    find_changed_lines,
+    find_changed_nodes,
+    find_repeated,
+    locate_lines,
 )
 from redraft.model.rules.alike.restyle import places_of_style, styles_of
 from redraft.model.rules.alike.shapes import (
     UNITS,
     Shape,
-    fixed_leaves,
+    find_fixed_leaves,
+    find_telling_name,
     is_called,
     is_target,
     leaves,
     parts_like,
     shapes_of,
-    telling_name,
 )
 from redraft.model.text.names import places_of
 from redraft.model.text.scopes import Occurrence
@@ -68,10 +68,10 @@ def find_repeats(edits: Sequence[RecentEdit], own: CodeFile) -> Iterator[WholeRe
         edits: oldest first.
         own: the document that the user is in.
     """
-    lines = located(changed_lines(edits, own.path), own.text)
+    lines = locate_lines(find_changed_lines(edits, own.path), own.text)
     before = text_before(own, lines)
     is_found = False
-    for pair in repeated(lines, own.path):
+    for pair in find_repeated(lines, own.path):
         try:
             found = _Repeat(before, own, lines, pair).found()
         except UnclearUse:
@@ -151,14 +151,14 @@ class _Repeat:
             shapes = shapes_of(self._before.syntax, old, self._own.syntax, new)
             if shapes is None or _is_restricted(new[1]) > _is_restricted(old[1]):
                 continue
-            word = telling_name(self._before.syntax, shapes[0], old[1])
+            word = find_telling_name(self._before.syntax, shapes[0], old[1])
             return self._at_places(shapes, old, new, word) if word else None
         return None
 
     def _units(self) -> Iterator[tuple[tuple[Node, Node], tuple[Node, Node]]]:
         """Yield what changed in both lines, the smallest unit first: before, and after."""
         before, now = self._before.syntax, self._own.syntax
-        first, second = (list(changed_nodes(before, now, line)) for line in self._pair)
+        first, second = (list(find_changed_nodes(before, now, line)) for line in self._pair)
         for old, new in first:
             if old.type not in UNITS or is_called(old):
                 continue
@@ -174,7 +174,7 @@ class _Repeat:
         word: str,
     ) -> WholeRename | None:
         shape, made = shapes
-        written = {self._own.syntax.text_of(leaf) for leaf in fixed_leaves(made, new[1])}
+        written = {self._own.syntax.text_of(leaf) for leaf in find_fixed_leaves(made, new[1])}
         found = self._places(shape, made, old, word)
         places = [each for each in found if not self._defines(each.node, written)]
         if len(places) > _MOST_PLACES:
@@ -303,7 +303,7 @@ def _senses(source: CodeFile, shape: Shape, node: Node) -> Hashable:
     """Return what the names of a place that never differ mean."""
     names = (
         leaf
-        for leaf in fixed_leaves(shape, node)
+        for leaf in find_fixed_leaves(shape, node)
         if leaf.type in _OBJECTS or "identifier" in leaf.type
     )
     return tuple(_sense(source, leaf) for leaf in names)

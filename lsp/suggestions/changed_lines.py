@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.reasons import Abstain
-from redraft.model.text.common import changed_part
+from redraft.model.text.common import find_changed_part
 
 from ..documents.history import ChangeKind
 from ..documents.open_documents import Splice
@@ -104,4 +104,4 @@ def _changes(edit: Edit, *, is_made: bool = False) -> Iterator[_Change]:
 
 
 def _of_line(line: int, old: str, new: str) -> _Change:
-    return _Change(line, *changed_part(old, new))
+    return _Change(line, *find_changed_part(old, new))

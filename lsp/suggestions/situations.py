@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redraft.model.gate.destruction import removed_names
+from redraft.model.gate.destruction import find_removed_names
 from redraft.model.gate.filters import Situation
 from redraft.model.records import Task
 
@@ -30,7 +30,7 @@ def situation(
         changes=() if is_future or by_key else edits.changes(uri),
         above=snapshot.above.text if snapshot.above is not None else "",
         last_edit=last[1] if last is not None else None,
-        removed=removed_names(snapshot.recent) if task == "next_edit" else frozenset(),
+        removed=find_removed_names(snapshot.recent) if task == "next_edit" else frozenset(),
         pace=memory.pace.features(now_s),
         rejected=lambda edit: memory.rejections.has_rejected(
             uri, edit, is_invoked=snapshot.is_invoked

@@ -15,8 +15,8 @@ from redraft.model.edits.hunks import line_changes, lines_of
 from redraft.model.edits.origins import swaps
 from redraft.model.records import RecentEdit
 from redraft.model.rules.renames import renames_of
-from redraft.model.rules.touched_names import SIGNATURE, Touched, call_changes, caused
-from redraft.model.text.common import changed_part
+from redraft.model.rules.touched_names import SIGNATURE, Touched, call_changes, reported_by_edits
+from redraft.model.text.common import find_changed_part
 from redraft.model.text.lines import defines
 
 from ..context.name_uses import NO_LONGER_USED, NOT_IMPORTED
@@ -59,7 +59,9 @@ def _of_report(question: Question, edit: Edit, _: Sequence[RecentEdit]) -> str:
     if wrong is not None and wrong.line in lines:
         return wrong.message[:1].lower() + wrong.message[1:]
     for report in place.reports:
-        if report.line in lines and next(caused(_recent(question), [report], place.lines), None):
+        if report.line in lines and next(
+            reported_by_edits(_recent(question), [report], place.lines), None
+        ):
             message = " ".join(report.message.strip().partition("\n")[0].split())
             return f"the editor reports: {message.removesuffix('.')}"
     return ""
@@ -156,7 +158,7 @@ def _swapped(edit: RecentEdit) -> Iterator[tuple[tuple[str, ...], tuple[str, ...
     """Yield the tokens that each change of an edit removes, and those that it writes."""
     for change in line_changes(lines_of(edit.diff)):
         old, new = (_TOKEN.findall("\n".join(lines)) for lines in (change.old, change.new))
-        _, gone, come = changed_part(old, new)
+        _, gone, come = find_changed_part(old, new)
         if gone or come:
             yield tuple(gone), tuple(come)
 

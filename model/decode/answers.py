@@ -12,7 +12,7 @@ from ..errors import InvalidAnswer
 from ..gate.features import with_features
 from ..prompts.format import ParsedEdit, Prompt, PromptFormat
 from ..records import LEAST_LOG, Candidate, Confidence, EditRequest, Source
-from ..rules.diagnostics import mending_first
+from ..rules.diagnostics import put_mending_first
 from .completion import Draft
 from .next_edit import likelihood
 from .sampling import confidence, line_logs
@@ -50,7 +50,7 @@ class Reader:
             first = found.get(made)
             one = self._candidate(change, draft)
             found[made] = one if first is None else _joined(first, draft)
-        ordered = mending_first(
+        ordered = put_mending_first(
             request.text,
             request.diagnostics,
             [*found.values()],

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..records import CanvasState
 from ..runtime.backend import IntArray, Scores
-from .completion import Brief, Completion, Draft, pieces, placed, to_text
+from .completion import Brief, Completion, Draft, pieces, place_text, to_text
 from .endings import cut_of
 from .passes import Passes
 from .sampling import confidence, sample, softmax
@@ -182,7 +182,7 @@ class Canvas:
 
     def _prefix(self) -> list[int]:
         """Return the tokens placed without a gap from the left, END included."""
-        return placed(self.tokens[: self.out.room()], self._end)
+        return place_text(self.tokens[: self.out.room()], self._end)
 
     def _masked(self) -> list[int]:
         return [i for i in range(self.horizon()) if self.tokens[i] is None]

@@ -280,8 +280,8 @@ class Completion:
             ahead: positions of a canvas behind the tokens; None is masked.
         """
         end = self.brief.config.end_token
-        cut, _ = self.cut(placed(ahead, end))
-        shown = [*self.tokens, *(placed(ahead, end) if cut is not None else ahead)]
+        cut, _ = self.cut(place_text(ahead, end))
+        shown = [*self.tokens, *(place_text(ahead, end) if cut is not None else ahead)]
         data = [
             None if token is None else self.brief.vocab_bytes[token]
             for token in shown
@@ -343,7 +343,7 @@ class Completion:
         return next((n for n, end in enumerate(ends, start=1) if end > cut), len(self.tokens))
 
 
-def placed(canvas: Seq[int | None], end: int) -> list[int]:
+def place_text(canvas: Seq[int | None], end: int) -> list[int]:
     """Return the tokens placed without a gap from the left, END included."""
     tokens: list[int] = []
     for token in canvas:

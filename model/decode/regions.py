@@ -20,7 +20,7 @@ from .next_edit import RuleText
 MOVES = 0.2
 
 
-def ranked_rules(request: EditRequest) -> list[RuleEdit]:
+def rank_rules(request: EditRequest) -> list[RuleEdit]:
     """Return the edits by rule of the whole region that was asked about, the likeliest first."""
     return rank_edits(request, _asked_about(request))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..text.common import changed_part
+from ..text.common import find_changed_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Edit:
 
     def least(self) -> Edit:
         """Return the edit without the characters that stay the same at either end."""
-        head, old, new = changed_part(self.old, self.new)
+        head, old, new = find_changed_part(self.old, self.new)
         start = self.start + head
         return replace(self, start=start, end=start + len(old), new=new)
 
@@ -89,9 +89,9 @@ class LineChange:
         """Characters of the old and the new lines."""
         return sum(map(len, (*self.old, *self.new)))
 
-    def trimmed(self) -> LineChange:
+    def trim(self) -> LineChange:
         """Return the change without the lines that stay the same at either end."""
-        head, old, new = changed_part(self.old, self.new)
+        head, old, new = find_changed_part(self.old, self.new)
         return LineChange(self.first + head, old, new)
 
     def distance(self, other: LineChange) -> int:
@@ -108,7 +108,7 @@ class LineChange:
         middle[at : at + len(other.old)] = other.new
         return LineChange(first, (*head, *self.old, *tail), tuple(middle))
 
-    def reaching(self, other: LineChange, lines: Sequence[str]) -> LineChange:
+    def reach(self, other: LineChange, lines: Sequence[str]) -> LineChange:
         """Return this change, not made yet, widened by unchanged ``lines`` to touch ``other``."""
         above, below = lines[other.end : self.first], lines[self.last : other.first]
         old, new = (*above, *self.old, *below), (*above, *self.new, *below)
@@ -136,6 +136,6 @@ NO_CHANGE = 0
 
 def key_of(change: LineChange) -> int:
     """Return a hash of a state of an edit; ``NO_CHANGE`` for the state it began with."""
-    change = change.trimmed()
+    change = change.trim()
     changed = change.old or change.new
     return hash((change.first, len(change.old), change.new)) if changed else NO_CHANGE

@@ -155,7 +155,7 @@ def last_burst(edit: RecentEdit, most: int = 8) -> RecentEdit:
     return RecentEdit(edit.path, edit.line + skipped, _diff(context + lines[begin:]))
 
 
-def joined(edits: Iterable[RecentEdit]) -> tuple[RecentEdit, ...]:
+def merge_edits(edits: Iterable[RecentEdit]) -> tuple[RecentEdit, ...]:
     """Return ``edits``, oldest first, with each that goes on in the lines of the one before merged.
 
     A word deleted and another written there is one change. A change that is taken back is dropped.

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from ..text.common import changed_part
-from ..text.names import changed_words
+from ..text.common import find_changed_part
+from ..text.names import find_changed_words
 from .edit import Edit
 
 _ROOT = 4  # leading characters by which the spellings of a word are recognised
@@ -21,7 +21,7 @@ _ROOT = 4  # leading characters by which the spellings of a word are recognised
 Rename = tuple[str, str]  # the old and the new name
 
 
-def swapped(old: str, new: str) -> tuple[Rename, ...]:
+def find_swap(old: str, new: str) -> tuple[Rename, ...]:
     """Return the words of a line that changed, with those in their place.
 
     Steps of one chain have them in common.
@@ -39,7 +39,7 @@ def swapped(old: str, new: str) -> tuple[Rename, ...]:
 
 def swaps(old: str, new: str) -> list[tuple[str, str, int]]:
     """Return the words of a line that became others, each with its 0-based column in ``old``."""
-    changes = changed_words(old, new)
+    changes = find_changed_words(old, new)
     return [(old[at:end], word, at) for at, end, word in changes if end > at and word]
 
 
@@ -102,7 +102,7 @@ def root_of(rename: Rename) -> Rename:
 
     They are the same for ``entries`` and ``MAX_ENTRY_AGE`` where both became records.
     """
-    _, old, new = changed_part(*rename)
+    _, old, new = find_changed_part(*rename)
     return old.lower()[:_ROOT], new.lower()[:_ROOT]
 
 

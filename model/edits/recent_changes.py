@@ -40,7 +40,7 @@ def recent_changes(request: EditRequest) -> list[LineChange]:
     changes: list[LineChange] = []
     for change in reversed(undone):
         changes = on_top(change, changes)
-    trimmed = (change.trimmed() for change in changes)
+    trimmed = (change.trim() for change in changes)
     return [change for change in trimmed if change.old or change.new][:RECENT_CHANGES]
 
 

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from typing import TypeVar
 
 from ..text.cursor import line_end
-from ..text.syntax import Syntax, count_errors, language_of, parse, parsed
+from ..text.syntax import Syntax, count_errors, language_of, parse, parse_cached
 from .edit import Edit
 
 #: Characters up to which a document is parsed as a whole. A longer one is parsed around the edit,
@@ -30,7 +30,7 @@ def tree_of(text: str, language: str, path: str) -> Syntax | None:
         language: LSP id.
         path: its suffix names the language if ``language`` has no grammar.
     """
-    return parsed(text, language) or parsed(text, language_of(path) or "")
+    return parse_cached(text, language) or parse_cached(text, language_of(path) or "")
 
 
 def count_errors_of(
@@ -51,7 +51,7 @@ def count_errors_of(
     return before, count_errors(changed) if changed else before
 
 
-def added_errors(edit: Edit, path: str, language: str) -> int:
+def count_added_errors(edit: Edit, path: str, language: str) -> int:
     """Return how many syntax errors an edit adds.
 
     The result is 0 if the text near the edit was broken already, or the language has no grammar.
@@ -108,7 +108,7 @@ def trim_to_valid(edit: Edit, path: str, language: str) -> Edit:
     A model that goes on for too long mostly goes wrong near the end of its answer. The whole edit
     is returned if none of its beginnings is better; the filters then refuse it.
     """
-    if "\n" not in edit.new.rstrip("\n") or not added_errors(edit, path, language):
+    if "\n" not in edit.new.rstrip("\n") or not count_added_errors(edit, path, language):
         return edit
     old, new = edit.old.split("\n"), edit.new.split("\n")
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
@@ -125,7 +125,7 @@ def trim_to_valid(edit: Edit, path: str, language: str) -> Edit:
             else:
                 lines += (new[j1:count] if tag == "insert" else []) + old[i1:i2]
         shorter = replace(edit, new="\n".join(lines))
-        if shorter.new in tried or added_errors(shorter, path, language):
+        if shorter.new in tried or count_added_errors(shorter, path, language):
             tried.add(shorter.new)
             return None
         return shorter

@@ -123,7 +123,7 @@ def begins_body(text: str, cursor: int) -> bool:
     is below.
     """
     rest = line_after(text, cursor)
-    header = opening_line(text, cursor)
+    header = find_opening_line(text, cursor)
     if header is None or not is_free(rest):
         return False
     below = text[cursor + len(rest) : cursor + len(rest) + _BELOW].split("\n")
@@ -131,7 +131,7 @@ def begins_body(text: str, cursor: int) -> bool:
     return first is None or len(indent_of(first)) <= len(indent_of(header))
 
 
-def opening_line(text: str, cursor: int) -> str | None:
+def find_opening_line(text: str, cursor: int) -> str | None:
     """Return the line that opens a body right above the cursor, comments and a docstring aside.
 
     None: there is none, or the cursor's line begins with something else than white space.

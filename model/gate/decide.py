@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from ..edits.edit import Edit
 from ..edits.recent_changes import recent_changes
 from ..records import Candidate, EditRequest, Quality, Task
-from .destruction import removed_names
+from .destruction import find_removed_names
 from .eagerness import eagerness_of, threshold
 from .filters import CHEAP, COSTLY, Situation, first_reason, reaches_too_far
 from .fitting import fit
-from .gate import Gate, shipped
+from .gate import Gate, load_shipped
 from .reasons import Abstain
 
 #: Edits to choose from, where the first may not be shown: those that the engine weighs against each
@@ -50,7 +50,7 @@ def situation_of(request: EditRequest, least: float) -> Situation:
         changes=changes,
         above=request.text_above,
         last_edit=max(changes[0].first, changes[0].end - 1) if changes else None,
-        removed=removed_names(request.edits),
+        removed=find_removed_names(request.edits),
         filters=(reach,) if request.task == "next_edit" else (),
     )
 
@@ -82,7 +82,7 @@ def verdict(
         said = "the edit would bring back a name that you just removed"
         return Abstain("reversal", said)
     edit = Edit(situation.text, candidate.start, candidate.end, candidate.text)
-    score = (gate or shipped()).score(candidate, task, situation.pace)
+    score = (gate or load_shipped()).score(candidate, task, situation.pace)
     refused = _refuse_first(edit, score, situation)
     if refused is None and task == "infill":
         # A client that only inserts sets limits and stop strings, which may cut an answer anywhere.
@@ -94,7 +94,7 @@ def verdict(
     return refused or _refuse_last(edit, situation) or ShownCandidate(edit, candidate, score)
 
 
-def inserted(candidate: Candidate, request: EditRequest) -> ShownCandidate | Abstain:
+def decide_insertion(candidate: Candidate, request: EditRequest) -> ShownCandidate | Abstain:
     """Decide on an infill for a client that can only insert, such as those of HTTP.
 
     Every score is shown, and an answer that fulfils a grammar stays as it is.

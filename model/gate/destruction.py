@@ -44,7 +44,7 @@ class _Key(NamedTuple):
     name: str
 
 
-def removed_names(edits: Iterable[RecentEdit]) -> frozenset[str]:
+def find_removed_names(edits: Iterable[RecentEdit]) -> frozenset[str]:
     """Return the names in lines that ``edits`` removed, without those that they wrote again."""
     found: set[str] = set()
     for edit in edits:
@@ -107,7 +107,7 @@ def drops(
 
     Args:
         language: LSP id, "" if unknown.
-        removed: names that the recent edits removed; see :func:`removed_names`.
+        removed: names that the recent edits removed; see :func:`find_removed_names`.
         changes: the recent ones of the text, at their places in it.
     """
     found = _changed(edit, language, path)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..edits.edit import Edit, LineChange
-from ..edits.syntax_errors import added_errors, tree_of
+from ..edits.syntax_errors import count_added_errors, tree_of
 from ..records import RecentEdit, Task
 from ..rules.renames import RenameScopes, namesake
 from ..rules.unknown_arguments import LANGUAGES, arguments_in, unknown_argument
@@ -20,7 +20,7 @@ from ..text.definitions import definitions_by_keyword
 from ..text.graphemes import is_inside_character
 from ..text.lines import imports
 from ..text.scopes import Bindings
-from ..text.syntax import language_of, parse, parsed
+from ..text.syntax import language_of, parse, parse_cached
 from .destruction import deletes_unasked, deletes_what_changes_replace, doubles, drops
 from .reasons import Abstain
 from .reversal import undoes
@@ -133,14 +133,14 @@ def no_change(edit: Edit, _: Situation) -> Abstain | None:
     return None
 
 
-def broken_characters(edit: Edit, _: Situation) -> Abstain | None:
+def breaks_characters(edit: Edit, _: Situation) -> Abstain | None:
     """Refuse to rewrite a line with bytes that are not valid UTF-8: they would be lost."""
     if "\ufffd" in edit.whole_lines()[2]:
         return Abstain("half_character", "the edit would rewrite a line with broken characters")
     return None
 
 
-def garbled(edit: Edit, _: Situation) -> Abstain | None:
+def is_garbled(edit: Edit, _: Situation) -> Abstain | None:
     """Refuse control tokens, halves of characters, and text that repeats itself."""
     written = edit.least().new
     leaked = _SPECIAL.search(written)
@@ -235,7 +235,7 @@ def _distance(line: int, first: int, last: int) -> int:
 # --- the user and the file -----------------------------------------------------------------------
 
 
-def rejected_before(edit: Edit, situation: Situation) -> Abstain | None:
+def was_rejected(edit: Edit, situation: Situation) -> Abstain | None:
     """Refuse what the user rejected."""
     if not situation.rejected(edit):
         return None
@@ -246,7 +246,7 @@ def rejected_before(edit: Edit, situation: Situation) -> Abstain | None:
 
 def breaks_syntax(edit: Edit, situation: Situation) -> Abstain | None:
     """Refuse an edit that adds syntax errors where the file had none nearby."""
-    added = added_errors(edit, situation.path, situation.language)
+    added = count_added_errors(edit, situation.path, situation.language)
     if not added:
         return None
     return Abstain("syntax_errors", f"the edit would add {added} syntax error{'s' * (added > 1)}")
@@ -294,7 +294,7 @@ def passes_unknown(edit: Edit, situation: Situation) -> Abstain | None:
     written = (line for one in situation.changes for line in one.new)
     known = "\n".join((edit.text[start:end], situation.above, *written))
     names.difference_update(_ANY_NAME.findall(known))
-    before = parsed(edit.text, language) if names else None
+    before = parse_cached(edit.text, language) if names else None
     after = parse(edit.result, language, before) if before is not None else None
     name = unknown_argument(after, names, (start, start + len(new))) if after is not None else ""
     passed = arguments_in(edit.text[start:end], language) if name else ()
@@ -332,7 +332,7 @@ def reaches_too_far(
     Args:
         definers: paths of the files that define a name; see :func:`~..rules.renames.namesake`.
     """
-    name = RenameScopes(edits, edit.text, path, language).leaked(edit)
+    name = RenameScopes(edits, edit.text, path, language).find_leaked(edit)
     if name:
         return Abstain("bound_again", f"'{name}' is another name here than the renamed one")
     twin = namesake(edit, edits, path, definers)
@@ -343,12 +343,25 @@ def reaches_too_far(
 
 
 CHEAP: dict[Task, tuple[Filter, ...]] = {
-    "infill": (wrong_place, inside_character, empty, repeats_what_follows, garbled),
-    "next_edit": (no_change, broken_characters, garbled, repeats_neighbour, reverts, far_away),
+    "infill": (wrong_place, inside_character, empty, repeats_what_follows, is_garbled),
+    "next_edit": (
+        no_change,
+        breaks_characters,
+        is_garbled,
+        repeats_neighbour,
+        reverts,
+        far_away,
+    ),
 }
 COSTLY: dict[Task, tuple[Filter, ...]] = {
-    "infill": (rejected_before, reverts, destroys),
-    "next_edit": (rejected_before, breaks_syntax, destroys, leaves_undefined, passes_unknown),
+    "infill": (was_rejected, reverts, destroys),
+    "next_edit": (
+        was_rejected,
+        breaks_syntax,
+        destroys,
+        leaves_undefined,
+        passes_unknown,
+    ),
 }
 
 

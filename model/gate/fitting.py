@@ -14,7 +14,7 @@ from typing import Protocol
 
 from ..edits.edit import Edit
 from ..edits.syntax_errors import count_errors_of, longest_valid
-from ..text.brackets import brackets_of, closing, is_call
+from ..text.brackets import brackets_of, find_closing, is_call
 from ..text.cursor import indent_of, line_after, line_before
 from ..text.indentation import at_indent
 from ..text.names import is_word
@@ -81,7 +81,7 @@ def fit(written: str, at: At, *, replaces: bool = False, ended: bool = True) -> 
         ended: the answer ended by itself, so last lines that open a block are dropped.
     """
     if replaces:
-        written = tidied(written, at)
+        written = strip_end(written, at)
     if ended and written.strip():
         written = whole_blocks(written, at.text, at.cursor, at.path, at.language)
         if not written:
@@ -121,7 +121,7 @@ def fit(written: str, at: At, *, replaces: bool = False, ended: bool = True) -> 
     return Abstain("does_not_fit", f"{added} before {behind[:20]!r}" if behind else added)
 
 
-def tidied(written: str, at: At) -> str:
+def strip_end(written: str, at: At) -> str:
     """Return ``written`` without white space at its end, if the line ends at the cursor anyway.
 
     Ghost text does not show it, and it would be in the file once the text is accepted.
@@ -149,7 +149,7 @@ def _ways(written: str, at: At, replaces: bool) -> Iterator[Edit]:
     cut = _cut(before, written, behind)
     if written[:cut].strip():
         # The cut leaves the indent of the line that it removes.
-        yield _edit(tidied(written[:cut], at) if cut < len(written) else written, at)
+        yield _edit(strip_end(written[:cut], at) if cut < len(written) else written, at)
 
 
 def _edit(new: str, at: At, over: int = 0) -> Edit:
@@ -268,7 +268,7 @@ def _count_errors(way: Edit, at: At, may_go_on: bool) -> tuple[int, int] | None:
     counted = count_errors_of(edit, at.path, at.language)
     if counted is None or not may_go_on or counted[1] <= counted[0]:
         return counted
-    closers = closing(edit.new)
+    closers = find_closing(edit.new)
     indent = indent_of(line_before(edit.result, edit.start + len(edit.new)))
     for form in _GOES_ON:
         whole = count_errors_of(edit, at.path, at.language, form.format(closers, indent=indent))

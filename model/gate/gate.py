@@ -106,7 +106,7 @@ def _sigmoid(log_odds: float) -> float:
 
 
 @cache
-def shipped() -> Gate:
+def load_shipped() -> Gate:
     """Return the gate that comes with Redraft."""
     return read_gate(SHIPPED)[0]
 
@@ -116,7 +116,7 @@ def is_outdated(personal: Gate) -> bool:
 
     Then another version fitted it, from a gate that no longer ships.
     """
-    heads = shipped().heads
+    heads = load_shipped().heads
     return any(head.features != heads[task].features for task, head in personal.heads.items())
 
 

@@ -10,8 +10,8 @@ from itertools import accumulate
 
 from ..edits.edit import Edit, LineChange
 from ..edits.hunks import hunks_of
-from ..text.common import changed_part
-from ..text.names import changed_words
+from ..text.common import find_changed_part
+from ..text.names import find_changed_words
 from .removals import brings_back
 
 _SHORTEST_BACK = 4  # characters put back that are no accident, such as a bracket would be
@@ -78,7 +78,7 @@ def _characters(change: LineChange, text: str) -> tuple[int, str, str]:
             start = len(text)
             break
     old, new = _joined(change.old), _joined(change.new)
-    head, gone, written = changed_part(old, new)
+    head, gone, written = find_changed_part(old, new)
     return start + head, gone, written
 
 
@@ -125,7 +125,7 @@ def _steps(edit: Edit) -> Iterator[Edit]:
         at = starts[hunk.first]
         old, new = _joined(hunk.old), _joined(hunk.new)
         is_long = max(len(old), len(new)) > _MOST_CHARS
-        for start, end, words in [(0, len(old), new)] if is_long else changed_words(old, new):
+        for start, end, words in [(0, len(old), new)] if is_long else find_changed_words(old, new):
             yield Edit(edit.text, at + start, at + end, words)
 
 

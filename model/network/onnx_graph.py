@@ -141,8 +141,8 @@ class _Builder:
         y, x = self._norm(f"{name}.norm_mlp", x, y)
         gated, factor = self._gated(name, y, last)
         down = f"{name}.mlp.down"
-        y, factor = self.linear.unscaled(down, [down], gated, c.intermediate, c.hidden, factor)
-        return x, self.linear.scaled(y, factor)
+        y, factor = self.linear.without_scale(down, [down], gated, c.intermediate, c.hidden, factor)
+        return x, self.linear.with_scale(y, factor)
 
     def _gated(self, name: str, x: str, tail: bool) -> tuple[str, str]:
         """Append silu(gate x) times up x, but for a factor of each row: ``LinearMaps.unscaled``.
@@ -154,8 +154,8 @@ class _Builder:
         """
         c, sides = self.config, (f"{name}.mlp.gate", f"{name}.mlp.up")
         shape = c.hidden, c.intermediate
-        gate, (up, factor) = (self.linear.unscaled(side, [side], x, *shape) for side in sides)
-        gate = self.linear.scaled(*gate), ""
+        gate, (up, factor) = (self.linear.without_scale(side, [side], x, *shape) for side in sides)
+        gate = self.linear.with_scale(*gate), ""
         if not self.indices:
             return self._activated(gate[0], up), factor
         which, out = "scored_masks" if tail else "mask_rows", f"{name}.mlp.gated"

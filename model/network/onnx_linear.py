@@ -40,14 +40,14 @@ class LinearMaps:
         self, name: str, sources: list[str], x: str, inputs: int, outputs: int, bias: bool = False
     ) -> str:
         """Multiply x by the stacked weights: [..., inputs] -> [..., outputs]."""
-        y = self.scaled(*self.unscaled(name, sources, x, inputs, outputs))
+        y = self.with_scale(*self.without_scale(name, sources, x, inputs, outputs))
         if not bias:
             return y
         parts = tuple(f"{source}.bias" for source in sources)
         added = Stored(f"{name}.bias", parts, "whole", (outputs,), self._variant.dtype)
         return self._nodes.op("Add", y, self._nodes.store(added))
 
-    def unscaled(
+    def without_scale(
         self, name: str, sources: list[str], x: str, inputs: int, outputs: int, factor: str = ""
     ) -> tuple[str, str]:
         """Multiply x by the stacked weights, but for a factor of each row.
@@ -71,8 +71,8 @@ class LinearMaps:
         y, own = self._rows_product(x, list(stored.tensors()))
         return y, self._nodes.op("Mul", own, factor) if factor else own
 
-    def scaled(self, y: str, factor: str) -> str:
-        """Return y times the factor of each row, both from :meth:`unscaled`."""
+    def with_scale(self, y: str, factor: str) -> str:
+        """Return y times the factor of each row, both from :meth:`without_scale`."""
         return self._nodes.op("Mul", y, factor) if factor else y
 
     def product(self, stored: Stored, x: str, bias: str = "", out: str = "") -> str:
@@ -90,7 +90,7 @@ class LinearMaps:
         if stored.format == "turned":
             return self._nodes.op("MatMul", x, tensors[0])
         if stored.format == "rows":
-            return self.scaled(*self._rows_product(x, tensors))
+            return self.with_scale(*self._rows_product(x, tensors))
         arguments = [x, *tensors, *(["", "", bias] if bias else [])]
         return self._nodes.op(
             "MatMulNBits", *arguments, out=out, domain=CONTRIB, K=inputs, N=outputs,
@@ -111,8 +111,8 @@ class LinearMaps:
         It copies y, of however few rows: 5 MB of a chunk of prompt.
 
         Args:
-            y: x times the weights that the masks' adapter changes, from :meth:`unscaled`. The sum
-                is without its factor as well.
+            y: x times the weights that the masks' adapter changes, from :meth:`without_scale`.
+                The sum is without its factor as well.
             shape: inputs and outputs of those weights.
             which: rows are masks, [g].
             index: see :meth:`index_of`.

@@ -11,7 +11,7 @@ from typing import TypeVar
 from ..edits.edit import LineChange
 from ..edits.hunks import line_changes, lines_of
 from ..records import RecentEdit
-from .line_facts import LineFacts, defined_in, facts_of, words_of
+from .line_facts import LineFacts, facts_of, names_defined, words_of
 
 Token = TypeVar("Token", int, str)
 
@@ -41,7 +41,7 @@ class LastEdits:
     """
 
     def __init__(self, edits: Sequence[RecentEdit]) -> None:
-        self.changes = placed(edits)[:MOST_CHANGES]  # the newest first
+        self.changes = place_edits(edits)[:MOST_CHANGES]  # the newest first
         words = [_swap(each.change) for each in self.changes]
         self.newest: tuple[list[str], list[str], list[str]] = words[0] if words else ([], [], [])
         self.removed = _aged(removed for removed, _, _ in words)
@@ -68,7 +68,7 @@ class LastEdits:
         """The names that the newest changes defined, and those that they define no longer."""
         came, gone = set[str](), set[str]()
         for each in self.changes[:_DEFINING]:
-            old, new = defined_in(each.change.old), defined_in(each.change.new)
+            old, new = names_defined(each.change.old), names_defined(each.change.new)
             came |= new - old
             gone |= old - new
         return came, gone
@@ -117,7 +117,7 @@ class LastEdits:
         return measure(change.new) - measure(change.old)
 
 
-def placed(edits: Sequence[RecentEdit]) -> list[PlacedChange]:
+def place_edits(edits: Sequence[RecentEdit]) -> list[PlacedChange]:
     """Return the changes of edits, oldest first, at their present places; the newest first."""
     found: list[PlacedChange] = []
     for edit in edits:

@@ -190,7 +190,7 @@ def parts_of(names: Iterable[str]) -> dict[str, None]:
     )
 
 
-def defined_in(lines: Iterable[str]) -> set[str]:
+def names_defined(lines: Iterable[str]) -> set[str]:
     """Return the names that some lines define or assign."""
     return {one or other for line in lines for one, other in _DEFINED.findall(line[:LONGEST])}
 

@@ -157,7 +157,7 @@ def places_of(
                 need=weight / (1.0 + weight),
                 lead=math.log(max(value, _LEAST) / max(following, _LEAST)),
                 left_in_file=sums[number] / (1.0 + sums[number]),
-                word=shared_word(index, line, edits),
+                word=find_shared_word(index, line, edits),
                 is_far=is_far_from(edits, path, line),
             )
         )
@@ -170,7 +170,7 @@ def is_far_from(edits: LastEdits, path: str, line: int) -> bool:
     return end is None or abs(line - end) > FAR
 
 
-def shared_word(index: LineIndex, line: int, edits: LastEdits) -> str:
+def find_shared_word(index: LineIndex, line: int, edits: LastEdits) -> str:
     """Return the rarest word of the last edits that stands in a line or next to it.
 
     Removed words count before added and kept ones; keywords and numbers are left out.
@@ -257,6 +257,6 @@ def load_ranker(path: Path, sha256: str = "") -> Ranker:
 
 
 @cache
-def shipped_ranker() -> Ranker:
+def load_shipped_ranker() -> Ranker:
     """Return the ranker of the package, read once."""
     return load_ranker(SHIPPED, SHIPPED_SHA256)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..edits.hunks import joined, recent_edit
+from ..edits.hunks import merge_edits, recent_edit
 from ..records import EditRequest, RecentEdit
 from ..text.common import common_ends
 
@@ -22,7 +22,7 @@ _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _EDITED = re.compile(r'^User edited "?(?P<path>[^\n]+?)"?:\n```diff\n', re.MULTILINE)
 
 
-def unified_diffs(text: str, path: str = "") -> tuple[RecentEdit, ...]:
+def write_unified_diffs(text: str, path: str = "") -> tuple[RecentEdit, ...]:
     """Return the recent edits, oldest first, of unified diffs one after the other.
 
     Args:
@@ -50,7 +50,7 @@ def unified_diffs(text: str, path: str = "") -> tuple[RecentEdit, ...]:
             _add(edits, path, first, body, accepted)
         else:
             at += 1
-    return joined(edits[-MAX_EDITS:])
+    return merge_edits(edits[-MAX_EDITS:])
 
 
 def _begins_file(lines: list[str], at: int) -> bool:
@@ -93,15 +93,15 @@ def _path(old: str, new: str) -> str:
     return old.removeprefix("a/") if new == "/dev/null" else new
 
 
-def fenced_diffs(text: str) -> tuple[RecentEdit, ...]:
+def write_fenced_diffs(text: str) -> tuple[RecentEdit, ...]:
     """Return the recent edits of ``User edited PATH:`` paragraphs with a fenced diff each."""
     text = text[-MAX_CHARS:].replace("\r\n", "\n")
     edits: list[RecentEdit] = []
     for match in _EDITED.finditer(text):
         end = text.find("\n```", match.end() - 1)
         body = text[match.end() : end if end >= 0 else len(text)]
-        edits.extend(unified_diffs(body, match["path"]))
-    return joined(edits[-MAX_EDITS:])
+        edits.extend(write_unified_diffs(body, match["path"]))
+    return merge_edits(edits[-MAX_EDITS:])
 
 
 def original_and_updated(path: str, text: str) -> tuple[RecentEdit, ...]:

@@ -20,7 +20,7 @@ from itertools import islice
 
 from ..edits.hunks import lines_of
 from ..records import Candidate, Diagnostic, EditRequest, RecentEdit, RelatedFile
-from ..rules.diagnostics import undefined_name
+from ..rules.diagnostics import find_undefined_name
 from ..text.names import whole_name
 from .format import ParsedEdit
 from .redraft3 import shrunk, window
@@ -97,15 +97,15 @@ def newline_of(*texts: str) -> str:
     return "\r\n" if lines and 2 * sum(text.count("\r\n") for text in texts) >= lines else "\n"
 
 
-def related_file(path: str, text: str) -> RelatedFile:
+def render_related_file(path: str, text: str) -> RelatedFile:
     """Return a file that the client sends."""
     return RelatedFile(path.strip(), unix(text), "sent by the client")
 
 
-def related_files(best_first: Iterable[tuple[str, str]]) -> tuple[RelatedFile, ...]:
+def render_related_files(best_first: Iterable[tuple[str, str]]) -> tuple[RelatedFile, ...]:
     """Return those of the paths with their texts that are files and not empty, the best last."""
     files = (
-        related_file(path, text)
+        render_related_file(path, text)
         for path, text in best_first
         if text.strip() and path.strip() not in REPORTS | _PSEUDO_FILES
     )
@@ -154,7 +154,7 @@ def reports_in(files: Iterable[tuple[str, str]]) -> tuple[Diagnostic, ...]:
     )
 
 
-def placed(
+def locate_reports(
     reports: Iterable[Diagnostic], lines: Sequence[str], first: int, last: int
 ) -> tuple[Diagnostic, ...]:
     """Return those reports that belong to one of the lines [first, last) beyond doubt.
@@ -164,7 +164,7 @@ def placed(
     """
     found = []
     for report in reports:
-        undefined = undefined_name(report.message)
+        undefined = find_undefined_name(report.message)
         names = {*_QUOTED.findall(report.message), *([undefined] if undefined else [])}
         patterns = [whole_name(name) for name in names]
         fitting = [
@@ -205,7 +205,7 @@ def to_request(excerpt: Excerpt, template: EditRequest) -> EditRequest | None:
         return None
     return replace(
         template,
-        diagnostics=placed(excerpt.reports, lines, first, last),
+        diagnostics=locate_reports(excerpt.reports, lines, first, last),
         task="next_edit",
         path=excerpt.path or template.path,
         text=text,

@@ -14,14 +14,14 @@ from typing import Literal
 from ..config import ModelConfig
 from ..records import EditRequest, RelatedFile
 from .answers import parse_infill
-from .excerpt import Unreadable, related_files
+from .excerpt import Unreadable, render_related_files
 from .format import Declined, ParsedEdit, Prompt, is_above_a_line, place_of
 from .pieces import (
     Mark,
     Piece,
     count,
     encode,
-    joined,
+    join_pieces,
     keep,
     last_within,
     other_files,
@@ -29,7 +29,7 @@ from .pieces import (
     tokens_of,
 )
 from .redraft3 import STEP
-from .tokenizer import Tokenizer, unfinished_word
+from .tokenizer import Tokenizer, find_unfinished_word
 
 #: prefix-suffix-middle, suffix-prefix-middle, and the suffix first with the prefix behind the mark
 #: of the middle, as if the middle had begun.
@@ -103,7 +103,7 @@ class Fim(InfillFormat):
         style = self.style
         # Where the prompt ends with the prefix, its last word may still grow into other tokens.
         is_open = style is None or style.order == "middle-prefix"
-        forced = unfinished_word(before) if is_open else ""
+        forced = find_unfinished_word(before) if is_open else ""
         before = before.removesuffix(forced)
         head = self._related(request, tokenizer, int(budget * _RELATED))
         room = budget - count(head, tokenizer) - 8
@@ -126,7 +126,7 @@ class Fim(InfillFormat):
         mark = Mark(self.style.file)
         others = tuple(each for each in request.related if not each.is_above)
         kept, _ = last_within(other_files(replace(request, related=others), mark), tokenizer, room)
-        return [*joined(kept), mark, title(request.path)]
+        return [*join_pieces(kept), mark, title(request.path)]
 
     def _own(self, above: str, below: str) -> list[Piece]:
         style = self.style
@@ -253,5 +253,5 @@ def _repository(head: str) -> tuple[str, tuple[RelatedFile, ...]]:
         *others, own = [part.partition("\n") for part in head.split(marker)]
         if others:  # the first part precedes every file: it is the repository's name
             files = ((path, text) for path, _, text in others[1:] if not path.endswith(".diff"))
-            return own[0].strip(), related_files(files)
+            return own[0].strip(), render_related_files(files)
     return "", ()

@@ -10,8 +10,8 @@ import re
 
 from ..errors import InvalidRequest
 from ..records import RecentEdit
-from .diffs import unified_diffs
-from .excerpt import NO_PATH, Excerpt, Unreadable, related_files, reports_in, take_cursor
+from .diffs import write_unified_diffs
+from .excerpt import NO_PATH, Excerpt, Unreadable, render_related_files, reports_in, take_cursor
 
 CURSOR = "<|cursor|>"
 #: The whole answer where nothing is to be changed.
@@ -43,7 +43,7 @@ def read_mercury(content: str, field: str = "content") -> Excerpt:
         ends = _lines(content, HISTORY_END)
         head = content[: histories[-1].start()]
         end = ends[-1].start() if ends else len(content)
-        edits = unified_diffs(content[histories[-1].end() : end])
+        edits = write_unified_diffs(content[histories[-1].end() : end])
     body, snippets = _file(head, field)
     files = _files(snippets)
     path = _PATH.match(body)
@@ -65,7 +65,7 @@ def read_mercury(content: str, field: str = "content") -> Excerpt:
         cursor=cursor,
         write=_write,
         edits=edits,
-        related=related_files(files),
+        related=render_related_files(files),
         reports=reports_in(files),
     )
 

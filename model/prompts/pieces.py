@@ -102,7 +102,7 @@ def last_within(
     return kept, room
 
 
-def joined(parts: Iterable[list[Piece]]) -> list[Piece]:
+def join_pieces(parts: Iterable[list[Piece]]) -> list[Piece]:
     """Return the pieces of all ``parts``."""
     return [piece for part in parts for piece in part]
 
@@ -120,7 +120,7 @@ def title(path: str) -> str:
     return f"{short_path(path)}\n"
 
 
-def ended(text: str) -> str:
+def with_last_line_end(text: str) -> str:
     """Return ``text`` with a line end behind its last line."""
     return text if text.endswith("\n") else text + "\n"
 
@@ -130,7 +130,7 @@ def other_files(request: EditRequest, mark: Mark) -> list[list[Piece]]:
 
     The text that the document continues is one of them, with its last lines.
     """
-    return [[mark, title(file.path), ended(_end_of(file))] for file in request.related]
+    return [[mark, title(file.path), with_last_line_end(_end_of(file))] for file in request.related]
 
 
 def _end_of(file: RelatedFile) -> str:
@@ -143,7 +143,7 @@ def by_file(excerpts: Iterable[list[Piece]], between: str = "") -> list[Piece]:
     for mark, name, text in excerpts:
         before = files.get(name)
         files[name] = [mark, name, text] if before is None else [*before, between, text]
-    return joined(files.values())
+    return join_pieces(files.values())
 
 
 def edits_then_files(
@@ -156,16 +156,16 @@ def edits_then_files(
     shown, room = last_within(edits, tokenizer, room)
     related = other_files(request, mark) if len(shown) == len(edits) else []
     files, _ = last_within(related, tokenizer, room)
-    return shown, files, left_out(len(edits) - len(shown), len(request.related) - len(files))
+    return shown, files, describe_cut(len(edits) - len(shown), len(request.related) - len(files))
 
 
-def left_out(edits: int, files: int) -> str:
+def describe_cut(edits: int, files: int) -> str:
     """Return what does not fit, for people; "" where all does."""
     names = zip((edits, files), ("recent edits", "related files"), strict=True)
     return "; ".join(f"left out {many} {what}" for many, what in names if many)
 
 
-def forged(request: EditRequest, words: Iterable[str]) -> Declined | None:
+def refuse_forged_marks(request: EditRequest, words: Iterable[str]) -> Declined | None:
     """Return why a document that holds one of a format's ``words`` cannot be asked about."""
     for word in words:
         if word in request.text:

@@ -48,7 +48,7 @@ from .tokenizer import (
     REGION,
     SUFFIX,
     Tokenizer,
-    unfinished_word,
+    find_unfinished_word,
 )
 
 #: Lines by which the window of an infill moves, and that it keeps above and below the cursor.
@@ -112,7 +112,7 @@ def render_infill(request: EditRequest, tokenizer: Tokenizer, budget: int) -> Pr
     after = "\n".join([lines[at][column:], *lines[at + 1 : last]])
     if last < len(lines):
         after += "\n"
-    forced = unfinished_word(before)
+    forced = find_unfinished_word(before)
     room = max(budget - 16, 32)  # the marks and the path need some
     suffix = keep(tokenizer, after, room * 3 // 10, from_end=False)
     prefix = keep(tokenizer, before.removesuffix(forced), room * 6 // 10, from_end=True)

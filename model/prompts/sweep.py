@@ -39,23 +39,23 @@ from ..records import EditRequest, RecentEdit
 from ..text.common import common_head, common_tail
 from .answers import is_answered, parse_region, start_of
 from .diffs import MAX_EDITS, as_it_was, original_and_updated, sides
-from .excerpt import Excerpt, Unreadable, related_files, reports_in, take_cursor
+from .excerpt import Excerpt, Unreadable, render_related_files, reports_in, take_cursor
 from .format import Declined, ParsedEdit, Prompt, place_of
 from .pieces import (
     Mark,
     Piece,
     by_file,
     count,
+    describe_cut,
     edits_then_files,
-    ended,
-    forged,
-    joined,
+    join_pieces,
     last_within,
-    left_out,
     other_files,
+    refuse_forged_marks,
     short_path,
     title,
     tokens_of,
+    with_last_line_end,
 )
 from .tokenizer import Tokenizer
 
@@ -86,15 +86,16 @@ class Sweep1:
         first, last = (first, last) if first <= at < last else (at, at + 1)
         now, path = "\n".join(lines[first:last]), title(request.path)
         near: list[Piece] = [
-            FILE, f"original/{path}", ended("\n".join(as_it_was(request, first, last))),
-            FILE, f"current/{path}", ended(now),
+            FILE, f"original/{path}",
+            with_last_line_end("\n".join(as_it_was(request, first, last))),
+            FILE, f"current/{path}", with_last_line_end(now),
             FILE, f"updated/{path}",
         ]  # fmt: skip
         recent = [_edit(edit) for edit in request.edits[-_EDITS:]]
         room = budget - count(near, tokenizer)
         edits, files, cut = edits_then_files(recent, request, FILE, tokenizer, room)
         return Prompt(
-            tuple(tokens_of([*by_file(files), *joined(edits), *near], tokenizer)),
+            tuple(tokens_of([*by_file(files), *join_pieces(edits), *near], tokenizer)),
             lines,
             at,
             region=(first, last),
@@ -112,7 +113,7 @@ class Sweep1:
 
 
 def _edit(edit: RecentEdit) -> list[Piece]:
-    before, after = (ended(_shortened(side)) for side in sides(edit))
+    before, after = (with_last_line_end(_shortened(side)) for side in sides(edit))
     return [FILE, f"{short_path(edit.path)}.diff\noriginal:\n{before}updated:\n{after}"]
 
 
@@ -141,7 +142,7 @@ class Sweep2:
         self, request: EditRequest, tokenizer: Tokenizer, _config: ModelConfig, budget: int
     ) -> Prompt | Declined:
         """Return the prompt, or why a document that holds the cursor's mark is not asked about."""
-        if (declined := forged(request, (CURSOR,))) is not None:
+        if (declined := refuse_forged_marks(request, (CURSOR,))) is not None:
             return declined
         lines, at = request.text.split("\n"), place_of(request)[0]
         first, last = _block(request, lines, at)
@@ -156,17 +157,17 @@ class Sweep2:
         room = budget - count(near, tokenizer) - 1
         recent = [_edit_2(edit) for edit in request.edits[-_EDITS_2:]]
         edits, room = last_within(recent, tokenizer, room)
-        history = joined(["\n", *edit] if i else edit for i, edit in enumerate(edits))
+        history = join_pieces(["\n", *edit] if i else edit for i, edit in enumerate(edits))
         own, room = _file(request, tokenizer, len(lines), at, room)
         files, _ = last_within(other_files(request, FILE), tokenizer, room)
-        pieces = [*joined(files), *own, "\n", *history, "\n", *near]
+        pieces = [*join_pieces(files), *own, "\n", *history, "\n", *near]
         return Prompt(
             tuple(tokens_of(pieces, tokenizer)),
             lines,
             at,
             begun=begun,
             region=(first, last),
-            cut=left_out(len(recent) - len(edits), len(request.related) - len(files)),
+            cut=describe_cut(len(recent) - len(edits), len(request.related) - len(files)),
             room=count([now], tokenizer) + max(_GROWTH_2, request.max_tokens),
         )
 
@@ -283,7 +284,7 @@ def read_sweep(text: str) -> Excerpt | None:
         cursor=cursor,
         write=partial(_write, window, len(begun)),
         edits=edits,
-        related=related_files(files),
+        related=render_related_files(files),
         reports=reports_in(files),
         fixed=len(begun),
     )

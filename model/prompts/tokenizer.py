@@ -234,7 +234,7 @@ def find_marks(special: Mapping[int, str]) -> dict[str, int]:
     return found | dict(zip(missing, spare, strict=False))
 
 
-def unfinished_word(text: str) -> str:
+def find_unfinished_word(text: str) -> str:
     """Return the end of ``text`` that may still grow into another token.
 
     These are letters with the space before them, or a single trailing space. Digits are always

@@ -31,8 +31,8 @@ from ..errors import InvalidAnswer
 from ..records import EditRequest, RecentEdit
 from ..text.common import common_ends
 from .answers import is_answered, parse_region, start_of
-from .diffs import fenced_diffs, sides, unified_diffs
-from .excerpt import Excerpt, Unreadable, Writer, related_files, reports_in, take_cursor
+from .diffs import sides, write_fenced_diffs, write_unified_diffs
+from .excerpt import Excerpt, Unreadable, Writer, render_related_files, reports_in, take_cursor
 from .format import Declined, ParsedEdit, Prompt, place_of
 from .pieces import (
     Mark,
@@ -40,12 +40,12 @@ from .pieces import (
     by_file,
     count,
     edits_then_files,
-    ended,
-    forged,
-    joined,
+    join_pieces,
+    refuse_forged_marks,
     short_path,
     title,
     tokens_of,
+    with_last_line_end,
 )
 from .tokenizer import Tokenizer
 from .zeta_region import regions_of
@@ -77,7 +77,7 @@ class Zeta:
     ) -> Prompt | Declined:
         """Return the prompt, or why a document that holds a marker cannot be asked about."""
         words = (CURSOR, "<|marker_") if self.markers else (CURSOR, CURRENT, UPDATED)
-        if (declined := forged(request, words)) is not None:
+        if (declined := refuse_forged_marks(request, words)) is not None:
             return declined
         lines, at = request.text.split("\n"), place_of(request)[0]
         region, shown = regions_of(request, lines, at)
@@ -85,12 +85,14 @@ class Zeta:
         text = "\n".join(lines[first:last])
         cursor = request.cursor - start_of(lines, first)
         if self.markers:
-            body = ended(_marked(text, cursor))
+            body = with_last_line_end(_marked(text, cursor))
         else:
-            body = f"{CURRENT}{ended(text[:cursor] + CURSOR + text[cursor:])}{SEPARATOR}"
+            body = (
+                f"{CURRENT}{with_last_line_end(text[:cursor] + CURSOR + text[cursor:])}{SEPARATOR}"
+            )
         above = "".join(f"{line}\n" for line in lines[shown[0] : first])
         below = "\n".join(["", *lines[last : shown[1]]]) if last < len(lines) else ""
-        suffix: list[Piece] = [SUFFIX, ended(below)]
+        suffix: list[Piece] = [SUFFIX, with_last_line_end(below)]
         near: list[Piece] = [FILE, title(request.path) + above + body, MIDDLE]
         far, cut = _far(request, tokenizer, budget - count([*suffix, *near], tokenizer) - 1)
         return Prompt(
@@ -122,7 +124,7 @@ def _far(request: EditRequest, tokenizer: Tokenizer, room: int) -> tuple[list[Pi
     history, files, cut = edits_then_files(recent, request, FILE, tokenizer, room)
     pieces = by_file(files, "...\n")
     pieces += ["\n"] if files else []
-    pieces += [FILE, f"{HISTORY}\n", *joined(history), "\n"] if history else []
+    pieces += [FILE, f"{HISTORY}\n", *join_pieces(history), "\n"] if history else []
     return pieces, cut
 
 
@@ -247,7 +249,7 @@ def _write_merge_at_ends(region: str | None) -> str:
     """Write as Zed reads: it ends either side with a line end only where there is none."""
     if region is None:
         return ""
-    return (ended(region) if region else "") + f"{UPDATED}\n"
+    return (with_last_line_end(region) if region else "") + f"{UPDATED}\n"
 
 
 def _read_numbered(context: str, after: str) -> Excerpt:
@@ -295,7 +297,7 @@ def _excerpt(head: str, region: str, after: str, write: Writer) -> Excerpt:
     files = [(path, text.removesuffix("\n")) for path, text in sections if path != HISTORY]
     edits: tuple[RecentEdit, ...] = ()
     if history:
-        edits = unified_diffs(head[names[history[-1]].end() : names[target].start()])
+        edits = write_unified_diffs(head[names[history[-1]].end() : names[target].start()])
     region, cursor = take_cursor(region, CURSOR, edits)
     return Excerpt(
         path=names[target]["path"].strip(),
@@ -305,7 +307,7 @@ def _excerpt(head: str, region: str, after: str, write: Writer) -> Excerpt:
         cursor=cursor,
         write=write,
         edits=edits,
-        related=related_files(files),
+        related=render_related_files(files),
         reports=reports_in(files),
     )
 
@@ -336,7 +338,7 @@ def read_zeta1(text: str) -> Excerpt | None:
         raise Unreadable(
             "The excerpt is not fenced, or its region's markers are not on their lines."
         )
-    edits = fenced_diffs(instructions)
+    edits = write_fenced_diffs(instructions)
     region, cursor = take_cursor(region, _ZETA1_CURSOR, edits)
     return Excerpt(
         path=fence.removeprefix("```").strip(),

@@ -50,7 +50,7 @@ _CLOSE = 0.75  # how much a name must read like another
 _SCOPE = 60  # lines above a call that are searched for the beginning of its function
 
 
-def undefined_name(message: str) -> str | None:
+def find_undefined_name(message: str) -> str | None:
     """Return the name that a message calls undefined."""
     found = (each.search(message) for each in _UNDEFINED)
     return next((match[1] for match in found if match is not None), None)
@@ -76,7 +76,7 @@ def _fixes(
     diagnostic: Diagnostic, pairs: Sequence[Pair], lines: Sequence[str]
 ) -> Iterator[tuple[str, ...]]:
     message, line = diagnostic.message, lines[diagnostic.line]
-    name = undefined_name(message)
+    name = find_undefined_name(message)
     if name is not None and name in words(line):
         for other in _meant(message, name, pairs, lines):
             yield (whole_name(name).sub(other, line),)
@@ -152,7 +152,7 @@ SIMILAR = 1.0
 _QUOTED_TEXT = re.compile(r"['\"`‘“]([^'\"`’”]+)['\"`’”]")
 
 
-def mending_first(
+def put_mending_first(
     text: str,
     diagnostics: Sequence[Diagnostic],
     candidates: Sequence[Candidate],
@@ -181,7 +181,7 @@ def mends(edit: Edit, report: Diagnostic) -> bool:
     lines = edit.text.split("\n")
     if report.line >= len(lines):
         return False
-    name = undefined_name(report.message)
+    name = find_undefined_name(report.message)
     if name is not None and name in words(new) and name not in words(old):
         added = [line for line in new.split("\n") if name in words(line)]
         return all(map(imports, added))

@@ -65,7 +65,7 @@ def changes_in(diff: str) -> Iterator[tuple[LineChange, list[str]]]:
     return ((change, after) for change in line_changes(lines))
 
 
-def paired(change: LineChange) -> list[Pair]:
+def pair_lines(change: LineChange) -> list[Pair]:
     """Return the pairs of lines of which one became the other."""
     old, new = change.old, change.new
     if len(old) == len(new):
@@ -83,11 +83,11 @@ def pairs_of(edits: Sequence[RecentEdit]) -> list[Pair]:
     changes = (
         change for edit in reversed(edits[-MOST_EDITS:]) for change, _ in changes_in(edit.diff)
     )
-    pairs = (pair for change in changes for pair in paired(change))
+    pairs = (pair for change in changes for pair in pair_lines(change))
     return [pair for pair in pairs if max(map(len, pair)) <= MOST_CHARS][:MOST_PAIRS]
 
 
-def written_lines(edits: Sequence[RecentEdit]) -> frozenset[str]:
+def lines_written(edits: Sequence[RecentEdit]) -> frozenset[str]:
     """Return the lines that ``edits`` wrote, without the spaces around them."""
     changes = (change for edit in edits[-MOST_EDITS:] for change, _ in changes_in(edit.diff))
     return frozenset(line.strip() for change in changes for line in change.new)

@@ -20,8 +20,8 @@ from posixpath import basename, commonpath, dirname, join, normpath, relpath
 
 from ..records import Importable
 from ..text.code_queries import IMPORT_LANGUAGES, Import, imports_of
-from ..text.imported_files import HEAD_LINES, imported, is_meant, parts_of, stem_of
-from ..text.syntax import SCRIPTS, language_of, parsed
+from ..text.imported_files import HEAD_LINES, imported_modules, is_meant, parts_of, stem_of
+from ..text.syntax import SCRIPTS, language_of, parse_cached
 
 _MOST_READ = 10  # files whose imports are read for one name
 #: Imports of all names of a module, after which any name may be known.
@@ -95,7 +95,9 @@ def _exporter(name: str, path: str, language: str, workspace: WorkspaceModules) 
     found, first, last = places[0]
     text = workspace.text(found)
     is_circular = (
-        language in ("python", "go") and text and is_meant(path, imported(text, language, found))
+        language in ("python", "go")
+        and text
+        and is_meant(path, imported_modules(text, language, found))
     )
     if text is None or is_circular or (_TESTS.search(found) and not _TESTS.search(path)):
         return None
@@ -125,10 +127,10 @@ def _as_imported(
 def _imports(text: str, path: str, language: str, exporter: _Exporter) -> Iterator[Import]:
     """Yield the imports of a file that may be of the exporter."""
     head, own = _head(text), language_of(path) or language
-    modules = imported(head, own, path)  # by pattern, a tenth of the cost of parsing
+    modules = imported_modules(head, own, path)  # by pattern, a tenth of the cost of parsing
     if not is_meant(exporter.path, (*modules, *(parts[:-1] for parts in modules))):
         return
-    tree = parsed(head, own)
+    tree = parse_cached(head, own)
     for one in imports_of(tree) if tree is not None else ():
         parts = parts_of(one.module, own, path)
         if parts and is_meant(exporter.path, (parts,)):

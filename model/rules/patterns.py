@@ -14,9 +14,9 @@ from ..edits.edit import LineChange
 from ..records import RecentEdit
 from ..text.common import common_ends
 from ..text.lines import is_comment
-from ..text.names import PIECE, changed_words, places_of, sentences_in
+from ..text.names import PIECE, find_changed_words, places_of, sentences_in
 from ..text.syntax import language_of
-from .example import MOST_CHARS, NAME, changes_in, paired
+from .example import MOST_CHARS, NAME, changes_in, pair_lines
 
 #: Pieces of unchanged text that must agree on both sides, most first: the more, the likelier.
 CONTEXTS = (6, 3, 2, 1)
@@ -81,7 +81,7 @@ def learn(edits: Sequence[RecentEdit]) -> tuple[list[LineRule], list[BlockRule]]
     for age, edit in enumerate(reversed(edits)):
         language = language_of(edit.path) or ""
         for change, around in changes_in(edit.diff):
-            pairs = paired(change)[: max(0, MOST_RULES - len(lines))]
+            pairs = pair_lines(change)[: max(0, MOST_RULES - len(lines))]
             made = [learn_line(*pair, age, language) for pair in pairs]
             left = [_without(rule, undone) for rule in made]
             lines += [rule for rule in left if rule.swaps]
@@ -99,7 +99,7 @@ def learn_line(old: str, new: str, age: int, language: str) -> LineRule:
         return LineRule((), age)
     prose, pieces = is_comment(old, language), PIECE.findall(new)
     swaps, stays, at = list[Swap](), "", 0
-    for start, end, come in changed_words(old, new):
+    for start, end, come in find_changed_words(old, new):
         gone, stays, at = old[start:end], stays + old[at:start], end
         if gone.strip() or come.strip():
             left = PIECE.findall(old[:start])[-CONTEXTS[0] :]

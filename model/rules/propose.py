@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from ..edits.origins import swapped
-from ..edits.syntax_errors import added_errors
+from ..edits.origins import find_swap
+from ..edits.syntax_errors import count_added_errors
 from ..records import EditRequest
 from ..text.code_queries import prose_rows
-from ..text.common import changed_part
+from ..text.common import find_changed_part
 from ..text.lines import defines, defines_function
 from ..text.scopes import LANGUAGES, Bindings
-from ..text.syntax import language_of, parsed
+from ..text.syntax import language_of, parse_cached
 from .alike.restyle import find_restyles
 from .diagnostics import find_fixes
-from .example import NAME, Pair, RuleEdit, pairs_of, written_lines
+from .example import NAME, Pair, RuleEdit, lines_written, pairs_of
 from .imports import find_imports
 from .renames import RenameScopes, namesake
 from .repeats import MOST_LINES, find_repeats
@@ -65,7 +65,7 @@ def rank_edits(request: EditRequest, region: tuple[int, int]) -> list[RuleEdit]:
         *find_imports(
             text,
             language,
-            written_lines(edits),
+            lines_written(edits),
             request.importable,
             [each.text for each in request.related if not each.is_above],
             request.text_above,
@@ -86,7 +86,7 @@ def rank_edits(request: EditRequest, region: tuple[int, int]) -> list[RuleEdit]:
         kept = [
             one
             for one in kept
-            if not scopes.leaked(one.in_text(text))
+            if not scopes.find_leaked(one.in_text(text))
             and not namesake(one.in_text(text), edits, request.path)
         ]
     steps = _in_order_of_chains(kept, lines, cursor, prose_rows(text, language) if kept else set())
@@ -105,7 +105,7 @@ def without_errors(request: EditRequest, ranked: Iterable[RuleEdit]) -> Iterator
     given = {name for each in call_changes(request.edits) if each.is_defined for name in each.added}
     for at, one in enumerate(ranked):
         if at >= MOST_CHECKED or not (
-            added_errors(one.in_text(request.text), "", language)
+            count_added_errors(one.in_text(request.text), "", language)
             or _uses_foreign_local(one, request.text, language, given)
             or _awaits_sync(one, request.text)
         ):
@@ -148,7 +148,7 @@ def _in_order_of_chains(
     for at, one in enumerate(found):
         if one.last - one.first == len(one.lines):
             changed = zip(lines[one.first : one.last], one.lines, strict=True)
-            words = dict.fromkeys(pair for line in changed for pair in swapped(*line))
+            words = dict.fromkeys(pair for line in changed for pair in find_swap(*line))
             chains.setdefault(tuple(words), []).append(at)
     for pairs, chain in chains.items():
         if not pairs or not all(old and new for old, new in pairs):
@@ -193,7 +193,11 @@ def _uses_foreign_local(one: RuleEdit, text: str, language: str, given: set[str]
     """
     was, new = "\n".join(text.split("\n")[one.first : one.last]), "\n".join(one.lines)
     names = {*NAME.findall(new)} - {*NAME.findall(was)}
-    syntax = parsed(one.in_text(text).result, language) if names and language in LANGUAGES else None
+    syntax = (
+        parse_cached(one.in_text(text).result, language)
+        if names and language in LANGUAGES
+        else None
+    )
     if syntax is None:
         return False
     rows = range(one.first, one.first + len(one.lines))
@@ -224,7 +228,7 @@ def _inserted(old: str, new: str) -> str:
     Text put into a list begins behind a bracket, a comma or a bar if it may: of ``f(int a)`` and
     ``f(int b, int a)`` it is ``int b, `` and not ``b, int ``.
     """
-    head, removed, text = changed_part(old, new)
+    head, removed, text = find_changed_part(old, new)
     if removed.strip():
         return ""
     before = new[:head]

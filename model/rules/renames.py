@@ -19,8 +19,8 @@ from ..edits.recent_changes import is_same_file
 from ..records import RecentEdit
 from ..text.names import whole_name
 from ..text.scopes import CONSTRUCTORS, LANGUAGES, Bindings, Occurrence
-from ..text.syntax import Syntax, language_of, parsed
-from .example import NAME, changes_in, paired
+from ..text.syntax import Syntax, language_of, parse_cached
+from .example import NAME, changes_in, pair_lines
 from .patterns import TELLING, Swap, learn_line
 
 Span = tuple[int, int] | None
@@ -54,7 +54,7 @@ class RenameScopes:
         self._language = language if language in LANGUAGES else language_of(path) or language
         self._bindings: dict[str, Bindings] = {}
 
-    def leaked(self, edit: Edit) -> str:
+    def find_leaked(self, edit: Edit) -> str:
         """Return the name that an edit would rename where another binding holds, "" if none."""
         if self._syntax is None or not self._renames:
             return ""
@@ -87,11 +87,11 @@ class RenameScopes:
 
     @cached_property
     def _renames(self) -> list[Renamed]:
-        return [one for edit in self._edits for one in renamed_by(edit)]
+        return [one for edit in self._edits for one in find_renamed_by(edit)]
 
     @cached_property
     def _syntax(self) -> Syntax | None:
-        return parsed(self._text, self._language) if self._language in LANGUAGES else None
+        return parse_cached(self._text, self._language) if self._language in LANGUAGES else None
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -218,11 +218,11 @@ class RenameScopes:
 
 def renames_of(edits: Sequence[RecentEdit]) -> frozenset[Rename]:
     """Return the renames of the recent edits, wherever they were made."""
-    return frozenset((one.old, one.new) for edit in edits for one in renamed_by(edit))
+    return frozenset((one.old, one.new) for edit in edits for one in find_renamed_by(edit))
 
 
 @lru_cache(maxsize=64)
-def renamed_by(edit: RecentEdit) -> tuple[Renamed, ...]:
+def find_renamed_by(edit: RecentEdit) -> tuple[Renamed, ...]:
     """Return the renames that an edit made. The same edits are asked about at every key."""
     return tuple(_renamed_by(edit))
 
@@ -237,7 +237,7 @@ def _renamed_by(edit: RecentEdit, *, is_short: bool = False) -> Iterator[Renamed
     language = language_of(edit.path) or ""
     for change, _ in changes_in(edit.diff):
         rows = {line: at for at, line in enumerate(change.new)}
-        for old, new in paired(change):
+        for old, new in pair_lines(change):
             near = edit.line + change.first + rows.get(new, 0)
             for swap in learn_line(old, new, 0, language).swaps:
                 if _swaps_short_name(swap, new) if is_short else swap.rename:

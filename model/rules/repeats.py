@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..edits.origins import Rename, root_of, swapped
+from ..edits.origins import Rename, find_swap, root_of
 from ..records import RecentEdit
 from .example import MOST_CHARS, RuleEdit
 from .patterns import (
@@ -93,7 +93,7 @@ def _of_line(
         if scopes is None or text == line or not _stops(rule, line, at, scopes):
             text = rename(rule, text)
     support = len({rule.age for rule in rules if rule.changes == chosen.changes})
-    renames = frozenset(map(root_of, swapped(line, text)))
+    renames = frozenset(map(root_of, find_swap(line, text)))
     return _Repeat(at, at + 1, (text,), context, chosen.age, support, renames)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ..records import RecentEdit
 from ..text.lines import defines, is_comment
 from ..text.scopes import Bindings
-from ..text.syntax import Syntax, language_of, parse, parsed
+from ..text.syntax import Syntax, language_of, parse, parse_cached
 from .arity import Argument, Call, Parameter, Signature, calls, means, signatures, with_argument
 from .example import MOST_EDITS, RuleEdit, changes_in, line_starts, pairs_of
 from .touched_names import call_changes
@@ -166,7 +166,7 @@ def new_arguments(
     for edit in edits[-MOST_EDITS:]:
         for change in call_changes([edit]):
             added = change.added if change.is_defined and change.name in text else ()
-            syntax = parsed(text, language) if added else None
+            syntax = parse_cached(text, language) if added else None
             source = syntax if edit.path == path else _source_of(edit, change.name)
             found = signatures(source, change.name) if syntax is not None and source else []
             if syntax is None or len(found) != 1 or not means(syntax, path, found[0], edit.path):

@@ -146,7 +146,7 @@ class SiblingPlace:
     beside: Member  # its neighbour
 
 
-def sibling_places(
+def find_sibling_places(
     edits: Sequence[RecentEdit], path: str, syntax: Syntax
 ) -> Iterator[SiblingPlace]:
     """Yield where members are missing that edits of a file added, the newest edit first.
@@ -156,7 +156,7 @@ def sibling_places(
         syntax: of the file at ``path``, as it is now.
     """
     seen = set[tuple[int, str]]()
-    for added in added_members(edits, path, syntax):
+    for added in find_added_members(edits, path, syntax):
         for place in _Lists(syntax, added).places():
             key = place.at, place.member.name
             if key not in seen:
@@ -167,7 +167,9 @@ def sibling_places(
 # --- what was added -----------------------------------------------------------------------------
 
 
-def added_members(edits: Sequence[RecentEdit], path: str, syntax: Syntax) -> Iterator[AddedMember]:
+def find_added_members(
+    edits: Sequence[RecentEdit], path: str, syntax: Syntax
+) -> Iterator[AddedMember]:
     """Yield the members that edits of a file added to definitions, the newest edit first."""
     lines = syntax.text.split("\n")
     starts = line_starts(syntax.text)
@@ -291,7 +293,7 @@ def _type_around(syntax: Syntax, node: Node) -> str:
     return ""
 
 
-def lacking_literals(
+def find_lacking_literals(
     edits: Sequence[RecentEdit], path: str, syntax: Syntax
 ) -> Iterator[tuple[int, str, str]]:
     """Yield the literals and patterns of Rust that lack a field which edits added to a struct.
@@ -299,7 +301,7 @@ def lacking_literals(
     The compiler refuses them; what belongs there is not certain. Of each: the 0-based line of its
     last field, the new field, and what is wrong.
     """
-    for added in added_members(edits, path, syntax) if syntax.language == "rust" else ():
+    for added in find_added_members(edits, path, syntax) if syntax.language == "rust" else ():
         if added.home.parent is None or added.home.parent.type != "struct_item":
             continue
         names = sorted(

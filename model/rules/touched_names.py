@@ -15,10 +15,10 @@ from itertools import islice
 
 from ..edits.hunks import line_changes, lines_of
 from ..records import Diagnostic, RecentEdit
-from ..text.common import changed_part
+from ..text.common import find_changed_part
 from ..text.lines import NO_TYPES, defines, is_comment
 from ..text.syntax import language_of
-from .diagnostics import undefined_name
+from .diagnostics import find_undefined_name
 from .renames import class_around
 
 MOST = 6  # names of all edits together
@@ -66,7 +66,7 @@ class Touched:
     defined: bool = False  # the edit was where it is defined
 
 
-def touched(edits: Sequence[RecentEdit]) -> tuple[Touched, ...]:
+def find_touched(edits: Sequence[RecentEdit]) -> tuple[Touched, ...]:
     """Return the names that ``edits``, oldest first, affect elsewhere; the likeliest first."""
     found: dict[str, Touched] = {}
     brought: set[str] = set()  # by a newer edit: whatever an older one did, they are there again
@@ -94,7 +94,7 @@ class Grown:
     words: frozenset[str] = frozenset()  # that came with them, in lower case
 
 
-def grown(edits: Sequence[RecentEdit]) -> Grown:
+def changed_signatures(edits: Sequence[RecentEdit]) -> Grown:
     """Return the functions whose parameters changed with the user's last edit by hand or since.
 
     Later edits are accepted suggestions. Nothing is returned if that edit changed no parameters.
@@ -107,7 +107,7 @@ def grown(edits: Sequence[RecentEdit]) -> Grown:
 
 
 def _signatures(edit: RecentEdit) -> frozenset[str]:
-    return frozenset(one.name for one in touched([edit]) if one.why == SIGNATURE)
+    return frozenset(one.name for one in find_touched([edit]) if one.why == SIGNATURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def call_changes(edits: Sequence[RecentEdit]) -> Iterator[CallChange]:
         for above, old, new in _runs(lines_of(edit.diff[:_LONGEST])):
             if is_comment(_first_line(old or new), language):
                 continue
-            head = changed_part(old, new)[0]
+            head = find_changed_part(old, new)[0]
             before, after = (Counter(_code_names(text)) for text in (old, new))
             rest = new[head:].split("\n")[0]
             for name, line in islice(_callees(f"{above}\n{new[:head]}", rest), 1):
@@ -151,14 +151,14 @@ def names_of(
     edits: Sequence[RecentEdit], diagnostics: Iterable[Diagnostic] = ()
 ) -> tuple[Touched, ...]:
     """Return the names that edits affect elsewhere, and those that are reported to be undefined."""
-    found = touched(edits)
+    found = find_touched(edits)
     known = {one.name for one in found}
-    undefined = (undefined_name(each.message) for each in diagnostics if each.severity == 1)
+    undefined = (find_undefined_name(each.message) for each in diagnostics if each.severity == 1)
     names = dict.fromkeys(name for name in undefined if name and name not in known)
     return (*found, *(Touched(name, _UNDEFINED, "it is not defined") for name in names))[: 2 * MOST]
 
 
-def caused(
+def reported_by_edits(
     edits: Sequence[RecentEdit], reports: Sequence[Diagnostic], lines: Sequence[str]
 ) -> Iterator[tuple[int, Touched]]:
     """Yield the 0-based lines with reports that the last edits may have caused, and the name.
@@ -169,7 +169,7 @@ def caused(
         reports: of the editor.
         lines: of the document that the reports are of.
     """
-    names = {one.name for one in touched(edits)}
+    names = {one.name for one in find_touched(edits)}
     changed = names.union(*(_changed_words(edit) for edit in edits))
     for one in reports:
         if one.line >= len(lines):
@@ -190,7 +190,7 @@ def _changed_words(edit: RecentEdit) -> set[str]:
     return old ^ new
 
 
-def written(edits: Iterable[RecentEdit]) -> frozenset[str]:
+def list_written(edits: Iterable[RecentEdit]) -> frozenset[str]:
     """Return the lines that the edits wrote, without indentation: those places are done."""
     lines = (text.strip() for edit in edits for sign, text in lines_of(edit.diff) if sign == "+")
     return frozenset(filter(None, lines))
@@ -224,7 +224,7 @@ def _of_run(above: str, old: str, new: str, language: str) -> Iterator[Touched]:
 
 def _of_calls(above: str, old: str, new: str) -> Iterator[Touched]:
     """Yield the functions whose arguments or parameters change, from inside outwards."""
-    head, removed, added = changed_part(old, new)
+    head, removed, added = find_changed_part(old, new)
     if not (removed + added).strip():
         return
     share = 1.0

@@ -14,7 +14,7 @@ from itertools import groupby
 from ..records import RecentEdit
 from ..text.code_queries import IMPORT_LANGUAGES, Import, imports_of
 from ..text.names import places_of
-from ..text.syntax import Syntax, parsed
+from ..text.syntax import Syntax, parse_cached
 from .example import NAME, RuleEdit, changes_in, line_starts
 
 FAMILY = "unused import"
@@ -40,7 +40,7 @@ def find_unused(
     if language not in IMPORT_LANGUAGES or not gone or path.endswith("__init__.py"):
         return
     left = {name for name in gone if sum(1 for _ in places_of(name, text)) == 1}
-    syntax = parsed(text, language) if left else None
+    syntax = parse_cached(text, language) if left else None
     if syntax is None or syntax.tree.root_node.has_error:
         return
     lines = text.split("\n")

@@ -15,7 +15,7 @@ from .canvas_sequence import CanvasSequence, DiffusionSequence
 from .kv_memory import MOST_TOKENS, Pool, size_class
 from .machine import default_threads, import_onnxruntime
 from .onnx_sequence import OnnxSequence
-from .onnx_session import Graphs, check_runs, described
+from .onnx_session import Graphs, check_runs, describe_session
 from .rope import stretch
 
 #: Bytes of KV buffers kept for reuse after they were released.
@@ -46,7 +46,7 @@ class OnnxBackend(Graphs):
         kv_bytes: int = DEFAULT_KV_BYTES,
     ) -> None:
         runtime = import_onnxruntime()
-        config, about = described(folder)
+        config, about = describe_session(folder)
         variant = str(about.get("variant"))
         chosen = (provider or ("CUDA" if variant in HALF else "CPU")).upper()
         if chosen != "CPU":  # whose graphs of half precision are compared with CUDA's

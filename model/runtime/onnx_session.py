@@ -34,7 +34,7 @@ SPIN_US = 20
 _AGAIN = "Run 'redraft model pull' again, or import it again if it was imported."
 
 
-def described(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
+def describe_session(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
     """Return the configuration of a model folder and its ``graphs.json``.
 
     Raises:

@@ -70,7 +70,7 @@ def brackets_of(text: str) -> Brackets:
     return Brackets(tuple(pairs), hard, len(open_) - len(hard), quotes)
 
 
-def closing(text: str) -> str:
+def find_closing(text: str) -> str:
     """Return what closes the brackets that ``text`` leaves open, innermost first."""
     return "".join(_OPENS[text[place]] for place in reversed(brackets_of(text).left_open))
 
@@ -82,7 +82,7 @@ def closes(typed: str, behind: str) -> bool:
     quote = behind[0] if behind[0] in _QUOTES else ""
     if quote and not typed.endswith(quote):
         return False
-    return closing(typed.removesuffix(quote)) == behind.removeprefix(quote)
+    return find_closing(typed.removesuffix(quote)) == behind.removeprefix(quote)
 
 
 def is_call(text: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Literal
 from tree_sitter import Node, Query, QueryCursor
 
 from .lines import is_comment
-from .syntax import SCRIPTS, Syntax, grammar, parsed
+from .syntax import SCRIPTS, Syntax, grammar, parse_cached
 
 #: "name": names of a module; "static": members of a class; "whole": the module itself, or its
 #: default export; "alias": the module under another name; "all": every name of the module.
@@ -135,7 +135,7 @@ def prose_rows(text: str, language: str) -> set[int]:
 
     Docstrings of long texts, and of languages without a grammar, are not recognised.
     """
-    syntax = parsed(text, language) if len(text) <= _PARSED_CHARS else None
+    syntax = parse_cached(text, language) if len(text) <= _PARSED_CHARS else None
     if syntax is None:
         return {row for row, line in enumerate(text.split("\n")) if is_comment(line, language)}
     return {row for node in _prose(syntax) for row in _rows(syntax, node)}

@@ -22,7 +22,7 @@ def common_ends(first: Items, *others: Items) -> tuple[int, int]:
     return head, common_tail(first, *others, most=shortest - head)
 
 
-def changed_part(old: Items, new: Items) -> tuple[int, Items, Items]:
+def find_changed_part(old: Items, new: Items) -> tuple[int, Items, Items]:
     """Return where two sequences begin to differ, and each without the ends that they share."""
     head, tail = common_ends(old, new)
     return head, old[head : len(old) - tail], new[head : len(new) - tail]

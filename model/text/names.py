@@ -54,7 +54,7 @@ def sentences_in(line: str) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def changed_words(old: str, new: str) -> Iterator[tuple[int, int, str]]:
+def find_changed_words(old: str, new: str) -> Iterator[tuple[int, int, str]]:
     """Yield the ranges [start, end) of ``old`` that change, and the text that replaces each.
 
     Words and runs of white space change as a whole.

@@ -167,7 +167,7 @@ class Bindings:
         uses = [each for each in uses if (each.line, each.column) not in places]
         return sorted([*bound, *uses], key=lambda each: (each.line, each.column))
 
-    def unresolved(self) -> Iterator[Occurrence]:
+    def find_unresolved(self) -> Iterator[Occurrence]:
         """Yield the occurrences one by one in the order of the text, uses without their scope."""
         for leaf in self._find_leaves():
             if not self._is_module(leaf):

@@ -182,7 +182,7 @@ def _highest(steps: NDArray[np.int8]) -> int:
     return int((sums - lowest).max(initial=0))
 
 
-def parsed(text: str, language: str) -> Syntax | None:
+def parse_cached(text: str, language: str) -> Syntax | None:
     """Return the syntax tree of a text that is asked about repeatedly; see :func:`parse`.
 
     A text of 2,600 lines takes 20 ms to parse.
@@ -190,7 +190,7 @@ def parsed(text: str, language: str) -> Syntax | None:
     return _TREES.get((text, language), lambda asked: parse(*asked))
 
 
-def reparsed(text: str, language: str) -> Syntax | None:
+def parse_incrementally(text: str, language: str) -> Syntax | None:
     """Return the syntax tree of a text that changes with each key; see :func:`parse`.
 
     Only what differs from the last text of the language is parsed. Where the text is broken, the

@@ -81,7 +81,7 @@ def convert(
         WeightsError: a tensor cannot be read, or the disk or the memory does not suffice; what was
             at ``folder`` before is then still there.
     """
-    size = expected_bytes(weights.config, variant)
+    size = estimate_bytes(weights.config, variant)
     try:
         with atomic_folder(folder) as place:
             require_space(place, size)
@@ -115,7 +115,7 @@ def write_graphs(
     materialise(config, context, canvas, variant, folder, report)
 
 
-def expected_bytes(config: ModelConfig, variant: str) -> int:
+def estimate_bytes(config: ModelConfig, variant: str) -> int:
     """Return about how much a ready folder takes."""
     without, with_one = (
         sum(prod(shape) for shape in tensor_shapes(asdict(config) | {"layers": layers}).values())

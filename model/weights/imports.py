@@ -26,13 +26,13 @@ from ..prompts.tokenizer import Tokenizer
 from ..records import MAX_ANSWER_TOKENS
 from .adapter import Adapter, check_adapter, load_adapter, merge
 from .catalog import DESCRIPTION, ModelInfo, cache_dir, check_name, list_models, read_description
-from .convert import CHAT_TEMPLATE, Weights, convert, expected_bytes
+from .convert import CHAT_TEMPLATE, Weights, convert, estimate_bytes
 from .download import Progress, ProgressCallback, no_progress
 from .families import EXPAND, conventions, family_of
-from .files import explaining, read_json, sha256_of, write_atomically
+from .files import explain_errors, read_json, sha256_of, write_atomically
 from .gguf import GGUFFile, read_checkpoint, stores_tied
 from .huggingface import checkpoint_sha256, model_name, read_folder
-from .store import locked
+from .store import hold_lock
 from .tensors import FloatArray, tensors_in
 from .vocabularies import gguf_tokenizer, token_fields
 
@@ -109,7 +109,7 @@ def import_weights(  # noqa: PLR0913 - all but the first are optional
     source = source._replace(license=source.license or license_, names=(*source.names, called))
     weights, digest = _weights(source, path, adapter, prompt_format)
     config = weights.config
-    variant = fitting(config, variant, memory or psutil.virtual_memory().total, gpu)
+    variant = find_fitting(config, variant, memory or psutil.virtual_memory().total, gpu)
     target = cache_dir() / "models" / config.name
     before = _existing(config.name, target)
     progress(Progress("combine", 0, 0))
@@ -131,7 +131,7 @@ def import_weights(  # noqa: PLR0913 - all but the first are optional
         folder=target,
         prebuilt=tuple(each for each in VARIANTS if each in made),
     )
-    with locked(progress):
+    with hold_lock(progress):
         convert(weights, variant, target / variant, f"{digest} {variant}", progress)
         write_atomically(target / DESCRIPTION, json.dumps(model.describe(), indent=1).encode())
         for stale in set(VARIANTS) - made:
@@ -139,7 +139,7 @@ def import_weights(  # noqa: PLR0913 - all but the first are optional
     return model
 
 
-def fitting(config: ModelConfig, variant: str | None, memory: int, gpu: bool) -> str:
+def find_fitting(config: ModelConfig, variant: str | None, memory: int, gpu: bool) -> str:
     """Return ``variant``, or the one to make where none is named.
 
     Raises:
@@ -149,8 +149,8 @@ def fitting(config: ModelConfig, variant: str | None, memory: int, gpu: bool) ->
     usual = "fp16" if gpu else DEFAULT_VARIANT
     advice = "" if variant in (None, SMALLER[usual]) else " or another --variant"
     if variant is None:
-        variant = usual if expected_bytes(config, usual) <= room else SMALLER[usual]
-    if (needed := expected_bytes(config, variant)) > room:
+        variant = usual if estimate_bytes(config, usual) <= room else SMALLER[usual]
+    if (needed := estimate_bytes(config, variant)) > room:
         raise WeightsError(
             f"{config.name} takes {needed / 1e9:.1f} GB as {variant}, "
             f"{'this GPU' if gpu else 'this machine'} has {memory / 1e9:.1f} GB of memory. Choose "
@@ -327,7 +327,7 @@ def _read_folder(folder: Path, name: str | None) -> Source:
 def _text_of(path: Path) -> str:
     if not path.is_file():
         return ""
-    with explaining("read", path):
+    with explain_errors("read", path):
         return path.read_text(encoding="utf-8", errors="replace")
 
 

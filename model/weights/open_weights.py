@@ -30,9 +30,9 @@ from .files import (
     write_atomically,
 )
 from .hub import Listed
-from .huggingface import announced, model_name
-from .imports import fitting, import_weights
-from .store import locked
+from .huggingface import model_name, read_announced
+from .imports import find_fitting, import_weights
+from .store import hold_lock
 
 #: Bytes of a weight in int8; in the smallest variant for a CPU (q4) and for a GPU (q4f16); and what
 #: running takes besides.
@@ -96,7 +96,7 @@ KNOWN = tuple(
 )
 
 
-def known(asked: str, name: str | None = None) -> Known | None:
+def find_known(asked: str, name: str | None = None) -> Known | None:
     """Return the weights of a short name, or those at hf:OWNER/NAME or hf:OWNER/NAME/FILE.gguf.
 
     Args:
@@ -167,13 +167,13 @@ def pull_open(  # noqa: PLR0913 - all but the first are optional
     pins = _checked_pins(asked, files)
     folder = cache_dir() / "open" / name / listing.revision[:16]
     whole, done = sum(file.size for file in files), 0
-    with locked(progress):
+    with hold_lock(progress):
         make_folder(folder)
         there = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
         require_space(folder, int(max(whole - there, 0) + _CONVERTED * whole))
         for file in files:
             if _holds_weights(file) and not asked.file:
-                fitting(announced(folder, name), variant, memory, gpu)
+                find_fitting(read_announced(folder, name), variant, memory, gpu)
 
             def report(fetched: int, before: int = done) -> None:
                 progress(Progress("download", before + fetched, whole))
@@ -253,7 +253,7 @@ def _pins_file() -> Path:
     return cache_dir() / "open" / "pins.json"
 
 
-def pulled_revision(repo: str) -> str:
+def read_pulled_revision(repo: str) -> str:
     """Return the commit of a repository that was pulled last; "" where none was."""
     return str(dict(read_json(_pins_file()).get(repo, {})).get(_REVISION, ""))
 

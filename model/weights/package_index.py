@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..errors import FetchFailed
 from .catalog import Wheel
-from .files import BytesCallback, explaining, make_folder
+from .files import BytesCallback, explain_errors, make_folder
 
 _POLL_S = 0.2
 #: pip's usual five retries take half a minute where there is no network.
@@ -54,7 +54,7 @@ def download(wheel: Wheel, folder: Path, progress: BytesCallback) -> Path:
     command = pip_command()
     make_folder(folder / "tmp")
     requirements = folder / "requirements.txt"
-    with explaining("write", requirements):
+    with explain_errors("write", requirements):
         requirements.write_text(f"{wheel.requirement} --hash=sha256:{wheel.sha256}\n", "utf-8")
     places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder / "tmp"))  # this disk has room
     with (

@@ -31,7 +31,7 @@ from ..errors import UnknownModel, WeightsError
 from ..network.layout import LAYOUT
 from ..network.quantize import VARIANTS, variant_named
 from .catalog import DESCRIPTION, Base, ModelInfo, cache_dir, info, list_models
-from .convert import CHAT_TEMPLATE, convert, expected_bytes, own_weights
+from .convert import CHAT_TEMPLATE, convert, estimate_bytes, own_weights
 from .download import (
     Progress,
     ProgressCallback,
@@ -46,7 +46,7 @@ from .files import (
     STAMPS,
     atomic_folder,
     delete,
-    explaining,
+    explain_errors,
     make_folder,
     problem_of,
     read_json,
@@ -103,7 +103,7 @@ def names_with_template() -> list[str]:
 def bytes_to_pull(model: ModelInfo, variant: str) -> int:
     """Return about how much disk it takes to fetch the base and to make a variant, at its peak."""
     fetched = bytes_to_fetch(model.origin, _base_file(model.origin)) if model.origin else 0
-    return fetched + expected_bytes(model.config, variant)
+    return fetched + estimate_bytes(model.config, variant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class StoredFolder:
     modified: datetime
 
 
-def stored(name: str, variant: str) -> StoredFolder | None:
+def find_stored(name: str, variant: str) -> StoredFolder | None:
     """Return what of a model lies ready on this machine; None where nothing does."""
     try:
         model = info(name)
@@ -199,14 +199,14 @@ def pull(
     model = info(name)
     folder = _provide(model, variant, progress, thorough=True, source=source)
     if drop_base and model.origin is not None:
-        with locked(progress):
+        with hold_lock(progress):
             delete(_base_file(model.origin))
     return folder
 
 
 def base_path(name: str, progress: ProgressCallback = no_progress) -> Path:
     """Return the base of a model as a verified GGUF file, fetched where missing or damaged."""
-    with locked(progress):
+    with hold_lock(progress):
         return _provide_base(info(name).base, None, progress, room=0)
 
 
@@ -238,10 +238,10 @@ def _provide(
             f"{model.name} in {model.folder} was exported as {', '.join(model.prebuilt)} and "
             "cannot be made anew from other files. Choose one of these variants and name no source."
         )
-    with locked(progress):
+    with hold_lock(progress):
         # Another process may have made it while this one waited.
         if source is not None or problem_of(folder, recipe, thorough):
-            room = expected_bytes(model.config, variant)
+            room = estimate_bytes(model.config, variant)
             base = _provide_base(model.base, source, progress, room)
             if problem_of(folder, recipe, thorough):
                 convert(own_weights(model, base), variant, folder, recipe, progress)
@@ -285,7 +285,7 @@ def _remove_outdated(model: ModelInfo) -> None:
 
 
 @contextlib.contextmanager
-def locked(progress: ProgressCallback) -> Iterator[None]:
+def hold_lock(progress: ProgressCallback) -> Iterator[None]:
     """Let one process at a time fetch, convert and remove; the system frees a dead one's lock.
 
     Raises:
@@ -297,7 +297,7 @@ def locked(progress: ProgressCallback) -> Iterator[None]:
     deadline = time.monotonic() + _LOCK_PATIENCE_S
     while True:
         # A timeout is an OSError too, but not one of the disk.
-        with explaining("lock", folder), contextlib.suppress(filelock.Timeout):
+        with explain_errors("lock", folder), contextlib.suppress(filelock.Timeout):
             lock.acquire(timeout=_LOCK_POLL_S)
             break
         if time.monotonic() > deadline:
@@ -327,7 +327,7 @@ def export(
         WeightsError: ``out_dir`` holds something else, or cannot be written.
     """
     model = info(name)
-    with explaining("read", out_dir):
+    with explain_errors("read", out_dir):
         occupied = out_dir.exists() and any(out_dir.iterdir())
     before = read_json(out_dir / DESCRIPTION)
     if occupied and (before.get("name"), before.get("version")) != (model.name, model.version):
@@ -367,7 +367,7 @@ def remove(name: str, progress: ProgressCallback = no_progress) -> int:
     if model.origin and not any(o.origin == model.origin and ready_variants(o) for o in others):
         base = _base_file(model.origin)
         paths += [base, part_of(model.origin, base)]
-    with locked(progress):
+    with hold_lock(progress):
         freed = sum(map(size_of, paths))
         for path in paths:
             delete(path)

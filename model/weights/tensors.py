@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from ..errors import WeightsError
-from .files import explaining
+from .files import explain_errors
 
 FloatArray = NDArray[np.float32]
 
@@ -114,7 +114,7 @@ def metadata_in(path: Path) -> dict[str, str]:
 
 def _opened(path: Path) -> Any:
     try:
-        with explaining("read", path):
+        with explain_errors("read", path):
             return safe_open(path, "numpy")
     except (SafetensorError, ValueError) as error:
         raise WeightsError(

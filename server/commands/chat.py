@@ -179,9 +179,9 @@ async def _answer(predictor: Predictor, how: ChatOptions, said: list[Message]) -
 
 
 async def _watched(predictor: Predictor, request: EditRequest) -> str:
-    from .console import ShownFile, watching
+    from .console import ShownFile, watch_model
 
-    with watching(ShownFile("", 0, 1, "", "")) as show:
+    with watch_model(ShownFile("", 0, 1, "", "")) as show:
 
         def on_step(state: CanvasState) -> None:
             show(state)

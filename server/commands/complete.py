@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from redraft.model.errors import InvalidRequest
 from redraft.model.records import CanvasState, EditRequest, Prediction, Predictor, Quality
 
-from .console import ShownFile, describe, err, until_ready, watching
+from .console import ShownFile, describe, err, until_ready, watch_model
 
 if TYPE_CHECKING:
     from redraft.model.records import Predictor
@@ -230,7 +230,7 @@ async def complete(
         refuse_secret(place, request)
         await until_ready(predictor)
         if watch:
-            with watching(ShownFile.around(request.text, request.cursor)) as show:
+            with watch_model(ShownFile.around(request.text, request.cursor)) as show:
 
                 def on_step(state: CanvasState) -> None:
                     show(state)
@@ -264,10 +264,10 @@ def _fitted(request: EditRequest, prediction: Prediction) -> Prediction:
     """Return the prediction after the filters of HTTP clients, with the text that fits."""
     if not prediction.candidates:
         return prediction
-    from redraft.model.gate.decide import inserted
+    from redraft.model.gate.decide import decide_insertion
     from redraft.model.gate.reasons import Abstain
 
-    made = inserted(prediction.candidates[0], request)
+    made = decide_insertion(prediction.candidates[0], request)
     if isinstance(made, Abstain):
         return replace(prediction, candidates=(), reason=made.reason)
     return replace(prediction, candidates=(replace(made.candidate, text=made.edit.new),))

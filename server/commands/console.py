@@ -136,7 +136,7 @@ def canvas_text(state: CanvasState) -> Text:
 
 
 @contextmanager
-def watching(scene: ShownFile) -> Iterator[Callable[[CanvasState | Prediction], None]]:
+def watch_model(scene: ShownFile) -> Iterator[Callable[[CanvasState | Prediction], None]]:
     """Show each state of the canvas in place; in a pipe, a line per step."""
     if not err.is_terminal:
         yield lambda event: _log_state(event)

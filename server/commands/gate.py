@@ -38,13 +38,13 @@ def status(
     """Show which gate is in use, and why."""
     from redraft.lsp.recording.own_gate import OUTDATED
     from redraft.lsp.recording.recordings_folder import Recordings
-    from redraft.model.gate.gate import SHIPPED, is_outdated, read_gate, shipped
+    from redraft.model.gate.gate import SHIPPED, is_outdated, load_shipped, read_gate
 
     from .console import harmless
     from .console import out as console
 
     recordings = Recordings()
-    state: dict[str, Any] = {"in_use": shipped().name, "own": None, "file": None}
+    state: dict[str, Any] = {"in_use": load_shipped().name, "own": None, "file": None}
     state["shipped"] = read_gate(SHIPPED)[1]
     if recordings.has_learned():
         made, card = read_gate(recordings.learned)

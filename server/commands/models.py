@@ -81,7 +81,7 @@ def _print_block(name: str, lines: Iterable[str]) -> None:
 
 def _list_known(as_json: bool) -> None:
     """Print the open weights that can be pulled by name, and whether they run here."""
-    from redraft.model.weights.open_weights import KNOWN, pulled_revision
+    from redraft.model.weights.open_weights import KNOWN, read_pulled_revision
 
     from .console import err, out
 
@@ -96,7 +96,7 @@ def _list_known(as_json: bool) -> None:
             "memory_bytes": round(each.memory),
             "license": each.license,
             "from": f"{each.repo}/{each.file}".rstrip("/"),
-            "revision": pulled_revision(each.repo),
+            "revision": read_pulled_revision(each.repo),
         }
         for each in KNOWN
     ]
@@ -162,13 +162,13 @@ def model_pull(
     """Download weights, check their SHA-256 and convert them for this machine."""
     from redraft.model.weights.catalog import list_models
     from redraft.model.weights.imports import import_weights
-    from redraft.model.weights.open_weights import known, pull_open
+    from redraft.model.weights.open_weights import find_known, pull_open
     from redraft.model.weights.store import pull
 
     from .console import bar, out
 
     is_ours = source is None or source in {model.name for model in list_models()}
-    asked = None if is_ours or source is None else known(source)
+    asked = None if is_ours or source is None else find_known(source)
     path = Path(source or "")
     with bar() as show:
         if asked is not None:
@@ -314,14 +314,14 @@ def model_remove(
     model: Annotated[str, typer.Argument(help="One of 'redraft model list'.")],
 ) -> None:
     """Delete a model's files from this machine; a model of Redraft's can be pulled again."""
-    from redraft.model.choice import store_model, stored_model
+    from redraft.model.choice import read_stored_model, store_model
     from redraft.model.config import AUTO
     from redraft.model.weights.store import remove
 
     from .console import err, out
 
     freed = remove(model)
-    if stored_model() == model:
+    if read_stored_model() == model:
         store_model(AUTO, None)
         err.print(f"'redraft model use' had chosen {model}; 'auto' chooses now.", markup=False)
     what = (

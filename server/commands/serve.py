@@ -16,9 +16,9 @@ from redraft.model.weights.store import check_known
 from ..app import create_app
 from ..engine_process.liveness import end_process
 from ..engine_process.open import open_engine
-from ..engine_process.rendezvous import running_engines
+from ..engine_process.rendezvous import find_running_engines
 from ..http.connections import ConnectionLimits
-from ..http.listen import check_free, listening, until_told_to_stop
+from ..http.listen import check_free, listen, until_told_to_stop
 from ..settings import Settings
 from .console import err, out
 
@@ -43,7 +43,7 @@ async def run_server(settings: Settings) -> None:
     predictor = open_engine(settings)
     try:
         app = create_app(predictor, settings)
-        async with listening(
+        async with listen(
             app,
             host=settings.host,
             port=settings.port,
@@ -82,7 +82,7 @@ async def run_cluster(settings: Settings, address: str, replicas: int, most: int
 
 def stop_engines(settings: Settings) -> int:
     """End this user's engine processes of any model and build; return how many there were."""
-    engines = list(running_engines(settings))
+    engines = list(find_running_engines(settings))
     for engine in engines:
         end_process(engine, psutil.Process.terminate)
     deadline = time.monotonic() + settings.shutdown_s + STOP_PATIENCE_S

@@ -101,7 +101,7 @@ def show(settings: Settings, place: FilePlace, task: Task, budget: int, prompt: 
     )
     if prompt and kit is not None:
         out.print()
-        out.print(spelled(request, kit.tokenizer, kit.config, budget), markup=False, style="")
+        out.print(spell(request, kit.tokenizer, kit.config, budget), markup=False, style="")
 
 
 def gather_at(
@@ -193,7 +193,7 @@ def _reach(count: int) -> str:
     return "as far as there is room" if count > 1 else "only the mark: there are no such lines"
 
 
-def spelled(request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int) -> str:
+def spell(request: EditRequest, tokenizer: Tokenizer, config: ModelConfig, budget: int) -> str:
     """Return the rendered prompt as text, with the name of each mark on a new line."""
     found = format_of(config.prompt_format).render(request, tokenizer, config, budget)
     if isinstance(found, Declined):

@@ -25,10 +25,10 @@ from redraft.model.errors import RedraftError, SettingsError
 from redraft.model.records import Predictor
 from redraft.model.release import BUILD, RELEASE
 
-from ..http.listen import listening, until_told_to_stop
+from ..http.listen import listen, until_told_to_stop
 from ..settings import Settings
 from .engine_app import Activity, engine_app
-from .rendezvous import DEFAULT_ENGINE, Endpoint, Rendezvous, started_at
+from .rendezvous import DEFAULT_ENGINE, Endpoint, Rendezvous, when_started
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ async def _run(meeting: Rendezvous, settings: Settings, engine: str) -> None:
     app = engine_app(predictor, token, activity)
     os.umask(0o077)  # the socket, too, is for this user alone
     try:
-        async with listening(
+        async with listen(
             app,
             host="127.0.0.1",
             port=0,
@@ -121,7 +121,7 @@ async def _run(meeting: Rendezvous, settings: Settings, engine: str) -> None:
             has_socket = meeting.socket is not None
             meeting.publish(
                 Endpoint(
-                    address, has_socket, token, me.pid, started_at(me), RELEASE, settings.model
+                    address, has_socket, token, me.pid, when_started(me), RELEASE, settings.model
                 )
             )
             log.info("engine process %d, release %s, at %s", me.pid, RELEASE, address)

@@ -57,12 +57,12 @@ class Endpoint:
         """Return the engine's process, or None if it has ended."""
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(self.pid)
-            if abs(started_at(process) - self.started) < 1.0:
+            if abs(when_started(process) - self.started) < 1.0:
                 return process
         return None
 
 
-def started_at(process: psutil.Process) -> float:
+def when_started(process: psutil.Process) -> float:
     """Return when a process started, in seconds, unaffected by changes of the clock.
 
     On Linux psutil adds the boot time, which the kernel computes from the present clock.
@@ -131,7 +131,7 @@ class Rendezvous:
         return lock is None
 
 
-def running_engines(settings: Settings) -> Iterator[Endpoint]:
+def find_running_engines(settings: Settings) -> Iterator[Endpoint]:
     """Yield each of this user's running engine processes, of any build and model."""
     for record in sorted(_runtime_root(settings).glob(f"*/{RECORD_NAME}")):
         endpoint = _read(record)

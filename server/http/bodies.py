@@ -15,7 +15,7 @@ from aiohttp import web
 from redraft.model.validation import Json, parse_json
 
 from .access import SETTINGS
-from .responses import HttpProblem, broken_body
+from .responses import HttpProblem, describe_bad_body
 
 #: Bytes from which a body is parsed in a thread: 16 MB of markers take a second.
 LARGE_BODY = 2**18
@@ -58,7 +58,7 @@ async def _body(http: web.Request) -> bytes:
     except web.HTTPRequestEntityTooLarge:
         raise _too_large(limit) from None
     except _NOT_IN_CODING as error:
-        raise broken_body(http, error) from error
+        raise describe_bad_body(http, error) from error
     except TimeoutError:
         raise HttpProblem(
             408,

@@ -45,7 +45,7 @@ class Connections:
         self._silent: dict[object, tuple[float, bool]] = {}  # since when; was there a request?
         self._changed = asyncio.Event()
 
-    def noting(self, handlers: web.Server) -> Callable[[], web.RequestHandler]:
+    def protocol_factory(self, handlers: web.Server) -> Callable[[], web.RequestHandler]:
         """Return what accepts a connection, and notes it."""
 
         def accept() -> web.RequestHandler:

@@ -22,7 +22,7 @@ IDLE_S = 75.0
 
 
 @asynccontextmanager
-async def listening(
+async def listen(
     app: web.Application,
     *,
     host: str = "",
@@ -60,7 +60,7 @@ async def listening(
     loop, server = asyncio.get_running_loop(), None
     watching: asyncio.Task[None] | None = None
     if connections:
-        accept = connections.noting(handlers)
+        accept = connections.protocol_factory(handlers)
         watching = asyncio.create_task(connections.watch(lambda: handlers.connections))
     # Not aiohttp's sites: they do not say when a connection opens, and to look for silent ones at
     # intervals wakes an idle process.

@@ -77,7 +77,7 @@ def to_redraft_error(http: web.Request, error: Exception) -> RedraftError:
     if isinstance(error, web.HTTPException):
         return _http_problem(http, error)
     if isinstance(error, web.RequestPayloadError):
-        return broken_body(http, error)
+        return describe_bad_body(http, error)
     log.error("internal error while answering %s", http.path, exc_info=error)
     return HttpProblem(
         500,
@@ -87,7 +87,7 @@ def to_redraft_error(http: web.Request, error: Exception) -> RedraftError:
     )
 
 
-def broken_body(http: web.Request, error: Exception) -> HttpProblem:
+def describe_bad_body(http: web.Request, error: Exception) -> HttpProblem:
     """Return the error for a body that is cut off, or not in the encoding of its headers."""
     log.info("%s: %s", http.path, error)
     return HttpProblem(

@@ -9,7 +9,13 @@ import dataclasses
 from dataclasses import dataclass
 
 from redraft.model.edits.edit import Edit
-from redraft.model.gate.decide import CANDIDATES, ShownCandidate, inserted, situation_of, verdict
+from redraft.model.gate.decide import (
+    CANDIDATES,
+    ShownCandidate,
+    decide_insertion,
+    situation_of,
+    verdict,
+)
 from redraft.model.gate.fitting import fit
 from redraft.model.gate.reasons import Abstain
 from redraft.model.prompts.excerpt import Excerpt, newline_of, rewrite, to_request, unix
@@ -74,7 +80,7 @@ class Infilling(HttpQuestion):
         """Return the texts that no filter refuses."""
         if prediction is None or not prediction.candidates:
             return [Reply("", "stop", prediction.reason if prediction else "", "nothing")]
-        verdicts = [inserted(each, self.request) for each in prediction.candidates]
+        verdicts = [decide_insertion(each, self.request) for each in prediction.candidates]
         texts = [
             Reply(
                 self._outside(made.edit.new),

@@ -34,7 +34,7 @@ from ..http.bodies import read_body
 from ..http.prometheus import STAGES
 from ..settings import Settings
 from .answers import question
-from .constraints import constrained
+from .constraints import constrain
 from .respond import HttpQuestion, Reply
 
 #: First part of the names of our own models.
@@ -154,7 +154,7 @@ def edit_threshold(eagerness: Eagerness | None, settings: Settings) -> float:
     return threshold(eagerness or settings.eagerness, "next_edit")
 
 
-async def served_model(http: web.Request, name: str) -> str:
+async def find_served_model(http: web.Request, name: str) -> str:
     """Return the name of the loaded model for an answer.
 
     Raises:
@@ -162,7 +162,7 @@ async def served_model(http: web.Request, name: str) -> str:
     """
     status = await http.app[ENGINE].status()
     check_model(name, status)
-    return loaded(status)
+    return name_loaded(status)
 
 
 def check_model(name: str, status: ModelStatus) -> None:
@@ -201,7 +201,7 @@ def model_names(status: ModelStatus) -> list[str]:
     return [name, f"{name}-{variant}"] if variant else [name]
 
 
-def loaded(status: ModelStatus) -> str:
+def name_loaded(status: ModelStatus) -> str:
     """Return the name of the loaded model."""
     return model_names(status)[0]
 
@@ -248,10 +248,10 @@ async def read_completion(
 
     def ask(data: Json) -> tuple[C, HttpQuestion]:
         body = read(kind, data)
-        return body, constrained(body.question(prompt_of(body), settings), data)
+        return body, constrain(body.question(prompt_of(body), settings), data)
 
     body, asked = await read_body(http, ask)
-    return AnswerHead.new(await served_model(http, body.model)), body, asked
+    return AnswerHead.new(await find_served_model(http, body.model)), body, asked
 
 
 def why(answer: Reply) -> Json:
@@ -261,7 +261,7 @@ def why(answer: Reply) -> Json:
     return {"redraft": {"reason": answer.reason, "abstained": answer.abstained}}
 
 
-def measured(answer: Reply, prediction: Prediction | None) -> Json:
+def timing_fields(answer: Reply, prediction: Prediction | None) -> Json:
     """Return the confidence of an answer, and the time of each stage as llama.cpp names times."""
     times: Json = {}
     if prediction is not None:

@@ -43,7 +43,7 @@ from ..http.access import ENGINE, SETTINGS
 from ..http.bodies import read_body
 from ..settings import Settings
 from .answers import FINISH_REASONS
-from .base import AnswerHead, CompletionBody, check_model, loaded, usage
+from .base import AnswerHead, CompletionBody, check_model, name_loaded, usage
 from .constraints import grammar_of
 from .respond import Dialect, HttpQuestion, Reply, respond
 from .tools import Tools, call_to_json, calls_to_deltas, grammar_of_call, read_calls, read_tools
@@ -255,10 +255,10 @@ async def chat_model(http: web.Request, name: str) -> str:
     if status.can_answer and not status.chat_model:
         names = ", ".join(names_with_template()) or "none of those pulled"
         raise NoChatTemplate(
-            f"'model': {loaded(status)} came without a chat template. These have one: {names}. "
-            "Start Redraft with one of them by --model."
+            f"'model': {name_loaded(status)} came without a chat template. These have one: {names}."
+            " Start Redraft with one of them by --model."
         )
-    return status.chat_model or loaded(status)
+    return status.chat_model or name_loaded(status)
 
 
 class FinalText:

@@ -96,7 +96,7 @@ def grammar_of(body: Json) -> Grammar | None:
     return next((replace(each, field=name) for name, each in found.items()), None)
 
 
-def constrained(question: HttpQuestion, body: Json) -> HttpQuestion:
+def constrain(question: HttpQuestion, body: Json) -> HttpQuestion:
     """Return ``question`` with the form that ``body`` demands of its answer.
 
     Raises:

@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import Annotated
 
 from aiohttp import web
-from redraft.model.prompts.excerpt import MAX_RELATED, related_file
+from redraft.model.prompts.excerpt import MAX_RELATED, render_related_file
 from redraft.model.prompts.fim import Middle
 from redraft.model.records import (
     MAX_STOPS,
@@ -32,8 +32,8 @@ from ..http.bodies import read_body
 from ..http.responses import json_response
 from ..http.streams import EVENT_STREAM, follow, only, send_stream
 from .answers import Infilling, question
-from .base import INFILL_TOKENS, Sampling, served_model
-from .constraints import constrained
+from .base import INFILL_TOKENS, Sampling, find_served_model
+from .constraints import constrain
 from .respond import HttpQuestion
 
 #: llama.cpp's names for how an answer ended.
@@ -49,12 +49,12 @@ async def infill(http: web.Request) -> web.StreamResponse:
 
     def ask(data: Json) -> tuple[InfillBody, Infilling]:
         body = read(InfillBody, data)
-        asked = constrained(_question(body, settings.max_tokens), data)
+        asked = constrain(_question(body, settings.max_tokens), data)
         assert isinstance(asked, Infilling), "its prompt is a middle"
         return body, asked
 
     body, asked = await read_body(http, ask)
-    model = await served_model(http, body.model)
+    model = await find_served_model(http, body.model)
     if body.n_predict == 0:
         only_read = await engine.predict(dataclasses.replace(asked.request, max_tokens=1))
         answer = _answer("", "limit", only_read.stats)
@@ -96,7 +96,7 @@ class InfillBody(Sampling):
 def _question(body: InfillBody, most_tokens: int) -> HttpQuestion:
     wanted = most_tokens if body.n_predict < 0 else max(body.n_predict, 1)
     newest = body.input_extra[-MAX_RELATED:]
-    related = tuple(related_file(one.filename, one.text) for one in newest)
+    related = tuple(render_related_file(one.filename, one.text) for one in newest)
     prompt = Middle(body.input_prefix + body.prompt, body.input_suffix, related=related)
     return question(prompt, body.template(wanted, MAX_STOPS))
 
@@ -123,12 +123,12 @@ async def within(
             if isinstance(event, Prediction):
                 return event
             begun_s = clock() if begun_s is None else begun_s
-            if (clock() - begun_s) * 1_000 >= limit_ms and "\n" in settled(event):
+            if (clock() - begun_s) * 1_000 >= limit_ms and "\n" in settle(event):
                 return event
     raise AssertionError("a prediction ends the events")
 
 
-def settled(state: CanvasState) -> str:
+def settle(state: CanvasState) -> str:
     """Return the verified text; of a first canvas, the text up to its first masked position."""
     pieces = state.pieces[: state.sure or None]
     return "".join(piece or "" for piece in takewhile(lambda one: one is not None, pieces))
@@ -136,7 +136,7 @@ def settled(state: CanvasState) -> str:
 
 def _answer_of(body: InfillBody, question: Infilling, end: Prediction | CanvasState) -> Json:
     if isinstance(end, CanvasState):
-        lines = settled(end).rpartition("\n")[0]
+        lines = settle(end).rpartition("\n")[0]
         return _answer(keep_indented(question.settled(lines), body.n_indent), "limit", Stats())
     text = question.answers(end)[0].text
     kind = STOP_TYPES[end.candidates[0].finish] if end.candidates else "eos"

@@ -18,7 +18,15 @@ from redraft.model.prompts.registry import Unknown
 from redraft.model.records import CanvasState, Prediction
 from redraft.model.validation import Json, Text, read
 
-from .base import AnswerHead, CompletionBody, after_gap, measured, read_completion, usage, why
+from .base import (
+    AnswerHead,
+    CompletionBody,
+    after_gap,
+    read_completion,
+    timing_fields,
+    usage,
+    why,
+)
 from .respond import Dialect, HttpQuestion, Reply, respond
 
 routes = web.RouteTableDef()
@@ -130,7 +138,7 @@ class MercuryEdit(Dialect):
 
     def _notes(self, answers: list[Reply], prediction: Prediction | None) -> Json:
         best = answers[0]
-        return {"usage": usage(prediction), **measured(best, prediction), **why(best)}
+        return {"usage": usage(prediction), **timing_fields(best, prediction), **why(best)}
 
     def _text(self, answer: Reply) -> str:
         return answer.text or NO_EDIT

@@ -37,7 +37,7 @@ CONSTRAINTS = ("json_mode", "structured_outputs")
 @routes.get("/v1/models")
 async def models(http: web.Request) -> web.Response:
     """List the loaded model."""
-    found = described(await http.app[ENGINE].status())
+    found = describe_model(await http.app[ENGINE].status())
     return json_response({"object": "list", "data": found})
 
 
@@ -45,16 +45,16 @@ async def models(http: web.Request) -> web.Response:
 async def model(http: web.Request) -> web.Response:
     """Describe the loaded model by one of its names."""
     name = http.match_info["name"]
-    found = {each["id"]: each for each in described(await http.app[ENGINE].status())}
+    found = {each["id"]: each for each in describe_model(await http.app[ENGINE].status())}
     if name not in found:
         raise unknown_model(name, [*found])
     return json_response(found[name])
 
 
-async def listed(http: web.Request) -> web.Response:
+async def list_models(http: web.Request) -> web.Response:
     """List the models of one endpoint."""
     endpoint = LISTS[http.path]
-    found = described(await http.app[ENGINE].status())
+    found = describe_model(await http.app[ENGINE].status())
     data = [
         each | {"supported_features": each["redraft"]["features"][endpoint]}
         for each in found
@@ -64,10 +64,10 @@ async def listed(http: web.Request) -> web.Response:
 
 
 for _path in LISTS:
-    routes.get(_path)(listed)
+    routes.get(_path)(list_models)
 
 
-def described(status: ModelStatus) -> list[Json]:
+def describe_model(status: ModelStatus) -> list[Json]:
     """Describe the loaded model by each of its names, and the model that answers conversations.
 
     Abilities are known once a model is loaded; until then it has no endpoints.

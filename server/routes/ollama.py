@@ -19,7 +19,7 @@ from redraft.model.prompts.registry import recognise
 from redraft.model.records import MAX_STOPS, CanvasState, ModelStatus, Prediction
 from redraft.model.release import RELEASE
 from redraft.model.validation import MAX_INTEGER, Exactly, Flag, Json, Text, read
-from redraft.model.weights.store import stored
+from redraft.model.weights.store import find_stored
 
 from ..http.access import ENGINE, SETTINGS
 from ..http.bodies import read_body
@@ -32,8 +32,8 @@ from .base import (
     check_model,
     default_tokens,
     edit_threshold,
+    find_served_model,
     model_names,
-    served_model,
     why,
 )
 from .chat import Chat, FinalText, Turn, chat_model, read_chat
@@ -193,7 +193,7 @@ async def generate(http: web.Request) -> web.StreamResponse:
         return body, _question(body, settings)
 
     body, asked = await read_body(http, ask)
-    dialect = OllamaText(await served_model(http, body.model))
+    dialect = OllamaText(await find_served_model(http, body.model))
     if asked is not None:
         return await respond(http, asked, dialect, body.stream)
     if not body.stream:
@@ -286,7 +286,7 @@ async def _listed(status: ModelStatus) -> list[Json]:
     Its size and digest are 0 and "" if the engine runs on another machine.
     """
     name, _, variant = status.model.partition(" ")
-    files = await asyncio.to_thread(stored, name, variant)
+    files = await asyncio.to_thread(find_stored, name, variant)
     weights: Json = {
         "modified_at": files.modified.isoformat() if files else "1970-01-01T00:00:00Z",
         "size": files.size if files else 0,

@@ -29,7 +29,7 @@ from redraft.model.silence import import_silenced
 
 from ..app import create_app
 from ..engine_process.host import load_engine
-from ..http.listen import listening
+from ..http.listen import listen
 from ..settings import Settings
 
 #: The header with the name of the replica that answered.
@@ -64,7 +64,7 @@ class Replica:
         socket = Path(folder) / "http.sock"
         app = create_app(self._predictor, self._settings)
         await self._stack.enter_async_context(
-            listening(app, socket=socket, shutdown_s=self._settings.shutdown_s)
+            listen(app, socket=socket, shutdown_s=self._settings.shutdown_s)
         )
         connector = aiohttp.UnixConnector(str(socket), limit=0)
         self._inside = await self._stack.enter_async_context(

@@ -18,7 +18,7 @@ from redraft.model.weights.store import ready_variants
 from redraft.server.app import create_app
 from redraft.server.commands.console import until_ready
 from redraft.server.engine_process.open import open_engine
-from redraft.server.http.listen import listening
+from redraft.server.http.listen import listen
 from redraft.server.settings import Settings
 from support.editors.predictor import chatting, editing
 from support.served import post
@@ -88,7 +88,7 @@ async def _all() -> list[Any]:
         assert (await until_ready(engine)).state == "ready"
         app = create_app(engine, settings)
         async with (
-            listening(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url,
+            listen(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url,
             aiohttp.ClientSession(base_url=url) as client,
         ):
             for path, body in map(asked, EXAMPLES):

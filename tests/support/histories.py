@@ -33,7 +33,7 @@ def in_progress(history: History, uri: str = URI) -> list[Hunk]:
     document = history._documents.get(uri)
     if document is None or document.burst is None:
         return []
-    return [*hunks_of_span(document.burst.span.trimmed(), document.lines)]
+    return [*hunks_of_span(document.burst.span.trim(), document.lines)]
 
 
 def snapshot(history: History, uri: str = URI) -> list[str]:

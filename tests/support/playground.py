@@ -17,7 +17,7 @@ from typing import Any
 
 from redraft.model.records import Predictor
 from redraft.server.app import create_app
-from redraft.server.http.listen import listening
+from redraft.server.http.listen import listen
 from redraft.server.settings import Settings
 
 from support.command import RUN
@@ -94,7 +94,7 @@ def served_beside(predictor: Predictor, settings: Settings | None = None) -> Ite
 
     async def serve() -> None:
         app = create_app(predictor, chosen)
-        async with listening(app, host="127.0.0.1", port=0, shutdown_s=chosen.shutdown_s) as url:
+        async with listen(app, host="127.0.0.1", port=0, shutdown_s=chosen.shutdown_s) as url:
             urls.append(url)
             ready.set()
             await stop.wait()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from redraft.model.records import EditRequest, Predictor
 from redraft.model.wire import request_to_json
 from redraft.server.app import create_app
-from redraft.server.http.listen import listening
+from redraft.server.http.listen import listen
 from redraft.server.settings import Settings
 
 from support.edit_prompts import mercury_as_zed, mercury_body
@@ -54,7 +54,7 @@ async def served(
     settings = settings or Settings(shutdown_s=0.1)
     app: web.Application = create_app(predictor, settings)
     async with (
-        listening(app, host="127.0.0.1", port=0, shutdown_s=settings.shutdown_s) as url,
+        listen(app, host="127.0.0.1", port=0, shutdown_s=settings.shutdown_s) as url,
         aiohttp.ClientSession(base_url=url) as client,
     ):
         yield url, client

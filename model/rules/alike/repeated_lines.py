@@ -10,9 +10,9 @@ from itertools import combinations
 from tree_sitter import Node
 
 from ...records import RecentEdit
-from ...text.common import changed_part
+from ...text.common import find_changed_part
 from ...text.syntax import Syntax, language_of
-from ..example import MOST_CHARS, MOST_EDITS, changes_in, line_starts, paired
+from ..example import MOST_CHARS, MOST_EDITS, changes_in, line_starts, pair_lines
 from ..patterns import learn_line
 
 _MOST = 16  # lines
@@ -28,7 +28,7 @@ class ChangedLine:
     row: int  # 0-based, right after the edit
 
 
-def changed_lines(edits: Sequence[RecentEdit], path: str) -> list[ChangedLine]:
+def find_changed_lines(edits: Sequence[RecentEdit], path: str) -> list[ChangedLine]:
     """Return the lines that edits of a file changed, oldest first.
 
     A line that was changed twice became the last of its texts.
@@ -39,7 +39,7 @@ def changed_lines(edits: Sequence[RecentEdit], path: str) -> list[ChangedLine]:
     made: list[ChangedLine] = []
     for edit in edits[-MOST_EDITS:]:
         for change, _ in changes_in(edit.diff) if edit.path == path else ():
-            for old, new in paired(change):
+            for old, new in pair_lines(change):
                 row = edit.line + change.first + change.new.index(new)
                 earlier = next((one for one in reversed(made) if one.new == old), None)
                 if earlier is not None:
@@ -50,7 +50,7 @@ def changed_lines(edits: Sequence[RecentEdit], path: str) -> list[ChangedLine]:
     return made[-_MOST:]
 
 
-def located(lines: Sequence[ChangedLine], text: str) -> list[ChangedLine]:
+def locate_lines(lines: Sequence[ChangedLine], text: str) -> list[ChangedLine]:
     """Return the lines that a text still has, with their rows in it."""
     wanted = {line.new for line in lines}
     rows = [(at, line) for at, line in enumerate(text.split("\n")) if line in wanted]
@@ -63,13 +63,15 @@ def located(lines: Sequence[ChangedLine], text: str) -> list[ChangedLine]:
     return list(found.values())
 
 
-def changed_nodes(before: Syntax, now: Syntax, line: ChangedLine) -> Iterator[tuple[Node, Node]]:
+def find_changed_nodes(
+    before: Syntax, now: Syntax, line: ChangedLine
+) -> Iterator[tuple[Node, Node]]:
     """Yield the nodes of a changed line that became others as a whole, from inside outwards.
 
     Args:
         before: the document in which the row of the line has its old text.
     """
-    head, gone, come = changed_part(line.old, line.new)
+    head, gone, come = find_changed_part(line.old, line.new)
     at, start = (line_starts(tree.text)[line.row] for tree in (before, now))
     longer = len(come) - len(gone)
     new = {
@@ -82,7 +84,9 @@ def changed_nodes(before: Syntax, now: Syntax, line: ChangedLine) -> Iterator[tu
             yield node, became
 
 
-def repeated(lines: Sequence[ChangedLine], path: str) -> Iterator[tuple[ChangedLine, ChangedLine]]:
+def find_repeated(
+    lines: Sequence[ChangedLine], path: str
+) -> Iterator[tuple[ChangedLine, ChangedLine]]:
     """Yield pairs of lines in which a text became the same other text, the newest first."""
     pairs = [*combinations(lines, 2)][::-1]
     for first, second in pairs[:_MOST_PAIRS]:

@@ -16,16 +16,16 @@ from tree_sitter import Node
 
 from ...records import RecentEdit
 from ...text.names import places_of
-from ...text.syntax import Syntax, descendants, language_of, parse, parsed
+from ...text.syntax import Syntax, descendants, language_of, parse, parse_cached
 from ..example import RuleEdit, line_starts
 from .newer_forms import rewritten
-from .repeated_lines import ChangedLine, changed_lines, changed_nodes, located
+from .repeated_lines import ChangedLine, find_changed_lines, find_changed_nodes, locate_lines
 from .shapes import (
     ANY,
     UNITS,
     Shape,
     content_of,
-    fixed_leaves,
+    find_fixed_leaves,
     is_called,
     is_part,
     is_target,
@@ -97,9 +97,9 @@ def find_restyles(edits: Sequence[RecentEdit], path: str, text: str) -> Iterator
         edits: oldest first.
         text: of the file at ``path``, as it is now.
     """
-    lines = located(changed_lines(edits, path), text)[::-1]
+    lines = locate_lines(find_changed_lines(edits, path), text)[::-1]
     language = language_of(path) or ""
-    now = parsed(text, language) if lines and len(text) <= _MOST_CHARS else None
+    now = parse_cached(text, language) if lines and len(text) <= _MOST_CHARS else None
     if now is None:
         return
     rows, taken = text.split("\n"), {line.row for line in lines}
@@ -107,7 +107,7 @@ def find_restyles(edits: Sequence[RecentEdit], path: str, text: str) -> Iterator
     for line in lines[:_MOST_LINES]:
         was = [*rows]
         was[line.row] = line.old
-        before = parsed("\n".join(was), language)
+        before = parse_cached("\n".join(was), language)
         if before is not None:
             known.append((line, before, [*styles_of(before, now, line)]))
     for line, before, _ in known:
@@ -303,8 +303,8 @@ def _style(before: Syntax, old: Node, now: Syntax, new: Node, *, is_wide: bool) 
     if not anchor:
         return None
     was = before.text_of(old)
-    fixed = [*fixed_leaves(shape, old)]
-    new_fixed = {now.text_of(each): each for each in fixed_leaves(made, new)}
+    fixed = [*find_fixed_leaves(shape, old)]
+    new_fixed = {now.text_of(each): each for each in find_fixed_leaves(made, new)}
     names = {each for each, leaf in new_fixed.items() if "identifier" in leaf.type}
     return Style(
         old.type,
@@ -409,7 +409,7 @@ _WEAK = ("assert", "not", "None", "raise", "throw", "null", "nil", "typeof", "de
 
 def _anchor(syntax: Syntax, shape: Shape, node: Node) -> str:
     """Return the longest name or keyword that all places of a shape have, "" if all are short."""
-    fixed = [*fixed_leaves(shape, node)]
+    fixed = [*find_fixed_leaves(shape, node)]
     names = [syntax.text_of(each) for each in fixed if "identifier" in each.type]
     keywords = [text for each in fixed if (text := syntax.text_of(each)).lower() == each.type]
     words = (each for each in (*names, *keywords) if each.isidentifier() and each not in _COMMON)
@@ -450,7 +450,7 @@ def _new_shape(syntax: Syntax, node: Node, holes: dict[str, int]) -> Shape:
 
 def _made_new(before: Syntax, now: Syntax, line: ChangedLine) -> Iterator[tuple[Node, Node]]:
     """Yield what became another node in a changed line, from inside outwards."""
-    for index, (old, new) in enumerate(changed_nodes(before, now, line)):
+    for index, (old, new) in enumerate(find_changed_nodes(before, now, line)):
         yield from _differing(before, old, now, new) if index == 0 else [(old, new)]
 
 

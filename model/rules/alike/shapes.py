@@ -107,13 +107,13 @@ def parts_like(syntax: Syntax, shape: Shape, node: Node) -> dict[int, str] | Non
     return found if _fits(syntax, shape, node, found) else None
 
 
-def fixed_leaves(shape: Shape, node: Node) -> Iterator[Node]:
+def find_fixed_leaves(shape: Shape, node: Node) -> Iterator[Node]:
     """Yield the leaves of a node that never differ in its shape, in the order of the text."""
     if shape.hole is not None:
         return
     if shape.parts:
         for part, child in zip(shape.parts, node.children, strict=True):
-            yield from fixed_leaves(part, child)
+            yield from find_fixed_leaves(part, child)
     else:
         yield from leaves(node)
 
@@ -126,9 +126,9 @@ def leaves(node: Node) -> Iterator[Node]:
         yield from leaves(child)
 
 
-def telling_name(syntax: Syntax, shape: Shape, node: Node) -> str:
+def find_telling_name(syntax: Syntax, shape: Shape, node: Node) -> str:
     """Return the longest name that never differs in a shape, "" if all are short."""
-    texts = (syntax.text_of(leaf) for leaf in fixed_leaves(shape, node) if _is_name(leaf))
+    texts = (syntax.text_of(leaf) for leaf in find_fixed_leaves(shape, node) if _is_name(leaf))
     longest = max(texts, key=len, default="")
     return longest if len(longest) >= _TELLING else ""
 

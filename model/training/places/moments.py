@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...edits.edit import LineChange
-from ...edits.hunks import joined, last_burst, recent_edit
+from ...edits.hunks import last_burst, merge_edits, recent_edit
 from ...places.line_facts import WORD
 from ...records import RecentEdit
 from ...text.common import common_ends
@@ -166,7 +166,7 @@ def edited_files(record: dict[str, Any], mix: MomentMix, rng: random.Random) -> 
 
 def shown(history: Sequence[RecentEdit]) -> tuple[RecentEdit, ...]:
     """Return edits, oldest first, as the language server shows them to a model."""
-    return joined(last_burst(each) for each in history[-SHOWN_EDITS:])
+    return merge_edits(last_burst(each) for each in history[-SHOWN_EDITS:])
 
 
 def with_open_files(

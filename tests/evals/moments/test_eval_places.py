@@ -11,7 +11,7 @@ import zstandard
 from redraft.evals.places.sources import PER_PULL_REQUEST, read_moments
 from redraft.evals.places.tables import far_limit, measure, tables
 from redraft.model.errors import SettingsError
-from redraft.model.places.ranker import shipped_ranker
+from redraft.model.places.ranker import load_shipped_ranker
 
 BEFORE = "".join(f"def f{n}(a):\n    return call(a, {n})\n\n\n" for n in range(12))
 AFTER = BEFORE.replace("call(a,", "call(a, a,")
@@ -49,7 +49,7 @@ def test_moments_of_steps_follow_their_places(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", [commits, steps])
 def test_ranker_beats_lines_by_distance_at_repeats(source: Any, tmp_path: Path) -> None:
-    systems = measure(shipped_ranker(), read_moments(source(tmp_path)), 0.15)
+    systems = measure(load_shipped_ranker(), read_moments(source(tmp_path)), 0.15)
     first, *others = tables(systems)
     hits = {row[0]: row[2] for row in first.rows}
     assert float(hits["ranker"].split()[0]) >= float(hits["below, then above"].split()[0])
@@ -57,7 +57,7 @@ def test_ranker_beats_lines_by_distance_at_repeats(source: Any, tmp_path: Path) 
 
 
 def test_limit_of_far_places_lets_a_share_jump(tmp_path: Path) -> None:
-    judged = measure(shipped_ranker(), read_moments(commits(tmp_path)), 0.15)["ranker"]
+    judged = measure(load_shipped_ranker(), read_moments(commits(tmp_path)), 0.15)["ranker"]
     limit = far_limit(judged, 0.5)
     jumps = sum(one.far is not None and one.far[0] >= limit for one in judged)
     assert 0 < jumps <= len(judged) / 2 + 1

@@ -58,9 +58,9 @@ def replayed(folder: Path, out: Path | None, resume: bool = False, processes: in
 def _the_shipped_gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Use the shipped gate, as the processes of a run do."""
     monkeypatch.setattr(gate, "SHIPPED", SHIPPED)
-    gate.shipped.cache_clear()
+    gate.load_shipped.cache_clear()
     yield
-    gate.shipped.cache_clear()
+    gate.load_shipped.cache_clear()
 
 
 def fixed(run: Run) -> dict[str, Row]:

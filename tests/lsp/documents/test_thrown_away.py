@@ -10,8 +10,8 @@ from redraft.lsp.documents.open_documents import ContentChange
 from redraft.lsp.documents.positions import Position, Range
 from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.session import Session
-from redraft.model.edits.hunks import joined
-from redraft.model.prompts.diffs import unified_diffs
+from redraft.model.edits.hunks import merge_edits
+from redraft.model.prompts.diffs import write_unified_diffs
 from redraft.model.records import RecentEdit
 from support.editors.predictor import ScriptedPredictor
 from support.editors.workbench import URI, Workbench
@@ -118,7 +118,7 @@ def test_two_diffs_of_a_client_that_go_on_from_each_other_are_one() -> None:
         "--- a/shapes.py\n+++ b/shapes.py\n@@ -1,2 +1,2 @@\n"
         "-def (width, height):\n+def area_of(width, height):\n     return width * height\n"
     )
-    [edit] = unified_diffs(text)
+    [edit] = write_unified_diffs(text)
     assert edit.diff == (
         "-def area(width, height):\n+def area_of(width, height):\n     return width * height\n"
     )
@@ -126,7 +126,7 @@ def test_two_diffs_of_a_client_that_go_on_from_each_other_are_one() -> None:
 
 def test_what_a_second_diff_takes_back_is_no_change() -> None:
     one = RecentEdit("a.py", 4, "-a\n+b\n")
-    assert joined([one, RecentEdit("a.py", 4, "-b\n+a\n")]) == ()
+    assert merge_edits([one, RecentEdit("a.py", 4, "-b\n+a\n")]) == ()
 
 
 def test_edits_of_other_places_files_and_people_stay_apart() -> None:
@@ -137,7 +137,7 @@ def test_edits_of_other_places_files_and_people_stay_apart() -> None:
         RecentEdit("a.py", 4, "-b\n+c\n", accepted=True),
         RecentEdit("a.py", 4, "-x\n+c\n"),
     ):
-        assert joined([one, other]) == (one, other)
+        assert merge_edits([one, other]) == (one, other)
 
 
 def opened(

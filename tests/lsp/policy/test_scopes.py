@@ -6,7 +6,7 @@ import pytest
 from redraft.lsp.editor_settings import LspSettings, update_settings
 from redraft.model.gate.reasons import Abstain
 from redraft.model.text.code_queries import scope_at
-from redraft.model.text.syntax import parsed
+from redraft.model.text.syntax import parse_cached
 from support.editors.next_edits import edited
 from support.editors.predictor import infill, rewrite
 from support.editors.workbench import Ask, Workbench, reason
@@ -40,7 +40,7 @@ CASES = [  # "|" is the cursor
 
 @pytest.mark.parametrize(("language", "marked", "wanted"), CASES)
 def test_comments_and_strings_are_told_from_code(language: str, marked: str, wanted: str) -> None:
-    syntax = parsed(marked.replace("|", ""), language)
+    syntax = parse_cached(marked.replace("|", ""), language)
     if syntax is None:
         pytest.skip(f"no grammar of {language} is installed")
     assert scope_at(syntax, marked.index("|")) == wanted

@@ -16,7 +16,7 @@ from redraft.lsp.recording.recordings_folder import Recordings
 from redraft.lsp.snapshot import RequestFlags
 from redraft.lsp.suggestions.outcomes import Outcome, SuggestionEnded
 from redraft.lsp.suggestions.suggestion import Offer, Suggestion
-from redraft.model.gate.gate import Gate, Head, shipped, write_gate
+from redraft.model.gate.gate import Gate, Head, load_shipped, write_gate
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from support.command import without_laboratory
@@ -298,7 +298,7 @@ def test_a_gate_of_other_features_is_left(tmp_path: Path, monkeypatch: pytest.Mo
     own = Gate("yours, 300 outcomes", {"infill": other, "next_edit": other})
     write_gate(recordings.learned, own, {"taken": True})
     learning = OwnGate(recordings, lambda: True, lambda: 0.0, fit)
-    assert learning.gate() is shipped()
+    assert learning.gate() is load_shipped()
     assert learning.summary == OUTDATED
     assert fit.begun == 1
     assert "In use: plain" in run("status") and "fitted again" in run("status")
@@ -314,18 +314,18 @@ def test_the_own_gate_is_in_use_where_it_is_taken_fitting_and_allowed(tmp_path: 
         write_gate(recordings.learned, own, card)
         return learning.gate()
 
-    assert learning.gate() is shipped()
-    assert after(taken=False, told="yours, 300 outcomes: 0.21 < 0.27") is shipped()
+    assert learning.gate() is load_shipped()
+    assert after(taken=False, told="yours, 300 outcomes: 0.21 < 0.27") is load_shipped()
     assert "0.21 < 0.27" in learning.summary
     assert after(taken=True, weights="fake fp32 w1", n=1).name == own.name
     learning.on_answer(Prediction("1", "fake fp32", weights="w2"))
-    assert learning.gate() is shipped()  # it was fitted on other weights
+    assert learning.gate() is load_shipped()  # it was fitted on other weights
     learning.on_answer(Prediction("1", "fake fp32", weights="w1"))
     assert learning.gate().name == own.name
     allowed[0] = False
-    assert learning.gate() is shipped()
+    assert learning.gate() is load_shipped()
     allowed[0] = True
     recordings.learned.write_text('{"heads": {"infill": "\\u0000"}, "card": {}, "format": 1}')
     now[0] += 10
-    assert learning.gate() is shipped()
+    assert learning.gate() is load_shipped()
     assert "cannot be read" in learning.summary

@@ -16,7 +16,7 @@ from redraft.model.decode.completion import Brief, Draft, plan_for
 from redraft.model.decode.endings import AnswerLimits
 from redraft.model.decode.next_edit import SEARCH, RuleText, SearchBudget, rewrite
 from redraft.model.decode.passes import Passes
-from redraft.model.decode.regions import at_likely_rule, ranked_rules
+from redraft.model.decode.regions import at_likely_rule, rank_rules
 from redraft.model.predict import predict
 from redraft.model.records import EditRequest, RecentEdit
 from redraft.model.runtime.backend import FloatArray
@@ -180,7 +180,7 @@ def test_the_region_is_moved_to_a_repeated_edit_that_it_would_not_hold() -> None
 
     def region(text: str) -> tuple[int, int] | None:
         asked_about = replace(request, text=text)
-        rules = ranked_rules(asked_about)
+        rules = rank_rules(asked_about)
         return at_likely_rule(asked_about, rules, tokenizer, 1_024).region
 
     assert region(text) is None, "line 5 lies near the cursor"

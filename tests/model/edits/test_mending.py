@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from redraft.model.edits.edit import Edit
 from redraft.model.records import Candidate, Confidence, Diagnostic
-from redraft.model.rules.diagnostics import SIMILAR, mending_first, mends, undefined_name
+from redraft.model.rules.diagnostics import SIMILAR, find_undefined_name, mends, put_mending_first
 from support.models.rewriting import TEXT as REGION
 from support.models.rewriting import asked
 
@@ -49,9 +49,9 @@ def test_a_fix_comes_first_where_it_is_about_as_likely_and_never_where_it_is_not
     told = [Diagnostic(2, '"acount" is not defined')]
     for total, first in ((-1.0 - SIMILAR / 2, True), (-1.0 - 2 * SIMILAR, False)):
         fix = candidate("acount", "account", total)
-        order = mending_first(TEXT, told, [other, fix], lambda one: one.confidence.total)
+        order = put_mending_first(TEXT, told, [other, fix], lambda one: one.confidence.total)
         assert (order[0] is fix) == first and {*map(id, order)} == {id(other), id(fix)}
-        assert mending_first(TEXT, [], [other, fix], lambda one: 0.0) == [other, fix]
+        assert put_mending_first(TEXT, [], [other, fix], lambda one: 0.0) == [other, fix]
 
 
 def test_what_is_answered_is_ordered_so() -> None:
@@ -66,6 +66,6 @@ def test_what_is_answered_is_ordered_so() -> None:
 
 def test_a_long_message_without_a_name_is_read_at_once() -> None:
     words = "Cannot find " + "dependencies" * 10 + " required by configuration settings"
-    assert undefined_name(words) is None
-    assert undefined_name("Cannot find name 'Money'.") == "Money"
-    assert undefined_name("cannot find value, or function `money` in this scope") == "money"
+    assert find_undefined_name(words) is None
+    assert find_undefined_name("Cannot find name 'Money'.") == "Money"
+    assert find_undefined_name("cannot find value, or function `money` in this scope") == "money"

@@ -31,7 +31,7 @@ from redraft.model.wire import (
     request_from_json,
     request_to_json,
 )
-from redraft.server.http.listen import listening
+from redraft.server.http.listen import listen
 from redraft.server.settings import Settings
 from support.command import python
 from support.editors.predictor import READY, ScriptedPredictor
@@ -272,7 +272,7 @@ async def test_another_program_on_the_port_is_engine_gone(status: int, body: str
 
     app = web.Application()
     app.router.add_route("*", "/{any:.*}", answer)
-    async with listening(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url:
+    async with listen(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url:
         remote = RemotePredictor(url)
         for on_step in (None, lambda state: None):
             with pytest.raises(errors.EngineGone):
@@ -292,7 +292,7 @@ async def test_a_stream_that_breaks_off_is_engine_gone() -> None:
 
     app = web.Application()
     app.router.add_post("/redraft/v1/predict", answer)
-    async with listening(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url:
+    async with listen(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url:
         remote = RemotePredictor(url)
         states: list[CanvasState] = []
         with pytest.raises(errors.EngineGone, match="ended before"):

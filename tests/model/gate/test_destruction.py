@@ -9,7 +9,7 @@ from redraft.model.gate.destruction import (
     deletes_unasked,
     doubles,
     drops,
-    removed_names,
+    find_removed_names,
 )
 from redraft.model.gate.filters import Situation, destroys
 from redraft.model.records import EditRequest, RecentEdit
@@ -341,4 +341,4 @@ def test_names_that_edits_removed() -> None:
         RecentEdit("a.py", 0, " x\n-import re, os\n+import os\n"),
         RecentEdit("b.py", 3, "-load(path)\n+fetch(path)\n"),
     ]
-    assert removed_names(edits) == {"re", "load"}
+    assert find_removed_names(edits) == {"re", "load"}

@@ -7,7 +7,7 @@ from redraft.model.edits.edit import Edit
 from redraft.model.gate.fitting import fit
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import EditRequest
-from redraft.model.text.brackets import brackets_of, closes, closing, is_call
+from redraft.model.text.brackets import brackets_of, closes, find_closing, is_call
 
 #: Text around a line, by language; the line stands at §.
 AROUND = {
@@ -257,8 +257,8 @@ def test_brackets_and_quotes_without_a_partner_are_counted(text: str, faults: in
 
 
 def test_what_is_left_open_is_closed_from_the_inside_out() -> None:
-    assert closing("f(a[{") == "}])"
-    assert closing("f(a)") == ""
+    assert find_closing("f(a[{") == "}])"
+    assert find_closing("f(a)") == ""
 
 
 @pytest.mark.parametrize(

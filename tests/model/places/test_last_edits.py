@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redraft.model.places.last_edits import LastEdits, placed
+from redraft.model.places.last_edits import LastEdits, place_edits
 from redraft.model.records import RecentEdit
 
 
@@ -25,7 +25,7 @@ def edit(diff: str, line: int = 0, path: str = "a.py") -> RecentEdit:
     ],
 )
 def test_an_earlier_change_moves_with_later_ones(later: RecentEdit, line: int) -> None:
-    changes = placed([edit("-old\n+now\n", 10), later])
+    changes = place_edits([edit("-old\n+now\n", 10), later])
     assert [each.change.first for each in changes if each.change.old == ("old",)] == [line]
 
 
@@ -38,7 +38,7 @@ def test_newest_change_is_first() -> None:
 
 
 def test_each_run_of_a_diff_is_a_change() -> None:
-    changes = placed([edit(" a\n-b\n+c\n d\n+e\n", 4)])
+    changes = place_edits([edit(" a\n-b\n+c\n d\n+e\n", 4)])
     assert [(each.change.first, each.change.new) for each in changes] == [(7, ("e",)), (5, ("c",))]
     assert [(each.above, each.below) for each in changes] == [("d", ""), ("a", "d")]
 

@@ -17,12 +17,12 @@ from redraft.model.places.ranker import (
     INPUTS,
     File,
     Ranker,
+    find_shared_word,
     inputs_of,
     load_ranker,
+    load_shipped_ranker,
     places_of,
     save_ranker,
-    shared_word,
-    shipped_ranker,
 )
 from redraft.model.records import RecentEdit
 
@@ -97,18 +97,18 @@ def test_a_far_place_is_beyond_twelve_lines(line: int, is_far: bool) -> None:
 
 def test_shared_word_of_a_caller_is_the_function() -> None:
     index = LineIndex.of(TEXT)
-    assert shared_word(index, TEXT.index(CALLER), EDITS) == "fetch"
-    assert shared_word(index, 20, EDITS) == ""
+    assert find_shared_word(index, TEXT.index(CALLER), EDITS) == "fetch"
+    assert find_shared_word(index, 20, EDITS) == ""
 
 
 def test_shipped_ranker_finds_the_callers() -> None:
-    places = shipped_ranker().rank([a_file(TEXT)], EDITS, 5)
+    places = load_shipped_ranker().rank([a_file(TEXT)], EDITS, 5)
     callers = [number for number, line in enumerate(TEXT) if line == CALLER]
     assert {place.line for place in places if place.is_far} >= set(callers)
 
 
 def test_an_empty_file_has_a_place_without_error() -> None:
-    assert len(shipped_ranker().rank([a_file([""])], LastEdits(()), 3)) == 1
+    assert len(load_shipped_ranker().rank([a_file([""])], LastEdits(()), 3)) == 1
 
 
 def test_shipped_weights_are_small_and_have_a_card() -> None:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from redraft.model.edits.edit import Edit
-from redraft.model.edits.origins import swapped
+from redraft.model.edits.origins import find_swap
 from redraft.model.records import Diagnostic
 from redraft.model.rules import propose as propose_module
 from redraft.model.rules.example import RuleEdit
@@ -251,8 +251,8 @@ def test_a_definition_comes_first_then_uses_downwards_and_then_those_above() -> 
 
 
 def test_steps_of_one_chain_are_told_by_the_words_that_gave_way() -> None:
-    assert swapped("a = old(1)", "a = new(1)") == swapped("return old()", "return new()")
-    assert swapped("a = old(1)", "a = new(1)") != swapped("a = old(1)", "b = old(1)")
+    assert find_swap("a = old(1)", "a = new(1)") == find_swap("return old()", "return new()")
+    assert find_swap("a = old(1)", "a = new(1)") != find_swap("a = old(1)", "b = old(1)")
 
 
 def test_a_rename_begun_at_a_use_goes_to_the_definition_and_on_from_there() -> None:
@@ -291,13 +291,13 @@ def test_lines_are_not_inserted_where_they_break_the_file() -> None:
 
 def test_syntax_is_checked_for_as_many_edits_as_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of these would break the list."""
-    asked, count = [], propose_module.added_errors
+    asked, count = [], propose_module.count_added_errors
 
     def counting(edit: Edit, path: str, language: str) -> int:
         asked.append(edit)
         return count(edit, path, language)
 
-    monkeypatch.setattr(propose_module, "added_errors", counting)
+    monkeypatch.setattr(propose_module, "count_added_errors", counting)
     rest = LIST + 4 * OTHER_CALL
     edits, text = history(CALL + rest, BEGUN + rest), BEGUN + rest
     all_ = proposed(edits, text, 2, language="python")

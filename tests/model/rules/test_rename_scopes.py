@@ -14,7 +14,7 @@ from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.renames import RenameScopes
 from redraft.model.rules.repeats import find_repeats
 from redraft.model.text.scopes import Bindings
-from redraft.model.text.syntax import language_of, parsed
+from redraft.model.text.syntax import language_of, parse_cached
 from support.rules import history, proposed
 
 SHOP = """\
@@ -115,7 +115,7 @@ def test_a_rename_follows_an_import_of_it(text: str, path: str, other: str, goes
     before = {"py": AREA, "ts": TYPESCRIPT, "go": GO}[other.rpartition(".")[2]]
     edits = history(before, before.replace("area", "surface"), other)
     made = Edit(text, text.rindex("area"), text.rindex("area") + 4, "surface")
-    assert (RenameScopes(edits, text, path).leaked(made) == "") is goes_on
+    assert (RenameScopes(edits, text, path).find_leaked(made) == "") is goes_on
     language = language_of(path) or ""
     request = EditRequest("next_edit", path, text, 0, language, edits=tuple(edits))
     assert (refuse(made, 1.0, situation_of(request, 0.5)) is None) is goes_on
@@ -371,7 +371,7 @@ def test_offers_change_lines_of_the_region(pairs: list[tuple[str, str]], lines: 
     ],
 )  # fmt: skip
 def test_each_use_belongs_to_the_binding_that_it_sees(path: str, text: str, groups: str) -> None:
-    syntax = parsed(text, language_of(path) or "")
+    syntax = parse_cached(text, language_of(path) or "")
     assert syntax is not None
     known = dict[tuple[int, int], str]()
     found = ""

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.records import RecentEdit
-from redraft.model.rules.touched_names import touched, written
+from redraft.model.rules.touched_names import find_touched, list_written
 from redraft.model.text.lines import defines
 
 
 def names(*diffs: str) -> list[tuple[str, str]]:
     edits = [RecentEdit("a.py", 0, diff) for diff in diffs]
-    return [(one.name, one.why) for one in touched(edits)]
+    return [(one.name, one.why) for one in find_touched(edits)]
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_indentation_alone_bears_on_nothing() -> None:
 
 @given(st.text(alphabet=" +-\nab(){}[]=:,.#😀_ \t", max_size=200))
 def test_no_diff_whatever_is_an_error(diff: str) -> None:
-    touched([RecentEdit("a.py", 0, diff)])
-    written([RecentEdit("a.py", 0, diff)])
+    find_touched([RecentEdit("a.py", 0, diff)])
+    list_written([RecentEdit("a.py", 0, diff)])
 
 
 @pytest.mark.parametrize(

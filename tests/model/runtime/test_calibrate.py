@@ -21,7 +21,7 @@ from redraft.model.calibrate import (
     PrefillSpeed,
     calibrate,
     fit,
-    noted,
+    read_calibration,
 )
 from redraft.model.config import ModelConfig
 from redraft.model.predict import room_for
@@ -227,12 +227,12 @@ def test_it_begins_anew_after_a_week_or_if_the_clock_was_set_back(start: Starts)
 
 def test_only_what_is_fresh_and_whole_counts_as_noted(start: Starts) -> None:
     config = start.backend.config
-    assert noted(config, "m", start.file, lambda: start.now) is None
+    assert read_calibration(config, "m", start.file, lambda: start.now) is None
     start(30)
-    found = noted(config, "m", start.file, lambda: start.now)
+    found = read_calibration(config, "m", start.file, lambda: start.now)
     assert found is not None and found.prefill is not None and len(found.starts) == 1
-    assert noted(config, "another", start.file, lambda: start.now) is None
-    assert noted(config, "m", start.file, lambda: start.now + LASTS_S) is None
+    assert read_calibration(config, "another", start.file, lambda: start.now) is None
+    assert read_calibration(config, "m", start.file, lambda: start.now + LASTS_S) is None
 
 
 def test_other_widths_begin_anew(start: Starts) -> None:

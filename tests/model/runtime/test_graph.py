@@ -313,10 +313,10 @@ def test_a_row_of_zeros_stays_one_where_masks_change_it() -> None:
     rng, nodes = np.random.default_rng(3), Nodes()
     linear = LinearMaps(nodes, variant_named("int8"), mask_rank=8)
     linear.count("x")
-    product = linear.unscaled("w", ["w"], "x", 64, 64)
+    product = linear.without_scale("w", ["w"], "x", 64, 64)
     index = linear.index_of("rows")
     changed = linear.adapt_masks("w", "x", product, (64, 64), "rows", index)
-    nodes.op("Identity", linear.scaled(changed, product[1]), out="y")
+    nodes.op("Identity", linear.with_scale(changed, product[1]), out="y")
     shapes = {"w.weight": (64, 64), "w.lora_a": (8, 64), "w.lora_b": (64, 8)}
     matrices = {name: rng.normal(size=each).astype(np.float32) for name, each in shapes.items()}
     arrays = [each.encode(matrices) for each in nodes.stored.values()]

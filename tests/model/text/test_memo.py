@@ -116,10 +116,10 @@ def test_lines_of_texts_are_bounded_in_bytes() -> None:
 
 def test_trees_are_bounded_in_bytes() -> None:
     for number in range(8):
-        assert syntax.parsed(f"x = {number}\n" * 10_000, "python") is not None
+        assert syntax.parse_cached(f"x = {number}\n" * 10_000, "python") is not None
     assert syntax._TREES.bytes_held <= 8 << 20
     known = len(syntax._TREES)
-    assert syntax.parsed("x = 99\n" * 100_000, "python") is not None
+    assert syntax.parse_cached("x = 99\n" * 100_000, "python") is not None
     assert len(syntax._TREES) == known
 
 

@@ -9,7 +9,7 @@ import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 from redraft.model.errors import WeightsError
-from redraft.model.prompts.tokenizer import END, MARKS, MASK, Tokenizer, unfinished_word
+from redraft.model.prompts.tokenizer import END, MARKS, MASK, Tokenizer, find_unfinished_word
 from redraft.model.weights.vocabularies import build_bpe
 from support.models.tiny import tiny_tokenizer
 
@@ -79,7 +79,7 @@ def test_tokenizer_of_another_model_is_refused() -> None:
     ],
 )
 def test_holds_back_only_what_may_still_grow(text: str, held_back: str) -> None:
-    assert unfinished_word(text) == held_back
+    assert find_unfinished_word(text) == held_back
 
 
 def test_a_stored_tokenizer_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from redraft.model import choice, load
 from redraft.model.calibrate import LASTS_S, calibration_file, calibration_key
-from redraft.model.choice import Placement, choose_model, store_model, stored_model
+from redraft.model.choice import Placement, choose_model, read_stored_model, store_model
 from redraft.model.engine import Engine
 from redraft.model.errors import ModelNotReady, UnknownModel, WeightsError
 from redraft.model.predict import Loader, Model
@@ -130,7 +130,7 @@ def test_a_model_in_use_goes_before_the_choice_and_auto_resets_it(here: Machine)
     assert done.exit_code == 0 and f"{LARGE} runs from the next request on" in done.output
     assert (choose_model(HERE).model, choose_model(HERE).is_stored) == (LARGE, True)
     assert f"{SMALL} runs" in use("auto").output
-    assert (stored_model(), choose_model(HERE).model) == ("", SMALL)
+    assert (read_stored_model(), choose_model(HERE).model) == ("", SMALL)
 
 
 def test_a_model_that_is_not_here_is_not_used_and_the_command_that_gets_it_is_named(
@@ -140,7 +140,7 @@ def test_a_model_that_is_not_here_is_not_used_and_the_command_that_gets_it_is_na
         store_model(LARGE, "int8")
     with pytest.raises(UnknownModel):
         store_model("nobody", "int8")
-    assert stored_model() == ""
+    assert read_stored_model() == ""
 
 
 def test_a_setting_goes_before_the_model_in_use(

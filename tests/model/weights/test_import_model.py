@@ -305,7 +305,7 @@ def test_imports_are_removed(cache: Path, tmp_path: Path) -> None:
     choice.store_model("mine", "int8")
     done = CliRunner().invoke(app, ["model", "remove", "mine"])
     assert done.exit_code == 0 and "Removed mine: " in done.output, done.output
-    assert choice.stored_model() == "" and "'auto' chooses now" in done.output
+    assert choice.read_stored_model() == "" and "'auto' chooses now" in done.output
     assert not list((cache / "models").iterdir())
     with pytest.raises(UnknownModel):
         store.remove("mine")

@@ -24,9 +24,9 @@ from redraft.model.records import EditRequest, Grammar
 from redraft.model.runtime import onnx_backend
 from redraft.model.weights import catalog
 from redraft.model.weights import store as models
-from redraft.model.weights.convert import expected_bytes
+from redraft.model.weights.convert import estimate_bytes
 from redraft.model.weights.huggingface import read_folder
-from redraft.model.weights.imports import fitting, import_weights
+from redraft.model.weights.imports import find_fitting, import_weights
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from support.models.onnx_models import BASE, store
@@ -251,14 +251,14 @@ def test_the_variant_is_what_fits_where_it_is_to_run(cache: Path, tmp_path: Path
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
     config, *_ = read_folder(tmp_path / "mine")
     sizes = {
-        variant: expected_bytes(config, variant) for variant in ("int8", "q4", "fp16", "q4f16")
+        variant: estimate_bytes(config, variant) for variant in ("int8", "q4", "fp16", "q4f16")
     }
     for gpu, usual, smaller in ((False, "int8", "q4"), (True, "fp16", "q4f16")):
-        assert fitting(config, None, 2 * sizes[usual], gpu) == usual
-        assert fitting(config, None, int(1.2 * sizes[smaller]), gpu) == smaller
-        assert fitting(config, "fp32", 1 << 40, gpu) == "fp32"
+        assert find_fitting(config, None, 2 * sizes[usual], gpu) == usual
+        assert find_fitting(config, None, int(1.2 * sizes[smaller]), gpu) == smaller
+        assert find_fitting(config, "fp32", 1 << 40, gpu) == "fp32"
         with pytest.raises(WeightsError, match="this GPU" if gpu else "this machine"):
-            fitting(config, None, sizes[smaller], gpu)
+            find_fitting(config, None, sizes[smaller], gpu)
     assert import_weights(tmp_path / "mine", memory=int(1.2 * sizes["q4"])).prebuilt == ("q4",)
     assert import_weights(tmp_path / "mine", gpu=True).prebuilt == ("fp16", "q4")
 

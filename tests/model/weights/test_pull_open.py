@@ -13,7 +13,7 @@ import pytest
 from redraft.model.errors import SettingsError, WeightsError
 from redraft.model.weights import catalog, open_weights, store
 from redraft.model.weights.catalog import ModelInfo
-from redraft.model.weights.open_weights import KNOWN, Known, known, pull_open
+from redraft.model.weights.open_weights import KNOWN, Known, find_known, pull_open
 from redraft.server.commands.main import app
 from support.weights.fake_hub import Hub, serving
 from support.weights.tiny_gguf import write_llama
@@ -74,7 +74,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeHub]:
 
 def pull(asked: str, *rest: Any, **options: Any) -> ModelInfo:
     """Pull what ``asked`` names."""
-    entry = known(asked)
+    entry = find_known(asked)
     assert entry is not None
     return pull_open(entry, *rest, **options)
 

@@ -251,7 +251,7 @@ def test_two_at_once_make_it_once_one_waits(world: World, monkeypatch: pytest.Mo
 def test_the_wait_for_another_process_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_LOCK_POLL_S", 0.01)
     monkeypatch.setattr(store, "_LOCK_PATIENCE_S", 0.0)
-    with store.locked(no_progress), pytest.raises(WeightsError, match="another Redraft"):
+    with store.hold_lock(no_progress), pytest.raises(WeightsError, match="another Redraft"):
         store.ensure("tiny")
 
 

@@ -13,7 +13,7 @@ from redraft.server.commands.show_context import (
     PromptPart,
     parts_of,
     request_for,
-    spelled,
+    spell,
     workspace_of,
 )
 from redraft.server.settings import Settings
@@ -67,7 +67,7 @@ def test_a_piece_that_the_prompt_had_no_room_for_is_named() -> None:
 def test_the_prompt_is_spelled_with_its_marks_by_name() -> None:
     shop = Shop()
     request = request_for(shop.snapshot(), shop.gather(), "next_edit")
-    text = spelled(request, tiny_tokenizer(), tiny_config(), 20_000)
+    text = spell(request, tiny_tokenizer(), tiny_config(), 20_000)
     assert text.startswith("<file_sep>shop/cart.py\n")
     assert "\n<jupyter_output>" in text and "<issue_comment>" in text
     assert text.endswith("\n<jupyter_script>")

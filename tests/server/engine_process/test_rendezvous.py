@@ -12,7 +12,7 @@ import pytest
 from redraft.model import release
 from redraft.model.errors import SettingsError
 from redraft.server.engine_process import host, rendezvous
-from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous, started_at
+from redraft.server.engine_process.rendezvous import Endpoint, Rendezvous, when_started
 from redraft.server.settings import Settings
 
 
@@ -64,7 +64,7 @@ def test_a_folder_that_is_a_link_is_not_trusted(settings: Settings, tmp_path: Pa
 @pytest.mark.skipif(sys.platform != "linux", reason="only there is the boot's time reckoned anew")
 def test_a_changed_clock_loses_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     me = psutil.Process()
-    endpoint = Endpoint("", True, "", me.pid, started_at(me), "0")
+    endpoint = Endpoint("", True, "", me.pid, when_started(me), "0")
     (tmp_path / str(me.pid)).symlink_to(f"/proc/{me.pid}")
     told = Path("/proc/stat").read_text().replace("btime ", "btime 1")  # centuries later
     (tmp_path / "stat").write_text(told)
@@ -90,5 +90,5 @@ def test_a_build_is_the_same_in_a_checkout_that_was_built(
             (info / name).write_text(text)
     for path in ([site], [checkout, site]):  # as -P leaves it, and as 'python -m' extends it
         monkeypatch.setattr(sys, "path", [str(folder) for folder in path])
-        found = release.installed(site)
+        found = release.read_release(site)
         assert found is not None and found.read_text("RECORD") == "a"

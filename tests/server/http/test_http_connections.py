@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from redraft.server.app import create_app
 from redraft.server.http.connections import ConnectionLimits, Connections
-from redraft.server.http.listen import listening
+from redraft.server.http.listen import listen
 from redraft.server.settings import Settings
 from support.editors.predictor import ScriptedPredictor
 from support.served import eventually, served
@@ -26,7 +26,7 @@ async def limited(
     """Yield the port of a server with these limits, and a client for it."""
     app = create_app(predictor, Settings())
     async with (
-        listening(app, host="127.0.0.1", shutdown_s=0.1, limits=limits) as url,
+        listen(app, host="127.0.0.1", shutdown_s=0.1, limits=limits) as url,
         aiohttp.ClientSession(base_url=url) as client,
     ):
         yield int(url.rpartition(":")[2]), client

@@ -16,7 +16,7 @@ from redraft.model.prompts.registry import Middle, Unknown, recognise
 from redraft.model.records import CanvasState
 from redraft.server.app import create_app
 from redraft.server.http.bodies import LARGE_BODY
-from redraft.server.http.listen import check_free, listening
+from redraft.server.http.listen import check_free, listen
 from redraft.server.routes import openai
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_cursortab, mercury_body, zeta2_as_zed
@@ -202,7 +202,7 @@ async def test_a_port_in_use_is_named_with_the_way_out() -> None:
         port = int(url.rpartition(":")[2])
         app = create_app(ScriptedPredictor(), Settings())
         with pytest.raises(SettingsError, match=rf"{port}.*--port"):
-            async with listening(app, host="127.0.0.1", port=port, shutdown_s=0):
+            async with listen(app, host="127.0.0.1", port=port, shutdown_s=0):
                 raise AssertionError("it listened on a port in use")
         with pytest.raises(SettingsError, match=rf"{port}.*--port"):
             await check_free("127.0.0.1", port)

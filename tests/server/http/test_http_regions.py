@@ -9,11 +9,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from redraft.model.errors import InvalidRequest
 from redraft.model.prompts.answers import replace_lines
-from redraft.model.prompts.diffs import fenced_diffs, original_and_updated, unified_diffs
+from redraft.model.prompts.diffs import (
+    original_and_updated,
+    write_fenced_diffs,
+    write_unified_diffs,
+)
 from redraft.model.prompts.excerpt import (
     Excerpt,
     Unreadable,
-    placed,
+    locate_reports,
     reports_in,
     rewrite,
     to_request,
@@ -70,14 +74,14 @@ def candidate(request: EditRequest, edit: LineEdit) -> Candidate:
 def test_a_report_belongs_to_its_names(text: str, found: list[tuple[int, str, int]]) -> None:
     lines = ["a", "foo", "bar", "foo"]
     reports = reports_in([("a.go", "line 2: [ERROR] x"), ("context/diagnostics", text)])
-    assert placed(reports, lines, 0, 4) == tuple(Diagnostic(*each) for each in found)
-    assert placed(reports, lines, 0, 1) == ()
+    assert locate_reports(reports, lines, 0, 4) == tuple(Diagnostic(*each) for each in found)
+    assert locate_reports(reports, lines, 0, 1) == ()
 
 
 @settings(max_examples=50)
 @given(st.text(max_size=200))
 def test_any_text_can_be_read_as_reports(text: str) -> None:
-    placed(reports_in([("diagnostics", text)]), text.split("\n"), 0, text.count("\n") + 1)
+    locate_reports(reports_in([("diagnostics", text)]), text.split("\n"), 0, text.count("\n") + 1)
 
 
 @st.composite
@@ -253,7 +257,7 @@ def test_one_torn_hunk_does_not_cost_the_others() -> None:
         "\\ No newline at end of file\nprose\n@@ nonsense @@\n"
         "--- a/gone.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n"
     )
-    assert unified_diffs(text) == (
+    assert write_unified_diffs(text) == (
         RecentEdit("a.py", 0, "-old\n+new\n"),
         RecentEdit("b.py", 5, "+added\n"),
         RecentEdit("gone.py", 0, "-gone\n"),
@@ -265,7 +269,7 @@ def test_several_hunks_of_a_file_are_several_edits_and_blank_lines_are_context()
         "// User accepted prediction:\n--- main.py\n+++ main.py\n"
         "@@ -1,2 +1,3 @@\n a\n\n+b\n@@ -9 +10 @@\n-c\n+d\n\n--- x\n+++ x\n@@ -1 +1 @@\n-e\n+f\n"
     )
-    assert unified_diffs(text) == (
+    assert write_unified_diffs(text) == (
         RecentEdit("main.py", 0, " a\n \n+b\n", accepted=True),
         RecentEdit("main.py", 9, "-c\n+d\n", accepted=True),
         RecentEdit("x", 0, "-e\n+f\n"),
@@ -274,13 +278,15 @@ def test_several_hunks_of_a_file_are_several_edits_and_blank_lines_are_context()
 
 def test_deleted_lines_that_look_like_headers_stay_in_their_hunk() -> None:
     text = "--- a/q.sql\n+++ b/q.sql\n@@ -1,2 +1,2 @@\n--- a comment\n+-- b comment\n select\n"
-    assert unified_diffs(text) == (
+    assert write_unified_diffs(text) == (
         RecentEdit("q.sql", 0, "--- a comment\n+-- b comment\n select\n"),
     )
 
 
 def test_a_history_without_hunk_headers_is_read() -> None:
-    assert unified_diffs("--- a/x.rs\n+++ b/x.rs\n-old\n+new\n--- a/y.rs\n+++ b/y.rs\n+z\n") == (
+    assert write_unified_diffs(
+        "--- a/x.rs\n+++ b/x.rs\n-old\n+new\n--- a/y.rs\n+++ b/y.rs\n+z\n"
+    ) == (
         RecentEdit("x.rs", 0, "-old\n+new\n"),
         RecentEdit("y.rs", 0, "+z\n"),
     )
@@ -288,21 +294,21 @@ def test_a_history_without_hunk_headers_is_read() -> None:
 
 def test_only_the_newest_edits_are_kept() -> None:
     hunk = "--- a/x\n+++ b/x\n@@ -{0} +{0} @@\n-a\n+b\n"
-    found = unified_diffs("".join(hunk.format(i) for i in range(1, 201)))
+    found = write_unified_diffs("".join(hunk.format(i) for i in range(1, 201)))
     assert [edit.line for edit in found] == list(range(136, 200))
 
 
 def test_of_a_very_long_history_the_end_is_read() -> None:
     filler = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+" + "b" * 300_000 + "\n"
     last = "--- a/y\n+++ b/y\n@@ -1 +1 @@\n-c\n+d\n"
-    assert unified_diffs(filler + last) == (RecentEdit("y", 0, "-c\n+d\n"),)
+    assert write_unified_diffs(filler + last) == (RecentEdit("y", 0, "-c\n+d\n"),)
 
 
 def test_fenced_diffs_may_have_quoted_paths() -> None:
     text = (
         'User edited "a b.py":\n```diff\n@@ -1 +1 @@\n-x\n+y\n```\n\nUser edited c.py:\n```diff\n'
     )
-    assert fenced_diffs(text) == (RecentEdit("a b.py", 0, "-x\n+y\n"),)
+    assert write_fenced_diffs(text) == (RecentEdit("a b.py", 0, "-x\n+y\n"),)
 
 
 def test_blocks_before_and_after_become_the_lines_that_differ() -> None:

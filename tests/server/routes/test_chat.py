@@ -12,7 +12,7 @@ import pytest
 from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
 from redraft.server.app import create_app
 from redraft.server.routes import decisions
-from redraft.server.routes.models import CONSTRAINTS, described
+from redraft.server.routes.models import CONSTRAINTS, describe_model
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_zed, mercury_body
 from support.editors.predictor import CHATTY, READY, ScriptedPredictor, chatting
@@ -260,11 +260,11 @@ def test_models_say_what_they_can_do() -> None:
 def test_a_model_claims_no_more_than_it_can() -> None:
     """A model that denoises in both directions, and whose template has no tools."""
     little = replace(CHATTY, abilities=("infill",), chat_abilities=(), prompt_format="in-place")
-    (model, _) = described(little)
+    (model, _) = describe_model(little)
     assert model["supported_endpoints"] == ["chat.completions", "completions", "fim.completions"]
     assert model["supported_features"] == ["diffusing", "reasoning_effort"]
     assert model["redraft"]["prompt_format"] == "in-place"
-    told = described(replace(little, chat_abilities=("grammar", "decide", "tools")))[0]
+    told = describe_model(replace(little, chat_abilities=("grammar", "decide", "tools")))[0]
     assert told["redraft"]["features"] == {
         "chat.completions": [*CONSTRAINTS, "diffusing", "tools", "reasoning_effort"],
         "completions": ["diffusing"],
@@ -272,7 +272,7 @@ def test_a_model_claims_no_more_than_it_can() -> None:
         "decisions": [],
     }
     loading = ModelStatus("loading", "fake-1m int8")
-    assert [each["supported_endpoints"] for each in described(loading)] == [[], []]
+    assert [each["supported_endpoints"] for each in describe_model(loading)] == [[], []]
 
 
 STATE = {"state": "The tests fail.", "model": "fake-1m"}

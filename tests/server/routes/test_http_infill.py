@@ -11,7 +11,7 @@ from redraft.model.errors import EngineGone
 from redraft.model.prompts.registry import Middle, recognise
 from redraft.model.records import EditRequest, ModelStatus
 from redraft.server.app import create_app
-from redraft.server.http.listen import listening
+from redraft.server.http.listen import listen
 from redraft.server.settings import Settings
 from support.editors.predictor import READY, ScriptedPredictor, infill
 from support.served import events, eventually, post, served
@@ -253,7 +253,7 @@ async def test_shutdown_lets_a_running_request_finish() -> None:
     started, gate = asyncio.Event(), asyncio.Event()
     app = create_app(ScriptedPredictor([gated]), Settings())
     async with aiohttp.ClientSession() as client:
-        async with listening(app, host="127.0.0.1", port=0, shutdown_s=20) as url:
+        async with listen(app, host="127.0.0.1", port=0, shutdown_s=20) as url:
             ask = {"prompt": "a", "suffix": "b"}
             asking = asyncio.create_task(client.post(f"{url}/v1/completions", json=ask))
             await started.wait()
@@ -265,7 +265,7 @@ async def test_shutdown_ends_what_does_not_finish() -> None:
     predictor = ScriptedPredictor(hold=True)
     app = create_app(predictor, Settings())
     async with aiohttp.ClientSession() as client:
-        async with listening(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url:
+        async with listen(app, host="127.0.0.1", port=0, shutdown_s=0.1) as url:
             ask = {"prompt": "a", "suffix": "b"}
             asking = asyncio.create_task(client.post(f"{url}/v1/completions", json=ask))
             await eventually(lambda: predictor.running == 1)

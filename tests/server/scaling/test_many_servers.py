@@ -20,7 +20,7 @@ from redraft.model.errors import ModelNotReady, Overloaded
 from redraft.model.records import EditRequest, ModelStatus
 from redraft.model.remote import SESSION_HEADER, RemotePredictor
 from redraft.server.app import create_app
-from redraft.server.http.listen import listening
+from redraft.server.http.listen import listen
 from redraft.server.settings import Settings
 from support.editors.predictor import ScriptedPredictor
 from support.served import eventually, served
@@ -198,7 +198,7 @@ async def test_every_connection_has_a_session_of_its_own_that_names_nobody() -> 
 
     app = create_app(ScriptedPredictor(), Settings())
     app.middlewares.append(note)
-    async with listening(app, host="127.0.0.1", shutdown_s=0.1) as url:
+    async with listen(app, host="127.0.0.1", shutdown_s=0.1) as url:
         for remote in (RemotePredictor(url), RemotePredictor(url)):
             await remote.predict(REQUEST)
             await remote.status()

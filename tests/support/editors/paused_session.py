@@ -34,7 +34,7 @@ from redraft.model.records import (
 )
 from redraft.model.text.lines import estimate
 from redraft.model.text.names import whole_name
-from redraft.model.text.syntax import Syntax, parsed
+from redraft.model.text.syntax import Syntax, parse_cached
 
 from support.editors.predictor import READY
 
@@ -93,7 +93,7 @@ class Shelf:
     look = gather
 
     def syntax(self, snapshot: Snapshot) -> Syntax | None:
-        return parsed(snapshot.text, snapshot.language)
+        return parse_cached(snapshot.text, snapshot.language)
 
     def region_at(self, snapshot: Snapshot) -> Region:
         first, last = window(snapshot.line, len(snapshot.lines))
