@@ -175,11 +175,11 @@ def test_a_gesture_shows_ghost_text_or_an_edit(tmp_path: Path, line: str, shown:
         }
         editor.lua("_G.answers = ...", {**both, "textDocument/inlineCompletion": {"items": []}})
         editor.keys(f"o{line}")
-        editor.until(lambda: editor.find_shown() == "edit")
+        editor.until(lambda: editor.showing() == "edit")
         editor.lua("_G.answers = ...", both)
         editor.keys("<M-\\>")
         editor.until(lambda: not editor.lua("return require('redraft.events').is_asking()"))
-        editor.until(lambda: editor.find_shown() == shown)
+        editor.until(lambda: editor.showing() == shown)
         editor.until(lambda: ("a = 0" in editor.screen.text()) == (shown == "edit"))
         editor.until(lambda: ("1 + 1" in editor.screen.text()) == (shown == "ghost"))
 
@@ -187,10 +187,10 @@ def test_a_gesture_shows_ghost_text_or_an_edit(tmp_path: Path, line: str, shown:
 def test_after_esc_nothing_is_called_shown(desk: NeovimDesk) -> None:
     editor = desk.open("def f(a):\n    g(a)\n", edits(("g(a)", "g(a, b)")))
     editor.keys("ggf)i, b<Esc>")
-    editor.until(lambda: editor.find_shown() == "edit")
+    editor.until(lambda: editor.showing() == "edit")
     assert editor.why() == "next edit shown"
     editor.keys("<Esc>")
-    editor.until(lambda: editor.find_shown() is None)
+    editor.until(lambda: editor.showing() is None)
     editor.until(lambda: editor.why() == "Next edit: hidden with Esc; it may come back")
 
 

@@ -71,7 +71,7 @@ def test_a_rejected_ghost_does_not_come_back(desk: NeovimDesk) -> None:
     editor.until(lambda: "str(total)" not in editor.screen.text())
     editor.lua("require('redraft').trigger()")
     editor.until(lambda: "you rejected this text here before" in editor.why())
-    assert editor.find_shown() is None
+    assert editor.showing() is None
 
 
 def test_a_slow_model_holds_up_no_key(desk: NeovimDesk) -> None:
@@ -121,7 +121,7 @@ def test_tab_before_the_indentation_of_ghost_text_indents_then_takes(
     editor.keys("<Tab>")
     editor.until(lambda: editor.lines()[2] == deep)
     editor.sees(f"\n{deep}return 1\n")
-    assert editor.find_shown() == "ghost"
+    assert editor.showing() == "ghost"
     editor.keys("<Tab>")
     editor.until(lambda: editor.lines()[2] == f"{deep}return 1")
 
@@ -131,7 +131,7 @@ def test_tab_after_a_gesture_takes_at_once(desk: NeovimDesk) -> None:
     editor.keys("o<C-u>")
     editor.sees("    return 1")
     editor.keys("<M-\\>")
-    editor.until(lambda: len(desk.predictor.requests) >= 2 or editor.find_shown() == "ghost")
+    editor.until(lambda: len(desk.predictor.requests) >= 2 or editor.showing() == "ghost")
     editor.until(lambda: not editor.lua("return require('redraft.events').is_asking()"))
     editor.keys("<Tab>")
     editor.has("def f():", "    return 1")

@@ -176,7 +176,7 @@ def test_what_is_suggested_is_read_and_what_is_not_with_the_reason(desk: NeovimD
     editor = desk.open("old(1)\nold(2)\n", edits(("old(2)", "new(2)")))
     editor.lua("vim.keymap.set({ 'n', 'i' }, '<M-r>', '<Cmd>Redraft read<CR>')")
     editor.keys("cwnew<Esc>")
-    editor.until(lambda: editor.find_shown() == "edit")
+    editor.until(lambda: editor.showing() == "edit")
     editor.keys("<M-r>")
     editor.sees("Line 2: replace `old` by `new`.")
     editor.keys("<Esc><M-r>")

@@ -53,7 +53,7 @@ def test_a_changed_signature_brings_the_edit_of_its_call(desk: NeovimDesk) -> No
     editor.until(lambda: "→" not in editor.screen.text())
     editor.keys("<Tab>")
     editor.until(lambda: editor.lines()[4] == "print(area(2, 3.14))")
-    editor.until(lambda: editor.find_shown() is None)
+    editor.until(lambda: editor.showing() is None)
 
 
 def test_lines_that_go_are_tinted_and_lines_that_come_drawn_between(desk: NeovimDesk) -> None:
@@ -94,7 +94,7 @@ def test_a_rejected_edit_does_not_come_back(desk: NeovimDesk) -> None:
     editor.until(lambda: "→" not in editor.screen.text())
     editor.lua("require('redraft').trigger()")
     editor.until(lambda: "you rejected this edit before" in editor.why())
-    assert editor.find_shown() is None
+    assert editor.showing() is None
     assert "3.14))" not in editor.screen.text()
 
 
@@ -105,7 +105,7 @@ def test_an_edit_hidden_by_typing_is_neither_taken_nor_rejected(desk: NeovimDesk
     desk.predictor.delay_s = 30
     editor.keys("GA #x<Esc>")
     editor.until(lambda: "3.14))" not in editor.screen.text())
-    assert editor.find_shown() is None
+    assert editor.showing() is None
     assert editor.lua("return require('redraft').accept()") is False
     editor.keys("<Esc>")
     editor.until(lambda: editor.mode() == "n")
@@ -191,7 +191,7 @@ def test_tabs_alone_walk_through_the_places_of_two_files(desk: NeovimDesk) -> No
         state = editor.cursor(), editor.lines()
         editor.keys("<Tab>")
         editor.until(lambda state=state: (editor.cursor(), editor.lines()) != state)  # type: ignore[misc]
-    editor.until(lambda: editor.find_shown() is None)
+    editor.until(lambda: editor.showing() is None)
     places = [hint.partition(":")[0].removeprefix("b.py, ") for hint in hints]
     assert sorted(places) == ["line 123", "line 125", "line 244"]
     ends = " · 2 more places · Tab", " · 1 more place · Tab", "`area` · Tab"
@@ -255,7 +255,7 @@ def test_an_edit_of_a_buffer_that_may_not_be_changed_is_not_shown(desk: NeovimDe
     try:
         editor.keys(CHANGE)
         editor.until(lambda: editor.lua("return _G.answered") > 0)
-        assert editor.find_shown() is None
+        assert editor.showing() is None
         editor.keys("<Tab>")
         assert editor.lines()[0] == "def area(r, pi):"
     finally:
@@ -270,7 +270,7 @@ def test_lines_at_the_end_of_the_file_come_and_go(desk: NeovimDesk) -> None:
     editor.has("a = 10", "b = 2", "c = 3")
     editor = desk.open("a = 1\nb = 2\n# ----\n", edits(("\n# ----\n", "\n")))
     editor.keys("ggA0<Esc>")
-    editor.until(lambda: editor.find_shown() == "edit")
+    editor.until(lambda: editor.showing() == "edit")
     assert editor.screen.attributes("# ----")["strikethrough"] is True
     editor.keys("<Tab>")
     editor.has("a = 10", "b = 2")
@@ -284,7 +284,7 @@ def test_files_with_dos_line_ends_get_no_carriage_returns(desk: NeovimDesk) -> N
     editor.keys("<M-Right><M-l>")
     editor.has("x = 1", "y = 2 # one", "# two")
     editor.keys("<Esc>")
-    editor.until(lambda: editor.find_shown() == "edit")
+    editor.until(lambda: editor.showing() == "edit")
     editor.keys("<Tab><Tab>")
     editor.until(lambda: editor.lines()[0] == "x = 2")
     assert editor.lua("return vim.bo.fileformat") == "dos"
@@ -445,6 +445,6 @@ def test_a_file_that_changed_before_it_was_opened_gets_no_edit(desk: NeovimDesk)
     file.write_text("one = 1\ntwo = 2\nthree = 3\n", encoding="utf-8")
     editor.keys("<Tab>")
     editor.until(lambda: editor.lines()[:1] == ["one = 1"])
-    assert editor.find_shown() is None
+    assert editor.showing() is None
     editor.keys("<Tab>")
     assert editor.lines() == ["one = 1", "two = 2", "three = 3"]

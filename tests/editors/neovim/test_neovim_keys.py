@@ -117,7 +117,7 @@ def test_tab_walks_an_open_menu_and_enter_takes_its_entry(desk: NeovimDesk) -> N
     try:
         editor.keys("Gototal_<C-x><C-n>")
         editor.until(lambda: editor.lua("return vim.fn.pumvisible()") == 1)
-        editor.until(lambda: editor.find_shown() == "ghost")
+        editor.until(lambda: editor.showing() == "ghost")
         first = editor.lines()[2]
         editor.keys("<Tab>")
         editor.until(lambda: editor.lines()[2] not in (first, "total_"))

@@ -50,7 +50,7 @@ def test_each_piece_is_a_step(desk: NeovimDesk, key: str) -> None:
 def test_a_next_edit_in_insert_mode_is_a_step(desk: NeovimDesk) -> None:
     editor = desk.open("def f(a):\n    return a\nf(1)\n", edits(("f(1)", "f(1, 2)")))
     editor.keys("f)i, b")
-    editor.until(lambda: editor.find_shown() == "edit")
+    editor.until(lambda: editor.showing() == "edit")
     editor.keys("<M-l>")
     editor.until(lambda: "f(1, 2)" in editor.lines())
     before = editor.lines()
@@ -75,9 +75,9 @@ def test_words_accepted_before_a_bracket_are_the_whole_text(
 ) -> None:
     editor = desk.open("x = 1\n", ghost(written), *[ghost("")] * 20)
     editor.keys("o" + typed + behind + "<Left>" * len(behind))
-    editor.until(lambda: editor.find_shown() == "ghost")
+    editor.until(lambda: editor.showing() == "ghost")
     for _ in range(20):
-        if editor.find_shown() != "ghost":
+        if editor.showing() != "ghost":
             break
         before = editor.cursor()
         editor.keys("<M-Right>")

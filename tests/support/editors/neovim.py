@@ -234,8 +234,8 @@ class Neovim:
         found: str = self.request("nvim_get_mode")["mode"]
         return found
 
-    def find_shown(self) -> str | None:
-        found: str | None = self.lua("return require('redraft').find_shown()")
+    def showing(self) -> str | None:
+        found: str | None = self.lua("return require('redraft').showing()")
         return found
 
     def notices(self) -> list[str]:
@@ -263,7 +263,7 @@ class Neovim:
     def _state(self) -> str:
         """Return the state of our client, if it is loaded."""
         loaded = self.lua("return package.loaded['redraft'] ~= nil")
-        return f"{self.find_shown()} {self.why()!r}" if loaded else "another's client"
+        return f"{self.showing()} {self.why()!r}" if loaded else "another's client"
 
     def sees(self, part: str) -> None:
         """Wait until ``part`` is on the screen."""
