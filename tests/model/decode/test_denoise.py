@@ -18,14 +18,14 @@ from support.models.fake_backend import END, MASK, SPECIAL, VOCAB, Noise, Script
 REPEATED = ("-" * 60, "[0, 0, 0, 0, 0]", "a1b2c3d4e5f6g7h8i9j0" * 2)
 
 
-def test_a_sure_model_writes_a_whole_canvas_in_one_step() -> None:
+def test_a_sure_model_writes_a_canvas_in_one_step() -> None:
     draft, sequence, _ = write(Script(ids("pass")))
     assert (draft.text, draft.finish, draft.steps) == ("pass", "end", 1)
     assert draft.token_ids == (*ids("pass"), END)
     assert sequence.tokens == PROMPT[:-1]
 
 
-def test_the_window_is_the_last_token_and_one_position_less_than_the_canvas() -> None:
+def test_the_window_is_a_token_and_the_canvas_but_one() -> None:
     script = Script(ids("abc"), sure=lambda position, window: 0.5)
     write(script)
     assert script.windows[0] == [PROMPT[-1], *[MASK] * 7]
@@ -45,7 +45,7 @@ def test_which_positions_are_placed_first(
     assert (states[0].pieces[:4], draft.text) == (first, "abcd")
 
 
-def test_without_a_threshold_one_token_a_step_is_placed() -> None:
+def test_without_a_threshold_a_step_places_one_token() -> None:
     draft, _, states = write(Script(ids("abc")), AUTOREGRESSIVE)
     assert [state.show(".").rstrip(".") for state in states] == ["a", "ab", "abc", "abc"]
     assert draft.steps == 4
@@ -81,7 +81,7 @@ def test_a_special_token_is_never_drawn() -> None:
         assert all(token == END or token >= SPECIAL for token in draft.token_ids)
 
 
-def test_an_early_doubtful_end_waits_for_what_is_before_it() -> None:
+def test_a_doubtful_end_waits_for_what_is_before_it() -> None:
     """END is the surest guess of the first step, yet places nothing ahead of open positions."""
 
     def sure(position: int, window: Sequence[int]) -> float:
@@ -105,7 +105,7 @@ def test_a_very_sure_end_bounds_the_canvas_at_once() -> None:
     assert script.windows[1][4:] == [END] * 4, "padding after END is shown as END"
 
 
-def test_end_costs_no_step_when_the_gap_before_it_closes() -> None:
+def test_end_costs_no_step_when_the_gap_before_closes() -> None:
     """Threshold 0.6: END at 0.7 may not go ahead, but does once all before it is placed."""
     script = Script(ids("abc"), sure=always(0.7))
     draft, _, states = write(script, Plan(threshold=0.6))
@@ -148,19 +148,19 @@ def test_long_answers_take_several_canvases(length: int, p: float) -> None:
     assert sequence.tokens == (PROMPT + ids(text))[: len(PROMPT) - 1 + committed]
 
 
-def test_a_canvas_is_opened_by_the_last_token_of_the_one_before() -> None:
+def test_the_last_token_of_a_canvas_opens_the_next() -> None:
     script = Script(ids("abcdefghij"))
     write(script)
     assert script.windows[1][0] == ids("h")[0]
 
 
-def test_states_show_earlier_canvases_and_count_steps_over_all() -> None:
+def test_states_hold_earlier_canvases_and_all_steps() -> None:
     _, _, states = write(Script(ids("abcdefghij"), sure=always(0.99)))
     assert [state.step for state in states] == [1, 2]
     assert states[-1].show() == "abcdefghij"
 
 
-def test_an_answer_that_goes_round_in_circles_is_ended_early() -> None:
+def test_an_answer_that_goes_in_circles_ends_early() -> None:
     draft, _, _ = write(Script(ids("y = " + "x + 1, " * 20)))
     assert draft.finish == "length"
     assert len(draft.token_ids) == 27  # of 64
@@ -175,7 +175,7 @@ def test_no_step_is_spent_behind_the_end_of_the_answer(line_end: float, behind: 
     assert all(piece is None for state in states for piece in state.pieces[3:])
 
 
-def test_a_character_split_over_tokens_is_whole_in_text_and_pieces() -> None:
+def test_a_character_split_over_tokens_is_whole() -> None:
     draft, _, states = write(Script(ids("é→x"), lambda p, w: 0.6 - p / 100), AUTOREGRESSIVE)
     assert draft.text == "é→x"
     assert [state.show("") for state in states] == ["", "é", "é", "é", "é→", "é→x", "é→x"]
@@ -189,7 +189,7 @@ def test_pieces_leave_the_forced_beginning_out() -> None:
     assert states[-1].show() == "urn 1"
 
 
-def test_the_answer_begins_with_the_forced_text_alone_if_the_model_disagrees() -> None:
+def test_a_model_that_disagrees_writes_forced_text() -> None:
     script = Script(ids("xyz"), rivals={0: word(b"ret")})
     draft, _, states = write(script, constraint=Begins(b"ret"))
     assert draft.text.startswith("ret")
@@ -197,12 +197,12 @@ def test_the_answer_begins_with_the_forced_text_alone_if_the_model_disagrees() -
     assert set(states[0].pieces[1:]) == {None}
 
 
-def test_a_constraint_the_model_agrees_with_costs_no_step() -> None:
+def test_an_agreed_constraint_costs_no_step() -> None:
     draft, _, _ = write(Script(ids("return 1")[:7]), constraint=Begins(b"ret"))
     assert (draft.text, draft.steps) == ("return ", 1)
 
 
-def test_an_unsure_model_under_a_constraint_places_one_token_a_step() -> None:
+def test_a_constrained_unsure_model_places_one_a_step() -> None:
     class TwoDigits(Constraint):
         def allowed(self, written: Sequence[int]) -> NDArray[np.bool_] | None:
             return None if len(written) > 1 else np.asarray([b.isdigit() for b in VOCAB])
@@ -213,7 +213,7 @@ def test_an_unsure_model_under_a_constraint_places_one_token_a_step() -> None:
     assert [state.show(".").rstrip(".") for state in states[:2]] == ["1", "12"]
 
 
-def test_a_constraint_that_allows_nothing_ends_the_answer() -> None:
+def test_a_constraint_that_allows_nothing_ends_it() -> None:
     class Nothing(Constraint):
         def allowed(self, written: Sequence[int]) -> NDArray[np.bool_] | None:
             return np.zeros(len(VOCAB), dtype=np.bool_)
@@ -235,11 +235,11 @@ def test_seeds_differ() -> None:
 @pytest.mark.parametrize(
     "how", [{"top_p": p} for p in (0.0, 0.1)] + [{"temperature": t} for t in (1e-3, 1e-300, 5e-324)]
 )
-def test_a_narrow_distribution_gives_the_likeliest_token(how: dict[str, float]) -> None:
+def test_a_narrow_distribution_gives_the_likeliest(how: dict[str, float]) -> None:
     assert sampled(5, **how) == "abcdef"
 
 
-def test_a_sample_never_ends_the_answer_ahead_of_open_positions() -> None:
+def test_a_sample_never_ends_before_open_positions() -> None:
     """END is the second choice everywhere; only the leftmost open position may draw it."""
     script = Script(ids("abcdef"), lambda p, w: 0.55 + p / 100, rivals=dict.fromkeys(range(6), END))
     for seed in range(20):

@@ -39,7 +39,7 @@ def test_drafts_are_counted_by_source_and_place() -> None:
     )
 
 
-def test_an_eval_tells_passes_saved_and_how_often_drafts_were_right() -> None:
+def test_an_eval_reports_passes_saved_and_right_drafts() -> None:
     stats = Stats(
         canvas_tokens=12, denoise_steps=9, drafts=(DraftCount("copy", (4, 2), (4, 2), (2, 1)),)
     )
@@ -56,7 +56,7 @@ def test_an_eval_tells_passes_saved_and_how_often_drafts_were_right() -> None:
     }
 
 
-def test_a_model_knows_prices_learns_from_drafts_and_tells_of_them() -> None:
+def test_a_model_learns_from_drafts_and_reports_them() -> None:
     config = small_config(8, verifier="ar")
     backend = FakeBackend(Noise(1), config, Habits(1))
     cache = PrefixCache(backend, 1 << 30)
@@ -89,7 +89,7 @@ def test_a_row_without_masks_is_causal() -> None:
     assert row.masks == 0
 
 
-def test_masks_continue_their_token_and_see_what_is_before_them_but_other_groups() -> None:
+def test_masks_see_what_is_before_and_no_other_group() -> None:
     row = lay_out(7, [8], 0, Groups(2, (0, 1)), MASK)
     assert row.tokens.tolist() == [7, 8, MASK, MASK, MASK, MASK]
     assert row.positions.tolist() == [0, 1, 1, 2, 2, 3]

@@ -32,13 +32,13 @@ INT8 = PassPrices.measured({1: 19.0, 2: 18.3, 4: 23.0, 9: 31.0, 16: 41.3})
 BLOCKS = PassPrices.measured({1: 11.0, 2: 10.3, 4: 14.9, 9: 26.5, 16: 42.2})
 
 
-def test_a_wider_pass_is_never_cheaper_than_a_narrower_one() -> None:
+def test_a_wider_pass_is_never_cheaper() -> None:
     assert INT8.of(1) == INT8.of(2) == pytest.approx(18.65)
     noisy = PassPrices.measured({1: 10.0, 2: 14.0, 4: 12.0, 8: 10.0, 16: 20.0})
     assert noisy.ms == (10.0, 12.0, 12.0, 12.0, 20.0)
 
 
-def test_prices_lie_on_the_line_between_two_widths_and_go_on_beyond_the_last() -> None:
+def test_prices_lie_on_the_line_between_two_widths() -> None:
     assert INT8.of(3) == pytest.approx((18.65 + 23.0) / 2)
     assert INT8.of(4) == 23.0
     assert INT8.of(31) == pytest.approx(41.3 + 15 * (41.3 - 18.65) / 15)
@@ -63,7 +63,7 @@ def test_drafts_that_pay_are_judged(prices: PassPrices, chances: list[float], co
     assert worth(chances, prices) == count
 
 
-def test_a_dear_position_is_crossed_where_cheap_ones_behind_it_pay() -> None:
+def test_a_dear_position_is_crossed_to_cheap_ones() -> None:
     """4 ms for the second draft, nothing for those behind it."""
     steps = PassPrices.measured({1: 10.0, 2: 10.0, 3: 14.0, 8: 14.0})
     assert worth([0.6, 0.6], steps) == 1
@@ -76,14 +76,14 @@ def test_a_copy_knows_how_many_tokens_were_alike() -> None:
     assert continuation(source, np.asarray(ids("yx =")), TEXT) == Copy(tuple(ids(" 7")), 3)
 
 
-def test_what_follows_a_right_copy_has_one_more_token_alike() -> None:
+def test_what_follows_a_right_copy_has_one_more_alike() -> None:
     drafts = Odds().of_copy(Copy(tuple(ids("abc")), 2))
     assert [each.evidence for each in drafts] == [2, 3, 4]
     chances = [each.chance for each in drafts]
     assert chances == sorted(chances)
 
 
-def test_copies_that_fail_lose_their_chance_and_those_unreached_keep_it() -> None:
+def test_failed_copies_lose_chance_unreached_do_not() -> None:
     odds = Odds()
     drafts = odds.of_copy(Copy(tuple(ids("abc")), 1))
     for _ in range(40):
@@ -101,7 +101,7 @@ def test_what_was_learnt_is_forgotten_again() -> None:
     assert odds.chance("copy", 1) > 0.7
 
 
-def test_a_canvas_that_says_how_sure_it_is_is_believed_until_it_is_known_better() -> None:
+def test_a_canvas_is_believed_until_it_is_known_better() -> None:
     odds = Odds()
     sure, unsure = odds.of_guesses("canvas", ids("ab"), [0.95, 0.35])
     assert (sure.chance, unsure.chance) == (0.95, 0.35)
@@ -183,7 +183,7 @@ def test_masks_save_passes_alone(seed: int, prices: PassPrices | None, temperatu
         assert len(log) < len(passes)
 
 
-def test_guesses_follow_the_token_that_the_pass_has_written() -> None:
+def test_guesses_follow_the_token_the_pass_has_written() -> None:
     """Each guess is chosen when the token before it is known, so every draft is right.
 
     The causal pass goes by the last token alone. The masks have no information, their sampler
@@ -243,7 +243,7 @@ def test_masks_take_over_where_copies_have_nothing() -> None:
     assert off[2] == () and all(entry == "score 1" for entry in off[1])
 
 
-def test_what_followed_a_masks_guess_elsewhere_is_drafted_behind_it() -> None:
+def test_what_followed_a_masks_guess_is_drafted() -> None:
     tallies = [written(seed, Plan(threshold=0.9), masks=1)[2] for seed in range(6)]
     copies = [each for tally in tallies for each in tally if each.source == "copy"]
     assert any(
@@ -265,7 +265,7 @@ def test_what_followed_a_masks_guess_elsewhere_is_drafted_behind_it() -> None:
         (WIDE, [0.5], [0.5, 0.5, 0.5], Groups(3, (0, 1))),
     ],
 )
-def test_masks_are_read_where_their_guesses_will_save_more_than_they_cost(
+def test_masks_are_read_where_they_save_more_than_cost(
     prices: PassPrices, chances: list[float], guesses: list[float], wanted: Groups
 ) -> None:
     assert worth_groups(chances, guesses, prices) == wanted
@@ -297,7 +297,7 @@ def test_samplers_guess_while_it_pays(prices: PassPrices | None, sure: float, wa
     assert [each.token for each in drafts] == [7, 8, 9][:wanted]
 
 
-def test_how_often_masks_are_right_is_learnt_by_place_too() -> None:
+def test_how_often_masks_are_right_is_learnt_by_place() -> None:
     odds = Odds()
     before = odds.of_groups(3)
     assert before == sorted(before, reverse=True)
@@ -329,7 +329,7 @@ def positions(logs: list[list[str]]) -> int:
     return sum(int(entry.split()[1]) for log in logs for entry in log)
 
 
-def test_where_wider_passes_are_dear_nothing_is_drafted() -> None:
+def test_where_wider_passes_are_dear_none_is_drafted() -> None:
     plan = Plan(threshold=0.9, drafts=False)
     dear = PassPrices.measured({1: 1.0, 2: 100.0})
     assert widest(written(3, plan, dear)[1]) == 1

@@ -82,7 +82,7 @@ def brute_force(texts: set[str], noise: Noise) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("regex", LANGUAGES)
-def test_a_judged_answer_is_what_brute_force_over_all_tokens_finds(regex: str, seed: int) -> None:
+def test_a_judged_answer_is_what_brute_force_finds(regex: str, seed: int) -> None:
     noise = Noise(seed)
     (draft,) = write(Grammar("regex", regex), noise).drafts
     assert list(draft.token_ids) == brute_force(LANGUAGES[regex], noise)
@@ -134,7 +134,7 @@ def test_an_answer_out_of_tokens_is_brought_to_its_end(verifier: str, max_tokens
         assert len([token for token in draft.token_ids if token != END]) <= max_tokens
 
 
-def test_a_grammar_that_needs_more_tokens_is_refused_with_how_many() -> None:
+def test_a_grammar_is_refused_with_the_tokens_it_needs() -> None:
     whole = GrammarConstraint(Grammar("json_schema", json.dumps(SCHEMA)), TOKENIZER, END)
     with pytest.raises(InvalidRequest, match=r"'max_tokens' is 5.*has 1[0-9] tokens"):
         whole.check_room(5)
@@ -162,7 +162,7 @@ def test_a_schema_that_cannot_be_fulfilled_is_refused(schema: object, says: str)
         )
 
 
-def test_a_refusal_names_the_field_that_brought_the_grammar() -> None:
+def test_a_refusal_names_the_field_of_the_grammar() -> None:
     with pytest.raises(InvalidRequest, match=r"^'guided_regex': the regular expression cannot"):
         GrammarConstraint(Grammar("regex", "(a", "guided_regex"), TOKENIZER, END)
 
@@ -179,13 +179,13 @@ def test_a_grammar_that_cannot_be_read_is_refused(grammar: Grammar) -> None:
 @pytest.mark.parametrize(
     "grammar", [Grammar("regex", "[0-9]{3}"), Grammar("lark", "start: NUMBER\nNUMBER: /[0-9]{3}/")]
 )
-def test_what_must_be_written_first_stands_before_the_grammar(grammar: Grammar) -> None:
+def test_what_must_come_first_precedes_the_grammar(grammar: Grammar) -> None:
     whole = GrammarConstraint(grammar, TOKENIZER, END, forced='re"t')
     assert whole.legal([], ids('re"t123')) == 7
     assert whole.legal([], ids("123")) == 0
 
 
-def test_a_state_follows_what_is_written_back_and_forth() -> None:
+def test_a_state_follows_the_text_back_and_forth() -> None:
     whole = GrammarConstraint(Grammar("regex", "ab*c"), TOKENIZER, END)
     for written, further in [("abb", "bc"), ("a", "bc"), ("abc", ""), ("", "a"), ("ab", "bc")]:
         mask = whole.allowed(ids(written))

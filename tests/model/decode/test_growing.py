@@ -77,7 +77,7 @@ def test_it_grows_until_everything_fits() -> None:
     assert model.behind == [word("a")]
 
 
-def test_what_it_deletes_goes_with_what_is_masked_behind() -> None:
+def test_what_it_deletes_goes_with_masks_behind() -> None:
     found, model = written(lambda canvas: [(word("b"), 0.99)] + [(END, 0.99)] * (len(canvas) - 1))
     assert found == "b"
     assert len(model.seen) == 1
@@ -92,7 +92,7 @@ def test_placed_text_behind_a_deleted_position_stays() -> None:
     assert written(think)[0] == "bd"
 
 
-def test_an_answer_may_be_empty_unless_something_is_asked_for() -> None:
+def test_an_answer_may_be_empty_unless_it_is_asked_for() -> None:
     def think(canvas: list[int]) -> list[Thought]:
         return [(END, 0.9)] * len(canvas)
 

@@ -36,7 +36,7 @@ from support.models.fake_backend import (
 )
 
 
-def test_judged_candidates_differ_in_their_first_token_and_share_its_pass() -> None:
+def test_candidates_differ_at_once_and_share_a_pass() -> None:
     config = small_config(8, verifier="ar")
     judge = Judge("abc", p=0.5, rival=0.4)
     backend = FakeBackend(Script(ids("abc"), prompt_tokens=len(PROMPT)), config, judge)
@@ -66,7 +66,7 @@ class Branches:
         return chosen(context, window)
 
 
-def test_candidates_begin_with_the_likeliest_first_tokens() -> None:
+def test_candidates_begin_with_the_likeliest_tokens() -> None:
     result, sequence = packed(Branches(), 3)
     assert [draft.text for draft in result.drafts] == ["apple", "berry"]
     assert sequence.log == ["denoise"] * 3
@@ -75,7 +75,7 @@ def test_candidates_begin_with_the_likeliest_first_tokens() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("quality", ["low", "medium", "high"])
-def test_the_first_packed_row_is_what_a_single_pass_writes(seed: int, quality: str) -> None:
+def test_the_first_packed_row_is_that_of_a_single_pass(seed: int, quality: str) -> None:
     plan = plan_for("low" if quality == "low" else "medium" if quality == "medium" else "high")
     noise = Noise(seed, scale=4.0)
     single, _, _ = write(noise, plan, limits=AnswerLimits(max_tokens=20))
@@ -86,14 +86,14 @@ def test_the_first_packed_row_is_what_a_single_pass_writes(seed: int, quality: s
     assert sequence.tokens == PROMPT[:-1]
 
 
-def test_candidates_are_ranked_by_mean_confidence_and_none_is_twice() -> None:
+def test_candidates_are_ranked_and_none_is_twice() -> None:
     result, _ = packed(Noise(1, scale=4.0), 6, plan_for("medium"))
     means = [draft.confidence.mean for draft in result.drafts]
     assert means == sorted(means, reverse=True)
     assert len({draft.token_ids for draft in result.drafts}) == len(result.drafts) > 1
 
 
-def test_long_candidates_go_on_alone_and_leave_the_cache_as_it_was() -> None:
+def test_long_candidates_leave_the_cache_as_it_was() -> None:
     class Long(Branches):
         def __init__(self) -> None:
             super().__init__()

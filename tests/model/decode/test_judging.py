@@ -62,14 +62,14 @@ def judged(
     return result.drafts[0], sequence, result
 
 
-def test_a_good_draft_is_taken_whole_and_one_token_more_written() -> None:
+def test_a_good_draft_is_taken_with_one_token_more() -> None:
     draft, sequence, _ = judged(Script(ids("abcdefg"), prompt_tokens=len(PROMPT)), Judge("abcdefg"))
     assert (draft.text, draft.finish, draft.repaired) == ("abcdefg", "end", 0)
     assert sequence.log == ["denoise", "score 9"]
     assert sequence.tokens == [*PROMPT, *ids("abcdefg")]
 
 
-def test_the_last_state_of_a_judged_answer_is_its_text_and_no_more() -> None:
+def test_the_last_state_of_a_judged_answer_is_its_text() -> None:
     config = small_config(8, verifier="ar")
     backend = FakeBackend(Script(ids("abc"), prompt_tokens=len(PROMPT)), config, Judge("abc"))
     sequence = backend.open(100)
@@ -82,7 +82,7 @@ def test_the_last_state_of_a_judged_answer_is_its_text_and_no_more() -> None:
     assert states[-1].pieces == ("a", "b", "c")
 
 
-def test_the_first_wrong_token_of_a_draft_is_corrected_and_the_rest_drafted_again() -> None:
+def test_behind_a_corrected_token_drafts_go_on() -> None:
     def slips(position: int, window: Sequence[int]) -> int | None:
         return ids("?")[0] if position == 3 and window[0] == PROMPT[-1] else None
 
@@ -93,7 +93,7 @@ def test_the_first_wrong_token_of_a_draft_is_corrected_and_the_rest_drafted_agai
     assert sequence.tokens == [*PROMPT, *ids("abcdefghij")]
 
 
-def test_whatever_is_drafted_the_answer_is_the_causal_one() -> None:
+def test_with_any_draft_the_answer_is_the_causal_one() -> None:
     text = "return self.x"
     alone, _, _ = judged(Noise(), Judge(text), AUTOREGRESSIVE)
     assert (alone.text, alone.steps, alone.repaired) == (text, len(text) + 1, 0)
@@ -104,7 +104,7 @@ def test_whatever_is_drafted_the_answer_is_the_causal_one() -> None:
         assert draft.confidence == alone.confidence
 
 
-def test_guesses_not_worth_judging_are_left_out_of_the_draft() -> None:
+def test_guesses_not_worth_judging_leave_the_draft() -> None:
     script = Script(ids("abcdefg"), lambda p, w: 0.9 if p < 2 else 0.4, prompt_tokens=len(PROMPT))
     _, sequence, _ = judged(script, Judge("abcdefg"), replace(PLAIN, draft_above=0.5))
     assert sequence.log[:2] == ["denoise", "score 3"]
@@ -123,7 +123,7 @@ def copied(source: str, text: str, rounds: int = 1) -> tuple[Draft, list[str]]:
     return draft, sequence.log
 
 
-def test_what_followed_the_same_tokens_elsewhere_is_drafted_without_a_pass() -> None:
+def test_what_followed_the_same_tokens_is_drafted() -> None:
     draft, log = copied("value = compute(a)\n", "value = compute(b)")
     assert draft.text == "value = compute(b)"
     assert "denoise" not in log
@@ -131,7 +131,7 @@ def test_what_followed_the_same_tokens_elsewhere_is_drafted_without_a_pass() -> 
     assert draft.repaired == 3  # the a, and what follows the bracket twice elsewhere
 
 
-def test_a_copy_ends_at_a_mark_and_prefers_the_longest_and_latest_match() -> None:
+def test_a_copy_ends_at_a_mark_and_is_long_and_late() -> None:
     source = np.asarray([*ids("1abc2 9abc3"), MASK, *ids("xabc")])
     found = continuation(np.asarray([*source]), np.asarray(ids("xabc")), TEXT)
     assert found == Copy(tuple(ids("3")), 3)
@@ -149,7 +149,7 @@ def test_a_constraint_binds_the_causal_pass_too() -> None:
     assert draft.text == "turn xx"
 
 
-def test_sampled_answers_are_drawn_from_the_causal_pass() -> None:
+def test_samples_are_drawn_from_the_causal_pass() -> None:
     plan = Plan(threshold=0.9, temperature=1.0)
     seen = {
         judged(Script(ids("abc")), Judge("abc", p=0.5, rival=0.5), plan, seed=seed)[0].text[:1]
@@ -158,7 +158,7 @@ def test_sampled_answers_are_drawn_from_the_causal_pass() -> None:
     assert seen == {"a", "?"}
 
 
-def test_judged_answers_end_at_the_token_and_line_limits() -> None:
+def test_judged_answers_end_at_token_and_line_limits() -> None:
     script = Script(ids("ab\ncd\nef"), prompt_tokens=len(PROMPT))
     lines, _, _ = judged(script, Judge("ab\ncd\nef"), limits=AnswerLimits(30, max_lines=2))
     assert (lines.text, lines.finish) == ("ab\ncd", "length")
@@ -169,7 +169,7 @@ def test_judged_answers_end_at_the_token_and_line_limits() -> None:
 LINES = AnswerLimits(99, line_above=0.3)
 
 
-def test_a_line_too_unlikely_is_left_out_and_not_finished() -> None:
+def test_a_line_too_unlikely_is_left_out() -> None:
     """0.8 for the break and each letter: below 0.3 with the sixth token of the second line."""
     limits = AnswerLimits(max_tokens=60, line_above=0.3)
     judge = Judge("abc\n" + "d" * 40, p=0.8)
@@ -186,7 +186,7 @@ def test_above_a_line_the_last_line_keeps_its_break() -> None:
     assert (draft.text, draft.token_ids) == ("abc\n", tuple(ids("abc")))
 
 
-def test_likely_lines_stay_and_the_unlikely_one_ends_the_answer_on_canvases_too() -> None:
+def test_an_unlikely_line_ends_the_answer_on_canvases() -> None:
     limits = AnswerLimits(max_tokens=60, line_above=0.3)
     draft, _, states = write(
         Script(ids("ab\ncd\nef"), lambda p, w: 0.95 if p < 5 else 0.5),
@@ -228,7 +228,7 @@ def test_it_ends_before_an_unlikely_line(text: str, sure: list[float], cut: int 
     assert sure_part(tokens, sure, 0, AnswerLimits(99)) is None
 
 
-def test_a_break_in_one_token_with_the_text_before_it_ends_a_line_too() -> None:
+def test_a_break_in_one_token_with_text_ends_a_line() -> None:
     fused = [b"a", b");\n", b"x", b"y"]
     assert sure_part(fused, [0.9, 0.9, 0.1, 0.1], 0, LINES) == 3
     assert sure_part(fused, [0.9, 0.2, 0.9, 0.9], 0, LINES) is None  # the first line's own doubt
@@ -249,7 +249,7 @@ def test_an_unlikely_whole_ends_before_its_line(text: str, least: float, cut: in
     assert sure_part(tokens, [0.8] * len(tokens), 0, limits) == cut
 
 
-def test_a_hopeless_answer_is_given_up_in_the_middle_of_its_line() -> None:
+def test_a_hopeless_answer_is_given_up_within_its_line() -> None:
     """0.8 for each letter: below -1 with the fifth."""
     judge = Judge("d" * 40, p=0.8)
     for whole_lines in (False, True):
@@ -261,7 +261,7 @@ def test_a_hopeless_answer_is_given_up_in_the_middle_of_its_line() -> None:
     assert judged(Script(ids("?")), judge, AUTOREGRESSIVE, limits)[0].text == "dd"
 
 
-def test_an_unlikely_line_stays_while_the_answer_would_be_too_short() -> None:
+def test_an_unlikely_line_stays_in_too_short_an_answer() -> None:
     judge = Judge("abc\n" + "d" * 8, p=0.7)
     limits = AnswerLimits(max_tokens=60, min_tokens=6, line_above=0.3)
     draft, _, _ = judged(Script(ids("?")), judge, AUTOREGRESSIVE, limits)
@@ -281,7 +281,7 @@ def test_the_forced_beginning_is_no_line_of_the_models() -> None:
 
 
 @pytest.mark.parametrize("plan", [PLAIN, AUTOREGRESSIVE])
-def test_an_answer_that_may_not_be_empty_begins_with_the_next_best_token(plan: Plan) -> None:
+def test_a_required_answer_begins_with_the_next_best(plan: Plan) -> None:
     """END is likelier at first; the token written instead keeps its small probability."""
     judge = Judge("", p=0.6, rival=0.3)
     first = Script(ids(""), lambda p, w: 0.6, rivals={0: ids("?")[0]}, prompt_tokens=len(PROMPT))

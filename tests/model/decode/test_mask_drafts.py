@@ -76,7 +76,7 @@ def rows(count: int = 8) -> PackedRows:
     )
 
 
-def test_groups_cover_a_short_answer_and_fill_up_from_the_prompt() -> None:
+def test_groups_cover_the_answer_and_then_the_prompt() -> None:
     found = draw_groups(30, 5, 12, MASKS, np.random.default_rng(1))
     known = found[0] - 1
     assert set(range(29, 34)) <= set(known.tolist())  # the last guesses END, at index 35
@@ -86,7 +86,7 @@ def test_groups_cover_a_short_answer_and_fill_up_from_the_prompt() -> None:
     assert found[1][0] == pytest.approx(np.array(DEPTH_WEIGHTS[:3]) * PROMPT_WEIGHT)
 
 
-def test_most_of_a_long_answer_is_left_for_another_time() -> None:
+def test_most_of_a_long_answer_is_left_for_later() -> None:
     found = draw_groups(30, 60, 12, MASKS, np.random.default_rng(1))
     assert (found[0] - 1 >= 29).sum() == 8 and len(found[0]) == 12
 
@@ -96,7 +96,7 @@ def test_an_answer_that_is_empty_leaves_the_prompt() -> None:
     assert (found[0] - 1 < 29).all() and (found[1] > 0).any()
 
 
-def test_a_group_sees_what_is_before_it_and_itself_alone() -> None:
+def test_a_group_sees_what_is_before_it_and_itself() -> None:
     net = network()
     net.load(weights() | {"mask_embedding": np.ones(MODEL.hidden, np.float32)})
     tokens = torch.from_numpy(rows()[0][0])
@@ -121,7 +121,7 @@ def test_only_the_adapter_and_the_mask_learn() -> None:
     assert moved and all(n.endswith(("lora_b", "mask_embedding")) for n in moved)
 
 
-def test_a_sampler_learns_what_follows_a_token_that_masks_cannot_see() -> None:
+def test_a_sampler_learns_what_follows_an_unseen_token() -> None:
     """Two texts that differ by the token in front of what is guessed, and by that alone before."""
     net = Network(replace(MODEL, sampler=16), rank=4)
     net.load(weights())
@@ -137,7 +137,7 @@ def test_a_sampler_learns_what_follows_a_token_that_masks_cannot_see() -> None:
     assert change.argmax(1).tolist() == [0, 1]
 
 
-def test_the_loss_is_nothing_where_the_masks_are_the_judge() -> None:
+def test_the_loss_is_nothing_where_masks_are_the_judge() -> None:
     """The divergence is that of the cut tail if guesses have the verifier's hidden states."""
     net = network()
     lengths = [len(rows()[i][0]) for i in (0, 3)]
@@ -183,7 +183,7 @@ def test_training_makes_drafts_agree_with_the_judge(width: int, tmp_path: Path) 
     assert found["infill_draft_chances"][0] > before["chances"][0] + 0.2
 
 
-def test_acceptance_counts_a_draft_only_where_those_before_it_were_right() -> None:
+def test_acceptance_counts_drafts_behind_right_ones() -> None:
     net = network()
     data = rows()
     found = acceptance(net, data, np.arange(4), MASKS)

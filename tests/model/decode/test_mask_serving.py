@@ -66,7 +66,7 @@ def test_the_judge_says_the_same_without_masks(variant: str, laid: Rows, tmp_pat
     assert is_same(after.target_logprob, again.target_logprob)
 
 
-def test_infills_with_masks_and_edits_take_turns_on_a_sequence(tmp_path: Path) -> None:
+def test_infills_with_masks_and_edits_share_a_sequence(tmp_path: Path) -> None:
     """Two forms ask for the same number of outputs of a graph, with other names."""
     sequence, laid, tokens = opened(store(CONFIG, "int8", tmp_path)), row(2, 3), some_tokens(4)
     depths, sees = np.arange(4), np.tril(np.ones((4, 4), np.bool_))

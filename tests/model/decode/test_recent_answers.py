@@ -47,7 +47,7 @@ def source(kept: RecentAnswers, asked: EditRequest) -> list[list[int]]:
         (ABOVE[:-2], "  return width * height"),  # deleted
     ],
 )
-def test_the_rest_of_an_infill_follows_the_end_of_the_prompt(before: str, left: str) -> None:
+def test_the_rest_of_an_infill_follows_the_prompts_end(before: str, left: str) -> None:
     kept = RecentAnswers()
     kept.note(request(ABOVE), PROMPT, draft("return width * height"))
     assert source(kept, request(before)) == [[*PROMPT.tokens[-12:], *ids(left)]]
@@ -62,13 +62,13 @@ def test_the_rest_of_an_infill_follows_the_end_of_the_prompt(before: str, left: 
         replace(request(ABOVE), task="next_edit"),
     ],
 )
-def test_elsewhere_an_answer_stands_behind_what_it_answered(asked: EditRequest) -> None:
+def test_elsewhere_an_answer_follows_what_it_answered(asked: EditRequest) -> None:
     kept = RecentAnswers()
     kept.note(request(ABOVE), PROMPT, draft("return 1"))
     assert source(kept, asked) == [[*ids(ABOVE)[-12:], *ids("return 1")]]
 
 
-def test_what_an_answer_repeats_of_the_cursors_word_is_not_written_twice() -> None:
+def test_a_repeated_word_of_the_cursor_is_written_once() -> None:
     kept, healed = RecentAnswers(), Prompt(tuple(ids(ABOVE)), forced="ret")
     kept.note(request(ABOVE + "ret"), healed, draft("return 1"))
     found = kept.source(request(ABOVE + "retu"), replace(healed, forced="retu"), TOKENIZER, END)
@@ -82,7 +82,7 @@ def test_only_the_last_answers_are_kept() -> None:
     assert len(source(kept, request("y"))) == MOST
 
 
-def test_rewrites_are_kept_until_the_next_ones_and_for_their_file() -> None:
+def test_rewrites_of_a_file_are_kept_until_the_next() -> None:
     kept = RecentAnswers()
     kept.note_rewrites("shapes.py", (tuple(ids("a = 1")), tuple(ids("b"))))
     assert kept.rewrites("shapes.py", END) == [*ids("a = 1"), END, *ids("b"), END]
@@ -111,7 +111,7 @@ def model() -> Model:
     return Model("fake", backend, TOKENIZER, PrefixCache(backend, 1 << 20), 512)
 
 
-def test_a_key_later_the_same_line_takes_half_the_passes_at_most() -> None:
+def test_a_key_later_a_line_takes_half_the_passes() -> None:
     """The document has nothing to copy from, so that the first answer takes a pass a token."""
     kept, typed = model(), Remembers.LINE.strip()
     first = predict(kept, request("q = 0\n    "), Clock())

@@ -73,7 +73,7 @@ def texts(found: Written) -> list[str]:
     return [draft.text for draft in found.drafts]
 
 
-def test_rewrites_come_likeliest_first_with_their_probabilities() -> None:
+def test_rewrites_come_likeliest_first() -> None:
     weights = {
         REGION: 0.2,
         REGION.replace("c = 3", "c = x"): 0.4,
@@ -91,20 +91,20 @@ def test_rewrites_come_likeliest_first_with_their_probabilities() -> None:
         assert draft.confidence.total <= draft.confidence.place + 1e-6
 
 
-def test_nothing_is_written_where_no_edit_is_likelier_than_not() -> None:
+def test_nothing_is_written_where_no_edit_is_likely() -> None:
     weights = {REGION: 0.6, REGION.replace("c = 3", "c = x"): 0.4}
     assert texts(rewritten(Answers(weights))) == [REGION]
     assert len(rewritten(Answers(weights), min_tokens=1).drafts) == 2
 
 
-def test_an_inserted_line_that_also_stands_further_down_deletes_nothing() -> None:
+def test_inserting_a_line_that_is_below_deletes_none() -> None:
     region = "open()\nread(a)\nread(b)\nflush(a)\nsync(all)\nread(c)\nclose()\nend()\n"
     wanted = region.replace("open()\n", "open()\nsync(all)\n")
     found = rewritten(Answers({wanted: 0.9, region: 0.1}), region)
     assert texts(found)[0] == wanted
 
 
-def test_the_old_text_goes_on_only_where_one_place_fits() -> None:
+def test_the_old_text_goes_on_where_one_place_fits() -> None:
     old = OldText((*ids("ab()\ncd()\nab()\n"), END), frozenset(ids("\n")))
     assert old.meeting(0, ids("b()\n")) is None, "twice"
     assert old.meeting(5, ids("b()\n")) == 15
@@ -114,7 +114,7 @@ def test_the_old_text_goes_on_only_where_one_place_fits() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_own_tokens_are_what_the_causal_pass_alone_would_write(seed: int) -> None:
+def test_own_tokens_are_those_of_the_causal_pass(seed: int) -> None:
     noise = Noise(seed, scale=3.0)
 
     def causal(context: list[int]) -> FloatArray:
@@ -141,7 +141,7 @@ def _agrees(draft: Draft, copied: list[int], causal: Causal) -> bool:
     return bool(abs(total - draft.confidence.total) < 1e-3)
 
 
-def test_a_rule_is_scored_as_the_model_scores_the_same_text() -> None:
+def test_a_rule_scores_as_the_model_scores_its_text() -> None:
     wanted = REGION.replace("c = 3", "c = x")
     weights = {REGION: 0.3, wanted: 0.5, REGION.replace("b = 2", "b = y"): 0.2}
     rule = RuleText(tuple(ids(wanted)), 0.4, "repeat")
@@ -156,7 +156,7 @@ def test_a_rule_is_scored_as_the_model_scores_the_same_text() -> None:
         assert draft.confidence.repeat == 0.4
 
 
-def test_the_chance_of_a_rule_counts_beside_what_the_model_says() -> None:
+def test_the_chance_of_a_rule_counts_beside_the_model() -> None:
     own, wanted = REGION.replace("c = 3", "c = y"), REGION.replace("c = 3", "c = x")
     weights = {REGION: 0.2, own: 0.5, wanted: 0.3}
     for chance, first in ((0.1, own), (0.4, wanted)):
@@ -166,7 +166,7 @@ def test_the_chance_of_a_rule_counts_beside_what_the_model_says() -> None:
         assert {own, wanted} == set(texts(found)[:2])
 
 
-def test_the_region_is_moved_to_a_repeated_edit_that_it_would_not_hold() -> None:
+def test_the_region_moves_to_a_repeated_edit() -> None:
     lines = [f"value_{i} = {i}" for i in range(40)]
     lines[2], lines[3] = "z = load(2)", "a = load(3)"
     lines[5], lines[20] = "b = fetch(4)", "c = fetch(5)"
@@ -209,7 +209,7 @@ def test_the_early_end_loses_no_beginning() -> None:
     assert found.passes < whole.passes, "the rest of the region was not scored"
 
 
-def test_nats_are_those_of_the_whole_region_as_it_becomes() -> None:
+def test_nats_are_those_of_the_whole_new_region() -> None:
     changed = REGION.replace("c = 3", "c = x")
     request = EditRequest("next_edit", "a.py", REGION.removesuffix("\n"), 0)
     model = model_of({REGION: 0.7, changed: 0.2, "": 0.1}, request)
@@ -231,7 +231,7 @@ def test_no_edit_is_reported_with_its_reason() -> None:
     assert (found.candidates, found.reason) == ((), "The model would change nothing here.")
 
 
-def test_the_last_rewrites_are_drafts_that_change_no_rewrite() -> None:
+def test_the_last_rewrites_as_drafts_change_nothing() -> None:
     """The document has nothing to copy from, so that the first answer takes a pass a token."""
     edits = [TEXT.replace("return x", new) for new in ("if not x: yield None", "raise NoSuchKey")]
     weights = {TEXT + "\n": 0.2, edits[0] + "\n": 0.5, edits[1] + "\n": 0.3}
@@ -249,7 +249,7 @@ def test_the_last_rewrites_are_drafts_that_change_no_rewrite() -> None:
     ("likely", "unlikely", "best"),
     [(0.85, 0.05, 0), (0.5, 0.4, 0), (0.4, 0.5, 1)],  # far behind; side by side, either way round
 )
-def test_an_unlikely_branch_waits_and_the_best_answer_stays(
+def test_an_unlikely_branch_waits_and_the_best_stays(
     likely: float, unlikely: float, best: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edits = [REGION.replace("b = 2", "bravo = two"), REGION.replace("e = 5", "echo = five")]
@@ -262,7 +262,7 @@ def test_an_unlikely_branch_waits_and_the_best_answer_stays(
     assert (edits[1] in texts(waiting)) == (unlikely > 0.1), "it is not written to its end"
 
 
-def test_a_branch_that_waited_goes_on_where_the_first_one_falls_behind() -> None:
+def test_a_branch_goes_on_where_the_first_falls_behind() -> None:
     """The likeliest beginning goes on in many ways, of which none is likely."""
     many = {REGION.replace("b = 2", f"b = x{last}"): 0.085 for last in "123456789"}
     single = REGION.replace("e = 5", "e = five")
@@ -271,7 +271,7 @@ def test_a_branch_that_waited_goes_on_where_the_first_one_falls_behind() -> None
     assert texts(found)[0] == single
 
 
-def test_late_branches_are_not_written_on_where_something_is_known() -> None:
+def test_late_branches_stop_where_something_is_known() -> None:
     wanted = REGION.replace("e = 5", "e = five times as many")
     rule = RuleText(tuple(ids(REGION.replace("a = 1", "a = x"))), 0.9, "repeat")
     weights = {REGION: 0.1, wanted: 0.3, REGION.replace("a = 1", "a = x"): 0.6}
@@ -279,7 +279,7 @@ def test_late_branches_are_not_written_on_where_something_is_known() -> None:
     assert wanted in texts(rewritten(Answers(weights), rules=[rule]))
 
 
-def test_branches_of_a_real_graph_equal_the_same_texts_read_alone(tmp_path: Path) -> None:
+def test_branches_of_a_graph_equal_texts_read_alone(tmp_path: Path) -> None:
     config = replace(BASE, vocab=len(VOCAB), verifier="ar", adapter="all")
     store(config, "fp32", tmp_path)
     backend = OnnxBackend(tmp_path, "CPU", threads=1)

@@ -49,7 +49,7 @@ def text_of(prediction: Prediction) -> str:
     return prediction.candidates[0].text
 
 
-def test_the_next_likeliest_text_that_fits_is_taken_with_its_own_probability() -> None:
+def test_the_next_fitting_text_has_its_own_probability() -> None:
     model, _ = model_of({MISFIT: 0.6, LOOP: 0.3, OTHER: 0.1})
     (candidate,) = predict(model, asked(), Clock()).candidates
     assert candidate.text == LOOP
@@ -79,7 +79,7 @@ def test_passes_of_all_tries_are_counted() -> None:
     ("other", "held"),
     [("    yield n\n", MISFIT), ("    if n: pass\n", "    ")],  # no hope; tried in vain
 )
-def test_where_nothing_fits_the_likeliest_stays_in_answer_and_cache(other: str, held: str) -> None:
+def test_where_nothing_fits_the_likeliest_stays(other: str, held: str) -> None:
     model, backend = model_of({MISFIT: 0.6, other: 0.4})
     assert text_of(predict(model, asked(), Clock())) == MISFIT
     tokens = ids(ABOVE + held)
@@ -95,7 +95,7 @@ def test_where_nothing_fits_the_likeliest_stays_in_answer_and_cache(other: str, 
         (["    m = n\n    return m\n", "    k = n\n    for i in k:\n"], BELOW),
     ],
 )
-def test_the_second_text_fits_and_the_cache_holds_it_alone(answers: list[str], below: str) -> None:
+def test_the_cache_holds_the_second_text_alone(answers: list[str], below: str) -> None:
     first, fits = answers
     model, backend = model_of({first: 0.6, fits: 0.4})
     assert text_of(predict(model, asked(below=below), Clock())) == fits
@@ -120,7 +120,7 @@ def test_there_is_not_always_a_second_try(
     assert text_of(predict(model, asked(**fields), Clock(), plan=plan)) == likeliest
 
 
-def test_the_head_of_a_block_alone_gets_the_likeliest_body() -> None:
+def test_a_block_head_alone_gets_the_likeliest_body() -> None:
     below, body = "    return n\n", "        n += 1\n"
     model, backend = model_of({OTHER: 0.6, OTHER + body: 0.3, "    n += 1\n": 0.1})
     (candidate,) = predict(model, asked(below=below), Clock()).candidates
@@ -129,7 +129,7 @@ def test_the_head_of_a_block_alone_gets_the_likeliest_body() -> None:
     assert backend.sequences[0].tokens[-len(OTHER + body) :] == ids(OTHER + body)
 
 
-def test_a_header_at_the_end_stays_but_is_nothing_to_change_to() -> None:
+def test_a_header_at_the_end_stays_but_is_no_target() -> None:
     below = "    return n\n"
     model, _ = model_of({OTHER: 0.6, "    n += 1\n": 0.4})
     assert text_of(predict(model, asked(below=below), Clock())) == OTHER
@@ -147,7 +147,7 @@ def test_what_keeps_both_lines_costs_no_try() -> None:
     assert written == "    n += 1\n    n += 2\n"
 
 
-def test_the_line_at_which_the_likeliest_was_cut_off_is_not_written_again() -> None:
+def test_a_line_that_was_cut_off_is_not_written_again() -> None:
     """Six lines behind it are as likely as each other: none is sure enough, and none is a try."""
     cut = {f"{MISFIT}    {name}()\n": 0.1 for name in "abcdgh"}
     model, _ = model_of(cut | {LOOP: 0.3, OTHER: 0.1})
