@@ -23,7 +23,7 @@ TALKER = Companion("talker", 9000, ("tools",))
 TALK = EditRequest("chat", "", "", 0, conversation=Conversation((Message("user", "hello"),)))
 
 
-async def test_conversations_go_to_their_own_model_which_is_loaded_when_somebody_talks() -> None:
+async def test_conversations_load_their_own_model_when_asked() -> None:
     opened: list[ScriptedPredictor] = []
 
     def open_chat(name: str) -> ScriptedPredictor:
@@ -46,7 +46,7 @@ async def test_conversations_go_to_their_own_model_which_is_loaded_when_somebody
     assert edits.closed and opened[0].closed
 
 
-async def test_a_freed_model_that_is_slow_to_come_back_is_waited_for() -> None:
+async def test_a_freed_model_slow_to_come_back_is_waited_for() -> None:
     chat = chatting("hi")
     chat.answers.insert(0, ModelNotReady("The model talker is loading. Try again in a moment."))
     both = ChatEngine(ScriptedPredictor(), lambda name: TALKER, lambda name: chat)
@@ -57,7 +57,7 @@ async def test_a_freed_model_that_is_slow_to_come_back_is_waited_for() -> None:
     await both.close()
 
 
-async def test_a_model_for_conversations_that_cannot_be_loaded_leaves_edits_alone() -> None:
+async def test_a_conversation_model_that_fails_leaves_edits() -> None:
     failed = chatting("hi")
     failed.statuses = [replace(CHATTY, state="failed", message="no space")]
     both = ChatEngine(ScriptedPredictor(), lambda name: TALKER, lambda name: failed)
@@ -68,7 +68,7 @@ async def test_a_model_for_conversations_that_cannot_be_loaded_leaves_edits_alon
     await both.close()
 
 
-async def test_conversations_follow_the_model_that_answers_edits() -> None:
+async def test_conversations_follow_the_model_of_edits() -> None:
     opened: dict[str, ScriptedPredictor] = {}
 
     def open_chat(name: str) -> ScriptedPredictor:
@@ -88,7 +88,7 @@ async def test_conversations_follow_the_model_that_answers_edits() -> None:
     assert [*opened] == ["a-base", "b-base"] and all(each.closed for each in opened.values())
 
 
-async def test_a_conversation_keeps_the_model_that_it_began_with() -> None:
+async def test_a_conversation_keeps_its_first_model() -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     def open_chat(name: str) -> ScriptedPredictor:
@@ -113,7 +113,7 @@ async def test_a_conversation_keeps_the_model_that_it_began_with() -> None:
     await both.close()
 
 
-async def test_an_opened_model_for_conversations_frees_its_memory(
+async def test_an_opened_conversation_model_frees_its_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: dict[str, float | None] = {}

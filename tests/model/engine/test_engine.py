@@ -42,7 +42,7 @@ def predicted(script: Predict, request: EditRequest = REQUEST) -> Prediction:
     ("text", "written"),
     [("def f():\n|    return a\n", "    a = 1\n"), ("def f():\n|\n", "    a = 1")],
 )
-def test_lines_above_a_line_end_with_a_break_before_a_cut(text: str, written: str) -> None:
+def test_lines_above_end_with_a_break_before_a_cut(text: str, written: str) -> None:
     cursor = text.index("|")
     request = dataclasses.replace(REQUEST, text=text.replace("|", ""), cursor=cursor)
     lines = "    a = 1\n    b = 2222222222\n"
@@ -56,7 +56,7 @@ def test_lines_above_a_line_end_with_a_break_before_a_cut(text: str, written: st
     assert candidate.finish != "unsure"
 
 
-def test_an_answer_that_becomes_too_improbable_at_once_is_given_up() -> None:
+def test_an_answer_improbable_at_once_is_given_up() -> None:
     def unsure(context: list[int]) -> FloatArray:
         return np.zeros(len(VOCAB), np.float32)  # logits: each token is as likely
 
@@ -71,7 +71,7 @@ def test_an_answer_that_becomes_too_improbable_at_once_is_given_up() -> None:
     assert not predicted(Script([])).is_given_up, "it would write nothing"
 
 
-def test_an_infill_is_inserted_at_the_cursor_without_what_was_held_back() -> None:
+def test_an_infill_is_inserted_without_held_back_text() -> None:
     prediction = predicted(Script(ids(ANSWER)))
     (candidate,) = prediction.candidates
     assert (candidate.start, candidate.end, candidate.text) == (CURSOR, CURSOR, ANSWER[1:])
@@ -81,7 +81,7 @@ def test_an_infill_is_inserted_at_the_cursor_without_what_was_held_back() -> Non
     assert prediction.model == "fake fp32"
 
 
-def test_weights_that_only_fill_canvases_predict_no_edits_and_take_no_grammar() -> None:
+def test_canvas_weights_take_no_edits_and_no_grammar() -> None:
     model = make_model(Script(ids(ANSWER)))
     assert abilities_of(model.backend.config) == ("infill",)
     declined = predict(model, dataclasses.replace(REQUEST, task="next_edit"), Clock())
@@ -154,7 +154,7 @@ def test_a_seed_makes_sampling_repeatable() -> None:
     assert len({tuple(each.text for each in other.candidates) for other in drawn}) > 1
 
 
-def test_prefill_runs_in_chunks_and_hears_a_cancel_between_them() -> None:
+def test_prefill_hears_a_cancel_between_chunks() -> None:
     model = make_model(Script(ids(ANSWER)), context_tokens=4_096)
     request = dataclasses.replace(REQUEST, text="# padding\n" * 120 + TEXT, cursor=1200 + CURSOR)
     asked: list[int] = []
@@ -239,7 +239,7 @@ UNUSABLE: dict[str, list[object]] = {
 @pytest.mark.parametrize(
     ("field", "value"), [(field, value) for field in UNUSABLE for value in UNUSABLE[field]]
 )
-def test_an_unusable_value_is_refused_with_the_name_of_its_field(field: str, value: object) -> None:
+def test_an_unusable_value_is_refused_with_its_field(field: str, value: object) -> None:
     unusable = dataclasses.replace(REQUEST, **{field: value})
     with pytest.raises(InvalidRequest, match=rf"'(request\.)?{field}"):
         check_request(request_from_json(request_to_json(unusable))[0])

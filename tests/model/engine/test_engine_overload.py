@@ -34,7 +34,7 @@ from support.models.fake_backend import (
 )
 
 
-def test_under_overload_the_newest_is_answered_and_the_oldest_told_to_come_back() -> None:
+def test_under_overload_the_oldest_is_sent_away() -> None:
     held, clock = Held(ids(ANSWER)), Clock()
 
     async def work() -> None:
@@ -55,7 +55,7 @@ def test_under_overload_the_newest_is_answered_and_the_oldest_told_to_come_back(
     run(work())
 
 
-def test_a_waiting_request_learns_that_it_is_too_late_while_another_is_computed() -> None:
+def test_a_waiting_request_learns_that_it_is_too_late() -> None:
     held, clock = Held(ids(ANSWER)), Clock()
 
     async def work() -> None:
@@ -76,7 +76,7 @@ def test_a_waiting_request_learns_that_it_is_too_late_while_another_is_computed(
     run(work())
 
 
-def test_a_prediction_that_takes_too_long_is_given_up_and_the_next_is_answered() -> None:
+def test_a_prediction_that_takes_too_long_is_given_up() -> None:
     held, clock = Held(ids(ANSWER)), Clock()
 
     async def work() -> None:
@@ -95,7 +95,7 @@ def test_a_prediction_that_takes_too_long_is_given_up_and_the_next_is_answered()
 
 
 @pytest.mark.parametrize("when", ["before a request", "while it is computed"])
-def test_weights_that_were_written_to_are_loaded_again_before_they_are_used(when: str) -> None:
+def test_weights_written_to_are_loaded_again_first(when: str) -> None:
     held, problems = Held(ids(ANSWER)), [""]
     loads = []
 
@@ -128,7 +128,7 @@ def test_weights_that_were_written_to_are_loaded_again_before_they_are_used(when
     assert len(loads) == 2
 
 
-def test_an_error_for_a_caller_who_has_left_is_not_logged() -> None:
+def test_an_error_for_a_caller_who_left_is_not_logged() -> None:
     complaints: list[str] = []
 
     class Failing(Held):
@@ -157,7 +157,7 @@ def test_an_error_for_a_caller_who_has_left_is_not_logged() -> None:
     assert complaints == []
 
 
-def test_costs_are_measured_when_idle_and_give_way_to_requests(
+def test_costs_are_measured_when_idle_and_give_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun, interrupted, done = threading.Event(), threading.Event(), threading.Event()
@@ -193,7 +193,7 @@ def test_costs_are_measured_when_idle_and_give_way_to_requests(
     assert run(work()).candidates
 
 
-def test_work_for_a_pause_that_fails_is_left_and_the_engine_goes_on() -> None:
+def test_the_engine_survives_failed_work_for_a_pause() -> None:
     loaded, done = make_model(Script(ids(ANSWER))), threading.Event()
 
     def fail() -> None:

@@ -41,7 +41,7 @@ from support.models.fake_backend import (
 )
 
 
-def test_loading_reports_its_progress_and_then_the_model() -> None:
+def test_loading_reports_progress_and_then_the_model() -> None:
     shown = threading.Event()
     go_on = threading.Event()
 
@@ -109,7 +109,7 @@ def test_a_failed_load_says_why_and_can_be_tried_again() -> None:
     run(work())
 
 
-def test_an_unexpected_load_error_is_a_failure_like_any_other() -> None:
+def test_an_unexpected_load_error_is_a_failure() -> None:
     def loader(report: LoadProgress) -> Model:
         raise KeyError("surprise")
 
@@ -135,7 +135,7 @@ def test_requests_are_answered_in_turn() -> None:
     assert len({p.request_id for p in predictions}) == 4
 
 
-def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
+def test_a_full_queue_refuses_and_says_when_to_return() -> None:
     held = Held(ids(ANSWER))
 
     async def work(engine: Engine) -> None:
@@ -153,7 +153,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
     with_engine(held, work, queue_length=3)
 
 
-def test_a_request_that_cannot_be_answered_takes_no_place() -> None:
+def test_an_unanswerable_request_takes_no_place() -> None:
     async def work(engine: Engine) -> None:
         with pytest.raises(InvalidRequest, match="'cursor' must be between"):
             await engine.predict(dataclasses.replace(REQUEST, cursor=-1))
@@ -181,7 +181,7 @@ def test_a_cancelled_waiting_request_frees_its_place() -> None:
     with_engine(held, work, queue_length=2)
 
 
-def test_a_cancelled_computation_frees_its_place_at_once() -> None:
+def test_a_cancelled_computation_frees_its_place() -> None:
     held = Held(ids(ANSWER))
 
     async def work(engine: Engine) -> None:
@@ -197,7 +197,7 @@ def test_a_cancelled_computation_frees_its_place_at_once() -> None:
     with_engine(held, work, queue_length=1)
 
 
-def test_cancelling_stops_the_computation_within_a_step() -> None:
+def test_cancelling_ends_a_computation_within_a_step() -> None:
     held = Held(ids(ANSWER))
 
     async def work(engine: Engine) -> None:
@@ -234,7 +234,7 @@ class Stoppable(FakeBackend):
         (self.stopped.set if now else self.stopped.clear)()
 
 
-def test_cancelling_ends_a_pass_that_can_be_interrupted_and_no_other_request() -> None:
+def test_cancelling_interrupts_only_its_own_pass() -> None:
     backend = Stoppable()
 
     async def work() -> Prediction:
@@ -259,7 +259,7 @@ def test_cancelling_ends_a_pass_that_can_be_interrupted_and_no_other_request() -
     assert run(work()).candidates[0].text == ANSWER[1:]
 
 
-def test_steps_are_shown_in_the_callers_loop_before_the_answer() -> None:
+def test_steps_are_shown_in_the_callers_loop_first() -> None:
     async def work(engine: Engine) -> tuple[list[CanvasState], set[int], Prediction]:
         states: list[CanvasState] = []
         threads: set[int] = set()
@@ -300,7 +300,7 @@ def test_waiting_time_is_counted() -> None:
     assert stats.total_ms == pytest.approx(500)
 
 
-def test_closing_ends_running_and_waiting_requests_and_frees_the_model() -> None:
+def test_closing_ends_all_requests_and_frees_the_model() -> None:
     held = Held(ids(ANSWER))
     models: list[Model] = []
 
@@ -350,7 +350,7 @@ def test_closing_interrupts_a_load_that_reports() -> None:
     assert len(reports) < 10_000
 
 
-def test_a_caller_whose_loop_is_gone_does_not_stop_the_engine() -> None:
+def test_a_caller_whose_loop_is_gone_stops_no_engine() -> None:
     held = Held(ids(ANSWER))
     engine = Engine(lambda report: make_model(held), "fake")
     run(ready(engine))

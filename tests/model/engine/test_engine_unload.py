@@ -48,7 +48,7 @@ async def unloaded(engine: Engine) -> ModelStatus:
     return await until(engine, lambda status: status.state == "unloaded")
 
 
-def test_an_idle_engine_frees_its_model_and_loads_it_for_the_next_request() -> None:
+def test_an_idle_engine_frees_its_model_until_asked() -> None:
     loader = Loader()
 
     async def work() -> None:
@@ -70,7 +70,7 @@ def test_an_idle_engine_frees_its_model_and_loads_it_for_the_next_request() -> N
     run(work())
 
 
-def test_an_engine_that_is_told_no_time_keeps_its_model() -> None:
+def test_an_engine_without_a_limit_keeps_its_model() -> None:
     loader = Loader()
 
     async def work() -> None:
@@ -125,7 +125,7 @@ def test_a_model_that_cannot_be_loaded_again_says_why() -> None:
     run(work())
 
 
-def test_a_request_waits_for_a_slow_load_only_for_so_long() -> None:
+def test_a_request_waits_so_long_for_a_slow_load() -> None:
     loader, clock = Loader(), Clock()
 
     async def work() -> None:

@@ -20,7 +20,7 @@ def test_the_order_is_kept_while_all_can_be_served() -> None:
     assert [queue.take(0.1, ONE_S) for _ in range(3)] == ["job 0", "job 1", "job 2"]
 
 
-def test_idle_work_waits_for_all_others_and_counts_nowhere() -> None:
+def test_idle_work_waits_for_others_and_counts_nowhere() -> None:
     queue: Queue[str] = Queue(2)
     assert queue.add_ahead("ahead 0") and queue.add_ahead("ahead 1")
     assert not queue.add_ahead("no room")
@@ -35,7 +35,7 @@ def test_idle_work_waits_for_all_others_and_counts_nowhere() -> None:
     assert not queue.has_any()
 
 
-def test_while_more_arrive_than_can_be_served_the_newest_comes_first() -> None:
+def test_while_too_many_arrive_the_newest_comes_first() -> None:
     queue = crowd()
     queue.add("new", STRAINED_S + 0.02)
     assert queue.take(STRAINED_S + 0.03, ONE_S) == "new"
@@ -48,7 +48,7 @@ def test_a_crowd_at_once_is_no_burst_of_one_person() -> None:
     assert queue.take(0.06, ONE_S) == f"job {CROWD - 1}"
 
 
-def test_a_moment_in_which_nobody_waits_ends_the_strain() -> None:
+def test_a_moment_without_waiting_ends_the_strain() -> None:
     queue = crowd(count=1)
     queue.take(0.1, ONE_S)
     queue.add("a", STRAINED_S)
@@ -56,7 +56,7 @@ def test_a_moment_in_which_nobody_waits_ends_the_strain() -> None:
     assert queue.take(STRAINED_S + 0.02, ONE_S) == "a"
 
 
-def test_under_strain_who_waited_for_a_computation_is_sent_away() -> None:
+def test_under_strain_the_longest_waiting_is_sent_away() -> None:
     queue = crowd()
     queue.add("new", STRAINED_S)
     assert queue.take_stale(STRAINED_S + 0.05, ONE_S) == ["job 0", "job 1", "job 2"]
@@ -66,7 +66,7 @@ def test_under_strain_who_waited_for_a_computation_is_sent_away() -> None:
     assert not queue.is_strained(STRAINED_S + 0.05 + RELIEVED_S, ONE_S)
 
 
-def test_under_strain_the_newest_is_answered_if_it_waited_no_longer_than_without() -> None:
+def test_under_strain_the_newest_waits_no_longer() -> None:
     queue = crowd()
     assert queue.take_stale(STRAINED_S + 1.0, ONE_S) == ["job 0", "job 1"]
     assert queue.take_stale(0.02 + PATIENCE_S, ONE_S) == []
@@ -82,7 +82,7 @@ def test_slow_computations_are_waited_for_longer() -> None:
     assert queue.take(1.0, 2.0) == "job 0"
 
 
-def test_without_strain_only_who_waited_out_everybodys_patience_is_sent_away() -> None:
+def test_without_strain_only_the_outwaited_are_refused() -> None:
     queue = crowd(count=1)
     assert queue.take_stale(PATIENCE_S, 10.0) == []
     assert queue.take_stale(PATIENCE_S + 0.01, 10.0) == ["job 0"]

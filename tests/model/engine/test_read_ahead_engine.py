@@ -70,7 +70,7 @@ def test_the_stable_part_ends_before_the_newest_edit() -> None:
     assert next_key.stats.reused_tokens >= ahead.stats.computed_tokens
 
 
-def test_reading_the_same_again_costs_nothing_and_cuts_nothing() -> None:
+def test_reading_the_same_again_costs_and_cuts_nothing() -> None:
     model = fresh()
     read(model, QUESTION)
     backend = model.backend
@@ -103,7 +103,7 @@ def test_only_infills_and_next_edits_are_read_ahead() -> None:
         check_request(chat)
 
 
-def test_an_engine_that_does_not_say_so_cannot_read_ahead() -> None:
+def test_an_engine_must_say_that_it_reads_ahead() -> None:
     body = to_json(ModelStatus("ready", "fake"))
     del body["status"]["reads_ahead"]
     assert not from_json(body, ModelStatus).reads_ahead
@@ -115,7 +115,7 @@ def test_an_engine_that_does_not_say_so_cannot_read_ahead() -> None:
 LONG = replace(QUESTION, text=LINES * 4, read_ahead="all")
 
 
-def test_a_question_stops_what_is_read_ahead_between_two_passes() -> None:
+def test_a_question_stops_reading_ahead_between_passes() -> None:
     backend = SlowBackend()
 
     async def work() -> None:
@@ -141,7 +141,7 @@ def test_a_question_stops_what_is_read_ahead_between_two_passes() -> None:
     run(work())
 
 
-def test_the_pass_under_way_is_interrupted_unless_the_question_needs_it() -> None:
+def test_a_pass_is_interrupted_unless_it_is_needed() -> None:
     question = replace(LONG, read_ahead="")
     asked = [EngineJob(each, None, 0.0) for each in (LONG, question, GHOST)]
     ahead, same, other = asked
@@ -151,7 +151,7 @@ def test_the_pass_under_way_is_interrupted_unless_the_question_needs_it() -> Non
     assert not ahead.interrupts(ahead)
 
 
-def test_what_is_read_ahead_waits_for_questions_and_goes_with_its_client() -> None:
+def test_reading_ahead_waits_and_goes_with_its_client() -> None:
     backend = SlowBackend()
 
     async def work() -> None:

@@ -118,7 +118,7 @@ def test_a_wrong_field_of_a_request_is_named(change: dict[str, Any], says: str) 
     assert says in str(caught.value)
 
 
-def test_the_schema_changes_with_the_fields_of_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_schema_changes_with_fields_of_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
     @dataclasses.dataclass(frozen=True)
     class RecentEdit:
         path: str
@@ -131,7 +131,7 @@ def test_the_schema_changes_with_the_fields_of_a_record(monkeypatch: pytest.Monk
     assert wire._schema() != wire.SCHEMA
 
 
-def test_another_wire_version_is_refused_with_what_to_do() -> None:
+def test_another_wire_version_is_refused_with_advice() -> None:
     body = request_to_json(REQUEST) | {"version": WIRE_VERSION + 1}
     with pytest.raises(errors.InvalidRequest, match="same release: run 'git pull'"):
         request_from_json(body)
@@ -151,7 +151,7 @@ def test_every_error_keeps_its_class_over_the_wire() -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_every_error_is_known_where_nothing_else_is_imported() -> None:
+def test_every_error_is_known_without_other_imports() -> None:
     """A client that raises no such error itself still gets its class from a server."""
     told = "error_from_json({'error': {'code': 'context_length_exceeded', 'message': 'too long'}})"
     code = f"from redraft.model.wire import error_from_json; print({told}.http_status)"
@@ -171,7 +171,7 @@ def test_an_abstention_comes_back_with_its_reason() -> None:
     assert (there.candidates, there.reason) == ((), "nothing to add")
 
 
-def test_canvas_states_come_in_order_before_the_prediction() -> None:
+def test_canvas_states_come_in_order_and_first() -> None:
     states: list[CanvasState] = []
     there = through(ScriptedPredictor(), lambda r: r.predict(REQUEST, states.append))
     assert [state.show() for state in states] == ["░░░ b", "░░ + b", "░ a + b"]
