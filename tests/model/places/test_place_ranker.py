@@ -70,7 +70,7 @@ def test_places_are_apart_and_the_best_is_first() -> None:
     assert places[0].lead == pytest.approx(0.5, abs=0.01)
 
 
-def test_chances_of_places_and_nothing_left_sum_to_one_at_most() -> None:
+def test_chances_and_nothing_left_sum_to_one_at_most() -> None:
     files = [a_file(FILLER), a_file(FILLER, "b.py")]
     scores = [scored((3, 1.0), total=40), scored((30, 4.0), total=40)]
     places = places_of(files, scores, EDITS, 8)
@@ -124,7 +124,7 @@ def test_weights_come_back_as_they_were_saved(tmp_path: Path) -> None:
     assert all((again.tensors[name] == each).all() for name, each in ranker.tensors.items())
 
 
-def test_other_weights_than_the_shipped_ones_are_refused(tmp_path: Path) -> None:
+def test_other_weights_than_the_shipped_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.safetensors"
     save_ranker(random_ranker(), path, {})
     with pytest.raises(WeightsError, match="Reinstall"):

@@ -134,7 +134,7 @@ def test_a_run_writes_weights_that_load_and_a_card(tmp_path: Path) -> None:
     assert "redraft train places" in page and f"{card.hit_at_3:.1%}" in page
 
 
-def test_a_run_without_validation_repository_is_refused(tmp_path: Path) -> None:
+def test_a_run_without_validation_is_refused(tmp_path: Path) -> None:
     source = write(tmp_path / "train.jsonl.zst", ["other/repo0"])
     with pytest.raises(SettingsError, match="validation"):
         train([source], tmp_path / "out", 700, 0, "", lambda *_: None)
