@@ -71,7 +71,7 @@ def test_the_answer_may_be_begun() -> None:
         ("no mark at all", "no mark at the end"),
     ],
 )
-def test_a_template_that_fails_or_does_not_end_is_refused(source: str, says: str) -> None:
+def test_a_failing_or_endless_template_is_refused(source: str, says: str) -> None:
     with pytest.raises(InvalidRequest, match=says):
         template(source).render(Conversation((Message("user", "?"),)), 500)
 
@@ -81,7 +81,7 @@ def test_a_template_that_is_no_jinja_is_refused() -> None:
         template("{% while %}")
 
 
-def test_a_conversation_that_is_too_long_is_refused_with_both_numbers() -> None:
+def test_too_long_a_conversation_is_refused_in_numbers() -> None:
     long = Conversation((Message("user", "a b " * 200),))
     with pytest.raises(ContextOverflow, match=r"take [\d,]+ tokens; this model reads 100"):
         template().render(long, 100)
@@ -90,7 +90,7 @@ def test_a_conversation_that_is_too_long_is_refused_with_both_numbers() -> None:
         template().render(huge, 100)
 
 
-def test_the_day_is_the_clocks_and_training_blocks_change_nothing() -> None:
+def test_the_day_is_the_clocks_despite_training_blocks() -> None:
     source = "{% generation %}{{ strftime_now('%Y') }}{% endgeneration %}" + TEMPLATE
     tokens = template(source).render(Conversation((Message("user", "?"),)), 500).tokens
     assert TOKENIZER.decode(tokens).startswith("2026")

@@ -23,7 +23,7 @@ def region_text(name: str, request: EditRequest = REQUEST) -> str:
 
 @pytest.mark.parametrize("name", ["sweep", "sweep-v2", "zeta-2"])
 @pytest.mark.parametrize("end", ["", "\n"])
-def test_a_rewritten_region_is_read_as_the_lines_that_differ(name: str, end: str) -> None:
+def test_a_rewritten_region_is_read_as_changed_lines(name: str, end: str) -> None:
     old, changed = "self.height = height", "self.height = height, 1"
     new = region_text(name).replace(old, changed)
     found = read(name, REQUEST, new + end)
@@ -39,7 +39,7 @@ def test_the_same_region_or_an_empty_answer_is_no_edit(name: str) -> None:
         assert read(name, REQUEST, answer) is None
 
 
-def test_zeta_says_that_there_is_nothing_to_do_and_its_cursor_is_left_out() -> None:
+def test_zeta_says_no_edit_and_its_cursor_is_left_out() -> None:
     assert read("zeta-2", REQUEST, "NO_EDITS\n") is None
     assert read("zeta-2.1", REQUEST, "<|marker_2|><|marker_2|>") is None
     new = region_text("zeta-2").replace("= height", "= height  # m<|user_cursor|>")
@@ -53,7 +53,7 @@ def test_an_answer_that_broke_off_changes_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("lines", ["one\ntwo\nthree\nfour", "one\ntwo", "two\nthree"])
-def test_lines_are_put_in_and_taken_out_at_the_end_of_a_region(lines: str) -> None:
+def test_lines_come_and_go_at_the_end_of_a_region(lines: str) -> None:
     request = EditRequest("next_edit", "a", "one\ntwo\nthree", 0)
     assert made(request, read("sweep", request, f"{lines}\n")) == lines
 
@@ -63,7 +63,7 @@ def blocks_of() -> list[str]:
     return [text[a:b] for a, b in pairwise(marker_offsets(text))]
 
 
-def test_numbered_markers_say_which_blocks_are_written_anew() -> None:
+def test_numbered_markers_say_which_blocks_are_new() -> None:
     blocks = blocks_of()
     assert len(blocks) > 1
     new = blocks[1] + "    # end\n"
@@ -85,7 +85,7 @@ def test_markers_that_make_no_sense_are_refused(answer: str) -> None:
         read("zeta-2.1", REQUEST, answer)
 
 
-def test_blocks_begin_behind_an_empty_line_and_have_six_to_sixteen_lines() -> None:
+def test_blocks_follow_blanks_and_have_6_to_16_lines() -> None:
     text = "\n".join([*(f"a{i}" for i in range(7)), "", "}", "b", *(f"c{i}" for i in range(40))])
     offsets = marker_offsets(text)
     begins = [text[i:].split("\n")[0] for i in offsets[:-1]]
@@ -102,7 +102,7 @@ def filled(max_lines: int | None, text: str, cursor: int, answer: str) -> str | 
     return None if found is None else found.text
 
 
-def test_a_rewriting_model_fills_in_at_the_cursor_alone() -> None:
+def test_a_rewriting_model_fills_in_at_the_cursor_only() -> None:
     text = "def area(w, h):\n    return \n\n\nprint(area(1, 2))\n"
     at = text.index("return ") + 7
     assert filled(None, text, at, text.replace("return ", "return w * h")) == "w * h"

@@ -66,7 +66,7 @@ def test_a_prompt_is_its_golden_file_byte_for_byte(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in OTHERS if name != IN_PLACE])
-def test_every_format_has_a_vocabulary_that_is_told_apart(name: str) -> None:
+def test_every_format_is_told_by_its_vocabulary(name: str) -> None:
     check_format(name, VOCABULARIES[name])
     called = {
         "sweep": "sweep-next-edit-1.5b.q8_0.v2",
@@ -85,7 +85,7 @@ def test_a_format_needs_its_tokens() -> None:
     assert native_format(QWEN, ["zeta-2"]) == "fim-qwen"  # its vocabulary is not Zeta's
 
 
-def test_what_is_written_for_sweep_is_what_our_own_wire_reads() -> None:
+def test_our_wire_reads_what_is_written_for_sweep() -> None:
     excerpt = read_sweep(spelled("sweep", rendered("sweep", REQUEST)))
     at = TEXT.count("\n", 0, CURSOR)
     assert excerpt.region == "\n".join(LINES[at - 10 : at + 11])
@@ -94,7 +94,7 @@ def test_what_is_written_for_sweep_is_what_our_own_wire_reads() -> None:
 
 
 @pytest.mark.parametrize("name", ["zeta-2", "zeta-2.1"])
-def test_what_is_written_for_zeta_is_what_our_own_wire_reads(name: str) -> None:
+def test_our_wire_reads_what_is_written_for_zeta(name: str) -> None:
     prompt = rendered(name, golden(name))
     excerpt = read_zeta2(spelled(name, prompt))
     assert excerpt.region == "\n".join(LINES[slice(*prompt.region)])
@@ -104,14 +104,14 @@ def test_what_is_written_for_zeta_is_what_our_own_wire_reads(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "share"), [("fim-qwen", 0.3), ("in-place", 0.4)])
-def test_text_behind_the_cursor_takes_its_share_of_a_full_prompt(name: str, share: float) -> None:
+def test_a_full_prompt_has_text_behind_the_cursor(name: str, share: float) -> None:
     request = EditRequest("infill", "a.py", "a = 1\n" * 1_000 + "b = 2\n" * 1_000, 6_000)
     behind = spelled(name, rendered(name, request, 2_000)).count("b = 2\n") * len("b = 2\n")
     assert behind / 2_000 == pytest.approx(share, abs=0.04)
 
 
 @pytest.mark.parametrize("name", list(OTHERS))
-def test_a_small_budget_leaves_far_parts_out_and_says_so(name: str) -> None:
+def test_a_small_budget_leaves_far_parts_out_and_tells(name: str) -> None:
     request = replace(
         REQUEST, task=task_of(name), related=(RelatedFile("far.py", "x = 1\n" * 500),)
     )
@@ -150,14 +150,14 @@ def test_a_region_that_is_asked_for_is_not_left() -> None:
         ("zeta-2.1", "<|marker_3|>"),
     ],
 )
-def test_a_file_that_holds_a_mark_of_the_format_is_not_asked_about(name: str, word: str) -> None:
+def test_a_file_with_a_mark_of_the_format_is_not_asked(name: str, word: str) -> None:
     request = replace(REQUEST, text=f"x = '{word}'\n", cursor=0)
     config = ModelConfig(prompt_format=name)
     found = format_of(name).render(request, TOKENIZERS[name], config, 2_000)
     assert isinstance(found, Declined) and word.strip()[:9] in found.reason
 
 
-def test_v2_shows_lines_from_two_above_to_five_below_without_empty_ones_at_their_ends() -> None:
+def test_v2_shows_two_lines_above_to_five_below() -> None:
     for line, expected in ((13, (11, 19)), (5, (3, 10)), (4, (3, 10)), (0, (0, 6))):
         cursor = sum(len(each) + 1 for each in LINES[:line])
         found = rendered("sweep-v2", replace(REQUEST, cursor=cursor)).region
@@ -214,7 +214,7 @@ def test_a_mark_that_is_a_token_cannot_be_forged() -> None:
     assert prompt.tokens.count(mark) == 3
 
 
-def test_weights_that_only_fill_in_are_not_asked_for_edits() -> None:
+def test_infill_weights_are_not_asked_for_edits() -> None:
     config = ModelConfig(name="mine", prompt_format="fim-qwen")
     found = format_of("fim-qwen").render(REQUEST, TOKENIZERS["fim-qwen"], config, 2_000)
     assert isinstance(found, Declined) and "mine" in found.reason
@@ -264,7 +264,7 @@ def test_whole_nodes_fit(lengths: tuple[int, ...], path: str, expected: tuple[in
     assert zeta_region(functions(*lengths), 59, path) == expected
 
 
-def test_what_is_shown_around_a_region_is_a_whole_node_where_one_fits() -> None:
+def test_a_region_is_shown_in_a_whole_node_if_one_fits() -> None:
     lines = functions(39, 44, 50)  # the cursor's function has ten lines more than a region
     text = "\n".join(lines)
     cursor = 31 * 59
@@ -284,13 +284,13 @@ def test_what_is_shown_around_a_region_is_a_whole_node_where_one_fits() -> None:
         ("sweep", "<|file_sep|>a.py\nA = 1\nA = 2\n<|file_sep|>b.py\nB = 1\n<|file_sep|>"),
     ],
 )
-def test_excerpts_of_one_file_stand_behind_its_name_once(name: str, expected: str) -> None:
+def test_excerpts_of_one_file_follow_its_name_once(name: str, expected: str) -> None:
     related = (RelatedFile("a.py", "A = 1\n"), RelatedFile("b.py", "B = 1"))
     request = replace(golden(name), related=(*related, RelatedFile("a.py", "A = 2\n")))
     assert expected in spelled(name, rendered(name, request))
 
 
-def test_the_window_before_the_newest_edit_is_as_it_was() -> None:
+def test_the_window_before_the_newest_edit_is_as_was() -> None:
     lines = as_it_was(REQUEST, 10, 14)
     assert lines == ["", "    def __init__(self, width):", *LINES[12:14]]
     gone = replace(REQUEST, text=TEXT.replace("width, height", "w, h"))

@@ -44,7 +44,7 @@ def test_middles_are_what_their_kind_says(kind: MiddleKind) -> None:
         assert all(text.isalnum() or len(text) == 1 for text in texts)
 
 
-def test_without_a_grammar_what_stands_in_brackets_is_a_node() -> None:
+def test_without_a_grammar_brackets_hold_a_node() -> None:
     source = SourceText("notes.txt", "see (the other page) for more\n")
     middle = choose_middle(source, "node", random.Random(0))
     assert middle is not None and source.text[middle.start : middle.end] == "the other page"

@@ -57,7 +57,7 @@ def read(
     return found and (found.start, found.end, found.text)
 
 
-def test_infill_puts_what_follows_before_what_precedes_the_cursor() -> None:
+def test_infill_puts_the_suffix_before_the_prefix() -> None:
     prompt = draw(infill("before(\nafter\n", 7))
     expected = [
         TOKENIZER.mark(FILE), *TOKENIZER.encode("pkg/mod.py\n"),
@@ -83,14 +83,14 @@ def marks_of(prompt: Prompt, tokenizer: Tokenizer) -> list[str]:
 
 
 @pytest.mark.parametrize("cursor", [3, at("line_150 = ")])
-def test_with_native_marks_an_infill_reads_as_the_model_was_pretrained(cursor: int) -> None:
+def test_with_native_marks_infill_is_as_pretrained(cursor: int) -> None:
     prompt = rendered(infill(FILE_TEXT, cursor), QWEN, QWEN_CONFIG, 20_000)
     far_suffix = ["<|fim_suffix|>"]  # both places have lines far below
     expected = ["<|file_sep|>", *far_suffix, "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"]
     assert marks_of(prompt, QWEN) == expected
 
 
-def test_a_next_edit_opens_a_far_prefix_only_where_there_is_one() -> None:
+def test_a_next_edit_has_a_far_prefix_where_one_exists() -> None:
     edits = (RecentEdit("pkg/mod.py", 3, "-a\n+b\n"),)
     top = rendered(next_edit("a\nb\nc\nd", 4, edits=edits), QWEN, QWEN_CONFIG, 20_000)
     near = ["<|box_start|>", "<|object_ref_end|>", "<|box_end|>"]
@@ -99,20 +99,20 @@ def test_a_next_edit_opens_a_far_prefix_only_where_there_is_one() -> None:
     assert marks_of(below, QWEN) == ["<|file_sep|>", "<|fim_prefix|>", *near]
 
 
-def test_weights_made_for_another_format_are_refused_with_what_to_do() -> None:
+def test_weights_of_another_format_are_refused() -> None:
     config = replace(CONFIG, prompt_format="redraft-1")
     with pytest.raises(RedraftError, match=r"redraft-1.*redraft-3.*redraft model pull"):
         rendered(infill("a", 1), TOKENIZER, config, 100)
 
 
-def test_weights_of_the_format_before_fill_in_and_decline_next_edits() -> None:
+def test_weights_of_the_last_format_only_fill_in() -> None:
     config = replace(CONFIG, prompt_format="redraft-2")
     assert rendered(infill("a", 1), TOKENIZER, config, 100) == draw(infill("a", 1), 100)
     found = format_of("redraft-2").render(next_edit("a", 1), TOKENIZER, config, 100)
     assert isinstance(found, Declined) and "not to predict edits" in found.reason
 
 
-def test_a_next_edit_ends_with_the_region_and_the_cursor_in_it() -> None:
+def test_a_next_edit_ends_with_region_and_cursor() -> None:
     prompt = draw(next_edit("a\nb\nc\nd", 5, region=(1, 3)))
     mark, encode = TOKENIZER.mark, TOKENIZER.encode
     near = [mark(REGION), *encode("b\nc"), mark(CURSOR), *encode("\n"), mark(EDIT)]
@@ -120,7 +120,7 @@ def test_a_next_edit_ends_with_the_region_and_the_cursor_in_it() -> None:
     assert prompt.region == (1, 3)
 
 
-def test_related_files_come_first_and_edits_between_far_suffix_and_far_prefix() -> None:
+def test_related_files_are_first_and_edits_in_between() -> None:
     request = infill(
         FILE_TEXT,
         at("line_150 = "),
@@ -144,7 +144,7 @@ def test_typing_changes_only_the_tail() -> None:
     assert len(before) - common_head(before, after) <= 3
 
 
-def test_typing_in_a_long_file_moves_nothing_before_the_newest_edit() -> None:
+def test_typing_moves_nothing_before_the_newest_edit() -> None:
     text = "".join(f"line_{number} = {number}\n" for number in range(400))
     old = RecentEdit("a.py", 3, "-line_3 = 0\n+line_3 = 3\n")
     others = tuple(RelatedFile(f"{name}.py", FILE_TEXT) for name in "bcd")
@@ -211,7 +211,7 @@ def test_text_is_cut_at_line_ends() -> None:
     assert all(line in FILE_TEXT for line in text.split("pkg/mod.py\n")[1].split("\n")[1:-1])
 
 
-def test_unfinished_word_is_held_back_and_stripped_from_the_answer() -> None:
+def test_an_unfinished_word_is_held_back_and_stripped() -> None:
     request = infill("def f():\n    retu\n", 17)
     prompt = draw(request)
     assert prompt.forced == " retu"
@@ -219,13 +219,13 @@ def test_unfinished_word_is_held_back_and_stripped_from_the_answer() -> None:
     assert read(prompt, request, " return x", True) == (17, 17, "rn x")
 
 
-def test_an_answer_that_drops_the_unfinished_word_is_invalid() -> None:
+def test_dropping_the_unfinished_word_is_invalid() -> None:
     request = infill("retu", 4)
     with pytest.raises(InvalidAnswer):
         read(draw(request), request, "yield", True)
 
 
-def test_forced_text_allows_its_beginnings_and_its_extensions() -> None:
+def test_forced_text_allows_beginnings_and_extensions() -> None:
     allowed = ForcedText(" ret", TOKENIZER).allowed([])
     assert allowed is not None
     found = {TOKENIZER.vocab_bytes[i] for i in np.flatnonzero(allowed)}
@@ -259,7 +259,7 @@ def test_an_unfinished_edit_is_invalid() -> None:
         read(draw(request), request, "a\nwhole\nto", False)
 
 
-def test_lines_of_the_region_that_do_not_fit_are_not_rewritten() -> None:
+def test_lines_that_do_not_fit_are_not_rewritten() -> None:
     request = next_edit(FILE_TEXT, at("line_150"), region=(100, 200))
     prompt = draw(request, 160)
     first, last = prompt.region
@@ -269,7 +269,7 @@ def test_lines_of_the_region_that_do_not_fit_are_not_rewritten() -> None:
     assert len(prompt.tokens) <= 160
 
 
-def test_deleting_the_last_line_takes_the_newline_before_it() -> None:
+def test_deleting_the_last_line_takes_its_newline() -> None:
     assert replace_lines("a\nb", 1, 2, "") == (1, 3, "")
 
 
@@ -288,7 +288,7 @@ def test_a_tail_that_repeats_what_follows_is_cut(text: str, after: str, kept: st
     assert cut_overlap(text, after) == kept
 
 
-def test_the_line_before_which_the_cursor_stands_is_not_written_again() -> None:
+def test_a_line_behind_the_cursor_is_not_repeated() -> None:
     text, after = "    total += 1\n    return total\n\ndef more():\n", "    return total\n"
     assert cut_overlap(text, after, at_line_start=True) == "    total += 1\n"
     assert cut_overlap(text, after) == text
@@ -298,7 +298,7 @@ def test_the_line_before_which_the_cursor_stands_is_not_written_again() -> None:
     assert read(prompt, request, text, True) == (6, 6, "    total += 1\n")
 
 
-def test_a_blank_line_is_filled_without_a_second_line_end() -> None:
+def test_a_blank_line_is_filled_without_a_second_end() -> None:
     request = infill("x = 1\n\nreturn total\n", 6)
     prompt = rendered(request, TOKENIZER, CONFIG, 512)
     assert read(prompt, request, "y = 2\nreturn total", True) == (6, 6, "y = 2")

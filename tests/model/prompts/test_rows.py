@@ -54,7 +54,7 @@ def parts_of(row: Row) -> tuple[str, str]:
     return TOKENIZER.decode(text[cut + 1 :]), TOKENIZER.decode(text[begin:cut])
 
 
-def test_infill_prompt_and_answer_make_the_original_text() -> None:
+def test_infill_prompt_and_answer_make_the_original() -> None:
     rng = random.Random(0)
     rows = [MAKER.infill(SourceText("a.py", PROGRAM), rng) for _ in range(60)]
     found = [row for row in rows if row]
@@ -75,7 +75,7 @@ def test_the_answer_of_a_tail_ends_where_its_line_ends() -> None:
         assert parts_of(row)[1].startswith("\n")
 
 
-def test_a_cursor_inside_a_word_makes_the_answer_begin_with_the_word() -> None:
+def test_a_cursor_in_a_word_begins_the_answer_with_it() -> None:
     rng = random.Random(4)
     rows = [MAKER.infill(SourceText("a.py", PROGRAM), rng) for _ in range(200)]
     pairs = [(parts_of(row)[0], TOKENIZER.decode(row.answer)) for row in rows if row]
@@ -83,7 +83,7 @@ def test_a_cursor_inside_a_word_makes_the_answer_begin_with_the_word() -> None:
     assert not any(before[-1:].isalpha() and answer[0].isalpha() for before, answer in pairs)
 
 
-def test_a_long_file_and_its_history_are_cut_to_the_budget() -> None:
+def test_a_long_file_and_its_history_fit_the_budget() -> None:
     maker = RowMaker(TOKENIZER, Recipe(max_answer=200, budgets=(700,), budget_weights=(1,)))
     edits = tuple(RecentEdit("a.py", 5, f" before\n+edit number {i}\n") for i in range(40))
     source = SourceText("a.py", PROGRAM * 200)
@@ -123,7 +123,7 @@ def test_an_edit_row_leads_to_the_commits_own_lines() -> None:
             assert len(set(before) - set(after)) == 1 and set(before) <= set(OLD) | set(new)
 
 
-def test_an_edit_far_from_the_cursor_has_its_region_and_a_tenth_of_rows_changes_nothing() -> None:
+def test_a_far_edit_has_a_region_and_some_rows_no_edit() -> None:
     rng = random.Random(2)
     maker = RowMaker(TOKENIZER, Recipe(max_region=2_000, new_words=1, unrelated=1))
     target = change(OLD, changed(4, 20, 36))
@@ -136,7 +136,7 @@ def test_an_edit_far_from_the_cursor_has_its_region_and_a_tenth_of_rows_changes_
     assert 1 - len(todo) / len(found) == pytest.approx(0.1, abs=0.05)
 
 
-def test_edits_in_another_file_of_the_commit_are_the_history() -> None:
+def test_edits_in_other_files_of_a_commit_are_history() -> None:
     rng = random.Random(3)
     other = change(["a = 1"], ["a = 1", "def helper(): pass"], "b.py")
     rows = [MAKER.edit(change(OLD, changed(4)), rng, before=[other]) for _ in range(30)]
@@ -193,7 +193,7 @@ def moments(seed: int) -> Iterator[TrainingMoment]:
 
 
 @given(st.integers(0, 10_000))
-def test_an_answer_parses_to_the_edit_that_is_asked_for(seed: int) -> None:
+def test_an_answer_parses_to_the_edit_asked_for(seed: int) -> None:
     for moment in moments(seed):
         question = MAKER.ask("a.py", moment, random.Random(seed))
         if question is None:
