@@ -112,7 +112,7 @@ def modules(
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("spawn")
-def test_a_module_is_named_as_the_nearest_file_names_it(
+def test_a_module_is_named_as_in_the_nearest_file(
     tmp_path: Path, files: dict[str, str], path: str, text: str, name: str, wanted: str
 ) -> None:
     (found,) = modules(tmp_path, files, path, text, name).values()
@@ -121,7 +121,7 @@ def test_a_module_is_named_as_the_nearest_file_names_it(
 
 @pytest.mark.parametrize(("files", "path", "text", "name"), SILENT)
 @pytest.mark.usefixtures("spawn")
-def test_a_name_without_one_certain_import_has_no_module(
+def test_a_name_without_a_certain_import_has_no_module(
     tmp_path: Path, files: dict[str, str], path: str, text: str, name: str
 ) -> None:
     assert not modules(tmp_path, files, path, text, name)
@@ -157,7 +157,7 @@ def test_a_default_and_a_type_are_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_a_line_typed_in_a_workspace_is_imported_in_the_editor(tmp_path: Path) -> None:
+def test_a_line_typed_in_a_workspace_gets_its_import(tmp_path: Path) -> None:
     workspace = tmp_path / "w"
     modules(workspace, PYTHON, "src/shop/cart.py", "")
     cart = '"""The cart."""\n\nimport os\n\nfrom shop.base import Base\n\nwhen = Base(os)\n'

@@ -87,7 +87,7 @@ def test_keywords_of_a_data_class() -> None:
         "def f(shops):\n    for shop in shops:\n        return shop.area\n",
     ],
 )
-def test_a_use_by_an_object_of_an_unknown_class_is_left_to_the_model(more: str) -> None:
+def test_uses_of_an_unknown_class_are_for_the_model(more: str) -> None:
     sure = PYTHON.replace("area", "size")
     found = whole_rename({"a.py": f"{PYTHON}\n\n{more}"}, "area: int", "size: int")
     assert isinstance(found, str) or results(found) == {"a.py": f"{sure}\n\n{more}"}
@@ -97,7 +97,7 @@ def test_a_use_by_an_object_of_an_unknown_class_is_left_to_the_model(more: str) 
     assert isinstance(found, str) or results(found) == {"a.py": sure}
 
 
-def test_a_class_whose_name_is_bound_again_is_known_by_self_alone() -> None:
+def test_a_class_bound_again_is_known_by_self_alone() -> None:
     text = f"{PYTHON}\n\ndef f(Shop):\n    return Shop().area\n"
     found = results(whole_rename({"a.py": text}, "area: int", "size: int"))
     assert found == {
@@ -105,7 +105,7 @@ def test_a_class_whose_name_is_bound_again_is_known_by_self_alone() -> None:
     }
 
 
-def test_a_class_that_may_inherit_the_member_leaves_all_to_the_model() -> None:
+def test_a_class_that_may_inherit_is_left_to_the_model() -> None:
     more = "\n\nclass Big(Shop):\n    area: int = 2\n"
     found = whole_rename({"a.py": PYTHON + more}, "area: int = 1", "size: int = 1")
     assert isinstance(found, str), results(found)

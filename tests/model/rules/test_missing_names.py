@@ -97,7 +97,7 @@ def test_a_glob_opens_no_remark() -> None:
          ("User;\n", "User;\nimport com.shop.money.Money;\n")),
     ],
 )  # fmt: skip
-def test_a_name_first_used_is_imported_as_the_file_imports(
+def test_a_name_first_used_is_imported_as_in_the_file(
     language: str, before: str, written: str, known: Importable | None,
     wanted: tuple[str, str] | None,
 ) -> None:  # fmt: skip
@@ -190,7 +190,7 @@ MONEY = Importable("Money", "shop.dates")
         "x = 1\nfrom bank import Money\n",
     ],
 )
-def test_what_is_brought_in_or_only_looks_like_a_name_is_left_alone(text: str) -> None:
+def test_bound_or_apparent_names_are_left_alone(text: str) -> None:
     before = text[: text.index("x = 1\n")] + "x = 1\n"
     assert not changed(before, text, "python", MONEY)
 
@@ -235,7 +235,7 @@ def test_parameters_and_parts_of_an_object_are_local(written: str) -> None:
         ),
     ],
 )
-def test_what_is_handed_on_or_of_types_alone_takes_no_name_that_is_called(
+def test_passed_or_type_names_take_no_called_name(
     language: str, before: str, use: str, module: str, plain: bool
 ) -> None:
     known = Importable("format", module)
@@ -247,13 +247,13 @@ def test_what_is_handed_on_or_of_types_alone_takes_no_name_that_is_called(
         assert "  format,\n  parse,\n" in taken
 
 
-def test_a_name_of_a_library_that_the_workspace_defines_too_is_a_choice() -> None:
+def test_a_library_name_defined_here_too_is_a_choice() -> None:
     before, path = "import os\nx = 1\n", Importable("Path", "shop.path")
     assert changed(before, f"{before}Path(x)\n", "python")
     assert not changed(before, f"{before}Path(x)\n", "python", path)
 
 
-def test_names_just_written_are_looked_up_in_the_workspace() -> None:
+def test_names_just_written_are_looked_up() -> None:
     written = ["for a in Money(b=1, c=d.Inner):", "# Word", "a()"]
     text = "import os\nx = Older()\n{}\n{}\n    {}\n".format(*written)
     assert names_to_look_up(text, "python", written, lambda _: True) == ["Money"]
@@ -292,13 +292,13 @@ def test_java_imports_keep_the_groups_of_the_file(imports: str, module: str, wan
     assert changed(before, before + use, "java", Importable("Money", module)) == [after + use]
 
 
-def test_what_another_file_imports_statically_is_not_imported_as_a_class() -> None:
+def test_a_static_import_elsewhere_is_no_class_import() -> None:
     elsewhere = ("import static org.x.Y.zap;\n",)
     before = "package a;\n\nclass A {\n"
     assert not imports_after(before, f"{before}int i = zap(1);\n", "java", elsewhere)
 
 
-def test_an_import_of_what_was_just_written_is_never_too_far() -> None:
+def test_an_import_of_a_written_name_is_never_too_far() -> None:
     text = "import os\n" + "x = 1\n" * 80 + "y = json.loads(x)\n"
     written = LineChange(81, ("y = x",), ("y = json.loads(x)",))
     cursor = len(text) - 1

@@ -20,7 +20,7 @@ def texts(before: str, after: str) -> dict[str, RuleEdit]:
     return results(proposed(history(before, after), after), after)
 
 
-def test_nothing_is_proposed_twice_or_that_stands_there_already() -> None:
+def test_nothing_present_or_proposed_is_proposed_again() -> None:
     before = "a = area(1)\nb = area(2)\nc = area(3)\n"
     after = before.replace("area(1)", "surface(1)", 1)
     lines, found = after.split("\n"), proposed(history(before, after), after)
@@ -55,7 +55,7 @@ def test_nothing_is_proposed_twice_or_that_stands_there_already() -> None:
         ),
     ],
 )
-def test_a_variable_is_not_repeated_where_it_is_not_bound(
+def test_a_variable_is_repeated_only_where_it_is_bound(
     path: str, before: str, old: str, new: str, bound: int, free: int
 ) -> None:
     after = before.replace(old, new, 1)
@@ -64,7 +64,7 @@ def test_a_variable_is_not_repeated_where_it_is_not_bound(
     assert free not in found
 
 
-def test_a_new_parameter_is_not_repeated_in_a_file_that_does_not_bind_it() -> None:
+def test_a_new_parameter_is_repeated_only_where_bound() -> None:
     before = "def rate(size):\n    return area(size)\n\n\ndef show(size):\n    return rate(size)\n"
     with_one = before.replace("def rate(size)", "def rate(size, width: float)")
     with_two = with_one.replace("area(size)", "area(size, width)")
@@ -162,7 +162,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_bad_input_is_read_and_only_lines_asked_about_are_changed(kind: str) -> None:
+def test_bad_input_changes_only_lines_asked_about(kind: str) -> None:
     before = HOSTILE[kind]
     for after in (
         before.replace("old_name", "new_label", 1),
@@ -221,7 +221,7 @@ def test_a_reported_error_opens_a_fix_there(message: str, line: str, wanted: str
 
 
 @pytest.mark.parametrize("message", ["", "Too complex", "'x' is not defined", "undefined: " * 50])
-def test_a_message_that_says_nothing_of_the_line_proposes_nothing(message: str) -> None:
+def test_a_message_not_about_the_line_proposes_nothing(message: str) -> None:
     assert proposed((), "a = b\nc = d", diagnostics=(Diagnostic(0, message),)) == []
     far = Diagnostic(7, '"b" is not defined')
     assert proposed((), "a = b", diagnostics=(far,)) == []
@@ -243,19 +243,19 @@ def test_nothing_goes_where_it_cannot_be(before: str, begun: tuple[str, str], wr
     assert not [text for text in texts(before, before.replace(*begun, 1)) if wrong in text]
 
 
-def test_a_definition_comes_first_then_uses_downwards_and_then_those_above() -> None:
+def test_a_definition_comes_first_then_uses_downwards() -> None:
     lines = ["import total", "x = 1", "use(total)", "", "print(total)", "def total():", "total()"]
     keys = [place_key(line, "total", at, 3) for at, line in enumerate(lines)]
     order = sorted((at for at, line in enumerate(lines) if "total" in line), key=keys.__getitem__)
     assert order == [5, 4, 6, 2, 0]
 
 
-def test_steps_of_one_chain_are_told_by_the_words_that_gave_way() -> None:
+def test_steps_of_a_chain_are_told_by_the_words_gone() -> None:
     assert find_swap("a = old(1)", "a = new(1)") == find_swap("return old()", "return new()")
     assert find_swap("a = old(1)", "a = new(1)") != find_swap("a = old(1)", "b = old(1)")
 
 
-def test_a_rename_begun_at_a_use_goes_to_the_definition_and_on_from_there() -> None:
+def test_a_rename_begun_at_a_use_goes_on_from_its_def() -> None:
     text = "def total():\n    pass\n\n\nx = total()\n\ny = total()\nz = total()"
     edits, seen, cursor = history(text, text.replace("x = total", "x = amount")), [], 4
     text = text.replace("x = total", "x = amount")
@@ -277,7 +277,7 @@ LIST = "other = [\n    first,\n    second,\n]\n"
 OTHER_CALL = "other(\n    first,\n    second,\n)\n"
 
 
-def test_lines_are_not_inserted_where_they_break_the_file() -> None:
+def test_lines_that_break_the_file_are_not_inserted() -> None:
     def after(language: str, rest: str) -> dict[str, RuleEdit]:
         text = BEGUN + rest
         return results(proposed(history(CALL + rest, text), text, 2, language=language), text)
@@ -289,7 +289,7 @@ def test_lines_are_not_inserted_where_they_break_the_file() -> None:
     assert fine in after("python", OTHER_CALL)
 
 
-def test_syntax_is_checked_for_as_many_edits_as_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_syntax_is_checked_for_the_edits_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of these would break the list."""
     asked, count = [], propose_module.count_added_errors
 

@@ -46,7 +46,7 @@ def test_a_renamed_parameter_stays_in_its_function() -> None:
     assert changed_lines(found) == {7}, "report has a parameter of its own"
 
 
-def test_lines_that_two_renames_reach_are_offered_each_by_itself() -> None:
+def test_lines_of_two_renames_are_offered_for_each() -> None:
     first = SHOP.replace("items: list[Item]) -> float", "stock: list[Item]) -> float")
     first = first.replace("for item in items:\n        total", "for item in stock:\n        total")
     second = first.replace("    price: float", "    unit_price: float")
@@ -90,7 +90,7 @@ func show() {
     ("text", "path", "other"),
     [(AREA, "p3.py", "p2.py"), (TYPESCRIPT, "p3.ts", "p2.ts"), (GO, "b/p3.go", "a/p2.go")],
 )
-def test_a_function_renamed_elsewhere_is_not_this_files(text: str, path: str, other: str) -> None:
+def test_a_function_renamed_elsewhere_is_another(text: str, path: str, other: str) -> None:
     elsewhere = history(text, text.replace("area", "surface"), other)
     after = text.replace("size = area", "total = area").replace("size := area", "total := area")
     here = history(text, after, path)
@@ -144,7 +144,7 @@ function parse(qty: number) {
 METHOD = "class A:\n    def area(self): ...\n"
 
 
-def test_a_renamed_field_goes_to_its_uses_and_to_what_is_handed_on_as_it() -> None:
+def test_a_renamed_field_goes_to_its_uses_and_hand_ons() -> None:
     after = CART.replace("  qty: number;", "  quantity: number;")
     scopes = RenameScopes(history(CART, after, "cart.ts"), after, "cart.ts")
     rows = [at for at, line in enumerate(after.split("\n")) if "qty" in line]
@@ -175,14 +175,14 @@ def test_where_a_rename_goes_on(before: str, old: str, new: str, line: int, goes
     assert scopes.allows(old, new, line) is goes_on
 
 
-def test_a_use_that_is_renamed_first_leads_to_its_definition() -> None:
+def test_a_use_renamed_first_leads_to_its_definition() -> None:
     before = "def area(w):\n    return w\n\nprint(area(1))\nprint(area(2))\n"
     after = before.replace("print(area(1))", "print(surface(1))")
     scopes = RenameScopes(history(before, after, "a.py"), after, "a.py")
     assert scopes.allows("area", "surface", 0) and scopes.allows("area", "surface", 4)
 
 
-def test_a_field_added_to_a_class_is_not_offered_to_its_namesake_in_another_file() -> None:
+def test_a_new_field_is_not_offered_to_a_namesake() -> None:
     shop = "class Item:\n    name: str\n    price: float\n\nitem = Item()\n"
     after = shop.replace("    price: float\n", "    quantity: int\n    price: float\n")
     edits = history(shop, after, "shop.py")
@@ -216,7 +216,7 @@ def texts(repeats: Sequence[RuleEdit]) -> list[tuple[str, ...]]:
 RENAME = changed(("def area(w):", "def surface(w):"))
 
 
-def test_a_rename_is_repeated_where_the_name_stands_nearest_below_first() -> None:
+def test_a_rename_is_repeated_nearest_below_first() -> None:
     text = "a = area(1)\n\ndef surface(w):\n\nb = area(2)\n\n\nc = area(3)"
     offered = found([RENAME], text, cursor=2)
     assert texts(offered)[:2] == [("b = surface(2)",), ("c = surface(3)",)]
@@ -248,7 +248,7 @@ def test_nothing_is_repeated(edits: list[RecentEdit], text: str) -> None:
     assert found(edits, text) == []
 
 
-def test_an_added_argument_is_repeated_between_the_same_neighbours() -> None:
+def test_an_argument_is_repeated_by_its_neighbours() -> None:
     added = changed(("    x = send(body)", "    x = send(body, timeout)"))
     offered = found([added], "send(head)\nlog(body)\n    y = send(body)\n")
     assert ("    y = send(body, timeout)",) in texts(offered)
@@ -293,7 +293,7 @@ def test_an_edit_is_repeated(
     assert (first.first, first.last, first.lines) == offered
 
 
-def test_neighbouring_lines_are_offered_together_and_alone() -> None:
+def test_neighbouring_lines_come_together_and_alone() -> None:
     offered = found([RENAME], "\n\na = area(1)\nb = area(2)\n")
     both = ("a = surface(1)", "b = surface(2)")
     assert texts(offered)[0] == both

@@ -79,7 +79,7 @@ def test_statements() -> None:
     assert found == [(3, 'self.assertEqual(look(soup), "red")')]
 
 
-def test_a_question_mark_needs_a_function_that_may_fail() -> None:
+def test_a_question_mark_needs_a_fallible_function() -> None:
     found = restyled("a.rs", UNWRAPS, ("open(path).unwrap()", "open(path)?"))
     assert found == [(2, "let size = file.size()?;")]
 

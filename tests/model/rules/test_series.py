@@ -83,7 +83,7 @@ def test_the_same_change_is_counted() -> None:
         ("...rest", "", ["rest"]),
     ],
 )
-def test_the_names_by_which_an_argument_depends_on_its_place(
+def test_names_by_which_an_argument_varies_with_place(
     text: str, name: str, variables: list[str]
 ) -> None:
     assert sorted(ArgumentChange("f", "", 0, text, name).variables) == variables
@@ -134,7 +134,7 @@ def given(path: str, text: str, before: str, after: str) -> list[str]:
     return sorted("|".join(one.lines).strip() for one in found if one.family == "argument")
 
 
-def test_a_new_parameter_is_given_by_the_variable_of_its_name() -> None:
+def test_a_new_parameter_gets_the_variable_of_its_name() -> None:
     found = given("a.py", READ, "def read(path):", "def read(path, encoding):")
     assert found == ["path,|            encoding,", "return len(read(path, encoding))"]
 
@@ -220,11 +220,11 @@ def test_the_keyword_of_other_calls_is_written() -> None:
         "def cook(a, heat):\n    pass\n\n\ndef use(heat):\n    cook(heat)\n",  # it is passed
     ],
 )
-def test_what_the_caller_does_not_bind_is_left_to_the_model(text: str) -> None:
+def test_what_a_caller_does_not_bind_is_for_the_model(text: str) -> None:
     assert given("a.py", text, "def cook(a):", "def cook(a, heat):") == []
 
 
-def test_a_function_of_another_file_is_given_its_new_parameter() -> None:
+def test_a_function_elsewhere_gets_its_new_parameter() -> None:
     home, old = "def read(path, mode):\n    return path\n", "def read(path):\n    return path\n"
     text = "from store import read\n\n\ndef use(mode):\n    return read(1)\n"
     edits = history(old, home, "store.py")

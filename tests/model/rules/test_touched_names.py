@@ -55,7 +55,7 @@ def test_the_newest_edit_counts_most() -> None:
     assert [name for name, _ in names(older, newer)] == ["second_one", "first_one"]
 
 
-def test_a_name_that_a_newer_edit_brought_back_is_not_gone() -> None:
+def test_a_name_that_a_newer_edit_restored_is_not_gone() -> None:
     assert "total" not in [n for n, _ in names("-total = 0\n+amount = 0\n", "+use(total)\n")]
 
 
