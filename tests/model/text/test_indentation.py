@@ -123,7 +123,7 @@ def test_says_why_a_line_does_not_fit(name: str) -> None:
     assert of(text) == reason
 
 
-def test_a_header_or_a_bracket_that_was_cut_behind_may_get_the_rest() -> None:
+def test_a_cut_header_or_bracket_may_get_its_rest() -> None:
     assert of("def f():\n⟨    if x:\n⟩    a()\n", ended=False) == ""
     assert of("⟨x = call(\n⟩y()\n", ended=False) == ""
     assert of("def f():\n⟨    if x:\n    y()\n⟩    a()\n", ended=False) == NO_BODY
@@ -134,7 +134,7 @@ def test_indentation_of_other_languages_means_nothing() -> None:
     assert of("⟨a()\n⟩    b()\n", language=None) == ""
 
 
-def test_what_the_user_indented_is_not_held_against_the_text_behind_it() -> None:
+def test_the_users_indentation_counts_not_against_text() -> None:
     assert of("a()\n    ⟨b()⟩\nc()\n") == ""
 
 

@@ -14,7 +14,7 @@ from redraft.model.prompts.tokenizer import Tokenizer
 from redraft.model.text import syntax
 
 
-def test_a_value_is_computed_once_and_nothing_is_one_too() -> None:
+def test_a_value_is_computed_once_and_none_is_a_value() -> None:
     memo: Memo[str, str | None] = Memo(10_000)
     asked: list[str] = []
 

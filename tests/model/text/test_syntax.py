@@ -125,7 +125,7 @@ def test_the_suffix_tells_the_language(path: str, language: str | None) -> None:
     assert language_of(path) == language
 
 
-def test_offsets_are_characters_however_many_bytes_they_take() -> None:
+def test_offsets_are_characters_and_not_bytes() -> None:
     text = "s = 'größe 日本 🙂'\nt = f('é', 🙂)\nu = g(a, b)\n"
     tree = tree_of(text, "python")
     found = {text[p.start : p.end] for p in pieces(tree, 0, len(text))}
@@ -158,7 +158,7 @@ def test_pieces_are_no_longer_than_asked() -> None:
     assert all(p.end - p.start <= 50 for p in pieces(tree_of(text, "python"), 0, len(text), 50))
 
 
-def test_a_broken_statement_is_no_piece_but_its_neighbours_are() -> None:
+def test_a_broken_statement_is_no_piece_but_others_are() -> None:
     text = "a = f(x, 1)\nb = = 2\nc = g(y, 2)\n"
     found = {text[p.start : p.end] for p in pieces(tree_of(text, "python"), 0, len(text))}
     assert {"a = f(x, 1)", "c = g(y, 2)"} <= found
@@ -215,7 +215,7 @@ def test_a_comment_is_what_the_language_takes_for_one(language: str) -> None:
     assert [line for line in code if is_comment(line, language)] == []
 
 
-def test_every_language_that_is_parsed_has_its_own_comments() -> None:
+def test_every_parsed_language_has_its_own_comments() -> None:
     unknown = "-- <!-- % ;"
     assert all(is_comment(mark, "another") for mark in unknown.split())
     for language in LANGUAGES:
