@@ -58,7 +58,7 @@ def test_the_decision(held: list[Held], length: int, stretch: float, expected: o
     assert decide(held, length, stretch=stretch) == expected
 
 
-def test_a_second_oversized_sequence_displaces_the_first_and_nothing_else() -> None:
+def test_a_second_oversized_one_displaces_the_first() -> None:
     assert excess([50, 300, 60], budget=200) is None
     assert victims([50, 300, 60], [400], budget=200) == [1]
     assert victims([300, 50, 60], [120], budget=200) == [1]
@@ -180,7 +180,7 @@ def test_a_detour_does_not_destroy_a_long_tail() -> None:
     assert use(cache, long) == 1_000
 
 
-def test_ghost_text_and_next_edits_cut_no_tail_of_each_other() -> None:
+def test_ghost_text_and_next_edits_cut_no_tail() -> None:
     cache = PrefixCache(BookBackend(), 100_000)
     ghost, edit = [*range(150), 1], [*range(100), 2]
     for _ in range(2):
@@ -192,7 +192,7 @@ def test_ghost_text_and_next_edits_cut_no_tail_of_each_other() -> None:
     assert reused == len(edit)
 
 
-def test_an_older_state_of_the_same_edit_is_cut_however_long() -> None:
+def test_an_older_state_of_an_edit_is_cut_however_long() -> None:
     held = [Held(500, 500 + 2 * LONG_TAIL, 2_048)]
     assert decide(held, 600, stable=500) == Reuse(0)
     assert decide(held, 600, stable=501) == Reuse(0, "beside")
@@ -229,7 +229,7 @@ def test_the_least_recently_used_goes_first() -> None:
     assert use(cache, files[1]) == 0
 
 
-def test_a_prompt_larger_than_the_budget_survives_short_ones_in_between() -> None:
+def test_a_prompt_over_the_budget_survives_short_ones() -> None:
     backend = BookBackend()
     cache = PrefixCache(backend, 256)
     short, long = list(range(100)), list(range(5_000, 6_000))
@@ -239,7 +239,7 @@ def test_a_prompt_larger_than_the_budget_survives_short_ones_in_between() -> Non
     assert len(backend.live) == 2, "only one is larger than the budget"
 
 
-def test_a_prompt_that_comes_back_from_a_stretched_context_starts_afresh() -> None:
+def test_a_prompt_of_a_stretched_context_starts_afresh() -> None:
     backend = BookBackend()
     backend.config = replace(ModelConfig(), max_positions=1_280)
     cache = PrefixCache(backend, 100_000)
@@ -261,7 +261,7 @@ class ShortOfMemory(BookBackend):
         return super().open(capacity)
 
 
-def test_cached_sequences_make_room_when_memory_is_short() -> None:
+def test_cached_sequences_go_when_memory_is_short() -> None:
     backend = ShortOfMemory()
     cache = PrefixCache(backend, 100_000)
     use(cache, list(range(500)))
@@ -269,7 +269,7 @@ def test_cached_sequences_make_room_when_memory_is_short() -> None:
     assert len(backend.live) == 1
 
 
-def test_a_copy_there_is_no_memory_for_is_refused_and_loses_nothing() -> None:
+def test_a_copy_without_memory_is_refused_without_loss() -> None:
     backend = ShortOfMemory()
     cache = PrefixCache(backend, 100_000)
     tokens = list(range(500))
@@ -308,7 +308,7 @@ def test_giving_back_twice_is_harmless() -> None:
 
 
 @pytest.mark.parametrize("variant", ["fp32", "int8"])
-def test_reuse_gives_the_same_canvas_as_computing_afresh(tmp_path: Path, variant: str) -> None:
+def test_reuse_gives_the_canvas_of_a_fresh_computation(tmp_path: Path, variant: str) -> None:
     pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
     from redraft.model.runtime.onnx_backend import OnnxBackend
 

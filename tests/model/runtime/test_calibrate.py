@@ -93,7 +93,7 @@ def test_the_budget_fits_into_memory(memory_tokens: int) -> None:
 
 
 @pytest.mark.parametrize("quality", ["low", "medium", "high"])
-def test_every_budget_has_a_buffer_that_holds_its_answer_too(quality: Quality) -> None:
+def test_every_budget_has_a_buffer_for_its_answer_too(quality: Quality) -> None:
     config = ModelConfig()
     widest = EditRequest("next_edit", "", "", 0, quality=quality, max_tokens=128, candidates=16)
     for choice, capacity in zip(CHOICES, SIZE_CLASSES, strict=True):
@@ -101,7 +101,7 @@ def test_every_budget_has_a_buffer_that_holds_its_answer_too(quality: Quality) -
         assert stretch(config, capacity) == stretch(config, choice)
 
 
-def test_measuring_finds_cost_and_growth_with_ordinary_tokens(file: Path) -> None:
+def test_measuring_finds_cost_and_growth(file: Path) -> None:
     backend = TimedBackend(token_s=8e-4, growth_s=3e-7)
     speed = prefill_of(backend, file)
     assert speed.token_s == pytest.approx(8e-4)
@@ -127,7 +127,7 @@ def test_prefill_is_measured_once_per_key(file: Path) -> None:
     assert prefill_of(backend, file) == first, "both are kept"
 
 
-def test_a_speed_measured_under_load_is_replaced_by_a_faster_one(file: Path) -> None:
+def test_a_speed_under_load_gives_way_to_a_faster_one(file: Path) -> None:
     backend = TimedBackend(3e-3)
     prefill_of(backend, file)
     for token_s in (1e-3, 3e-3, 1e-3):
@@ -135,7 +135,7 @@ def test_a_speed_measured_under_load_is_replaced_by_a_faster_one(file: Path) -> 
         assert prefill_of(backend, file).token_s == pytest.approx(1e-3)
 
 
-def test_a_chunk_that_was_fast_by_chance_does_not_replace_a_better_note(file: Path) -> None:
+def test_a_chunk_fast_by_chance_replaces_no_note(file: Path) -> None:
     first = prefill_of(TimedBackend(), file)
 
     class Lucky(TimedBackend):
@@ -146,7 +146,7 @@ def test_a_chunk_that_was_fast_by_chance_does_not_replace_a_better_note(file: Pa
     assert prefill_of(Lucky(), file) == first
 
 
-def test_weights_that_read_the_whole_prompt_each_step_are_not_timed(file: Path) -> None:
+def test_weights_that_reread_the_prompt_are_not_timed(file: Path) -> None:
     backend: Any = TimedBackend()
     backend.config = small_config()
     object.__setattr__(backend.config, "attention", "bidirectional")
@@ -215,7 +215,7 @@ def test_after_a_few_starts_no_passes_are_measured(start: Starts) -> None:
     assert start.measured == ENOUGH + 1
 
 
-def test_it_begins_anew_after_a_week_or_if_the_clock_was_set_back(start: Starts) -> None:
+def test_it_begins_anew_after_a_week_or_a_clock_change(start: Starts) -> None:
     start(30)
     start.now += LASTS_S - 1
     assert start(40).widths == {1: 30}

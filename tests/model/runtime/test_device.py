@@ -33,7 +33,7 @@ def test_cuda_is_chosen_where_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose("cpu").provider == "CPU"
 
 
-def test_the_cpu_runs_what_is_fastest_of_what_the_model_has(
+def test_the_cpu_runs_the_fastest_of_what_a_model_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(device, "cuda_problem", lambda _: "there is none")
@@ -48,7 +48,7 @@ def test_the_cpu_runs_what_is_fastest_of_what_the_model_has(
     assert "neither in fp16 nor in q4f16" in choose(served=lambda one, _: has[one]).notice
 
 
-def test_the_stored_probe_of_cuda_is_the_graph_it_is_meant_to_be() -> None:
+def test_the_stored_probe_of_cuda_is_the_graph_meant() -> None:
     info = helper.make_tensor_value_info
     graph = helper.make_graph(
         [helper.make_node("MatMulInteger", ["a", "b"], ["c"])],
@@ -66,7 +66,7 @@ def test_products_are_right_on_this_processor() -> None:
     assert all(milliseconds > 0 for milliseconds in found.values())
 
 
-def test_a_variant_that_is_computed_wrong_is_not_chosen(
+def test_a_variant_computed_wrong_is_not_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums that are too large saturate, as they do in 16 bits."""
@@ -101,7 +101,7 @@ def test_products_are_measured_once_a_week(tmp_path: Path, monkeypatch: pytest.M
         (11, {5: 4.0, 8: 5.0, 11: 8.0}, 5),  # the others are slow cores
     ],
 )
-def test_as_few_threads_are_taken_as_are_nearly_as_fast(
+def test_the_fewest_nearly_as_fast_threads_are_taken(
     most: int,
     milliseconds: dict[int, float],
     expected: int,
@@ -122,7 +122,7 @@ def test_as_few_threads_are_taken_as_are_nearly_as_fast(
     assert asked == (["int8"] if milliseconds else []), "once, with the fastest variant"
 
 
-def test_products_are_measured_with_each_number_of_threads() -> None:
+def test_products_are_measured_for_each_thread_count() -> None:
     found = product_probe.measure_threads(ort, "int8", (1, 2))
     assert found.keys() == {1, 2} and min(found.values()) > 0
 
@@ -139,7 +139,7 @@ def test_products_are_measured_with_each_number_of_threads() -> None:
         (("300000\n", "100000\n"), 3),
     ],
 )
-def test_threads_keep_to_the_quota_of_a_container_and_leave_one_of_many_cores(
+def test_threads_keep_to_a_quota_and_leave_one_core(
     files: tuple[str, ...], threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = tuple(tmp_path / str(number) for number in range(max(1, len(files))))

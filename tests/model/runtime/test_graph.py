@@ -187,7 +187,7 @@ def test_a_folder_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
         store(BASE, "fp32", blocked / "model")
 
 
-def test_unknown_variants_and_impossible_heads_are_refused() -> None:
+def test_unknown_variants_and_bad_heads_are_refused() -> None:
     with pytest.raises(SettingsError, match="int3"):
         build(BASE, "int3", "causal")
     with pytest.raises(WeightsError, match="24 dimensions"):
@@ -259,9 +259,7 @@ def test_nibbles_are_within_a_step_of_the_values(outputs: int, inputs: int, seed
 
 
 @given(st.integers(1, 9), st.integers(1, 130), st.integers(0, 99))
-def test_rows_are_within_half_a_step_and_no_sum_overflows(
-    outputs: int, inputs: int, seed: int
-) -> None:
+def test_rows_err_by_half_a_step_and_no_sum_overflows(outputs: int, inputs: int, seed: int) -> None:
     """x86 without VNNI adds the products of two neighbours in 16 bits."""
     matrix = random_matrix(outputs, inputs, seed)
     values, scales = quantize_rows(matrix)
@@ -272,7 +270,7 @@ def test_rows_are_within_half_a_step_and_no_sum_overflows(
     assert np.all(np.abs(values.T * scales[:, None] - matrix) <= 0.5001 * scales[:, None])
 
 
-def test_the_largest_value_is_kept_exactly_enough_and_zeros_stay_zero() -> None:
+def test_largest_values_are_kept_and_zeros_stay_zero() -> None:
     values, scales = quantize_rows(np.array([[1.0, -3.0, 0.5]], np.float32))
     assert values[1, 0] == -127
     assert scales[0] == pytest.approx(3.0 / 127)
@@ -284,7 +282,7 @@ def test_the_largest_value_is_kept_exactly_enough_and_zeros_stay_zero() -> None:
 
 
 @pytest.mark.parametrize("how", ["whole", "turned", "blocks", "nibbles", "rows"])
-def test_encoded_tensors_have_the_promised_types_and_shapes(how: str) -> None:
+def test_tensors_have_the_promised_types_and_shapes(how: str) -> None:
     stored = Stored("m", ("a", "b"), how, (12, 40), F32, block=32)  # type: ignore[arg-type]
     weights = {"a": random_matrix(8, 40, 0), "b": random_matrix(4, 40, 1)}
     arrays = stored.encode(weights)
@@ -304,12 +302,12 @@ def test_a_missing_or_wrong_weight_is_refused(weights: dict[str, np.ndarray], sa
         Stored("m", ("blocks.7.attn.q.weight",), "turned", (4, 8), F32).encode(weights)
 
 
-def test_an_unknown_variant_is_refused_with_the_choices() -> None:
+def test_an_unknown_variant_is_refused_with_choices() -> None:
     with pytest.raises(SettingsError, match=r"int4.*fp32, int8, fp16"):
         variant_named("int4")
 
 
-def test_a_row_of_zeros_stays_one_where_masks_change_it() -> None:
+def test_a_row_of_zeros_stays_one_under_changed_masks() -> None:
     rng, nodes = np.random.default_rng(3), Nodes()
     linear = LinearMaps(nodes, variant_named("int8"), mask_rank=8)
     linear.count("x")

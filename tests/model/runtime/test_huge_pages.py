@@ -20,7 +20,7 @@ MAPS = """\
 """
 
 
-def test_only_large_memory_of_no_file_is_asked_for_in_whole_pages() -> None:
+def test_only_large_memory_of_no_file_gets_whole_pages() -> None:
     found = list(stretches(MAPS.splitlines(keepends=True)))
     assert found == [(0x7F0000200000, 5 * HUGE), (0x7F0004200000, HUGE)]
 
@@ -37,7 +37,7 @@ def test_what_is_in_memory_stays() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: only there pages are chosen")
-def test_room_that_nothing_is_written_to_takes_no_memory() -> None:
+def test_room_never_written_to_takes_no_memory() -> None:
     heads, room = 96, 163_840  # float32: 60 MB, a page of 2 MB reaches over three heads
     process = psutil.Process()
     before = process.memory_info().rss

@@ -86,7 +86,7 @@ def test_typing_into_the_cache_equals_fresh_answers(model: Model, task: str) -> 
             assert warm.stats.reused_tokens > 0.8 * warm.stats.prompt_tokens
 
 
-def test_one_of_several_candidates_is_the_single_answer(model: Model) -> None:
+def test_one_of_several_candidates_is_the_one_answer(model: Model) -> None:
     single = fresh(model, REQUEST)
     several = fresh(model, replace(REQUEST, candidates=4))
     assert single.candidates[0].text in [candidate.text for candidate in several.candidates]
@@ -126,9 +126,7 @@ def test_four_prompts_of_the_budget_are_kept(model: Model) -> None:
     assert sum(buffer.capacity for buffer in model.backend._pool.free) == 0
 
 
-def test_costs_are_measured_by_the_first_load_and_later_once_idle(
-    model: Model, wired: Path
-) -> None:
+def test_costs_are_measured_by_the_first_load_or_idle(model: Model, wired: Path) -> None:
     def starts() -> int:
         notes = json.loads((wired / "calibration.json").read_text())
         key = f"redraft-0.5b {model.version} fp32 CPU 1 "
@@ -164,7 +162,7 @@ def test_unknown_models_and_providers_are_refused() -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_an_engine_on_the_cpu_imports_neither_torch_nor_onnx() -> None:
+def test_an_engine_on_the_cpu_imports_no_torch_or_onnx() -> None:
     code = (
         "import sys, redraft.model.engine, redraft.model.load, "
         "redraft.model.runtime.onnx_backend; "

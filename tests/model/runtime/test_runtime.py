@@ -42,7 +42,7 @@ def assert_same_output(left: Scores, right: Scores) -> None:
 
 
 @pytest.mark.parametrize("capacity", [100, 3_000])
-def test_a_fork_equals_fresh_and_leaves_its_source_alone(backend: Any, capacity: int) -> None:
+def test_a_fork_equals_fresh_and_keeps_its_source(backend: Any, capacity: int) -> None:
     source = fresh(backend, TOKENS)
     before = source.denoise(WINDOW, NOTHING)
     fork = backend.fork(source, 50, capacity)
@@ -145,7 +145,7 @@ def test_released_sequences_cannot_be_used(backend: Any) -> None:
         sequence.extend(TOKENS)
 
 
-def test_tokens_that_do_not_fit_are_refused_and_nothing_changes(backend: Any) -> None:
+def test_tokens_that_do_not_fit_are_refused_unchanged(backend: Any) -> None:
     sequence = fresh(backend, TOKENS)
     many = some_tokens(BASE, SIZE_CLASSES[0])
     for call in (sequence.extend, sequence.score, lambda tokens: sequence.denoise(tokens, NOTHING)):
@@ -170,14 +170,14 @@ def test_keys_and_values_are_the_same_in_any_chunks(backend: Any, chunks: list[i
     assert is_same(left, parts.buffer.block[..., : len(TOKENS), :])
 
 
-def test_a_single_token_fills_the_last_place_of_a_sequence(backend: Any) -> None:
+def test_a_single_token_fills_the_last_place(backend: Any) -> None:
     sequence = backend.open(10)
     sequence.extend(some_tokens(BASE, sequence.capacity - 1))
     sequence.extend(TOKENS[:1])
     assert len(sequence.tokens) == sequence.capacity
 
 
-def test_int8_does_not_depend_on_which_tokens_share_a_chunk(folders: dict[str, Path]) -> None:
+def test_int8_is_the_same_however_tokens_share_a_chunk(folders: dict[str, Path]) -> None:
     """An outlier elsewhere in the chunk moves no token's result: there is one scale per row."""
     backend = runtime.OnnxBackend(folders["int8"], threads=1)
     together, apart = backend.open(200), backend.open(200)
@@ -216,5 +216,5 @@ def test_positions_past_the_trained_ones_are_scaled(scaling: str) -> None:
     assert slowest == pytest.approx(unscaled / 4, rel=0.05)
 
 
-def test_the_largest_size_class_shares_the_scaling_of_a_full_context() -> None:
+def test_the_largest_class_scales_as_a_full_context() -> None:
     assert stretch(BASE, SIZE_CLASSES[-1]) == stretch(BASE, 32_768) == 4.0

@@ -24,7 +24,7 @@ runtime = pytest.importorskip("redraft.model.runtime.onnx_backend")
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 
 
-def test_size_classes_hold_what_is_asked_and_no_more_than_needed() -> None:
+def test_size_classes_hold_what_is_asked_and_no_more() -> None:
     found = [size_class(n) for n in (1, 1_280, 1_281, 2_048, 32_768 + 600)]
     assert found == [1_280, 1_280, 2_304, 2_304, 34_816]
     with pytest.raises(InvalidRequest, match=r"40,000 tokens.*34,816"):
@@ -45,7 +45,7 @@ class CountingMemory:
         buffer.touched = True
 
 
-def test_the_pool_keeps_freed_buffers_only_within_its_budget() -> None:
+def test_the_pool_keeps_buffers_within_its_budget() -> None:
     memory = CountingMemory()
     pool = Pool(memory, budget_bytes=6_000, bytes_per_token=1)  # type: ignore[arg-type]
     small, large = pool.take(2_048), pool.take(4_096)
@@ -56,7 +56,7 @@ def test_the_pool_keeps_freed_buffers_only_within_its_budget() -> None:
     assert memory.allocated == 2
 
 
-def test_a_buffer_larger_than_the_budget_is_given_but_never_kept() -> None:
+def test_a_buffer_over_budget_is_given_but_not_kept() -> None:
     memory = CountingMemory()
     pool = Pool(memory, budget_bytes=6_000, bytes_per_token=1)  # type: ignore[arg-type]
     huge, small = pool.take(34_816), pool.take(2_048)
@@ -67,7 +67,7 @@ def test_a_buffer_larger_than_the_budget_is_given_but_never_kept() -> None:
     assert pool.in_use == 0
 
 
-def test_a_smaller_budget_gives_up_the_oldest_free_buffers() -> None:
+def test_a_smaller_budget_drops_oldest_free_buffers() -> None:
     pool = Pool(CountingMemory(), budget_bytes=6_000, bytes_per_token=1)  # type: ignore[arg-type]
     older, newer = pool.take(2_048), pool.take(1_024)
     pool.give_back(older)
@@ -127,7 +127,7 @@ def test_tokens_are_read_as_the_head_holds_them(folders: dict[str, Path], name: 
 
 
 @pytest.mark.parametrize("change", ["forms", "tables", "elsewhere"])
-def test_a_folder_that_lacks_a_part_is_refused_with_what_to_do(tmp_path: Path, change: str) -> None:
+def test_an_incomplete_folder_is_refused_with_advice(tmp_path: Path, change: str) -> None:
     store(BASE, "int8", tmp_path)
     about = json.loads((tmp_path / "graphs.json").read_text())
     if change == "elsewhere":
@@ -152,7 +152,7 @@ def test_a_changed_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
         runtime.OnnxBackend(tmp_path)
 
 
-def test_a_truncated_data_file_and_a_missing_folder_are_refused(tmp_path: Path) -> None:
+def test_truncated_data_or_missing_folder_is_refused(tmp_path: Path) -> None:
     store(BASE, "fp32", tmp_path)
     data = (tmp_path / "weights.bin").read_bytes()
     (tmp_path / "weights.bin").write_bytes(data[: len(data) // 2])

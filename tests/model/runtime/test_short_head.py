@@ -61,7 +61,7 @@ def is_near(found: np.ndarray, wanted: np.ndarray) -> bool:
     return bool(np.abs(found - wanted).mean() < 0.1)
 
 
-def test_scores_are_those_of_the_whole_head_among_its_tokens(backend: Any) -> None:
+def test_scores_are_those_of_the_whole_head(backend: Any) -> None:
     whole = opened(backend).score(TOKENS, logits=True)
     short = opened(backend).score(TOKENS, short=True)
     choice = choice_of(HELD, TOKENS)

@@ -69,7 +69,7 @@ def verified(sequence: OnnxSequence) -> Any:
 @pytest.mark.parametrize("variant", ["fp32", "int8"])
 @pytest.mark.parametrize("waiting", [1, 5, 9, 16, FEW])
 @pytest.mark.parametrize("ask", [verified, judged, branched])
-def test_what_follows_tokens_that_wait_is_the_same_in_one_pass_less(
+def test_what_follows_waiting_tokens_saves_a_pass(
     ask: Any, waiting: int, variant: str, tmp_path: Path, passes: list[int]
 ) -> None:
     folder = store(CONFIG, variant, tmp_path)
@@ -86,7 +86,7 @@ def test_what_follows_tokens_that_wait_is_the_same_in_one_pass_less(
 
 
 @pytest.mark.parametrize("variant", ["fp32", "int8"])
-def test_a_chain_read_as_branches_has_the_bits_of_a_prompt(variant: str, tmp_path: Path) -> None:
+def test_a_chain_read_as_branches_equals_a_prompt(variant: str, tmp_path: Path) -> None:
     folder, tokens = store(CONFIG, variant, tmp_path), some(5, 8)
     chain, prompt = opened(folder, 3, read=True), opened(folder, 3, read=True)
     sees = np.tril(np.ones((5, 5), np.bool_))
