@@ -92,12 +92,12 @@ def test_loss_and_gradients_are_near_those_of_float32(arithmetic: Arithmetic) ->
         assert cosine > (0.9 if upper else 0.7), name
 
 
-def test_layers_below_the_lowest_adapted_one_get_no_gradient() -> None:
+def test_layers_below_the_adapted_get_no_gradient() -> None:
     _, found = gradients("fp32", TrainConfig(rank=4, batch_tokens=400, low=2))
     assert {int(name.split(".")[1]) for name in found} == {2, 3}
 
 
-def test_rows_behind_one_another_see_nothing_of_each_other() -> None:
+def test_rows_behind_one_another_do_not_see_each_other() -> None:
     network = build(CONFIG, MODEL, weights(MODEL), Start({}, trained_a_little(MODEL, 4)), "cpu")
     texts = [torch.from_numpy(rows()[i][0]) for i in range(len(LENGTHS))]
     with torch.no_grad():
@@ -106,7 +106,7 @@ def test_rows_behind_one_another_see_nothing_of_each_other() -> None:
     assert torch.allclose(together, apart, atol=1e-4)
 
 
-def test_the_sparse_gradient_of_the_head_is_near_the_whole_one() -> None:
+def test_the_sparse_head_gradient_is_near_the_whole() -> None:
     network = build(CONFIG, MODEL, weights(MODEL), FRESH, "cpu")
     target = torch.arange(20, 40)
     hidden = torch.randn(20, MODEL.hidden, generator=torch.Generator().manual_seed(3))
@@ -123,7 +123,7 @@ def test_the_sparse_gradient_of_the_head_is_near_the_whole_one() -> None:
     assert torch.cosine_similarity(slopes[0][1], slopes[1][1]).min() > 0.95
 
 
-def test_a_product_in_8_bits_is_exact_where_nothing_is_rounded() -> None:
+def test_an_8_bit_product_is_exact_without_rounding() -> None:
     rng = np.random.default_rng(0)
     x, matrix = (torch.from_numpy(rng.integers(-127, 128, s)).float() for s in ((5, 32), (7, 32)))
     x[:, 0], matrix[:, 0] = 127, 127  # so that every scale is 1

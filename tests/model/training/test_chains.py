@@ -79,7 +79,7 @@ def without_name(path: str, name: str, seed: int = 1) -> str | None:
     return None if spans is None else without(file.text, spans)
 
 
-def test_a_field_goes_with_its_parameter_its_arguments_and_its_uses() -> None:
+def test_a_field_goes_with_its_parameter_and_its_uses() -> None:
     found = without_name("a.go", "Discount")
     assert found is not None
     assert "iscount" not in found and 'NewOrder("tea")' in found and 'NewOrder("milk")' in found
@@ -105,7 +105,7 @@ def test_a_file_with_errors_has_no_chain() -> None:
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_every_state_on_the_way_is_that_of_a_file_without_errors(path: str) -> None:
+def test_every_state_on_the_way_is_free_of_errors(path: str) -> None:
     kinds: Counter[str] = Counter()
     for seed in range(40):
         chain = chain_of(path, FILES[path], random.Random(seed))
@@ -123,7 +123,7 @@ def test_every_state_on_the_way_is_that_of_a_file_without_errors(path: str) -> N
     assert kinds["added"] and kinds["renamed"]
 
 
-def test_a_renaming_changes_one_name_in_every_line_that_has_it() -> None:
+def test_a_renaming_changes_one_name_in_all_its_lines() -> None:
     found = [chain for chain in _chains(60) if chain.kind == "renamed"]
     assert found
     for chain in found:

@@ -50,7 +50,7 @@ def test_shards_bring_back_rows_of_both_tasks(packed: Path) -> None:
 
 
 @pytest.mark.parametrize("wanted", [100, 400])  # some of the lines; each several times
-def test_packing_gives_about_the_rows_asked_for_in_the_asked_mix(
+def test_packing_gives_about_the_asked_rows_and_mix(
     wanted: int, sources: list[Path], tokenizer: Path, tmp_path: Path
 ) -> None:
     said: list[tuple[int, int]] = []

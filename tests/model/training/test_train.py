@@ -70,7 +70,7 @@ def toy_rows(count: int = 12) -> PackedRows:
     )
 
 
-def test_a_window_sees_the_cache_before_it_and_itself_only() -> None:
+def test_a_window_sees_the_cache_before_it_and_itself() -> None:
     mask = canvas_mask(torch.tensor([2, 3]), past=4, width=2)
     expected = [
         [1, 1, 0, 0, 1, 1, 0, 0],
@@ -81,7 +81,7 @@ def test_a_window_sees_the_cache_before_it_and_itself_only() -> None:
     assert mask.int().tolist() == expected
 
 
-def test_special_tokens_other_than_end_are_never_predicted() -> None:
+def test_special_tokens_but_end_are_never_predicted() -> None:
     network = Network(MODEL)
     network.load(random_weights())
     logits = network.logits(torch.randn(5, MODEL.hidden))
@@ -89,7 +89,7 @@ def test_special_tokens_other_than_end_are_never_predicted() -> None:
     assert (logits[:, MODEL.end_token] > -1e8).all()
 
 
-def test_frozen_base_gets_no_gradient_and_the_adapter_does() -> None:
+def test_a_frozen_base_gets_no_gradient() -> None:
     network = build(QUICK, MODEL, random_weights(), device="cpu")
     batch = Batches(toy_rows(), QUICK, MODEL.end_token)[0]
     causal_loss(network, batch, "cpu")[0].backward()
@@ -97,7 +97,7 @@ def test_frozen_base_gets_no_gradient_and_the_adapter_does() -> None:
     assert moved and all(n.endswith("lora_b") for n in moved)
 
 
-def test_an_adapter_goes_on_at_a_higher_rank_and_says_the_same_until_it_learns() -> None:
+def test_a_higher_rank_says_the_same_until_it_learns() -> None:
     weights, batch = random_weights(), Batches(toy_rows(), QUICK, MODEL.end_token)[0]
     small = build(QUICK, MODEL, weights, device="cpu")
     start = {
@@ -164,7 +164,7 @@ def test_evaluation_reports_each_class_of_rows(packed: Path, tmp_path: Path) -> 
         assert 0 <= found[0][f"{group}_exact"] <= 1
 
 
-def test_an_adapter_is_exact_where_greedy_decoding_writes_the_answer() -> None:
+def test_an_adapter_is_exact_where_greedy_is_right() -> None:
     network = build(QUICK, MODEL, random_weights(), device="cpu")
     rows, written = toy_rows(2), []
     for i in range(2):
@@ -217,7 +217,7 @@ def _take_part(rank: int, port: int, packed: Path, out: Path) -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_two_processes_take_the_steps_of_one_that_accumulates(packed: Path, tmp_path: Path) -> None:
+def test_two_processes_equal_one_that_accumulates(packed: Path, tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -239,7 +239,7 @@ def test_what_an_adapter_stands_on_is_shipped_with_it(packed: Path, tmp_path: Pa
     assert (tensors["base.blocks.0.attn.q.lora_a"] == 1).all()
 
 
-def test_the_causal_pass_learns_the_answer_its_end_and_some_code() -> None:
+def test_the_causal_pass_learns_answer_end_and_code() -> None:
     config = replace(QUICK, code_tokens=4)
     weight = causal_weights(20, 3, 10, config, np.random.default_rng(0))
     assert len(weight) == 24
@@ -261,13 +261,13 @@ ONE = {
 ON_MASKS = {"mask_embedding": np.ones(4, np.float32)}
 
 
-def test_the_causal_loss_goes_on_from_the_causal_part_of_a_shipped_adapter() -> None:
+def test_causal_loss_goes_on_from_a_shipped_adapter() -> None:
     shipped = adapter_of({f"base.{n}": v for n, v in ONE.items()} | ON_MASKS, adapter="masks")
     ground, tensors = start_of(shipped, shipped, QUICK)
     assert (set(ground), set(tensors)) == (set(), set(ONE))
 
 
-def test_masks_go_on_over_a_causal_adapter_from_those_that_are_shipped() -> None:
+def test_masks_go_on_from_the_shipped_ones() -> None:
     config = replace(QUICK, masks=3)
     causal = adapter_of(ONE, adapter="all", scale="2.0")
     shipped = adapter_of(ONE | ON_MASKS, adapter="masks", sampler="0")
@@ -278,7 +278,7 @@ def test_masks_go_on_over_a_causal_adapter_from_those_that_are_shipped() -> None
     assert start_of(causal, shipped, replace(config, sampler=16)).tensors == {}
 
 
-def test_layers_below_the_lowest_trained_one_have_to_be_unchanged_at_the_start() -> None:
+def test_layers_below_the_trained_must_start_unchanged() -> None:
     weights, config = random_weights(), replace(QUICK, low=1)
     start = {
         name: np.ones(p.shape, np.float32)

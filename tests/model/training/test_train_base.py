@@ -72,9 +72,7 @@ TRAIN = ("train", "run", "--base", "base", "--device", "cpu")
 
 
 @pytest.mark.usefixtures("spawn")
-def test_a_killed_run_goes_on_and_what_is_shipped_is_what_was_trained(
-    base: Path, tmp_path: Path
-) -> None:
+def test_a_killed_run_goes_on_and_ships_its_training(base: Path, tmp_path: Path) -> None:
     # 1. Rows of both tasks.
     printed = redraft("train", "pack", ".", "--rows", "40", "--jobs", "1", "--base", "base")
     assert printed.strip().startswith("40 rows") and "foreseeable" in printed
