@@ -41,12 +41,12 @@ def test_the_base_of_a_model_holds_its_conversations(
     assert chat.config.vocab == model.config.vocab and chat.config.verifier == "ar"
 
 
-def test_an_unknown_model_is_refused_with_the_known_ones(world: World) -> None:
+def test_an_unknown_model_is_refused_with_known_ones(world: World) -> None:
     with pytest.raises(UnknownModel, match=r"tiny.*redraft-0\.5b"):
         catalog.info("gpt-9")
 
 
-def test_a_removed_model_is_refused_with_the_one_to_use_instead(world: World) -> None:
+def test_a_removed_model_is_refused_with_its_successor(world: World) -> None:
     expected = re.escape(
         "redraft-135m is no longer part of Redraft; use redraft-0.5b "
         "(redraft model pull redraft-0.5b)"

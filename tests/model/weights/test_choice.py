@@ -76,7 +76,7 @@ def here(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         (None, None, 16, SMALL, "measured when a model is loaded for the first time"),
     ],
 )
-def test_the_largest_model_that_is_fast_and_small_enough_runs(
+def test_the_largest_fast_and_small_enough_model_runs(
     here: Machine, pass_ms: float | None, own_ms: float | None, memory_gb: int, chosen: str,
     says: str,
 ) -> None:  # fmt: skip
@@ -90,14 +90,14 @@ def test_the_largest_model_that_is_fast_and_small_enough_runs(
     assert re.search(says, found.reason), found.reason
 
 
-def test_a_model_that_was_not_pulled_is_named_and_never_chosen(here: Machine) -> None:
+def test_a_model_not_pulled_is_named_and_never_chosen(here: Machine) -> None:
     here.measured(SMALL, FAST_MS)
     found = choose_model(HERE)
     assert (found.model, found.advice) == (SMALL, f"redraft model pull {LARGE}")
     assert re.search("it suits this machine .*and is not on it", found.reason)
 
 
-def test_a_larger_model_that_was_slow_gets_another_try_after_a_week(here: Machine) -> None:
+def test_a_larger_slow_model_is_tried_again_in_a_week(here: Machine) -> None:
     here.pulled |= {LARGE}
     here.measured(SMALL, FAST_MS, age_s=2 * LASTS_S)
     here.measured(LARGE, 90.0, age_s=LASTS_S - 60)
@@ -123,7 +123,7 @@ def use(name: str) -> Any:
     return CliRunner().invoke(app, ["model", "use", name])
 
 
-def test_a_model_in_use_goes_before_the_choice_and_auto_resets_it(here: Machine) -> None:
+def test_a_model_in_use_beats_the_choice_until_auto(here: Machine) -> None:
     here.pulled |= {LARGE}
     here.measured(SMALL, SLOW_MS)
     done = use(LARGE)
@@ -133,7 +133,7 @@ def test_a_model_in_use_goes_before_the_choice_and_auto_resets_it(here: Machine)
     assert (read_stored_model(), choose_model(HERE).model) == ("", SMALL)
 
 
-def test_a_model_that_is_not_here_is_not_used_and_the_command_that_gets_it_is_named(
+def test_a_missing_model_is_named_with_its_command(
     here: Machine,
 ) -> None:
     with pytest.raises(WeightsError, match=f"redraft model pull {LARGE}"):
@@ -189,14 +189,14 @@ def quietly(*_: object) -> None:
     """Ignore a report."""
 
 
-def test_the_first_load_measures_the_machine_and_the_larger_model_follows(loads: Loads) -> None:
+def test_the_first_load_measures_for_the_larger_model(loads: Loads) -> None:
     assert loader()(quietly).name == LARGE
     assert loads.names == [SMALL, LARGE]
     assert loader()(quietly).name == LARGE
     assert loads.names == [SMALL, LARGE, LARGE]
 
 
-def test_a_model_slower_than_predicted_is_reported_once_and_the_last_one_stays(
+def test_a_slower_model_than_predicted_is_said_once(
     loads: Loads, caplog: pytest.LogCaptureFixture
 ) -> None:
     loads.pass_ms[LARGE] = 90.0
@@ -208,7 +208,7 @@ def test_a_model_slower_than_predicted_is_reported_once_and_the_last_one_stays(
     assert (loads.names[2:], len(caplog.records)) == ([SMALL], 1)
 
 
-def test_a_larger_model_that_cannot_be_loaded_gives_way(
+def test_a_larger_model_that_cannot_load_gives_way(
     loads: Loads, caplog: pytest.LogCaptureFixture
 ) -> None:
     loads.here.measured(SMALL, FAST_MS)
@@ -221,7 +221,7 @@ def test_a_larger_model_that_cannot_be_loaded_gives_way(
         loader()(quietly)
 
 
-def test_a_model_in_use_that_has_gone_is_not_downloaded(loads: Loads) -> None:
+def test_a_model_in_use_that_is_gone_is_not_downloaded(loads: Loads) -> None:
     store_model(LARGE, "int8")
     loads.here.pulled.discard(LARGE)
     with pytest.raises(WeightsError, match=f"redraft model pull {LARGE}.*model use auto"):
@@ -244,9 +244,7 @@ def test_a_model_in_use_runs_as_it_was_imported(
     assert asked == [(SMALL, None, None), (LARGE, None, None)]
 
 
-def test_a_model_in_use_that_was_removed_is_named_with_how_to_undo_it(
-    loads: Loads, cache: Path
-) -> None:
+def test_a_removed_model_in_use_is_named_with_advice(loads: Loads, cache: Path) -> None:
     cache.mkdir(exist_ok=True)
     (cache / "model-in-use").write_text("mine\n")
     with pytest.raises(UnknownModel, match=r"no model 'mine'.*redraft model use auto"):
@@ -271,7 +269,7 @@ def test_a_running_engine_changes_to_the_model_in_use(loads: Loads) -> None:
     assert loads.names == [SMALL, LARGE]
 
 
-def test_a_running_engine_takes_a_model_that_was_pulled(loads: Loads, cache: Path) -> None:
+def test_a_running_engine_takes_a_pulled_model(loads: Loads, cache: Path) -> None:
     loads.here.pulled.discard(LARGE)
     loaded = loader()(quietly)
     assert (loaded.name, loaded.why_outdated()) == (SMALL, "")

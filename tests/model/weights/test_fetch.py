@@ -173,7 +173,7 @@ def test_wrong_bytes_from_the_hub_are_thrown_away(world: World) -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_a_hub_that_does_not_answer_is_said_and_the_index_is_asked(
+def test_a_silent_hub_is_said_and_the_index_is_asked(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(hub_module, "_ANSWER_S", 0.3)
@@ -312,7 +312,7 @@ def test_too_little_space_is_said_beforehand(world: World, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("offline")
-def test_a_disk_that_fills_up_is_said_and_the_pull_goes_on_later(
+def test_a_full_disk_is_said_and_the_pull_resumes(
     world: World, monkeypatch: pytest.MonkeyPatch, downloaded: list[str]
 ) -> None:
     real = download._copy_hashed
@@ -375,7 +375,7 @@ def test_a_wheel_cut_anywhere_is_refused(world: World, monkeypatch: pytest.Monke
         refused(world, monkeypatch, path, r"tiny_part1|does not hold")
 
 
-def test_a_folder_that_vanishes_while_it_is_looked_at_does_not_end_a_pull(
+def test_a_folder_that_vanishes_does_not_end_a_pull(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.whl").write_bytes(b"123")

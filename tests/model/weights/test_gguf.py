@@ -54,7 +54,7 @@ def test_dequantises_like_the_official_package(tmp_path: Path, quant: str) -> No
         np.testing.assert_array_equal(ours.read(tensor.name), expected)
 
 
-def test_checkpoint_has_our_names_shapes_and_architecture(file: Path) -> None:
+def test_a_checkpoint_has_our_names_and_shapes(file: Path) -> None:
     fields, weights = read_checkpoint(GGUFFile(file))
     config = ModelConfig.from_dict(fields)
     assert (config.layers, config.heads, config.kv_heads, config.head_dim) == (2, 4, 2, 16)
@@ -77,7 +77,7 @@ def test_query_and_key_rows_are_put_back_in_halves(tmp_path: Path) -> None:
     np.testing.assert_array_equal(weights["blocks.0.attn.v.weight"], written["blk.0.attn_v.weight"])
 
 
-def test_other_architectures_keep_their_row_order_and_biases(tmp_path: Path) -> None:
+def test_other_architectures_keep_row_order_and_biases(tmp_path: Path) -> None:
     biases = {
         f"blk.{i}.attn_{part}.bias": random(HIDDEN if part == "q" else HIDDEN // 2, seed=i)
         for i in range(2)
@@ -97,7 +97,7 @@ def test_an_untied_head_is_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(weights["head.weight"], head)
 
 
-def test_a_tied_matrix_is_taken_from_the_copy_of_more_bits(tmp_path: Path) -> None:
+def test_a_tied_matrix_is_the_copy_of_more_bits(tmp_path: Path) -> None:
     head, small = random(VOCAB, HIDDEN, seed=3), gguf.GGMLQuantizationType.Q5_0
     for quants, best in (
         ({"token_embd.weight": small}, "output"),

@@ -198,7 +198,7 @@ def as_stored(values: NDArray[np.float32], how: str) -> NDArray[np.float32]:
 
 
 @pytest.mark.parametrize("name", ["SDAR", "Fast-dLLM v2", "Dream"])
-def test_cached_tokens_equal_fresh_ones_however_they_came(name: str, tmp_path: Path) -> None:
+def test_cached_tokens_equal_fresh_ones(name: str, tmp_path: Path) -> None:
     backend, config = backend_of(name, tmp_path)
     tokens, window = some_text(config, 90), some_text(config, config.canvas_width, 1)
     fresh, grown = backend.open(512), backend.open(512)
@@ -287,7 +287,7 @@ def test_a_changed_file_of_an_imported_model_is_found(cache: Path, tmp_path: Pat
         store.ensure("mine")
 
 
-def test_importing_again_adds_variants_or_replaces_weights(cache: Path, tmp_path: Path) -> None:
+def test_importing_again_adds_or_replaces_variants(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "one", LAYOUTS["SDAR"])
     write_hf(tmp_path / "two", LAYOUTS["SDAR"], seed=1)
     import_weights(tmp_path / "one", "mine")
@@ -332,7 +332,7 @@ def test_imports_are_exported(cache: Path, tmp_path: Path, monkeypatch: pytest.M
     assert store.pull("mine") == tmp_path / "stick" / "int8"
 
 
-def test_without_fp16_an_imported_model_runs_on_the_cpu_beside_a_gpu(
+def test_without_fp16_an_import_runs_on_the_cpu(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["SDAR"])
@@ -363,7 +363,7 @@ def test_the_command_imports_and_says_how_to_go_on(cache: Path, tmp_path: Path) 
     assert catalog.info("mine").prebuilt == ("int8",)
 
 
-def test_an_adapter_trained_for_a_base_is_merged_into_it(cache: Path, tmp_path: Path) -> None:
+def test_an_adapter_of_a_base_is_merged_into_it(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["Qwen3"])
     config, tensors, *_ = read_folder(tmp_path / "hf")
     rng = np.random.default_rng(0)

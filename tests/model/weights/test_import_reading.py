@@ -134,7 +134,7 @@ def test_text_forges_no_mark_of_another_vocabulary(tmp_path: Path) -> None:
     assert len({tokenizer.mark(mark) for mark in MARKS}) == len(MARKS)
 
 
-def test_a_vocabulary_without_tokenizer_json_encodes_the_same(tmp_path: Path) -> None:
+def test_no_tokenizer_json_encodes_the_same(tmp_path: Path) -> None:
     write_hf(tmp_path / "hf", LAYOUTS["Dream"])
     folder = tmp_path / "hf"
     data = json.loads((folder / "tokenizer.json").read_text())
@@ -156,7 +156,7 @@ def test_a_vocabulary_without_tokenizer_json_encodes_the_same(tmp_path: Path) ->
         assert found.decode(found.encode(text)) == text
 
 
-def test_reserved_tokens_become_marks_where_no_name_fits() -> None:
+def test_reserved_tokens_become_unnamed_marks() -> None:
     special = {0: "<|begin_of_text|>", 1: "<|end_of_text|>", 2: "<|eot_id|>"}
     special |= {i: f"<|reserved_special_token_{i}|>" for i in range(3, 12)}
     found = find_marks(special)

@@ -133,7 +133,7 @@ def nemotron(folder: Path, adapter: bool) -> Any:
     return reference
 
 
-def test_masks_are_predicted_in_place_behind_a_causal_context(cache: Path, tmp_path: Path) -> None:
+def test_masks_are_predicted_behind_a_causal_context(cache: Path, tmp_path: Path) -> None:
     layout = LAYOUTS["Nemotron-Labs-Diffusion"]
     reference = nemotron(tmp_path / "mine", adapter=False)
     config = import_weights(tmp_path / "mine", variant="fp32").config
@@ -150,7 +150,7 @@ def test_masks_are_predicted_in_place_behind_a_causal_context(cache: Path, tmp_p
     assert np.abs(found[:, ids] - expected[:, ids]).max() < 2e-4
 
 
-def test_the_adapter_that_drafts_leaves_the_judge_alone(cache: Path, tmp_path: Path) -> None:
+def test_the_drafting_adapter_leaves_the_judge_alone(cache: Path, tmp_path: Path) -> None:
     layout = LAYOUTS["Nemotron-Labs-Diffusion"]
     changed = nemotron(tmp_path / "mine", adapter=True)
     plain = write_hf(tmp_path / "plain", layout)
@@ -181,7 +181,7 @@ def test_canvases_draft_and_the_judge_decides(cache: Path, tmp_path: Path) -> No
     assert {count.source for count in found.stats.drafts} <= {"copy", "canvas"}
 
 
-def test_a_canvas_in_place_sees_what_stands_behind_as_the_reference_does(tmp_path: Path) -> None:
+def test_a_canvas_sees_behind_as_the_reference_does(tmp_path: Path) -> None:
     layout = LAYOUTS["DreamOn"]
     reference = write_hf(tmp_path / "hf", layout)
     config, tensors, *_ = read_folder(tmp_path / "hf")
@@ -231,7 +231,7 @@ def test_diffusion_weights_in_gguf_are_read(arch: str, cache: Path, tmp_path: Pa
     assert config.prompt_format == "redraft-2" and not config.specials_end
 
 
-def test_a_tied_matrix_that_is_stored_twice_is_read_once(cache: Path, tmp_path: Path) -> None:
+def test_a_tied_matrix_stored_twice_is_read_once(cache: Path, tmp_path: Path) -> None:
     write_llama(tmp_path / "a.gguf")
     own = write_llama(tmp_path / "b.gguf")["token_embd.weight"]
     write_llama(tmp_path / "b.gguf", extra={"output.weight": own * 1.01})
@@ -240,7 +240,7 @@ def test_a_tied_matrix_that_is_stored_twice_is_read_once(cache: Path, tmp_path: 
     assert tied == [True, True, False]
 
 
-def test_weights_larger_than_memory_are_refused_beforehand(cache: Path, tmp_path: Path) -> None:
+def test_weights_over_memory_are_refused_beforehand(cache: Path, tmp_path: Path) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"])
     with pytest.raises(WeightsError, match=r"GB of memory.*smaller weights"):
         import_weights(tmp_path / "mine", memory=50_000)
@@ -276,7 +276,7 @@ def not_finite(folder: Path) -> None:
     ("spoil", "said"),
     [(short_of_a_shard, r"model-0000.*safetensors"), (not_finite, "not finite.*again")],
 )
-def test_a_spoilt_folder_leaves_no_model_and_says_what_to_do(
+def test_a_spoilt_folder_leaves_no_model_and_advises(
     spoil: Callable[[Path], None], said: str, cache: Path, tmp_path: Path
 ) -> None:
     write_hf(tmp_path / "mine", LAYOUTS["Qwen2"], shards=4)
@@ -312,7 +312,7 @@ def test_spoilt_weights_leave_what_had_their_name(cache: Path, tmp_path: Path) -
         ),
     ],
 )
-def test_a_gguf_file_that_cannot_be_served_leaves_no_model(
+def test_an_unservable_gguf_file_leaves_no_model(
     changes: dict[str, Any], said: str, cache: Path, tmp_path: Path
 ) -> None:
     write_llama(tmp_path / "w.gguf", **changes)

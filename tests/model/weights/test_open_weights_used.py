@@ -36,7 +36,7 @@ KINDS: dict[str, tuple[Layout | None, str, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", list(KINDS))
-def test_open_weights_are_imported_completed_with_and_measured(name: str, tmp_path: Path) -> None:
+def test_open_weights_are_imported_used_and_measured(name: str, tmp_path: Path) -> None:
     layout, says, tasks = KINDS[name]
     path = tmp_path / name
     if layout is None:

@@ -89,7 +89,7 @@ def folder(tmp_path: Path, layout: str = "Qwen2", seed: int = 0) -> dict[str, by
     return {path.name: path.read_bytes() for path in (tmp_path / f"made{seed}").iterdir()}
 
 
-def test_a_file_of_a_repository_is_fetched_and_imported(hub: FakeHub, tmp_path: Path) -> None:
+def test_a_file_of_a_repository_is_imported(hub: FakeHub, tmp_path: Path) -> None:
     hub.repos["some/Weights"] = {"w.Q8_0.gguf": gguf(tmp_path), "other.gguf": b"x"}
     made = pull("hf:some/Weights/w.Q8_0.gguf")
     assert (made.name, made.license) == ("w.q8_0", "mit")
@@ -145,7 +145,7 @@ def test_an_interrupted_pull_goes_on_where_it_ended(hub: FakeHub, tmp_path: Path
 @pytest.mark.parametrize(
     "name", ["..\\..\\x.safetensors", "a\\x.safetensors", "C:\\x.safetensors", "../x.safetensors"]
 )
-def test_a_file_whose_name_leads_out_of_the_folder_is_not_fetched(
+def test_a_file_name_out_of_the_folder_is_not_fetched(
     hub: FakeHub, tmp_path: Path, name: str
 ) -> None:
     right = folder(tmp_path)
@@ -155,16 +155,14 @@ def test_a_file_whose_name_leads_out_of_the_folder_is_not_fetched(
 
 
 @pytest.mark.parametrize("name", ["../w.gguf", "a/../../w.gguf"])
-def test_a_named_file_that_leads_out_of_the_folder_is_refused(
-    hub: FakeHub, tmp_path: Path, name: str
-) -> None:
+def test_a_named_file_out_of_the_folder_is_refused(hub: FakeHub, tmp_path: Path, name: str) -> None:
     hub.repos["some/weights"] = {name: gguf(tmp_path)}
     with pytest.raises(WeightsError, match="it is not fetched"):
         pull(f"hf:some/weights/{name}")
     assert hub.got == []
 
 
-def test_bytes_that_are_not_what_the_hub_states_are_refused(hub: FakeHub, tmp_path: Path) -> None:
+def test_bytes_that_the_hub_does_not_state_are_refused(hub: FakeHub, tmp_path: Path) -> None:
     hub.repos["some/weights"] = {"w.gguf": gguf(tmp_path)}
     hub.says["w.gguf"] = "0" * 64
     with pytest.raises(WeightsError, match=r"w\.gguf of some/weights has SHA-256"):
@@ -173,7 +171,7 @@ def test_bytes_that_are_not_what_the_hub_states_are_refused(hub: FakeHub, tmp_pa
     assert not list((tmp_path / "cache").rglob("*.onnx"))
 
 
-def test_weights_that_change_under_the_same_name_are_refused(hub: FakeHub, tmp_path: Path) -> None:
+def test_weights_changed_under_one_name_are_refused(hub: FakeHub, tmp_path: Path) -> None:
     hub.repos["some/weights"] = folder(tmp_path)
     pull("hf:some/weights")
     assert pull("hf:some/weights").name == "weights"  # the same again is no news
@@ -238,7 +236,7 @@ def test_names_that_name_nothing_are_refused(hub: FakeHub, asked: str) -> None:
         ),
     ],
 )
-def test_without_a_network_the_error_names_a_way_without_one(
+def test_without_a_network_the_error_names_another_way(
     name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, value)
@@ -255,7 +253,7 @@ def test_the_list_says_what_runs_here() -> None:
     assert [large.runs(8 << 30, "CUDA"), large.runs(12 << 30, "CUDA")] == ["no", "yes"]
 
 
-def test_weights_of_the_list_that_cannot_run_here_are_not_asked_for(hub: FakeHub) -> None:
+def test_listed_weights_that_cannot_run_are_not_asked(hub: FakeHub) -> None:
     with pytest.raises(WeightsError, match=r"seed-coder-8b has 8\.3B weights.*list --known"):
         pull("seed-coder-8b", memory=4 << 30)
     assert not hub.got and not hub.listed
@@ -269,7 +267,7 @@ def test_weights_of_the_list_that_cannot_run_here_are_not_asked_for(hub: FakeHub
         ({"num_hidden_layers": 4_000_000}, "takes .* GB as q4.*Choose smaller weights"),
     ],
 )
-def test_what_cannot_be_imported_is_refused_before_its_weights_are_fetched(
+def test_unimportable_weights_are_refused_unfetched(
     changes: dict[str, Any], said: str, hub: FakeHub, tmp_path: Path
 ) -> None:
     files = folder(tmp_path)
@@ -281,7 +279,7 @@ def test_what_cannot_be_imported_is_refused_before_its_weights_are_fetched(
     assert not any(name.endswith(".safetensors") for name in hub.got)
 
 
-def test_the_list_names_all_that_is_known_and_is_json_for_programs(hub: FakeHub) -> None:
+def test_the_list_names_all_and_is_json_for_programs(hub: FakeHub) -> None:
     shown = CliRunner().invoke(app, ["model", "list", "--known"]).output
     assert all(entry.name in shown for entry in KNOWN)
     found = CliRunner().invoke(app, ["model", "list", "--known", "--json"])

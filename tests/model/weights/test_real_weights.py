@@ -55,7 +55,7 @@ def test_an_unfinished_word_is_finished_not_repeated(model: Model) -> None:
     assert not found.candidates[0].text.startswith("fil")
 
 
-def test_typing_reuses_the_prompt_and_answers_as_an_empty_cache_would(model: Model) -> None:
+def test_typing_answers_as_an_empty_cache_would(model: Model) -> None:
     for count in range(1, 6):
         request = asking("file.read()"[:count])
         cached = predict(model, request, time.perf_counter)
@@ -66,7 +66,7 @@ def test_typing_reuses_the_prompt_and_answers_as_an_empty_cache_would(model: Mod
         assert [c.text for c in cached.candidates] == [c.text for c in fresh.candidates]
 
 
-def test_a_cancelled_answer_leaves_the_next_one_unharmed(model: Model) -> None:
+def test_a_cancelled_answer_harms_no_later_one(model: Model) -> None:
     request = replace(asking(""), max_tokens=48, max_lines=None)
     whole = predict(model, request, time.perf_counter)
     model = replace(model, recent=RecentAnswers())  # drafted from the last, it is too quick
@@ -77,7 +77,7 @@ def test_a_cancelled_answer_leaves_the_next_one_unharmed(model: Model) -> None:
     assert [c.text for c in again.candidates] == [c.text for c in whole.candidates]
 
 
-def test_an_interrupted_pass_ends_at_once_and_harms_no_later_answer(model: Model) -> None:
+def test_an_interrupted_pass_ends_and_harms_no_other(model: Model) -> None:
     request = replace(asking(""), max_tokens=48, max_lines=None)
     whole = predict(model, request, time.perf_counter)
     model = replace(model, recent=RecentAnswers())  # drafted from the last, it is too quick
@@ -97,7 +97,7 @@ def test_an_interrupted_pass_ends_at_once_and_harms_no_later_answer(model: Model
     assert [c.text for c in again.candidates] == [c.text for c in whole.candidates]
 
 
-def test_drafts_change_no_token_of_what_the_causal_pass_writes_alone(model: Model) -> None:
+def test_drafts_change_no_token_of_the_causal_pass(model: Model) -> None:
     """20 gaps in published code: alone, with all drafts, and with those that pay."""
     eager = plan_for("medium")
     unpriced = replace(model, prices=None)

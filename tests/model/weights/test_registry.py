@@ -149,7 +149,7 @@ def test_pull_hashes_even_what_looks_untouched(world: World, made: list[str]) ->
     assert len(made) == 2
 
 
-def test_another_adapter_under_the_same_version_is_noticed(world: World, made: list[str]) -> None:
+def test_another_adapter_of_a_version_is_noticed(world: World, made: list[str]) -> None:
     store.ensure("tiny")
     world.write_adapter(np.float32)
     world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
@@ -164,7 +164,7 @@ def test_a_file_at_hand_is_used(world: World, monkeypatch: pytest.MonkeyPatch) -
     assert store.pull("tiny", world.gguf).is_dir()
 
 
-def test_a_foreign_source_is_refused_and_changes_nothing(world: World) -> None:
+def test_a_refused_foreign_source_changes_nothing(world: World) -> None:
     folder = store.ensure("tiny")
     before = {p: p.read_bytes() for p in world.cache.rglob("*") if p.is_file()}
     write_llama(world.root / "other.gguf", "Q8_0")
@@ -211,7 +211,7 @@ def test_an_adapter_of_other_conventions_is_refused(world: World, metadata: dict
         store.ensure("tiny")
 
 
-def test_an_adapter_of_the_old_format_is_refused_with_what_to_do(world: World) -> None:
+def test_an_adapter_of_an_old_format_is_refused(world: World) -> None:
     world.write_adapter(prompt_format="redraft-2")
     world.describe(adapter={"file": "tiny.safetensors", "sha256": sha(world.adapter)})
     with pytest.raises(WeightsError, match=r"'redraft-2'; tiny needs 'redraft-3'.*model pull tiny"):
@@ -291,7 +291,7 @@ def test_combined_graphs_can_be_loaded(world: World, monkeypatch: pytest.MonkeyP
     assert store.ensure("tiny", "fp32") == folder
 
 
-def test_where_a_folder_cannot_be_made_anew_the_earlier_one_is_used(
+def test_an_unmakeable_folder_leaves_the_earlier_one(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     earlier = store.ensure("tiny")
@@ -314,7 +314,7 @@ def test_where_a_folder_cannot_be_made_anew_the_earlier_one_is_used(
         store.ensure("tiny")
 
 
-def test_other_versions_are_removed_after_an_upgrade_with_a_message(
+def test_an_upgrade_removes_other_versions_and_says_so(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     old = store.ensure("tiny")
@@ -335,9 +335,7 @@ def test_folders_of_older_layouts_are_removed(
     assert not old.exists()
 
 
-def test_a_removed_model_leaves_nothing_but_a_base_that_another_needs(
-    world: World, made: list[str]
-) -> None:
+def test_a_removed_model_leaves_only_a_needed_base(world: World, made: list[str]) -> None:
     other = world.root / "mine" / "other"
     shutil.copytree(world.folder, other)
     (other / "model.json").write_text(json.dumps(world.description | {"name": "other"}))
