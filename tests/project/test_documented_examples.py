@@ -129,7 +129,7 @@ def test_the_gaps_are_filled_with_what_belongs_there(answers: list[Any]) -> None
 
 
 @pytest.mark.usefixtures("spawn")
-def test_the_edits_give_the_call_its_second_argument_and_repeat_no_line(answers: list[Any]) -> None:
+def test_the_edits_add_an_argument_and_repeat_no_line(answers: list[Any]) -> None:
     edits = [(body, answer) for path, body, _, answer in answers if is_edit(path, body)]
     assert len(edits) == 3
     hidden = [answer for _, answer in edits if (answer.get("redraft") or {}).get("abstained")]
@@ -144,7 +144,7 @@ def test_the_edits_give_the_call_its_second_argument_and_repeat_no_line(answers:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_the_readmes_first_command_writes_what_the_readme_shows() -> None:
+def test_the_readmes_command_writes_what_it_shows() -> None:
     needs_weights()
     readme = (ROOT / "README.md").read_text("utf-8")
     place = re.search(r"redraft complete (\S+)", readme)

@@ -171,7 +171,7 @@ def test_language_server_imports_only_downwards() -> None:
     assert not wrong
 
 
-def test_no_module_name_stands_twice_in_the_language_server() -> None:
+def test_no_module_name_stands_twice_in_lsp() -> None:
     last = [name.rpartition(".")[2] for name in lsp_modules()]
     assert sorted(last) == sorted(set(last))
 
@@ -223,7 +223,7 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     assert not circular
 
 
-def test_torch_is_imported_by_training_and_the_reference_alone() -> None:
+def test_torch_is_imported_by_training_and_reference() -> None:
     users = {
         path.relative_to(ROOT).as_posix()
         for package in PACKAGES

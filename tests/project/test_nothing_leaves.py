@@ -134,7 +134,7 @@ def posted(url: str, **body: Any) -> Any:
         return json.load(response)
 
 
-def test_the_language_server_and_its_engine_send_nothing(
+def test_the_language_server_and_engine_send_nothing(
     guard: Guard, home: Path, source: Path, tmp_path: Path
 ) -> None:
     client = LspProcess({}, tmp_path, guard.start, redraft("lsp", "--stdio"))
@@ -202,7 +202,7 @@ def test_the_guard_sees_who_goes_outside(
         assert set(guard.seen()) == {"192.0.2.1 9"}
 
 
-def test_questions_for_names_are_outgoing_and_loopback_is_not() -> None:
+def test_asking_for_names_is_outgoing_loopback_is_not() -> None:
     trace = (
         '7 connect(8, {sa_family=AF_INET, sin_port=htons(53), sin_addr=inet_addr("127.0.0.53")}, 16'
         " <unfinished ...>\n"
@@ -234,7 +234,7 @@ def test_these_tests_are_silent_as_well() -> None:
     assert os.environ.items() >= SILENCED.items()
 
 
-def test_libraries_that_report_are_imported_in_one_place_only() -> None:
+def test_reporting_libraries_are_imported_in_one_place() -> None:
     files = [
         file
         for folder in ("model", "lsp", "server", "evals", "tests", "editor-clients", ".ci")
@@ -281,7 +281,7 @@ def reporters_in(code: str) -> set[str]:
     return {name.partition(".")[0] for name in names} & REPORTERS.keys()
 
 
-def test_a_library_imported_before_us_is_stopped_and_logged(environment: dict[str, str]) -> None:
+def test_a_library_imported_before_us_is_stopped(environment: dict[str, str]) -> None:
     code = (
         "import logging, sys, types\n"
         "logging.basicConfig()\n"

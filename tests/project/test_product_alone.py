@@ -26,13 +26,13 @@ def test_each_command_of_the_product_helps(command: str, tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("spawn")
-def test_a_command_of_the_laboratory_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_laboratory_command_says_what_is_missing(tmp_path: Path) -> None:
     done = without_laboratory(tmp_path, "eval", "--help")
     assert done.returncode == 2
     assert "the command 'eval' cannot be loaded: No module named 'redraft.evals" in done.stderr
 
 
-def test_a_command_of_another_package_that_is_broken_hides_no_other(
+def test_a_broken_foreign_command_hides_no_other(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     points = [
