@@ -44,7 +44,7 @@ def tokens_of(shop: Shop, gathered: Gathered, task: Task = "next_edit") -> tuple
     return rendered(request, tiny_tokenizer(), tiny_config(), 40_000).tokens
 
 
-def test_definitions_of_what_the_cursor_is_near_are_shown_with_reason_and_cost() -> None:
+def test_definitions_near_the_cursor_come_with_reason() -> None:
     found = Shop().gather()
     (piece,) = [each for each in found.pieces if each.name == "Cart"]
     assert piece.path == "shop/cart.py"
@@ -55,7 +55,7 @@ def test_definitions_of_what_the_cursor_is_near_are_shown_with_reason_and_cost()
     assert [each.path for each in found.related] == [each.path for each in found.pieces]
 
 
-def test_an_import_tells_which_of_two_definitions_is_meant() -> None:
+def test_an_import_tells_which_definition_is_meant() -> None:
     text = MAIN.replace("    return cart\n", "    return total_price(cart, discount)\n")
     found = Shop(text=text).gather()
     assert ("shop/cart.py", "total_price") in [(p.path, p.name) for p in found.pieces]
@@ -74,7 +74,7 @@ def test_a_definition_far_away_in_the_same_file_is_one() -> None:
     assert [(piece.path, piece.name) for piece in found.pieces] == [("shop/main.py", "Cart")]
 
 
-def test_an_imported_file_named_at_the_cursor_is_outlined() -> None:
+def test_an_imported_file_at_the_cursor_is_outlined() -> None:
     text = MAIN.replace("from shop.cart import Cart, total_price", "from till import desk")
     used = "    desk.unheard_of(customer)\n"
     (piece,) = Shop(text=text.replace(AT, used), at=used).gather().pieces
@@ -90,7 +90,7 @@ def test_names_in_recent_edits_count() -> None:
     assert "total_price" in names(found.pieces)
 
 
-def test_the_place_in_the_document_before_is_shown_for_a_while() -> None:
+def test_the_place_before_is_shown_for_a_while() -> None:
     shop = Shop(kinds=frozenset({"viewed"}))
     main, shop.now_s = shop.document, 10.0
     shop.document = cart = shop.open("shop/cart.py", CART)
@@ -107,7 +107,7 @@ def test_the_place_in_the_document_before_is_shown_for_a_while() -> None:
         assert shop.gather().pieces == ()
 
 
-def test_diagnostics_in_the_region_are_shown_but_not_those_of_the_line_being_typed() -> None:
+def test_diagnostics_but_of_the_typed_line_are_shown() -> None:
     line = MAIN[: MAIN.index("    return cart")].count("\n")
     shop = Shop({})
     shop.on_diagnostics(
@@ -123,7 +123,7 @@ def test_diagnostics_in_the_region_are_shown_but_not_those_of_the_line_being_typ
     assert piece.why == "1 of the diagnostics here"
 
 
-def test_a_large_file_is_parsed_in_the_background_and_served_by_lines_until_then() -> None:
+def test_a_large_file_is_served_by_lines_until_parsed() -> None:
     text = MAIN * 40
     shop = Shop({}, text, "def padding_3", reads=True)
     assert shop.gather().region.why == "lines around the cursor"
@@ -194,7 +194,7 @@ def test_32k_tokens_are_gathered_where_files_have_them() -> None:
 
 @PATIENT
 @given(st.text("total_price(Cart.add_item) =:'", max_size=30))
-def test_typing_in_a_line_changes_neither_pieces_nor_prefix(text: str) -> None:
+def test_typing_in_a_line_keeps_pieces_and_prefix(text: str) -> None:
     shop = Shop()
     first = shop.gather()
     start = tokens_of(shop, first)
@@ -218,7 +218,7 @@ def test_moving_within_the_region_only_adds_behind() -> None:
         before = found
 
 
-def test_a_name_written_in_the_region_adds_its_definition_on_the_next_line() -> None:
+def test_a_name_in_the_region_adds_its_definition() -> None:
     shop = Shop()
     first = shop.gather()
     assert "add_item" not in names(first.pieces)
@@ -231,14 +231,14 @@ def test_a_name_written_in_the_region_adds_its_definition_on_the_next_line() -> 
     assert found.pieces[: len(first.pieces)] == first.pieces
 
 
-def test_lines_added_at_the_end_of_a_file_stay_in_its_region() -> None:
+def test_lines_added_at_the_end_stay_in_the_region() -> None:
     shop = Shop(text=MAIN.rstrip("\n"), at="def padding_39(x):\n    return x - 39")
     first = shop.gather()
     shop.type("\n\n\ndef more(x):\n    ")
     assert shop.gather().region.first == first.region.first
 
 
-def test_a_definition_that_changed_is_shown_as_it_is_now() -> None:
+def test_a_changed_definition_is_shown_as_it_is_now() -> None:
     shop = Shop()
     assert "Cart" in names(shop.gather().pieces)
     shop.put("shop/cart.py", CART.replace("def __init__(self, owner)", "def __init__(self)"))
@@ -250,7 +250,7 @@ def test_a_definition_that_changed_is_shown_as_it_is_now() -> None:
     assert not any("def __init__(self, owner)" in text for text in texts)
 
 
-def test_both_tasks_begin_their_prompts_with_the_same_excerpts() -> None:
+def test_both_tasks_begin_with_the_same_excerpts() -> None:
     shop = Shop()
     found = shop.gather()
     infill, edit = tokens_of(shop, found, "infill"), tokens_of(shop, found)
@@ -262,7 +262,7 @@ def test_both_tasks_begin_their_prompts_with_the_same_excerpts() -> None:
     assert all(each.text.rstrip("\n") in "".join(head) for each in found.related)
 
 
-def test_a_look_at_other_places_leaves_what_is_remembered_as_it_is() -> None:
+def test_looking_at_other_places_keeps_what_is_known() -> None:
     shop = Shop()
     found, seen = shop.gather(), shop.snapshot()
     away = shop.snapshot(MAIN.index("padding_30"))
@@ -287,7 +287,7 @@ def shown(found: list[Definition]) -> str:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_definitions_are_found_with_their_kinds_and_lines(language: str) -> None:
+def test_definitions_are_found_with_kinds_and_lines(language: str) -> None:
     text, wanted = SAMPLES[language]
     syntax = parse(text, language)
     assert syntax is not None
@@ -355,11 +355,11 @@ def test_imports_tell_files(language: str, path: str, text: str, meant: str, oth
         ("a/main.go", "a/main"),
     ],
 )
-def test_some_files_are_imported_by_the_name_of_their_folder(path: str, stem: str) -> None:
+def test_some_files_are_imported_by_their_folders_name(path: str, stem: str) -> None:
     assert stem_of(path) == stem.split("/")
 
 
-def test_imports_of_a_page_made_to_take_minutes_are_found_at_once() -> None:
+def test_imports_of_a_slow_page_are_found_at_once() -> None:
     """Ends at all: looking from each tag to the end of the page takes minutes here."""
     page = '<script src="./shop/cart.js"></script>' + "<script " * 50_000
     assert imported_modules(page, "html", "a.html") == (("shop", "cart"),)

@@ -131,7 +131,7 @@ def test_a_region_grows_with_edits_inside_it(at: int, removed: int, added: list[
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_tree_that_follows_an_edit_equals_a_fresh_one(language: str) -> None:
+def test_a_tree_that_follows_an_edit_equals_a_fresh(language: str) -> None:
     text, _ = SAMPLES[language]
     for before, after in ((text, text + text), (text + text, text), (text, f"\n\n{text}")):
         found = parse(after, language, tree(before, language))
@@ -141,7 +141,7 @@ def test_a_tree_that_follows_an_edit_equals_a_fresh_one(language: str) -> None:
 
 @PATIENT
 @given(st.data())
-def test_typing_character_by_character_ends_in_the_same_tree(data: st.DataObject) -> None:
+def test_typing_by_characters_ends_in_the_same_tree(data: st.DataObject) -> None:
     start = "x = 1\n\ndef f(a):\n    return 'é' + a\n"
     typed = data.draw(st.sampled_from(["y = 'ö'\n", "class B:\n  z = 1\n", "@d\ndef g(): pass\n"]))
     at = data.draw(st.sampled_from([0, start.index("def"), len(start)]))
@@ -154,7 +154,7 @@ def test_typing_character_by_character_ends_in_the_same_tree(data: st.DataObject
     assert str(found.tree.root_node) == str(tree(found.text).tree.root_node)
 
 
-def test_a_parse_in_the_background_rests_and_reads_the_same() -> None:
+def test_a_background_parse_rests_and_reads_the_same() -> None:
     text = "def f(a):\n    return 'éèê' + a\n" * 4_000
     rests: list[None] = []
     found = parse(text, "python", rest=lambda: rests.append(None))

@@ -142,7 +142,7 @@ def test_it_is_refused_with_its_reason(make: Callable[[Path], None], project: Pa
 @hostile
 @pytest.mark.parametrize("name", ["b.py", ".gitignore"])
 @pytest.mark.usefixtures("spawn")
-def test_as_source_or_gitignore_it_is_neither_indexed_nor_heeded(
+def test_as_source_or_gitignore_it_is_not_heeded(
     make: Callable[[Path], None], name: str, project: Path, listing: str
 ) -> None:
     make(project / name)
@@ -174,7 +174,7 @@ def test_no_pointer_is_followed(share: str, project: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("spawn")
-def test_what_git_tracks_is_not_read_behind_a_folder_that_became_a_link(project: Path) -> None:
+def test_nothing_is_read_behind_a_folder_become_a_link(project: Path) -> None:
     git(project, "init", "-q")
     (project / "inner").mkdir()
     (project / "inner" / "b.py").write_text("x = 1\n")
@@ -190,7 +190,7 @@ def test_what_git_tracks_is_not_read_behind_a_folder_that_became_a_link(project:
 
 @pytest.mark.parametrize("name", ["../outside.py", "/etc/hosts.py", "inner/../../outside.py"])
 @pytest.mark.usefixtures("spawn")
-def test_an_index_that_names_files_elsewhere_is_not_believed(name: str, project: Path) -> None:
+def test_an_index_of_files_elsewhere_is_not_believed(name: str, project: Path) -> None:
     git(project, "init", "-q")
     (project.parent / "outside.py").write_text(SECRET)
     path = name.encode()
@@ -204,7 +204,7 @@ def test_an_index_that_names_files_elsewhere_is_not_believed(name: str, project:
         read_file(project, name, MOST_BYTES)
 
 
-def test_a_file_that_lies_about_its_size_is_read_no_further_than_allowed() -> None:
+def test_a_file_that_lies_of_its_size_is_read_in_part() -> None:
     if not Path("/proc/self/maps").exists():
         pytest.skip("there is no /proc")
     with pytest.raises(UnreadableFile, match="more than 100 bytes"):
@@ -323,5 +323,5 @@ def test_an_unreadable_file_stops_no_other(project: Path, monkeypatch: pytest.Mo
     assert [entry.path for entry in indexer.index.generation.entries] == ["a.py"]
 
 
-def test_a_documents_name_that_is_none_disturbs_nothing() -> None:
+def test_a_documents_name_that_is_none_disturbs_none() -> None:
     assert not has_moved(Path("/x\0y/a.py"), 0.0)

@@ -69,7 +69,7 @@ def test_git_says_which_files_there_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_a_folder_below_the_repository_has_paths_of_its_own(tmp_path: Path) -> None:
+def test_a_folder_in_a_repository_has_its_own_paths(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     write(tmp_path, src__b_py="", other_py="")
     assert paths(tmp_path / "src") == ["b.py"]
@@ -111,7 +111,7 @@ def test_secrets_data_and_generated_files_are_not_read(tmp_path: Path) -> None:
     assert [each.path for each in index.generation.entries] == ["a.py"]
 
 
-def test_line_ends_and_marks_of_encoding_are_made_alike(tmp_path: Path) -> None:
+def test_line_ends_and_encoding_marks_are_made_alike(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"\xef\xbb\xbfx = 1\r\ny = 2\r")
     assert read_code(tmp_path, "a.py") == "x = 1\ny = 2\n"
 
@@ -168,7 +168,7 @@ def test_texts_are_given_up_for_memory_and_missed_then() -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_every_process_knows_a_file_by_the_same_numbers() -> None:
+def test_every_process_has_the_same_numbers_of_a_file() -> None:
     code = (
         "from redraft.lsp.context.index import make_entry;"
         "words = ' '.join(f'word_{n}' for n in range(6000));"
@@ -271,7 +271,7 @@ def test_a_job_that_fails_does_not_end_the_thread(running: Indexer) -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_stopping_ends_the_thread_in_the_middle_of_its_work(tmp_path: Path) -> None:
+def test_stopping_ends_the_thread_amid_its_work(tmp_path: Path) -> None:
     write(tmp_path, **{f"f{number}_py": "def one(): pass\n" for number in range(300)})
     others = set(threading.enumerate())
     indexer = Indexer(allow)

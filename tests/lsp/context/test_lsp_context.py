@@ -76,7 +76,7 @@ class Editor:
         return found
 
 
-def test_definitions_elsewhere_in_the_workspace_reach_the_model(workspace: Path) -> None:
+def test_definitions_elsewhere_reach_the_model(workspace: Path) -> None:
     (workspace / "zoo").mkdir()  # read last: what is ignored or secret would be there by then
     (workspace / "zoo" / "vault.py").write_text("class Vault:\n    lions = 3\n")
     with lsp_client() as client:
@@ -140,7 +140,7 @@ def test_the_command_shows_what_the_server_chooses(workspace: Path) -> None:
     assert asked["related"] == [[each.path, each.text] for each in request.related]
 
 
-def test_diagnostics_go_with_the_question_for_the_next_edit(workspace: Path) -> None:
+def test_diagnostics_go_with_the_next_edit_question(workspace: Path) -> None:
     def told(line: Any, message: Any) -> dict[str, Any]:
         place = {"line": line, "character": 0}
         return {"range": {"start": place, "end": place}, "message": message, "severity": 1}

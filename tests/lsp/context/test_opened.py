@@ -69,7 +69,7 @@ def test_diagnostics_are_those_reported_last(desk: Desk) -> None:
     assert desk.related(main, AT) == ()
 
 
-def test_the_budget_is_the_setting_else_what_the_model_told(desk: Desk) -> None:
+def test_the_budget_is_the_setting_else_the_models(desk: Desk) -> None:
     main = desk.open("shop/main.py", MAIN)
     rooms = [desk.context.gather(desk.snapshot(main, AT)).room]
     desk.workspace.context_tokens = 8_000
@@ -79,7 +79,7 @@ def test_the_budget_is_the_setting_else_what_the_model_told(desk: Desk) -> None:
     assert rooms[2] < rooms[0] < rooms[1]
 
 
-def test_cells_of_a_notebook_are_not_taken_for_one_file(desk: Desk) -> None:
+def test_cells_of_a_notebook_are_not_one_file(desk: Desk) -> None:
     main = desk.open("shop/main.py", MAIN)
     for number in range(3):
         desk.open_uri(f"vscode-notebook-cell:/nb.ipynb#{number}", "x = 1\n")
@@ -102,7 +102,7 @@ def test_home_and_disk_are_skipped(desk: Desk, monkeypatch: pytest.MonkeyPatch, 
     assert [len(folders) for folders in watched] == [1, 0]
 
 
-def test_an_edit_leads_to_no_file_outside_the_workspace(tmp_path: Path) -> None:
+def test_an_edit_leads_to_no_file_outside_the_folder(tmp_path: Path) -> None:
     desk = Desk(tmp_path / "project")
     main = desk.open("main.py", MAIN)
     desk.open(".venv/lib/site-packages/shop/cart.py", CART)
@@ -115,7 +115,7 @@ def test_an_edit_leads_to_no_file_outside_the_workspace(tmp_path: Path) -> None:
     assert desk.editable(main) == [main.uri, "untitled:Untitled-1"]
 
 
-def test_without_a_workspace_every_open_file_may_be_led_to(tmp_path: Path) -> None:
+def test_without_a_folder_edits_lead_to_any_open_file(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.workspace.folders = []
     assert desk.editable(desk.open_uri("file:///a/cart.py", CART)) == ["file:///a/cart.py"]
@@ -148,7 +148,7 @@ def test_imports_are_told_to_files_of_the_only_folder(tmp_path: Path) -> None:
     assert not told((project / "main.py").as_uri())
 
 
-def test_what_is_reported_goes_along_as_text_that_a_model_can_be_sent(desk: Desk) -> None:
+def test_reports_go_along_as_text_fit_for_a_model(desk: Desk) -> None:
     main = desk.open("shop/main.py", MAIN)
     told = [Diagnostic(9, "hint", 4), Diagnostic(1, "bad \0 \ud800" + "x" * 5_000, -3)]
     desk.workspace.on_diagnostics(main.uri, told)

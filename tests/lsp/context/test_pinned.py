@@ -36,7 +36,7 @@ def pinned(folder: Path, *patterns: str, tokens: int = 1_024) -> list[tuple[str,
     return [(each.path, each.text) for each in found]
 
 
-def test_files_are_read_in_the_order_of_their_patterns_and_cut_at_a_line(folder: Path) -> None:
+def test_files_follow_pattern_order_and_end_at_a_line(folder: Path) -> None:
     assert pinned(folder, "docs/api.md") == [("docs/api.md", API.rstrip())]
     found = dict(pinned(folder, "docs/api.md", "docs/*.md", tokens=200))
     assert list(found) == ["docs/api.md", "docs/long.md"]
@@ -51,7 +51,7 @@ def test_what_may_not_be_read_is_left_out(folder: Path, pattern: str) -> None:
 
 
 @pytest.mark.usefixtures("spawn")  # git
-def test_they_stand_in_front_of_every_prompt_and_stay_the_same(folder: Path) -> None:
+def test_they_stand_first_in_every_prompt_and_stay(folder: Path) -> None:
     settings = LspSettings(pinned_files=("docs/api.md",), context_tokens=512)
     workspace = Workspace(settings, lambda: 100.0, reads=False)
     workspace.folders = [folder.as_uri()]
@@ -72,7 +72,7 @@ def test_they_stand_in_front_of_every_prompt_and_stay_the_same(folder: Path) -> 
     assert any(list(prompts[0][at : at + len(front)]) == front for at in range(same))
 
 
-def test_pinned_files_keep_their_place_where_other_excerpts_find_no_room() -> None:
+def test_pinned_files_stay_where_others_find_no_room() -> None:
     others = tuple(RelatedFile(f"b{number}.py", LONG) for number in range(3))
     asked = EditRequest(
         "infill", "a.py", "x = 1\n", 0, related=(RelatedFile("api.md", API, pinned=True), *others)

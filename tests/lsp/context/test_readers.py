@@ -136,7 +136,7 @@ def test_nothing_shows_a_file_that_is_excluded_later(tmp_path: Path) -> None:
     assert SECRET not in desk.prompts()
 
 
-def test_nothing_shows_a_file_that_settings_exclude_later(tmp_path: Path) -> None:
+def test_nothing_shows_a_file_settings_exclude_later(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.prompts()
     desk.workspace.settings = LspSettings(

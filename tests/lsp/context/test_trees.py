@@ -32,7 +32,7 @@ def broken(count: int, seed: int) -> list[str]:
     return found
 
 
-def test_a_broken_text_is_parsed_from_the_last_valid_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_text_is_parsed_from_the_last_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     bases: list[str] = []
 
     def noting(text: str, language: str, earlier: Syntax | None = None) -> Syntax | None:
@@ -48,7 +48,7 @@ def test_a_broken_text_is_parsed_from_the_last_valid_one(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_trees_of_a_broken_text_are_those_of_a_fresh_parse(seed: int) -> None:
+def test_trees_of_a_broken_text_equal_a_fresh_parse(seed: int) -> None:
     kept = Trees(lambda job: None)
     kept.get(at(CODE))
     same = 0

@@ -96,9 +96,7 @@ def added(request: EditRequest) -> Prediction:
 
 
 @pytest.mark.parametrize("files", [PYTHON, TYPESCRIPT])
-def test_the_call_in_a_file_that_is_not_open_is_offered(
-    files: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_call_in_an_unopened_file_is_offered(files: dict[str, str], tmp_path: Path) -> None:
     desk = Desk(tmp_path, files)
     decision = desk.ask()
     assert isinstance(decision, Offer), decision
@@ -145,9 +143,7 @@ def test_nothing_is_read_where_the_question_is_asked(
         ("room.py", PYTHON["room.py"] + "\0"),
     ],
 )
-def test_files_that_must_not_be_read_or_edited_are_left_out(
-    name: str, text: str, tmp_path: Path
-) -> None:
+def test_unreadable_and_uneditable_files_are_left_out(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / ".redraftignore").write_text("secret/\n")
     (tmp_path / ".gitignore").write_text("ignored/\n")
     desk = Desk(tmp_path, {"shapes.py": PYTHON["shapes.py"], name: text})
@@ -156,7 +152,7 @@ def test_files_that_must_not_be_read_or_edited_are_left_out(
     assert all("room.width" not in request.text for request in desk.model.requests)
 
 
-def test_a_file_that_is_excluded_after_it_was_read_is_not_offered(tmp_path: Path) -> None:
+def test_a_file_excluded_after_reading_is_not_offered(tmp_path: Path) -> None:
     desk = Desk(tmp_path, PYTHON)
     assert set(desk.paths()) == {"shapes.py", "room.py"}
     desk.session.configure(LspSettings(secret_globs=("room.py",)))
@@ -165,7 +161,7 @@ def test_a_file_that_is_excluded_after_it_was_read_is_not_offered(tmp_path: Path
 
 
 @pytest.mark.parametrize("how", ["changed", "deleted", "secret", "read only"])
-def test_a_file_that_changed_while_the_model_worked_gets_no_edit(
+def test_a_file_changed_meanwhile_gets_no_edit(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "room.py"
@@ -200,7 +196,7 @@ def test_a_file_that_changed_on_the_disk_is_read_again(tmp_path: Path) -> None:
     assert decision.suggestion.text.startswith("# new\n")
 
 
-def test_a_change_that_only_the_answer_shows_makes_the_next_question_read_anew(
+def test_a_change_seen_in_the_answer_is_read_anew(
     tmp_path: Path,
 ) -> None:
     desk = Desk(tmp_path, PYTHON)
@@ -217,9 +213,7 @@ def test_a_change_that_only_the_answer_shows_makes_the_next_question_read_anew(
 
 
 @pytest.mark.parametrize("is_same", [True, False])
-def test_an_edit_stays_while_its_file_is_opened_unless_the_editor_has_another_text(
-    is_same: bool, tmp_path: Path
-) -> None:
+def test_an_edit_stays_while_its_file_opens_unchanged(is_same: bool, tmp_path: Path) -> None:
     desk = Desk(tmp_path, PYTHON)
     offer = desk.ask()
     assert isinstance(offer, Offer)
@@ -235,7 +229,7 @@ def test_an_edit_stays_while_its_file_is_opened_unless_the_editor_has_another_te
         assert desk.session.memory.outcomes.find_shown(uri) is None
 
 
-def test_few_files_are_read_and_those_that_import_the_definition_first(tmp_path: Path) -> None:
+def test_few_files_are_read_and_importers_first(tmp_path: Path) -> None:
     call = "print(area_of(1))\n"
     others = {f"a{number}.py": call for number in range(MOST_UNOPENED + 1)}
     files = {**PYTHON, **others, "far/z.py": f"from shapes import area_of\n{call}"}
@@ -244,7 +238,7 @@ def test_few_files_are_read_and_those_that_import_the_definition_first(tmp_path:
     assert len(found) <= 1 + MOST_UNOPENED
 
 
-def test_places_in_open_documents_are_those_without_other_files(tmp_path: Path) -> None:
+def test_places_in_open_documents_need_no_other_file(tmp_path: Path) -> None:
     desk = Desk(tmp_path, PYTHON)
     desk.paths()
     found = desk.context.places.rank(desk.snapshot())
@@ -258,7 +252,7 @@ def place(chance: float, *, is_open: bool) -> DocumentPlace:
     return DocumentPlace(None, ranked, is_open)  # type: ignore[arg-type]
 
 
-def test_places_in_unopened_files_come_first_only_if_clearly_likelier() -> None:
+def test_unopened_places_are_first_if_clearly_likelier() -> None:
     a, b = place(0.2, is_open=True), place(0.05, is_open=True)
     near, far = place(0.3, is_open=False), place(CLEARLY * 0.2 + 0.01, is_open=False)
     assert _open_first([near, a, b]) == [a, near, b]
@@ -269,7 +263,7 @@ def test_places_in_unopened_files_come_first_only_if_clearly_likelier() -> None:
     assert is_sure(place(CLEARLY * SURE_CHANCE, is_open=False))
 
 
-def test_a_file_that_is_opened_is_ranked_as_an_open_document(tmp_path: Path) -> None:
+def test_an_opened_file_is_ranked_as_an_open_document(tmp_path: Path) -> None:
     desk = Desk(tmp_path, PYTHON)
     desk.paths()
     desk.session.open(desk.uri("room.py"), PYTHON["room.py"], 7, "python")
