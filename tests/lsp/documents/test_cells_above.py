@@ -42,7 +42,7 @@ def test_the_document_continues_the_cells_above(task: str) -> None:
     assert text.index("y = 2") < text.index("a.ipynb.py") < text.index(above)
 
 
-def test_the_nearest_lines_are_kept_and_typing_does_not_move_them() -> None:
+def test_the_nearest_lines_stay_put_while_typing() -> None:
     above = "".join(f"line_{number} = {number}\n" for number in range(600))
     prompts = [
         list(render_infill(request(above, f"x = {typed}"), TOKENIZER, 512).tokens)
@@ -77,14 +77,14 @@ def test_every_format_shows_them(name: str) -> None:
         ("# %%\n# import json\n", True),
     ],
 )
-def test_no_import_is_offered_for_what_a_cell_above_binds(above: str, is_offered: bool) -> None:
+def test_what_a_cell_above_binds_needs_no_import(above: str, is_offered: bool) -> None:
     before, after = "x = 1\n", "x = 1\ny = json.loads(x)\n"
     related = (RelatedFile("a.ipynb.py", above, is_above=True),) if above else ()
     found = proposed(history(before, after), after, language="python", related=related)
     assert bool([each for each in found if each.name == "json"]) == is_offered
 
 
-def test_an_import_of_a_cell_above_is_no_pattern_for_another_one() -> None:
+def test_an_import_above_is_no_pattern_for_another() -> None:
     before, after = "x = 1\n", "x = 1\ny = load_prices(x)\n"
     text = "from shop.prices import load_prices\n"
     edits = history(before, after)
@@ -137,7 +137,7 @@ def paths(gathered) -> list[str]:  # type: ignore[no-untyped-def]
     return [piece.path for piece in gathered.pieces]
 
 
-def test_an_import_in_a_cell_above_makes_a_definition_likely() -> None:
+def test_an_import_above_makes_a_definition_likely() -> None:
     use = "basket = Cart("
     score = Book("x = 1", use).gather(1).pieces[0].score
     found = Book("from store.cart import Cart", use).gather(1)
@@ -145,13 +145,13 @@ def test_an_import_in_a_cell_above_makes_a_definition_likely() -> None:
     assert found.pieces[0].score > 2 * score
 
 
-def test_a_definition_in_a_cell_above_needs_none_of_another_file() -> None:
+def test_a_definition_above_needs_no_other_file() -> None:
     imported, defined = "from store.cart import *", "class Cart:\n    pass"
     assert "store/cart.py" in paths(Book(imported, "basket = Cart(").gather(1))
     assert "store/cart.py" not in paths(Book(imported, defined, "basket = Cart(").gather(2))
 
 
-def test_a_key_changes_nothing_above_and_a_cell_above_does() -> None:
+def test_a_key_keeps_what_is_above_unlike_a_cell_there() -> None:
     book = Book("a = 1", "b = 2", "c = ")
     first = book.gather(2).pieces
     book.type(2, "3")
@@ -162,7 +162,7 @@ def test_a_key_changes_nothing_above_and_a_cell_above_does() -> None:
 
 
 @pytest.mark.parametrize("why", ["excluded", "secret", "language"])
-def test_cells_above_are_joined_anew_once_one_is_left_out(why: str) -> None:
+def test_leaving_a_cell_out_joins_the_others_anew(why: str) -> None:
     book = Book("token = 1", "b = 2", "c = ")
     uri = book.cells[2].uri
 
@@ -189,7 +189,7 @@ def test_long_cells_above_leave_less_room_for_excerpts() -> None:
 
 
 @pytest.mark.parametrize(("above", "places"), [("x = 1", [0]), ("import json", [])])
-def test_no_place_lacks_an_import_that_a_cell_above_has(above: str, places: list[int]) -> None:
+def test_no_place_lacks_an_import_of_a_cell_above(above: str, places: list[int]) -> None:
     text = "".join(f"x_{number} = {number}\n" for number in range(60))
     book = Book(above, text)
     book.type(1, "y = json.loads(x)")

@@ -66,7 +66,7 @@ def test_encoded_drive_letter_is_found(uri: str, name: str) -> None:
     assert on_disk(path_of(uri), is_windows=True) == name
 
 
-def test_document_lies_below_a_folder_with_an_encoded_drive() -> None:
+def test_a_document_lies_below_an_encoded_drive() -> None:
     folders = ("file:///c%3A/Users/me/proj",)
     assert display_path("file:///C:/Users/me/proj/private/p.py", folders) == "private/p.py"
     assert display_path("file:///c%3A/Users/me/proj/private/p.py", folders) == "private/p.py"
@@ -126,7 +126,7 @@ async def test_folder_is_found_by_what_clients_send(name: bytes, sent: str, tmp_
 
 
 @posix
-async def test_pattern_of_bytes_that_are_no_unicode_fails_closed(tmp_path: Path) -> None:
+async def test_a_pattern_of_bytes_not_unicode_fails_closed(tmp_path: Path) -> None:
     (tmp_path / ".redraftignore").write_bytes(b"bad\xff/\n")
     session = session_of(f"file://{tmp_path}")
     try:

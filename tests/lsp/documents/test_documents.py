@@ -67,7 +67,7 @@ def test_changes_give_the_text_the_client_has(
 
 
 @given(texts, places)
-def test_a_position_finds_its_place_in_the_engines_text(text: str, place: tuple[int, int]) -> None:
+def test_a_position_finds_its_place_in_engine_text(text: str, place: tuple[int, int]) -> None:
     document = Document(URI, text)
     index = document.index(Position(*place))
     back = document.clamp(Position(*place))
@@ -91,7 +91,7 @@ def test_the_line_end_is_what_most_lines_have(text: str, expected: str) -> None:
     assert Document(URI, text).line_end == expected
 
 
-def test_a_turned_range_is_refused_and_the_document_not_trusted_until_its_text_comes() -> None:
+def test_a_turned_range_stops_trust_until_text_comes() -> None:
     document = Document(URI, "a\nb\n", 1)
     with pytest.raises(InvalidRequest, match=r"ends .* before it starts"):
         document.apply([change((1, 1), (0, 0), "x")], 2)
@@ -115,7 +115,7 @@ def test_reopening_never_repeats_a_revision() -> None:
     assert documents.open(URI, "a", 1, "python").revision > first.revision
 
 
-def test_a_change_of_a_document_never_opened_is_refused_unless_it_brings_everything() -> None:
+def test_an_unopened_change_is_refused_unless_complete() -> None:
     documents = Documents()
     with pytest.raises(InvalidRequest, match="never opened"):
         documents.change(URI, [change((0, 0), (0, 0), "x")], 1)
@@ -125,7 +125,7 @@ def test_a_change_of_a_document_never_opened_is_refused_unless_it_brings_everyth
     assert document.source == "all of it"
 
 
-def test_a_line_of_five_megabytes_is_edited_like_any_other() -> None:
+def test_a_line_of_five_megabytes_is_edited_too() -> None:
     document = Document(URI, "中" * 1_600_000 + "\nend")
     document.apply([change((0, 1_600_000), (0, 1_600_000), "!")], 2)
     assert document.text.endswith("中!\nend")
@@ -133,7 +133,7 @@ def test_a_line_of_five_megabytes_is_edited_like_any_other() -> None:
     assert document.index(Position(1, 0)) == 1_600_002
 
 
-def test_nul_and_lone_surrogates_are_kept_for_the_client_and_mended_for_the_engine() -> None:
+def test_nul_and_surrogates_are_mended_for_the_engine() -> None:
     document = Document(URI, "a\0\ud83d b", language="py\ud83d")
     assert document.source == "a\0\ud83d b"
     assert document.text == "a\0\ufffd b"
@@ -176,7 +176,7 @@ LONE_CR = "SEP = 'a\rb'\n\ndef area(r):\n    return 3 * r * r\n"
     ("start", "end"),
     [((1, 0), (1, 9)), ((3, 4), (3, 30))],  # as an editor counts that ignores CR
 )
-def test_an_editor_that_ends_no_line_at_a_cr_is_noticed(
+def test_an_editor_ending_no_line_at_a_cr_is_noticed(
     start: tuple[int, int], end: tuple[int, int]
 ) -> None:
     document = Document(URI, LONE_CR)
@@ -189,14 +189,14 @@ def test_an_editor_that_ends_no_line_at_a_cr_is_noticed(
 
 
 @pytest.mark.parametrize("text", [LONE_CR, LONE_CR.replace("\r", "")])
-def test_positions_that_exist_say_nothing_about_an_editor(text: str) -> None:
+def test_existing_positions_say_nothing_of_an_editor(text: str) -> None:
     document = Document(URI, text)
     document.apply([change((0, 0), (2**31 - 1, 0), text)], None)
     document.compare(Position(1, 0), Position(0, 8))
     assert document.out_of_step == ""
 
 
-def test_without_a_lone_cr_a_position_beyond_the_end_is_its_end() -> None:
+def test_without_a_lone_cr_past_the_end_is_the_end() -> None:
     document = Document(URI, "a\r\nb\n")
     document.apply([change((1, 1), (9, 9), "c")], None)
     document.compare(Position(1, 3))

@@ -21,7 +21,7 @@ def desk() -> Workbench:
     return Workbench(CODE)
 
 
-def test_typing_a_word_is_one_edit_with_three_lines_of_context(desk: Workbench) -> None:
+def test_typing_a_word_is_one_edit_with_context(desk: Workbench) -> None:
     desk.type_at(10, 8, "_of_all")
     desk.pause()
     [edit] = desk.history.view().finished
@@ -33,7 +33,7 @@ def test_typing_a_word_is_one_edit_with_three_lines_of_context(desk: Workbench) 
     )
 
 
-def test_an_edit_in_progress_is_kept_apart_until_the_burst_ends(desk: Workbench) -> None:
+def test_an_edit_in_progress_is_apart_until_its_end(desk: Workbench) -> None:
     desk.type_at(10, 0, "total_")
     assert desk.history.view().finished == ()
     assert "+total_value_10" in str(in_progress(desk.history)[0])
@@ -150,7 +150,7 @@ def test_one_key_back_to_an_earlier_text_is_no_undo(desk: Workbench, written: st
     assert rebuilt(desk) == lines(desk)
 
 
-def test_an_accepted_suggestion_is_an_edit_of_its_own_and_marked(desk: Workbench) -> None:
+def test_an_accepted_suggestion_is_its_own_marked_edit(desk: Workbench) -> None:
     desk.type_at(10, 0, "abc")
     change = ContentChange("x = 1\n" * 30, Range(Position(11, 0), Position(11, 0)))
     assert desk.change(change, accepted=True) == "accepted"  # however long, no bulk change
@@ -244,7 +244,7 @@ def test_what_was_just_done_is_where_it_is_by_now() -> None:
     assert desk.history.view().changes(URI) == []
 
 
-def test_the_history_is_bounded_in_count_characters_and_age() -> None:
+def test_the_history_is_bounded_in_count_size_and_age() -> None:
     desk = Workbench(CODE)
     for number in range(3 * MAX_EDITS):
         desk.put(10 + 20 * (number % 2), 0, 0, f"{number} ")

@@ -61,7 +61,7 @@ def test_the_order_follows_each_splice(start: int, count: int, added: str, order
         assert notebooks.file_of(name) == name
 
 
-def test_a_cell_that_is_put_elsewhere_before_it_is_removed_stays() -> None:
+def test_a_cell_moved_before_its_removal_stays() -> None:
     notebooks = Notebooks()
     notebooks.open(BOOK, cells("abc"))
     notebooks.splice(BOOK, 3, 0, cells("a"))
@@ -70,9 +70,7 @@ def test_a_cell_that_is_put_elsewhere_before_it_is_removed_stays() -> None:
 
 
 @pytest.mark.parametrize(("start", "count"), [(4, 0), (0, 4), (2**31 - 1, 1)])
-def test_after_a_splice_of_no_cells_the_order_is_unknown_until_it_comes_again(
-    start: int, count: int
-) -> None:
+def test_a_splice_of_no_cells_leaves_order_unknown(start: int, count: int) -> None:
     notebooks = Notebooks()
     notebooks.open(BOOK, cells("abc"))
     with pytest.raises(InvalidRequest, match=r"has 3 cells.*close and reopen the notebook"):
@@ -199,7 +197,7 @@ def test_changes_of_the_notebook_change_what_is_above(client: LspHere) -> None:
     assert notebook.above(3).endswith("# %% [markdown]\n# d\n# %% [markdown]\n# a = 10\n# %%\n")
 
 
-def test_a_wrong_splice_is_refused_and_the_cells_go_on_alone(client: LspHere) -> None:
+def test_a_wrong_splice_is_refused_and_cells_go_on(client: LspHere) -> None:
     notebook = ClientNotebook(client, [("python", "a = 1"), ("python", "b")])
     at = {"line": 0, "character": 1}
     typed = {"range": {"start": at, "end": at}, "text": " = a"}
@@ -213,7 +211,7 @@ def test_a_wrong_splice_is_refused_and_the_cells_go_on_alone(client: LspHere) ->
     assert "has 2 cells" in client.log_text()
 
 
-def test_an_unreadable_change_stops_suggestions_until_the_notebook_is_reopened(
+def test_an_unreadable_change_stops_until_reopened(
     client: LspHere,
 ) -> None:
     notebook = ClientNotebook(client, [("python", "a = 1"), ("python", "b")])
@@ -224,7 +222,7 @@ def test_an_unreadable_change_stops_suggestions_until_the_notebook_is_reopened(
     assert insert_texts(client.complete(0, 1, uri=again.cells[1])) == ["x.sum()"]
 
 
-def test_a_secret_cell_and_disabled_languages_are_left_out(client: LspHere) -> None:
+def test_secret_cells_and_disabled_languages_stay_out(client: LspHere) -> None:
     token = f"ghp_{'a1' * 20}"
     sent = {"redraft": {"disabledLanguages": ["markdown"]}}
     client.notify("workspace/didChangeConfiguration", {"settings": sent})

@@ -87,7 +87,7 @@ def test_shared_lines_are_those_of_the_text(seed: int) -> None:
         assert now.text == text and list(now.lines) == text.split("\n")
 
 
-async def test_an_edit_of_a_document_that_changed_is_not_delivered() -> None:
+async def test_an_edit_of_a_changed_document_is_withheld() -> None:
     session = Session(ScriptedPredictor(), LspSettings(), lambda: 9.0, reads=False)
     session.open(URI, CODE, 1, "python")
     other = session.open("file:///w/b.py", "print(area(1))\n", 1, "python")

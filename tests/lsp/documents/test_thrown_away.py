@@ -49,7 +49,7 @@ def edited() -> Workbench:
     return desk
 
 
-def test_reading_the_file_again_forgets_what_was_not_saved() -> None:
+def test_reading_anew_forgets_what_was_not_saved() -> None:
     desk = Workbench(CODE)
     put(desk, 3, 0, 5, "total")
     saved = desk.document.text
@@ -59,14 +59,14 @@ def test_reading_the_file_again_forgets_what_was_not_saved() -> None:
     assert changed(desk) == [FIRST]
 
 
-def test_reading_it_again_forgets_the_edit_in_progress_too() -> None:
+def test_reading_anew_forgets_an_edit_in_progress() -> None:
     desk = Workbench(CODE)
     desk.change(ContentChange("total", Range(Position(3, 0), Position(3, 5))))
     read(desk, CODE)
     assert changed(desk) == []
 
 
-def test_reading_it_again_as_it_was_left_forgets_nothing() -> None:
+def test_reading_anew_unchanged_forgets_nothing() -> None:
     desk = edited()
     read(desk, desk.document.text)
     assert changed(desk) == [FIRST, SECOND, THIRD]
@@ -78,7 +78,7 @@ def test_reading_what_others_wrote_forgets_nothing() -> None:
     assert changed(desk) == [FIRST, SECOND, THIRD]
 
 
-def test_reverting_in_one_change_forgets_what_it_throws_away() -> None:
+def test_reverting_in_one_change_forgets_its_edits() -> None:
     desk = edited()
     assert desk.change(ContentChange(CODE)) == "undo"
     assert changed(desk) == []
@@ -86,7 +86,7 @@ def test_reverting_in_one_change_forgets_what_it_throws_away() -> None:
     assert changed(desk) == [FIRST]
 
 
-def test_reverting_to_a_state_in_between_keeps_what_came_before() -> None:
+def test_reverting_part_keeps_what_came_before() -> None:
     desk = Workbench(CODE)
     put(desk, 3, 0, 5, "total")
     between = desk.document.text
@@ -96,14 +96,14 @@ def test_reverting_to_a_state_in_between_keeps_what_came_before() -> None:
     assert changed(desk) == [FIRST]
 
 
-def test_a_word_deleted_and_another_written_is_one_change() -> None:
+def test_a_word_deleted_and_rewritten_is_one_change() -> None:
     desk = Workbench(CODE)
     put(desk, 3, 0, 7, "")  # cw, and a while to think
     put(desk, 3, 0, 0, "total_3")
     assert changed(desk) == [FIRST]
 
 
-def test_the_word_that_is_still_being_written_is_one_change_with_the_deletion() -> None:
+def test_a_word_in_progress_joins_its_deletion() -> None:
     desk = Workbench(CODE)
     put(desk, 3, 0, 7, "")
     desk.change(ContentChange("tot", Range(Position(3, 0), Position(3, 0))))
@@ -111,7 +111,7 @@ def test_the_word_that_is_still_being_written_is_one_change_with_the_deletion() 
     assert "-value_3 = compute(3)\n+tot = compute(3)\n" in edit.diff
 
 
-def test_two_diffs_of_a_client_that_go_on_from_each_other_are_one() -> None:
+def test_two_continuing_diffs_of_a_client_are_one() -> None:
     text = (
         "--- a/shapes.py\n+++ b/shapes.py\n@@ -1,2 +1,2 @@\n"
         "-def area(width, height):\n+def (width, height):\n     return width * height\n"
@@ -129,7 +129,7 @@ def test_what_a_second_diff_takes_back_is_no_change() -> None:
     assert merge_edits([one, RecentEdit("a.py", 4, "-b\n+a\n")]) == ()
 
 
-def test_edits_of_other_places_files_and_people_stay_apart() -> None:
+def test_edits_of_other_places_and_people_stay_apart() -> None:
     one = RecentEdit("a.py", 4, "-a\n+b\n")
     for other in (
         RecentEdit("b.py", 4, "-b\n+c\n"),
@@ -156,7 +156,7 @@ def opened(
     return session
 
 
-def test_an_edit_made_before_the_server_was_there_is_known(tmp_path: Path) -> None:
+def test_an_edit_made_before_the_server_is_known(tmp_path: Path) -> None:
     session = opened(tmp_path, CODE, CODE.replace("value_3 ", "total_3 "))
     [edit] = session.workspace.history.view().finished
     assert FIRST in edit.diff
@@ -166,7 +166,7 @@ def test_an_edit_made_before_the_server_was_there_is_known(tmp_path: Path) -> No
     assert snapshot(session.workspace.history, uri) == CODE.split("\n")
 
 
-def test_what_a_person_could_not_have_typed_meanwhile_is_none(tmp_path: Path) -> None:
+def test_what_cannot_have_been_typed_is_no_edit(tmp_path: Path) -> None:
     session = opened(tmp_path, CODE, CODE.replace("value", "total"))
     assert session.workspace.history.view().finished == ()
 

@@ -36,13 +36,13 @@ def test_length_counts_code_units(line: str) -> None:
 
 
 @given(lines, st.integers(0, 30))
-def test_a_position_between_characters_survives_the_round_trip(line: str, wanted: int) -> None:
+def test_a_position_between_characters_round_trips(line: str, wanted: int) -> None:
     index = min(wanted, len(line))
     assert index_at(line, character_at(line, index)) == index
 
 
 @given(lines, st.integers(0, 40))
-def test_an_offset_maps_to_the_last_character_border_at_or_before_it(line: str, at: int) -> None:
+def test_an_offset_maps_to_the_border_at_or_before(line: str, at: int) -> None:
     borders = [character_at(line, index) for index in range(len(line) + 1)]
     expected = max(index for index, border in enumerate(borders) if border <= at)
     assert index_at(line, at) == expected
@@ -65,7 +65,7 @@ def test_halves_that_meet_become_one_character() -> None:
     assert join("a\ud83d", "\ude00b") == "a😀b"
 
 
-def test_what_the_engine_gets_is_valid_unicode_of_the_same_length() -> None:
+def test_the_engine_gets_valid_unicode_of_equal_length() -> None:
     assert without_surrogates("a\ud83db\ude00😀") == "a\ufffdb\ufffd😀"
     assert without_surrogates("nothing to mend: 中") == "nothing to mend: 中"
 
