@@ -23,11 +23,11 @@ def at(text: str = CODE, cursor: int = HERE) -> Workbench:
     return made
 
 
-def test_a_bracket_the_editor_closed_is_not_written_again() -> None:
+def test_an_auto_closed_bracket_is_not_written_again() -> None:
     assert shown(at().answer("em.price for item in cart)")) == "em.price for item in cart"
 
 
-def test_the_rest_of_the_line_is_replaced_where_the_answer_holds_it() -> None:
+def test_the_rest_of_the_line_is_replaced_if_repeated() -> None:
     here = at("x = sorted()\n", len("x = sorted("))
     decision = here.answer("items)[0]")
     assert isinstance(decision, Offer)
@@ -36,7 +36,7 @@ def test_the_rest_of_the_line_is_replaced_where_the_answer_holds_it() -> None:
     assert here.outcomes == ["accepted"]
 
 
-def test_typing_along_keeps_an_answer_that_replaces_the_rest_of_the_line() -> None:
+def test_typing_along_keeps_a_replacing_answer() -> None:
     here = at("x = sorted()\n", len("x = sorted("))
     here.answer("items)[0]")
     here.type("ite")
@@ -44,7 +44,7 @@ def test_typing_along_keeps_an_answer_that_replaces_the_rest_of_the_line() -> No
     assert here.outcomes == []
 
 
-def test_what_the_editor_closes_while_typing_turns_nothing_down() -> None:
+def test_what_the_editor_closes_turns_nothing_down() -> None:
     here = at("x = \n", len("x = "))
     assert shown(here.answer("sum(items)")) == "sum(items)"
     here.becomes("x = sum()\n", len("x = sum("))
@@ -56,7 +56,7 @@ def test_what_the_editor_closes_while_typing_turns_nothing_down() -> None:
     assert here.outcomes == ["accepted"]
 
 
-def test_the_range_covers_what_is_replaced_behind_the_cursor() -> None:
+def test_the_range_covers_what_is_replaced_behind() -> None:
     with lsp_client("items)[0]") as client:
         client.initialize()
         client.open("x = '😀' + sorted()\n")
@@ -107,7 +107,7 @@ def test_over_http_it_is_said_why_nothing_fits() -> None:
 
 
 @needs_neovim
-def test_neovim_draws_around_what_stands_there_and_takes_its_place(desk: NeovimDesk) -> None:
+def test_neovim_draws_around_and_replaces_the_rest(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n", ghost("items)[0] + 1"))
     editor.keys("oy = sorted()<Left>i")
     editor.sees("y = sorted(iitems)[0] + 1")
@@ -131,7 +131,7 @@ def test_neovim_takes_the_words_of_it_one_by_one(desk: NeovimDesk) -> None:
 
 
 @needs_neovim
-def test_neovim_asks_anew_where_a_plugin_closes_the_bracket(desk: NeovimDesk) -> None:
+def test_neovim_asks_anew_where_a_plugin_closes(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n", ghost("sum(items)"))
     editor.keys("oy = ")
     editor.sees("y = sum(items)")

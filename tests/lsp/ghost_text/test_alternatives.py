@@ -35,7 +35,7 @@ def desk_with_ghost(text: str = "return x") -> Workbench:
     return desk
 
 
-def test_a_second_gesture_brings_distinct_other_texts_best_first_and_keeps_the_shown_one() -> None:
+def test_a_second_gesture_brings_other_texts() -> None:
     desk = desk_with_ghost()
     found = offered(desk, "return y", "return x", "pass", "return y", "raise ValueError", "yield x")
     assert texts(found) == ["return x", "return y", "pass", "raise ValueError"]
@@ -60,7 +60,7 @@ def test_what_may_not_be_shown_is_no_alternative() -> None:
     assert texts(found) == ["return x", "return y"]
 
 
-def test_taking_another_text_accepts_it_and_replaces_the_first() -> None:
+def test_taking_another_text_replaces_the_first() -> None:
     desk = desk_with_ghost()
     _, other = offered(desk, "return y")
     desk.type(other.text)
@@ -87,7 +87,7 @@ def test_typing_another_text_goes_on_with_it() -> None:
     assert desk.outcomes == []
 
 
-def test_keys_that_another_text_saves_count_from_where_it_was_offered() -> None:
+def test_keys_another_text_saves_count_from_its_offer() -> None:
     desk = desk_with_ghost()
     settled: list[SuggestionEnded] = []
     desk.session.memory.outcomes.listener = settled.append
@@ -98,7 +98,7 @@ def test_keys_that_another_text_saves_count_from_where_it_was_offered() -> None:
     assert [(each.outcome, each.saved) for each in settled] == [("accepted", len("turn y") - 1)]
 
 
-def test_another_edit_takes_the_place_of_the_shown_one_and_the_first_comes_again() -> None:
+def test_another_edit_is_shown_and_the_first_returns() -> None:
     desk = edited()
     ask = desk.ask_edit()
     both = [

@@ -25,7 +25,7 @@ def answered(desk: Workbench, text: str, confidence: float, invoked: bool) -> Of
     return desk.settle(ask, prediction)
 
 
-def test_ghost_text_that_is_unsure_is_shown_to_who_asks_for_it() -> None:
+def test_unsure_ghost_text_is_shown_on_request() -> None:
     desk = Workbench("x = ")
     assert (
         reason(answered(desk, "f(1)", 0.2, invoked=False))
@@ -58,7 +58,7 @@ def edited() -> Workbench:
     return desk
 
 
-def test_an_edit_that_is_unsure_is_shown_to_who_asks_for_it_and_stays() -> None:
+def test_an_unsure_edit_is_shown_on_request_and_stays() -> None:
     desk = edited()
     assert reason(desk.edit("area(3)", "area(3, 4)", 0.04)).startswith(
         "4 % likely to be kept (high shows from 5 %)"
@@ -70,7 +70,7 @@ def test_an_edit_that_is_unsure_is_shown_to_who_asks_for_it_and_stays() -> None:
     assert shown(desk.consider_edit(cursor=0)) == shown(by_hand)
 
 
-def test_ghost_text_comes_before_an_edit_that_is_unsure() -> None:
+def test_ghost_text_comes_before_an_unsure_edit() -> None:
     desk = edited()
     desk.edit("area(3)", "area(3, 4)", 0.04)
     answered(desk, " -> int", 0.2, invoked=True)
@@ -103,7 +103,7 @@ def test_neovim_marks_what_it_shows_by_hand(desk: NeovimDesk) -> None:
     editor.has("total = 0", "name = str(total)")
 
 
-def test_a_hidden_ghost_text_is_revealable_only_if_a_gesture_would_show_it() -> None:
+def test_hidden_ghost_text_is_revealable_by_a_gesture() -> None:
     hidden = answered(Workbench("x = "), "f(1)", 0.2, invoked=False)
     assert isinstance(hidden, Abstain) and hidden.is_revealable
     broken = Workbench("print(area(7, 8))\n")
@@ -113,7 +113,7 @@ def test_a_hidden_ghost_text_is_revealable_only_if_a_gesture_would_show_it() -> 
     assert not refused.is_revealable, "it does not fit there, however sure"
 
 
-def test_ghost_text_that_the_model_gave_up_is_revealable() -> None:
+def test_ghost_text_the_model_gave_up_is_revealable() -> None:
     desk = Workbench("x = ")
     given_up = replace(predicted(reason="not sure enough"), is_given_up=True)
     told = desk.settle(desk.ask(), given_up)
@@ -121,7 +121,7 @@ def test_ghost_text_that_the_model_gave_up_is_revealable() -> None:
     assert isinstance(desk.consider(invoked=True), Ask), "the model finishes it"
 
 
-def test_a_hidden_edit_is_revealable_only_if_a_gesture_would_show_it() -> None:
+def test_a_hidden_edit_is_revealable_by_a_gesture() -> None:
     desk, broken = edited(), edited()
     desk.edit("area(3)", "area(3, 4)", 0.04)
     hidden = desk.consider_edit()

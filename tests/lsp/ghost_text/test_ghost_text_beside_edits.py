@@ -23,7 +23,7 @@ def with_an_import_shown() -> Workbench:
     return desk
 
 
-def test_on_the_empty_line_of_a_body_ghost_text_comes_before_an_edit_that_is_shown() -> None:
+def test_in_an_empty_body_ghost_text_precedes_an_edit() -> None:
     desk = with_an_import_shown()
     ask = desk.ask()
     body = infill(ask.request, "return list(csv.reader(path))")
@@ -31,7 +31,7 @@ def test_on_the_empty_line_of_a_body_ghost_text_comes_before_an_edit_that_is_sho
     assert reason(desk.consider_edit()) == "ghost text is shown at the cursor"
 
 
-def test_where_the_body_gets_no_ghost_text_the_edit_stays() -> None:
+def test_a_body_without_ghost_text_keeps_the_edit() -> None:
     desk = with_an_import_shown()
     ask = desk.ask()
     assert isinstance(desk.settle(ask, predicted()), Abstain)
@@ -44,7 +44,7 @@ def typed_up_to_the_value() -> Workbench:
     return desk
 
 
-def test_an_edit_that_is_ready_after_ghost_text_is_shown_is_not_shown_beside_it() -> None:
+def test_a_late_edit_is_not_shown_beside_ghost_text() -> None:
     desk = typed_up_to_the_value()
     desk.session.memory.outcomes.report_turned_down(
         showing(desk.answer("logging.getLogger(__name__)")).suggestion.id, "ignored"
@@ -56,7 +56,7 @@ def test_an_edit_that_is_ready_after_ghost_text_is_shown_is_not_shown_beside_it(
     assert reason(late) == "ghost text is shown at the cursor"
 
 
-def test_ghost_text_that_is_ready_after_an_edit_is_shown_is_not_shown_beside_it() -> None:
+def test_late_ghost_text_is_not_shown_beside_an_edit() -> None:
     desk = typed_up_to_the_value()
     edit = showing(desk.edit("logger = ", "logger = logging.getLogger()"))
     desk.session.memory.outcomes.report_turned_down(edit.suggestion.id, "ignored")
@@ -66,7 +66,7 @@ def test_ghost_text_that_is_ready_after_an_edit_is_shown_is_not_shown_beside_it(
     assert reason(late) == "a next edit is shown"
 
 
-def test_a_gesture_gets_a_sure_edit_in_place_of_unsure_ghost_text_and_no_unsure_one() -> None:
+def test_a_gesture_prefers_a_sure_edit_alone() -> None:
     desk = typed_up_to_the_value()
     assert isinstance(desk.answer("logging.getLogger(__name__)", confidence=0.1), Offer)
     ask = desk.ask_edit(invoked=True)
@@ -122,7 +122,7 @@ def test_where_a_body_is_about_to_be_written(text: str, line: bool, body: bool) 
 RENAMED = "def area(w, h):\n    return w * h\n\nprint(area(2, 3))\n"
 
 
-def test_while_a_name_is_replaced_no_ghost_text_makes_it_longer() -> None:
+def test_a_replaced_name_is_not_made_longer() -> None:
     desk = Workbench(RENAMED)
     desk.cursor = RENAMED.index("area") + len("area")
     desk.erase(len("area"))

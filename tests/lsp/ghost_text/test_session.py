@@ -13,7 +13,7 @@ from support.editors.predictor import infill
 from support.editors.workbench import URI, Ask, Workbench, asking, reason, shown
 
 
-def test_the_request_holds_the_document_and_the_settings() -> None:
+def test_the_request_holds_document_and_settings() -> None:
     desk = Workbench(max_tokens=32, quality="high", context_tokens=1024)
     request = desk.ask().request
     assert (request.task, request.path, request.language) == ("infill", "a.py", "python")
@@ -21,7 +21,7 @@ def test_the_request_holds_the_document_and_the_settings() -> None:
     assert (request.max_tokens, request.quality, request.context_tokens) == (32, "high", 1024)
 
 
-def test_only_who_asks_by_hand_gets_what_is_too_unlikely_to_be_shown() -> None:
+def test_only_a_gesture_gets_what_is_too_unlikely() -> None:
     desk = Workbench()
     typed, by_hand = desk.ask().request, desk.ask(invoked=True).request
     assert by_hand.least_total == LEAST_LOG
@@ -32,7 +32,7 @@ def test_only_who_asks_by_hand_gets_what_is_too_unlikely_to_be_shown() -> None:
     )
 
 
-def test_a_gesture_asks_again_only_where_the_answer_may_have_been_given_up() -> None:
+def test_a_gesture_asks_again_where_one_was_given_up() -> None:
     desk = Workbench()
     asked = desk.ask()
     desk.settle(asked, infill(asked.request))
@@ -48,14 +48,14 @@ def test_a_gesture_asks_again_only_where_the_answer_may_have_been_given_up() -> 
     ("after", "expected"),
     [("", 6), ("   ", 6), ("))]}", 6), ("\")'\n", 6), (" + 1", 1), ("):", 1), ("\nnext line", 6)],
 )
-def test_one_line_is_asked_for_where_code_follows_the_cursor(after: str, expected: int) -> None:
+def test_one_line_is_asked_for_where_code_follows(after: str, expected: int) -> None:
     desk = Workbench("x = f(")
     query = desk.query(text="x = f(" + after)
     decision = asking(desk.session.consider(query))
     assert decision.request.max_lines == expected
 
 
-def test_finished_edits_go_with_the_question_and_the_one_in_progress_does_not() -> None:
+def test_finished_edits_alone_go_with_the_question() -> None:
     desk = Workbench()
     desk.type("return 1\n")
     assert desk.ask().request.edits == ()
@@ -65,7 +65,7 @@ def test_finished_edits_go_with_the_question_and_the_one_in_progress_does_not() 
     ]
 
 
-def test_a_pause_that_ends_an_edit_does_not_make_it_another_question() -> None:
+def test_a_pause_ending_an_edit_is_no_new_question() -> None:
     desk = Workbench()
     desk.type("x = 1\n    ")
     desk.answer("return x")
@@ -73,7 +73,7 @@ def test_a_pause_that_ends_an_edit_does_not_make_it_another_question() -> None:
     assert shown(desk.consider()) == "return x"
 
 
-def test_typing_waits_for_the_debounce_and_a_gesture_does_not() -> None:
+def test_typing_waits_for_the_debounce_unlike_gestures() -> None:
     desk = Workbench()
     assert desk.ask().delay_ms == 100
     assert desk.ask(invoked=True).delay_ms == 0
@@ -99,7 +99,7 @@ def test_the_debounce_makes_up_for_the_models_latency() -> None:
         (["rejected"] * 10, 0, 0, 3000),
     ],
 )
-def test_rejections_lengthen_and_acceptances_shorten_the_debounce(
+def test_rejections_lengthen_the_debounce(
     outcomes: list[Outcome], latency_ms: float, now_s: float, expected: float
 ) -> None:
     debounce = Debounce()
@@ -108,7 +108,7 @@ def test_rejections_lengthen_and_acceptances_shorten_the_debounce(
     assert debounce.delay_ms(100, latency_ms, now_s) == pytest.approx(expected)
 
 
-def test_typing_the_suggestion_shrinks_it_and_asks_nothing() -> None:
+def test_typing_the_suggestion_shrinks_it_unasked() -> None:
     desk = Workbench()
     first = desk.answer("return x")
     assert shown(first) == "return x"
@@ -121,7 +121,7 @@ def test_typing_the_suggestion_shrinks_it_and_asks_nothing() -> None:
 
 
 @pytest.mark.parametrize("text", ["def f():\n    p", "def f():\n    ab", "def g():\n    a"])
-def test_a_suggestion_that_was_typed_or_contradicted_is_not_shown(text: str) -> None:
+def test_a_typed_or_contradicted_suggestion_is_gone(text: str) -> None:
     desk = Workbench()
     desk.answer("ab")
     assert isinstance(desk.consider(cursor=0), Ask)
@@ -139,7 +139,7 @@ def test_deleting_what_was_typed_of_it_grows_it_back() -> None:
     assert shown(desk.consider()) == "return x"
 
 
-def test_an_answer_overtaken_by_a_keystroke_serves_if_the_keystroke_confirms_it() -> None:
+def test_an_overtaken_answer_serves_if_confirmed() -> None:
     desk = Workbench()
     ask = desk.ask()
     desk.type("r")
@@ -167,7 +167,7 @@ def test_a_long_line_elsewhere_does_no_harm() -> None:
     assert isinstance(desk.consider(), Ask)
 
 
-def test_a_paste_is_no_moment_to_suggest_unless_asked_to() -> None:
+def test_a_paste_is_a_moment_only_if_asked_for() -> None:
     desk = Workbench()
     desk.type("x" * 200)
     assert reason(desk.consider()) == "a large change was just made, such as a paste"

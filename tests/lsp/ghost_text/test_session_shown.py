@@ -31,7 +31,7 @@ def test_blank_space_at_line_ends_is_left_out(completion: str, after: str, expec
     assert shown(desk.settle(ask, prediction)) == expected
 
 
-def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> None:
+def test_more_eagerness_shows_what_was_held_unasked() -> None:
     ghost, edit = Workbench(), edited()
     ghost.answer("x", confidence=0.1)
     hidden = edit.edit("3.14 * r", "pi * r", confidence=0.1)
@@ -44,7 +44,7 @@ def test_raising_eagerness_shows_what_was_held_back_without_asking_again() -> No
     assert isinstance(edit.consider_edit(), Offer)
 
 
-def test_the_next_candidate_is_shown_where_the_best_cannot_be() -> None:
+def test_the_next_candidate_stands_in_for_the_best() -> None:
     assert shown(Workbench().answer("   ", "return x")) == "return x"
 
 
@@ -145,7 +145,7 @@ def test_an_answer_that_came_too_late_was_cancelled() -> None:
     assert desk.outcomes == ["cancelled"]
 
 
-def test_a_report_corrects_what_the_document_made_us_think() -> None:
+def test_a_report_corrects_what_was_inferred() -> None:
     desk = Workbench()
     desk.answer("f(x)")
     desk.clock.now += 1
@@ -155,7 +155,7 @@ def test_a_report_corrects_what_the_document_made_us_think() -> None:
     assert desk.outcomes == ["rejected", "accepted"]
 
 
-def test_time_to_read_counts_from_when_the_client_drew_it() -> None:
+def test_time_to_read_counts_from_drawing() -> None:
     desk = Workbench()
     desk.answer("return x")
     desk.clock.now += 1
@@ -173,14 +173,14 @@ def test_a_late_report_marks_what_was_accepted() -> None:
     assert [edit.accepted for edit in desk.session.workspace.history.view().finished] == [True]
 
 
-def test_settings_are_read_in_either_spelling_and_under_their_key() -> None:
+def test_settings_are_read_in_both_spellings() -> None:
     base = LspSettings()
     assert update_settings(base, {"delayMs": 250})[0].delay_ms == 250
     assert update_settings(base, {"redraft": {"delay_ms": 250}})[0].delay_ms == 250
     assert update_settings(base, None) == (base, ())
 
 
-def test_a_bad_value_is_named_and_leaves_its_setting_alone() -> None:
+def test_a_bad_value_is_named_and_changes_nothing() -> None:
     settings, problems = update_settings(
         LspSettings(), {"maxLines": "many", "delayMs": 5, "colour": 1}
     )
@@ -201,7 +201,7 @@ def kind(decision: Decision) -> str:
     return decision.kind
 
 
-def test_a_hidden_next_edit_stays_away_in_its_line_and_comes_back_in_another() -> None:
+def test_a_hidden_next_edit_comes_back_in_another_line() -> None:
     desk = edited()
     first = shown_edit(desk)
     desk.session.report_dismissed(first.suggestion.id)
@@ -215,7 +215,7 @@ def test_a_hidden_next_edit_stays_away_in_its_line_and_comes_back_in_another() -
     assert isinstance(elsewhere, Offer) and elsewhere.text == first.text
 
 
-def test_a_hidden_next_edit_comes_back_where_the_user_returns_to_its_line() -> None:
+def test_a_hidden_next_edit_returns_with_the_user() -> None:
     desk = edited()
     first = shown_edit(desk)
     desk.session.report_dismissed(first.suggestion.id)
@@ -249,7 +249,7 @@ def test_what_is_hidden_twice_is_rejected() -> None:
     assert kind(desk.consider_edit()) == "rejected_before"
 
 
-def test_ghost_text_that_is_hidden_leaves_next_edits_alone_and_comes_back() -> None:
+def test_hidden_ghost_text_returns_and_leaves_edits() -> None:
     desk = Workbench("def f():\n    \n\ndef g():\n    ")
     shown = showing(desk.answer("return 1"))
     desk.session.report_dismissed(shown.suggestion.id)
@@ -259,7 +259,7 @@ def test_ghost_text_that_is_hidden_leaves_next_edits_alone_and_comes_back() -> N
     assert isinstance(desk.consider(), Offer)
 
 
-def test_after_a_rejection_the_next_candidate_is_offered_at_once() -> None:
+def test_a_rejection_offers_the_next_candidate_at_once() -> None:
     desk = edited()
     ask = desk.ask_edit()
     first = ask.request.text[: ask.request.text.index("    print(area")].count("\n") + 1
@@ -272,7 +272,7 @@ def test_after_a_rejection_the_next_candidate_is_offered_at_once() -> None:
     assert isinstance(following, Offer) and "4" in following.text
 
 
-def test_after_a_rejection_the_next_place_is_asked_about_at_once() -> None:
+def test_a_rejection_asks_about_the_next_place_at_once() -> None:
     filler = "".join(f"value_{i} = compute({i})\n" for i in range(60))
     desk = Workbench(f"def area(r):\n    return r\n\nprint(area(1))\n{filler}print(area(2))\n")
     desk.swap("area(r)", "area(r, pi)")
@@ -283,7 +283,7 @@ def test_after_a_rejection_the_next_place_is_asked_about_at_once() -> None:
     assert following.query.line == desk.text[: desk.text.index("area(2)")].count("\n")
 
 
-def test_after_a_rejection_other_ghost_text_is_offered_at_once() -> None:
+def test_a_rejection_offers_other_ghost_text_at_once() -> None:
     desk = Workbench()
     ask = desk.ask()
     prediction = infill(ask.request, "return 1", "return 2")
@@ -294,7 +294,7 @@ def test_after_a_rejection_other_ghost_text_is_offered_at_once() -> None:
     assert isinstance(following, Offer) and following.text == "return 2"
 
 
-def test_a_suggestion_typed_out_by_hand_is_one_edit_of_the_user() -> None:
+def test_a_suggestion_typed_by_hand_is_one_user_edit() -> None:
     desk, by_hand = Workbench(), Workbench()
     desk.answer("return x")
     for key in "return x":

@@ -66,7 +66,7 @@ def test_every_form_of_an_edit_makes_one_text(head: str, old: str, new: str, tai
     assert made.result[: made.landing].endswith(made.least().replacement)
 
 
-def test_lines_that_come_or_go_as_a_whole_touch_no_other() -> None:
+def test_whole_lines_that_come_or_go_touch_no_other() -> None:
     text = "a\nb\nc\n"
     gone = edit(text, "b\n", "").edit.shape()
     assert gone == (2, 4, "")
@@ -78,7 +78,7 @@ def known(rejections: Rejections, suggestion: Suggestion) -> bool:
     return rejections.has_rejected(suggestion.uri, suggestion.edit)
 
 
-def test_a_rejected_edit_is_known_in_any_spacing_and_where_it_has_moved() -> None:
+def test_a_rejected_edit_is_known_wherever_it_moved() -> None:
     rejections, document = Rejections(), Document(URI, CODE)
     rejections.note(edit(CODE, "area(2)", "area(2, 3)"), 0.0)
     assert known(rejections, edit(CODE, "print(area(2))", "print(area(2,  3))"))

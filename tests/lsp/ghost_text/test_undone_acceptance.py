@@ -43,7 +43,7 @@ def offered(bench: Workbench, written: str) -> str:
 
 
 @pytest.mark.parametrize("after_s", [0.3, 4, 12])
-def test_accepted_and_undone_ghost_text_does_not_come_back(after_s: float) -> None:
+def test_undone_ghost_text_does_not_come_back(after_s: float) -> None:
     bench, offer = bench_with()
     accept(bench, offer)
     undo(bench, TEXT)
