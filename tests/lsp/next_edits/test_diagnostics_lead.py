@@ -49,7 +49,7 @@ def reporting(desk: Workbench, message: str, where: str, severity: int = 1) -> N
         ("Expected 3 arguments, but got 2.", "area(1, 1)"),
     ],
 )
-def test_the_place_of_an_error_from_the_edit_comes_first(message: str, where: str) -> None:
+def test_the_place_of_an_error_of_the_edit_is_first(message: str, where: str) -> None:
     desk = with_a_parameter()
     reporting(desk, message, where)
     ask = desk.ask_edit()
@@ -59,7 +59,7 @@ def test_the_place_of_an_error_from_the_edit_comes_first(message: str, where: st
     assert isinstance(shown, Offer)
 
 
-def test_an_import_that_nothing_uses_any_longer_is_asked_about_first() -> None:
+def test_an_import_no_longer_used_is_asked_about_first() -> None:
     desk = Workbench(f"import math\n\n{FILLER}\nprint(math.pi)\n")
     desk.swap("math.pi", "3.14")
     reporting(desk, '"math" imported but unused', "import math", 2)
@@ -69,13 +69,13 @@ def test_an_import_that_nothing_uses_any_longer_is_asked_about_first() -> None:
     assert isinstance(shown, Offer)
 
 
-def test_what_is_reported_of_something_else_does_not_lead() -> None:
+def test_reports_of_something_else_do_not_lead() -> None:
     desk = with_a_parameter()
     reporting(desk, "line too long", "value_40")
     assert desk.ask_edit().origin is None
 
 
-def test_where_nothing_is_found_at_the_error_the_region_is_asked_about() -> None:
+def test_an_error_without_a_place_leads_to_its_region() -> None:
     desk = with_a_parameter()
     reporting(desk, 'Argument missing for parameter "depth"', "area(1, 1)")
     ask = desk.ask_edit()
@@ -84,7 +84,7 @@ def test_where_nothing_is_found_at_the_error_the_region_is_asked_about() -> None
     assert isinstance(following, Ask) and following.origin is None
 
 
-def test_without_reports_the_callers_are_asked_about_by_name() -> None:
+def test_unreported_callers_are_asked_about_by_name() -> None:
     desk = with_a_parameter()
     ask = desk.ask_edit()
     nothing = desk.settle(ask, predicted())
@@ -93,7 +93,7 @@ def test_without_reports_the_callers_are_asked_about_by_name() -> None:
     assert following.query.line == desk.text[: desk.text.index("area(2, 3)")].count("\n")
 
 
-def test_a_class_that_got_a_field_leads_to_where_it_is_made() -> None:
+def test_a_class_with_a_new_field_leads_to_its_making() -> None:
     desk = Workbench(f"class Item:\n    name: str\n    price: float\n\n{FILLER}\nItem('a', 1)\n")
     desk.swap("    price: float\n", "    price: float\n    quantity: int\n")
     ask = desk.ask_edit()
@@ -103,7 +103,7 @@ def test_a_class_that_got_a_field_leads_to_where_it_is_made() -> None:
     assert following.query.line == desk.text[: desk.text.index("Item('a'")].count("\n")
 
 
-def test_a_function_that_does_not_call_the_changed_one_gets_no_parameter() -> None:
+def test_a_function_without_the_call_gets_no_parameter() -> None:
     desk = with_a_parameter()
     assert reason(desk.edit("circle(radius)", "circle(radius, depth)")) == (
         "the edit has nothing to do with your last edit"
@@ -121,7 +121,7 @@ func (s *Server) Address() string {
 """
 
 
-def test_a_body_that_does_not_name_the_changed_function_is_left_alone() -> None:
+def test_a_body_without_the_changed_name_is_left() -> None:
     desk = Workbench(GO)
     desk.swap("port int)", "port int, timeout int)")
     desk.accept(desk.edit("Port: port}", "Port: port, Timeout: timeout}"))
@@ -130,7 +130,7 @@ def test_a_body_that_does_not_name_the_changed_function_is_left_alone() -> None:
     )
 
 
-def test_after_another_edit_by_hand_other_places_are_open_again() -> None:
+def test_another_edit_by_hand_reopens_other_places() -> None:
     desk = Workbench(GO)
     desk.swap("port int)", "port int, timeout int)")
     desk.clock.now += 2
@@ -139,7 +139,7 @@ def test_after_another_edit_by_hand_other_places_are_open_again() -> None:
     assert isinstance(desk.edit("s.Port)", "s.Port())"), Offer)
 
 
-def test_a_function_that_calls_the_changed_one_may_get_its_parameter() -> None:
+def test_a_caller_of_the_changed_may_get_its_parameter() -> None:
     desk = with_a_parameter()
     assert isinstance(desk.edit("describe(width, height)", "describe(width, height, depth)"), Offer)
 
@@ -186,7 +186,7 @@ def test_an_edit_of_an_error_may_be_unlikely(is_reported: bool, sure: float, sho
         assert decision.suggestion.unsure == ""
 
 
-def test_of_several_edits_the_one_that_repairs_an_error_comes_first() -> None:
+def test_the_edit_that_repairs_an_error_comes_first() -> None:
     desk = Workbench(SMALL)
     desk.swap("area(width, height):", "area(width, height, depth):")
     reporting(desk, 'Argument missing for parameter "depth"', "area(2, 3)")

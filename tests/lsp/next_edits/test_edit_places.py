@@ -66,7 +66,7 @@ def test_order_of_ranked_places(places: list[tuple[int, float]], expected: list[
     assert lines(asked(*(ranked(*place) for place in places))) == expected
 
 
-def test_a_place_too_far_to_be_offered_from_the_cursor_is_asked_about() -> None:
+def test_a_place_too_far_to_offer_is_asked_about() -> None:
     desk = Workbench("def area(r):\n    return r\n" + "\n" * 50 + "area(1)\n" + "\n" * 50)
     desk.shelf.region_at = lambda _: Region(0, 80, "", 0)  # type: ignore[method-assign]
     desk.swap("(r)", "(r, pi)")
@@ -86,7 +86,7 @@ def test_eagerness_limits_all_places_together(eagerness: str, most: int) -> None
     assert len(asked(sure, *places, eagerness=eagerness)) == 1 + most
 
 
-def test_a_place_that_was_not_read_yet_is_asked_with_few_tokens() -> None:
+def test_an_unread_place_is_asked_with_few_tokens() -> None:
     own, far = asked(ranked(100, UNSURE))
     assert (own.request.context_tokens, far.request.context_tokens) == (None, COLD_TOKENS)
 
@@ -104,7 +104,7 @@ def test_reported_errors_go_before_a_sure_place() -> None:
     assert lines(asked(ranked(150, SURE), reports=(report,)))[:2] == [100, 150]
 
 
-def test_an_import_that_lost_its_last_use_comes_after_the_cursor() -> None:
+def test_an_import_without_uses_comes_after_the_cursor() -> None:
     desk = Workbench("import os\nimport sys\n" + "\n" * 40 + "print(os.name)\nprint(sys.path)\n")
     desk.swap("os.name", "1")
     desk.shelf.places = SimpleNamespace(rank=lambda _: [])  # type: ignore[assignment]
@@ -142,7 +142,7 @@ def after_a_parameter(definition: str = "def area(r, pi):", **opened: str) -> li
     return list(questions(query, desk.shelf, Schedule(desk.clock)))  # type: ignore[arg-type]
 
 
-def test_a_call_that_does_not_fit_wants_an_edit_however_likely_none_is() -> None:
+def test_a_call_that_does_not_fit_wants_an_edit() -> None:
     found = after_a_parameter()
     wanted = {one.snapshot.line for one in found if one.report is not None}
     assert wanted and all((one.report is None) == (not one.request.min_tokens) for one in found)
@@ -200,7 +200,7 @@ struct Tree {{
 """
 
 
-def test_literals_of_rust_that_lack_a_new_field_want_an_edit() -> None:
+def test_rust_literals_lacking_a_field_want_an_edit() -> None:
     gap = "fn x() {}\n\n" * 40
     desk = Workbench(None, eagerness="high")
     desk.text = RUST.format(gap, gap)
@@ -253,7 +253,7 @@ def test_other_places_are_the_calls_that_do_not_fit() -> None:
     assert calls == [[44, 86, 2], [86, 2], [2]]
 
 
-def test_calls_are_found_as_long_as_the_definition_is_among_the_last_edits() -> None:
+def test_calls_are_found_while_their_definition_is_new() -> None:
     gap = "x = 1\n" * 40
     desk = Workbench("def area(r):\n    return r\n" + f"{gap}area(1)\n" * 6)
     desk.swap("(r)", "(r, pi)")
@@ -265,7 +265,7 @@ def test_calls_are_found_as_long_as_the_definition_is_among_the_last_edits() -> 
     assert (first.snapshot.line, others([first])) == (206, [[206, 247]])
 
 
-def test_a_call_that_the_edit_changes_is_no_other_place() -> None:
+def test_a_call_that_the_edit_changes_is_no_place() -> None:
     first = next(one for one in after_a_parameter() if one.report is not None)
     at = first.snapshot.text.index("area(1)")
     edit = Edit(first.snapshot.text, at, at + 7, "area(1, 2)")
@@ -308,7 +308,7 @@ def rank_with(desk: Workbench, **flags: Any) -> list[str]:
     return [one.document.path for one in RankedPlaces().rank(desk.query(**flags))]
 
 
-def test_other_documents_are_ranked_only_if_the_client_shows_them() -> None:
+def test_other_documents_are_ranked_for_able_clients() -> None:
     desk = Workbench("\n".join(LINES[:20]))
     desk.open("print(compute(3))\nprint(compute(4))\n", "b.py")
     desk.swap("compute(0)", "compute(0, 1)")
@@ -316,7 +316,7 @@ def test_other_documents_are_ranked_only_if_the_client_shows_them() -> None:
     assert set(rank_with(desk, other_documents=True)) == {"a.py", "b.py"}
 
 
-def test_documents_edited_lately_are_ranked_before_others() -> None:
+def test_documents_edited_lately_are_ranked_first() -> None:
     desk = Workbench("\n".join(LINES[:20]))
     for number in range(12):
         desk.open("print(compute(3))\n", f"b{number}.py")
@@ -333,7 +333,7 @@ def test_a_document_that_is_too_long_is_not_ranked() -> None:
     assert rank_with(desk) == []
 
 
-def test_an_opened_document_is_read_before_it_is_asked_about() -> None:
+def test_an_opened_document_is_read_before_asking() -> None:
     jobs: list[Any] = []
     places, desk = RankedPlaces(jobs.append), Workbench("\n".join(LINES))
     document = desk.query().document

@@ -48,7 +48,7 @@ def renamed(text: str = FAR, **settings: object) -> Workbench:
     return desk
 
 
-def test_where_the_region_has_no_edit_the_call_further_down_is_asked_about() -> None:
+def test_without_an_edit_here_the_call_below_is_asked() -> None:
     desk = renamed()
     ask = next_place(desk)
     line = desk.text[: desk.text.index("print(area(2))")].count("\n")
@@ -62,7 +62,7 @@ def test_where_the_region_has_no_edit_the_call_further_down_is_asked_about() -> 
     assert show.suggestion.lines[0] == line
 
 
-def test_an_edit_below_the_threshold_leads_elsewhere_as_well() -> None:
+def test_an_edit_below_the_threshold_leads_elsewhere() -> None:
     desk = renamed()
     ask = desk.ask_edit()
     decision = settle(desk, ask, rewrite(ask.request, "return r", "return pi", confidence=0.1))
@@ -70,12 +70,12 @@ def test_an_edit_below_the_threshold_leads_elsewhere_as_well() -> None:
     assert isinstance(desk.session.go_on(ask, decision), Ask)
 
 
-def test_where_nothing_is_found_elsewhere_the_reason_is_the_one_at_the_cursor() -> None:
+def test_without_a_place_the_reason_is_the_cursors() -> None:
     desk = renamed()
     assert reason(go_on(desk, next_place(desk), NOTHING)) == NOTHING.reason
 
 
-def test_an_edit_hidden_elsewhere_is_told_with_its_line() -> None:
+def test_a_hidden_edit_elsewhere_is_told_with_its_line() -> None:
     desk = renamed()
     ask = next_place(desk)
     unsure = rewrite(ask.request, "area(2)", "area(2, 3)", confidence=0.03)
@@ -86,7 +86,7 @@ def test_an_edit_hidden_elsewhere_is_told_with_its_line() -> None:
     assert isinstance(hidden, Abstain) and not hidden.is_revealable, "a gesture asks here"
 
 
-def test_an_edit_that_has_nothing_to_do_with_the_last_one_is_not_shown_there() -> None:
+def test_an_unrelated_edit_is_not_shown_elsewhere() -> None:
     desk = renamed(FAR + "\n" * 3 + "x = 1\n")
     ask = next_place(desk)
     decision = settle(desk, ask, rewrite(ask.request, "x = 1", "x = 2"))
@@ -94,7 +94,7 @@ def test_an_edit_that_has_nothing_to_do_with_the_last_one_is_not_shown_there() -
 
 
 @pytest.mark.parametrize(("eagerness", "most"), list(MOST_PLACES.items()))
-def test_eagerness_decides_how_many_places_are_asked_about(eagerness: str, most: int) -> None:
+def test_eagerness_decides_how_many_places_are_asked(eagerness: str, most: int) -> None:
     calls = "".join(f"{FILLER}print(area({i}))\n" for i in range(8))
     desk = renamed(f"def area(r):\n    return r\n\n{calls}", eagerness=eagerness)
     asked = 0
@@ -132,7 +132,7 @@ def shown_there(desk: Workbench) -> Offer:
     return show
 
 
-def test_the_call_in_another_open_document_is_asked_about() -> None:
+def test_the_call_in_an_open_document_is_asked_about() -> None:
     desk, other = with_caller()
     ask = next_place(desk, other_documents=True)
     assert (ask.query.uri, ask.request.path, ask.request.text) == (other.uri, "b.py", CALLER)
@@ -141,13 +141,13 @@ def test_the_call_in_another_open_document_is_asked_about() -> None:
     assert show.suggestion.uri == other.uri
 
 
-def test_a_document_that_is_not_open_is_never_asked_about() -> None:
+def test_an_unopened_document_is_never_asked_about() -> None:
     desk, other = with_caller()
     del desk.shelf.opened[other.uri]
     assert isinstance(nothing_near(desk, other_documents=True), Abstain)
 
 
-def test_the_other_document_closed_while_the_model_thinks() -> None:
+def test_a_document_closed_while_the_model_thinks() -> None:
     desk, other = with_caller()
     ask = next_place(desk, other_documents=True)
     del desk.shelf.opened[other.uri]
@@ -184,7 +184,7 @@ def test_whoever_goes_on_typing_has_let_it_pass() -> None:
     assert desk.outcomes == ["ignored"]
 
 
-def test_a_rejected_edit_of_another_document_cools_the_line_where_the_user_is() -> None:
+def test_rejecting_elsewhere_cools_the_users_line() -> None:
     desk, _ = with_caller()
     desk.session.report_rejected(shown_there(desk).suggestion.id)
     assert desk.outcomes == ["rejected"]
@@ -193,7 +193,7 @@ def test_a_rejected_edit_of_another_document_cools_the_line_where_the_user_is() 
     )
 
 
-def test_what_was_done_in_another_document_makes_it_a_new_question() -> None:
+def test_work_in_another_document_is_a_new_question() -> None:
     desk, other = with_caller()
 
     def at():
@@ -209,7 +209,7 @@ def test_what_was_done_in_another_document_makes_it_a_new_question() -> None:
     assert isinstance(desk.session.consider_edit(at()), Ask)
 
 
-def test_the_same_edit_in_two_documents_is_two_suggestions() -> None:
+def test_one_edit_in_two_documents_is_two_suggestions() -> None:
     desk, other = with_caller()
     desk.open(CALLER, "c.py")
     first = shown_there(desk)
@@ -253,7 +253,7 @@ def drive(desk: Workbench, decision: Decision, prefetch: bool) -> Offer | Abstai
 
 
 @pytest.mark.parametrize("prefetch", [True, False])
-def test_a_rename_goes_through_three_far_places_and_another_document(prefetch: bool) -> None:
+def test_a_rename_goes_through_places_and_a_document(prefetch: bool) -> None:
     text = "def show(total):\n    pass\n" + "".join(f"{FILLER}use(total)\n" for _ in range(3))
     desk = Workbench(text, prefetch=prefetch)
     other = desk.open("import a\n\nuse(total)\n", "b.py")
@@ -271,7 +271,7 @@ def test_a_rename_goes_through_three_far_places_and_another_document(prefetch: b
     assert (asked == [2, 0, 0, 0]) == prefetch
 
 
-def test_a_name_that_is_reported_undefined_is_a_place_to_look_at() -> None:
+def test_an_undefined_name_is_a_place_to_look_at() -> None:
     desk = Workbench(FAR)
     line = FAR[: FAR.index("print(area(2))")].count("\n")
     told = (Diagnostic(line, '"area" is not defined'), Diagnostic(3, "line too long", 2))
@@ -284,7 +284,7 @@ def test_a_name_that_is_reported_undefined_is_a_place_to_look_at() -> None:
     assert isinstance(show, Offer)
 
 
-def test_a_name_that_nothing_imports_leads_to_the_imports() -> None:
+def test_an_unimported_name_leads_to_the_imports() -> None:
     desk = Workbench(f"import os\n\n\n{FILLER}print(os.name)\n")
     desk.swap("print(os.name)\n", "print(json.dumps(os.name))\n")
     ask = desk.ask_edit()
@@ -297,9 +297,7 @@ def test_a_name_that_nothing_imports_leads_to_the_imports() -> None:
 @pytest.mark.parametrize(
     ("new", "is_shown"), [("area(2)", True), ("area(2, unit=3)", False), ("area(2, 4)", False)]
 )
-def test_an_edit_of_a_call_has_to_bring_it_nearer_to_its_parameters(
-    new: str, is_shown: bool
-) -> None:
+def test_an_edit_of_a_call_has_to_fit_its_parameters(new: str, is_shown: bool) -> None:
     desk = Workbench("def area(r, unit):\n    return r\n\n\nprint(area(2, 3))\n")
     desk.swap("def area(r, unit)", "def area(r)")
     decision = desk.edit("area(2, 3)", new, confidence=0.95)

@@ -25,7 +25,7 @@ def prefetch(desk: Workbench, show: Offer, old: str, new: str) -> Ask | None:
     return ask
 
 
-def test_the_edit_after_acceptance_is_computed_beforehand() -> None:
+def test_the_edit_after_acceptance_is_ready_before() -> None:
     desk = edited()
     first = shown_edit(desk)
     ask = prefetch(desk, first, "show(2)", "show(2, 3)")
@@ -44,7 +44,7 @@ def test_the_edit_after_acceptance_is_computed_beforehand() -> None:
     assert "show(2, 3)" in again.suggestion.result
 
 
-def test_what_was_computed_ahead_is_used_though_acceptance_was_quicker() -> None:
+def test_what_is_computed_ahead_serves_a_quick_user() -> None:
     desk = edited()
     first = shown_edit(desk)
     ask = desk.session.follow_up()
@@ -65,7 +65,7 @@ def test_a_rejection_cancels_what_is_computed_ahead() -> None:
     assert ask.answer.cancelled()
 
 
-def test_two_tabs_later_the_edit_was_computed_while_the_first_was_shown() -> None:
+def test_the_second_edit_is_computed_during_the_first() -> None:
     desk = edited()
     shown = shown_edit(desk)
     ahead = []
@@ -84,7 +84,7 @@ def test_two_tabs_later_the_edit_was_computed_while_the_first_was_shown() -> Non
         shown = following
 
 
-def test_nothing_is_computed_beforehand_where_that_is_switched_off() -> None:
+def test_nothing_is_computed_ahead_if_switched_off() -> None:
     desk = edited(prefetch=False)
     assert prefetch(desk, shown_edit(desk), "show(2)", "show(2, 3)") is None
 
@@ -109,7 +109,7 @@ def test_the_same_edit_elsewhere_is_another_one() -> None:
     assert isinstance(desk.edit(below, "x = 1\na = g(1)"), Offer)
 
 
-def test_after_a_rejection_nothing_is_offered_in_the_same_line_for_five_seconds() -> None:
+def test_a_rejection_silences_a_line_for_five_seconds() -> None:
     desk = edited()
     desk.session.report_rejected(shown_edit(desk).suggestion.id)
     desk.clock.now += 3
@@ -138,7 +138,7 @@ def test_rejections_lengthen_the_debounce_of_both() -> None:
     assert desk.ask().delay_ms == pytest.approx(150, abs=0.1)
 
 
-def test_an_accepted_edit_that_is_undone_does_not_come_back() -> None:
+def test_an_undone_edit_does_not_come_back() -> None:
     desk = edited()
     show = shown_edit(desk)
     desk.accept(show)
@@ -158,7 +158,7 @@ def test_an_edit_undone_after_others_is_no_rejection() -> None:
     assert isinstance(desk.consider_edit(invoked=True), Offer)
 
 
-def test_an_edit_that_followed_from_what_is_undone_is_dropped() -> None:
+def test_edits_that_followed_an_undone_one_are_dropped() -> None:
     desk = edited()
     shown_edit(desk)
     desk.swap("area(r, pi)", "area(r)")
@@ -210,7 +210,7 @@ def test_a_long_accepted_edit_is_no_bulk_change() -> None:
     assert isinstance(desk.consider_edit(), Ask)
 
 
-def test_losing_track_of_a_document_forgets_what_was_shown() -> None:
+def test_losing_track_of_a_document_forgets_the_shown() -> None:
     desk = edited()
     shown_edit(desk)
     desk.session.lose_track(URI, "a change was lost")
@@ -218,7 +218,7 @@ def test_losing_track_of_a_document_forgets_what_was_shown() -> None:
     assert "lost track" in reason(desk.consider_edit(out_of_step="a change was lost"))
 
 
-def test_what_is_computed_ahead_leaves_the_region_of_the_user_where_it_is() -> None:
+def test_computing_ahead_leaves_the_users_region() -> None:
     clock = Clock()
     session = PausedSession(LspSettings(), clock)
     code = "".join(f"def f{i}(a):\n    b = a + {i}\n    return b * {i}\n\n\n" for i in range(40))
@@ -240,7 +240,7 @@ def test_what_is_computed_ahead_leaves_the_region_of_the_user_where_it_is() -> N
     assert session.workspace.context.gather(query(41)).region == region
 
 
-def test_no_second_edit_is_computed_ahead_of_one_that_a_filter_refuses() -> None:
+def test_a_refused_edit_has_no_second_computed_ahead() -> None:
     desk = edited()
     shown_edit(desk)
     ask = desk.session.follow_up()

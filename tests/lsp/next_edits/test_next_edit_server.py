@@ -40,7 +40,7 @@ def replace_line(client: LspClient, edit: dict[str, Any], version: int) -> None:
     client.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
 
 
-def test_the_edit_that_follows_the_last_one_is_offered_where_it_belongs() -> None:
+def test_the_following_edit_is_offered_in_its_place() -> None:
     with edited(EDIT) as client:
         [edit] = client.edits(0, 14, 1)
         assert edit == {
@@ -71,7 +71,7 @@ def test_a_stale_version_is_refused() -> None:
         assert "version 1" in error["message"]
 
 
-def test_positions_are_utf16_and_line_ends_the_documents_own() -> None:
+def test_positions_are_utf16_with_the_documents_ends() -> None:
     with edited(
         {"edit": ["'😀' + x", "'😀' + x\ny"]},
         text=CODE.replace("\n", "\r\n") + "z = '😀' + x  # 😀",
@@ -81,7 +81,7 @@ def test_positions_are_utf16_and_line_ends_the_documents_own() -> None:
         assert edit["range"]["end"] == {"line": 5, "character": 18}
 
 
-def test_an_answer_still_on_its_way_ahead_of_time_is_not_asked_for_twice() -> None:
+def test_an_answer_on_its_way_is_not_asked_for_twice() -> None:
     answers = [EDIT, {"edit": ["return 3.14", "return pi"]}, {"edit": ["nothing", "left"]}]
     with edited(*answers, delay_s=0.6) as client:
         [first] = client.edits(0, 14, 1)
@@ -92,7 +92,7 @@ def test_an_answer_still_on_its_way_ahead_of_time_is_not_asked_for_twice() -> No
         assert "cancelled" not in [entry["event"] for entry in client.asked()]
 
 
-def test_rejection_stops_what_is_computed_ahead_of_time() -> None:
+def test_a_rejection_stops_what_is_computed_ahead() -> None:
     with edited(EDIT, delay_s=0.3) as client:
         [first] = client.edits(0, 14, 1)
         client.await_event("asked", times=2)
@@ -103,7 +103,7 @@ def test_rejection_stops_what_is_computed_ahead_of_time() -> None:
         client.status("you rejected a suggestion here")
 
 
-def test_ghost_text_comes_first_and_the_next_edit_waits_for_it() -> None:
+def test_a_next_edit_waits_for_ghost_text() -> None:
     with edited(", e", EDIT, delay_s=0.3) as client:
         ghost = client.ask_completion(0, 14, context={"triggerKind": 2})
         edit = client.ask_edit(0, 14, 1)
@@ -113,7 +113,7 @@ def test_ghost_text_comes_first_and_the_next_edit_waits_for_it() -> None:
         assert len(client.asked()) == 1
 
 
-def test_where_there_is_no_ghost_text_the_next_edit_comes() -> None:
+def test_without_ghost_text_the_next_edit_comes() -> None:
     with edited(EDIT, delay_s=0.2) as client:
         ghost = client.ask_completion(0, 14, context={"triggerKind": 2})
         edit = client.ask_edit(0, 14, 1)
@@ -130,7 +130,7 @@ def next_edit(client: LspClient, version: int = 1, **fields: Any) -> dict[str, A
     return result
 
 
-def test_our_own_request_leads_to_another_document_at_its_version() -> None:
+def test_our_request_leads_to_a_versioned_document() -> None:
     other = "from a import area\r\n\r\nx = '😀' + area(2)\r\n"
     with edited(EDIT, settings={"prefetch": False}, text=APART, beside=other) as client:
         result = next_edit(client)
@@ -148,7 +148,7 @@ def test_our_own_request_leads_to_another_document_at_its_version() -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_an_edit_of_a_file_that_is_not_open_has_no_version_until_it_is_opened(
+def test_an_unopened_file_has_no_version_until_opened(
     tmp_path: Path,
 ) -> None:
     text = "from a import area\r\n\r\nx = '😀' + area(2)\r\n"
@@ -179,14 +179,14 @@ def place(uri: str) -> dict[str, Any]:
     return {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 14}}
 
 
-def test_clients_written_for_another_server_get_edits_of_their_document_alone() -> None:
+def test_other_clients_get_edits_of_one_document() -> None:
     with edited(EDIT, text=APART, beside="print(area(2))\n") as client:
         assert client.edits(0, 14, 1, otherDocuments=True) == []
         assert next_edit(client, otherDocuments=False)["edits"] == []
         assert len(client.asked()) == 1
 
 
-def test_a_document_closed_while_its_edit_is_computed_ahead_is_no_trouble() -> None:
+def test_closing_a_document_computed_ahead_is_safe() -> None:
     with edited(EDIT, delays_s=[0, 0, 0, 600], text=FAR, beside="print(area(2))\n") as client:
         assert next_edit(client)["edits"]
         client.await_event("asked", times=4)  # ahead: near the far call, then the other document
@@ -278,7 +278,7 @@ def test_leaving_the_editor_is_noticed() -> None:
         assert len(client.edits(0, 14, 1)) == 1
 
 
-def test_settings_are_fetched_when_the_connection_begins() -> None:
+def test_settings_are_fetched_at_the_beginning() -> None:
     capabilities = {
         "workspace": {
             "configuration": True,
@@ -303,7 +303,7 @@ def test_settings_are_fetched_when_the_connection_begins() -> None:
         assert client.popups() == []
 
 
-def test_a_client_that_refuses_to_give_settings_is_served_all_the_same() -> None:
+def test_a_client_without_settings_is_served() -> None:
     with lsp_client(EDIT) as client:
         client.initialize(capabilities={"workspace": {"configuration": True}})
         pull = client.until("workspace/configuration")
@@ -314,7 +314,7 @@ def test_a_client_that_refuses_to_give_settings_is_served_all_the_same() -> None
         assert "Traceback" not in client.log_text()
 
 
-def test_an_edit_that_is_hidden_is_not_offered_again_in_its_line_and_twice_is_a_rejection() -> None:
+def test_an_edit_hidden_twice_is_rejected() -> None:
     with edited(EDIT) as client:
         endings = ["hidden; it may come back", "rejected; it does not come back"]
         for place, how in zip([(0, 14), (3, 0)], endings, strict=True):

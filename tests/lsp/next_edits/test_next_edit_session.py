@@ -24,7 +24,7 @@ def test_the_edit_just_made_goes_with_the_question() -> None:
     assert edit.diff.startswith("-def area(r):\n+def area(r, pi):\n     return")
 
 
-def test_no_place_is_looked_for_before_a_question_is_due() -> None:
+def test_no_place_is_looked_for_before_a_question() -> None:
     desk, ranked = edited(), list[str]()
     rank = desk.shelf.places.rank
 
@@ -37,13 +37,13 @@ def test_no_place_is_looked_for_before_a_question_is_due() -> None:
     assert len(ranked) == 1
 
 
-def test_nothing_is_asked_before_anything_was_edited_unless_asked_to() -> None:
+def test_nothing_is_asked_before_an_edit_but_by_hand() -> None:
     desk = Workbench(CODE)
     assert reason(desk.consider_edit()) == "you have not edited anything yet"
     assert isinstance(desk.consider_edit(invoked=True), Ask)
 
 
-def test_the_next_edit_is_asked_for_within_ten_seconds_of_the_last() -> None:
+def test_a_next_edit_is_asked_for_within_ten_seconds() -> None:
     desk = edited()
     desk.clock.now += AFTER_EDIT_S
     assert isinstance(desk.consider_edit(), Ask)
@@ -51,7 +51,7 @@ def test_the_next_edit_is_asked_for_within_ten_seconds_of_the_last() -> None:
     assert reason(desk.consider_edit()) == "your last edit is more than 10 s ago"
 
 
-def test_moving_to_another_file_after_an_edit_asks_there() -> None:
+def test_another_file_after_an_edit_is_asked_about() -> None:
     desk = edited()
     other = desk.open("area(1)\n", "b.py")
     ask = desk.ask_edit(
@@ -89,14 +89,14 @@ def test_next_edits_can_be_switched_off_alone() -> None:
     assert isinstance(desk.consider(), Ask)
 
 
-def test_a_next_edit_that_is_shown_stays_while_it_agrees_with_the_document() -> None:
+def test_a_shown_edit_stays_while_it_agrees() -> None:
     desk = edited()
     shown_edit(desk)
     assert reason(desk.consider()) == "a next edit is shown"
     assert reason(desk.consider(invoked=True)) == "a next edit is shown"
 
 
-def test_a_next_edit_that_is_shown_stays_however_long_its_reader_thinks() -> None:
+def test_a_shown_edit_stays_however_long_one_thinks() -> None:
     desk = edited()
     show = shown_edit(desk)
     desk.clock.now += AFTER_EDIT_S + LIFETIME_S
@@ -104,7 +104,7 @@ def test_a_next_edit_that_is_shown_stays_however_long_its_reader_thinks() -> Non
     assert there.suggestion.id == show.suggestion.id
 
 
-def test_whoever_goes_on_typing_elsewhere_gets_ghost_text_again() -> None:
+def test_going_on_elsewhere_brings_ghost_text_again() -> None:
     desk = edited()
     shown_edit(desk)
     desk.type(", e")
@@ -169,7 +169,7 @@ def test_a_change_where_the_edit_was_turns_it_down() -> None:
     assert isinstance(desk.consider_edit(), Ask)
 
 
-def test_white_space_where_the_edit_was_is_no_rejection() -> None:
+def test_white_space_at_the_edit_is_no_rejection() -> None:
     desk = edited()
     shown_edit(desk)
     desk.clock.now += 1
@@ -177,7 +177,7 @@ def test_white_space_where_the_edit_was_is_no_rejection() -> None:
     assert desk.outcomes == ["ignored"]
 
 
-def test_an_answer_overtaken_by_a_change_elsewhere_is_shown_next_time() -> None:
+def test_an_answer_overtaken_elsewhere_is_shown_later() -> None:
     desk = edited()
     ask = desk.ask_edit()
     desk.swap("3.14", "pi")
@@ -190,7 +190,7 @@ def test_an_answer_overtaken_by_a_change_elsewhere_is_shown_next_time() -> None:
     assert "print(area(r, 3))" in again.suggestion.result
 
 
-def test_an_answer_overtaken_by_a_change_in_its_place_is_dropped() -> None:
+def test_an_answer_overtaken_in_its_place_is_dropped() -> None:
     desk = edited()
     ask = desk.ask_edit()
     desk.swap("print(area(r))", "log(area(r))")
@@ -199,7 +199,7 @@ def test_an_answer_overtaken_by_a_change_in_its_place_is_dropped() -> None:
     assert isinstance(desk.consider_edit(), Ask)
 
 
-def test_ghost_text_that_was_just_deleted_is_not_offered_again() -> None:
+def test_just_deleted_ghost_text_is_not_offered_again() -> None:
     desk = Workbench("value = compute(total, rate)")
     desk.clock.now += 5
     desk.erase(len("total, rate)"))
@@ -252,9 +252,7 @@ def lines_of(shown: Decision) -> list[tuple[int, str]]:
     ]
 
 
-def test_of_an_edit_that_two_renames_led_to_each_is_offered_by_itself_and_none_out_of_scope() -> (
-    None
-):
+def test_edits_of_two_renames_come_one_by_one_in_scope() -> None:
     desk = Workbench(SHOP)
     desk.swap("total_value(items)", "total_value(stock)")
     desk.clock.now += 2
@@ -269,7 +267,7 @@ def test_of_an_edit_that_two_renames_led_to_each_is_offered_by_itself_and_none_o
     assert lines_of(shown) == [(9, 'print(f"{item.name}: {item.unit_price}")')]
 
 
-def test_one_word_renamed_in_several_spellings_is_one_change() -> None:
+def test_one_word_in_several_spellings_is_one_change() -> None:
     desk = Workbench("MAX_ENTRY_AGE = 3\nentries = {}\n\n\nuse(MAX_ENTRY_AGE)\nuse(entries)\n")
     desk.swap("MAX_ENTRY_AGE", "MAX_RECORD_AGE")
     desk.clock.now += 2
@@ -298,21 +296,21 @@ def after_acceptance() -> Workbench:
     return desk
 
 
-def test_in_place_of_a_line_that_was_just_changed_another_edit_is_shown() -> None:
+def test_another_edit_replaces_a_just_changed_line() -> None:
     desk = after_acceptance()
     again = '\treturn fmt.Sprintf("%s:%d:%d", s.Host, s.Port, s.Timeout, s.Timeout)\n'
     shown = answered(desk, (5, 6, again), (1, 2, "\treturn &Server{host, port, 3}\n"))
     assert lines_of(shown) == [(1, "return &Server{host, port, 3}")]
 
 
-def test_a_line_that_the_user_edits_after_an_acceptance_may_be_changed_again() -> None:
+def test_an_accepted_line_that_is_edited_may_change() -> None:
     desk = after_acceptance()
     desk.clock.now += 2
     desk.swap("s.Timeout)", "s.Limit)")
     assert isinstance(answered(desk, (5, 6, '\treturn fmt.Sprintf("%d", s.Limit)\n')), Offer)
 
 
-def test_another_rename_may_go_on_in_a_line_that_a_suggestion_changed() -> None:
+def test_another_rename_may_go_on_in_a_suggested_line() -> None:
     desk = Workbench("def f(left, right):\n    return left + right\n\n\n\n")
     desk.swap("(left", "(first")
     desk.accept(answered(desk, (1, 2, "    return first + right\n")))
@@ -322,7 +320,7 @@ def test_another_rename_may_go_on_in_a_line_that_a_suggestion_changed() -> None:
     assert lines_of(shown) == [(1, "return first + second")]
 
 
-def test_the_second_of_two_calls_in_one_line_is_reached() -> None:
+def test_the_second_call_of_one_line_is_reached() -> None:
     desk = Workbench("def area(w):\n    return w\n\nx = area(2) + area(3)\n")
     desk.swap("area(w)", "area(w, h)")
     desk.accept(answered(desk, (3, 4, "x = area(2, 1) + area(3)\n")))
@@ -341,7 +339,7 @@ c = 3
 """
 
 
-def test_of_edits_that_do_the_same_the_first_below_comes_first_and_code_before_comments() -> None:
+def test_like_edits_go_first_below_and_code_first() -> None:
     desk = Workbench(CALLS)
     desk.swap("def area", "def surface")
     made = [(at, at + 1, f"{line}\n") for at, line in [
@@ -377,7 +375,7 @@ def test_a_docstring_waits_until_the_code_is_done() -> None:
     assert lines_of(desk.session.go_on(there, nothing)) == [(1, '"""The surface of one side."""')]
 
 
-def test_the_file_that_a_name_was_renamed_in_comes_before_the_file_that_defines_it() -> None:
+def test_the_renamed_file_precedes_the_defining_one() -> None:
     desk = Workbench(f"print(price(1))\n\n{FILLER}\nprint(price(2))\n")
     desk.open("def price(count):\n    return count\n", "b.py")
     desk.swap("price(1)", "total(1)")

@@ -51,7 +51,7 @@ def test_the_question_waits_until_the_keys_rest(
     assert "+def area(r, pi):" in ask.request.edits[-1].diff
 
 
-def test_few_lines_above_a_line_are_asked_about_while_it_is_typed() -> None:
+def test_few_lines_above_a_typed_line_are_asked_about() -> None:
     above = "".join(f"value_{i} = {i}\n" for i in range(8))
     desk = Workbench(above + CODE)
     desk.cursor = desk.text.index("):\n")
@@ -84,7 +84,7 @@ def test_what_follows_an_acceptance_does_not_wait(after_s: float, delay_ms: floa
         ("wo", 0.0, 0.0, {"invoked": True}),  # a gesture
     ],
 )
-def test_a_known_edit_away_from_a_line_waits_until_that_is_typed(
+def test_a_known_edit_away_waits_for_the_typed_line(
     typed: str, after_s: float, waits_s: float, fields: dict[str, Any]
 ) -> None:
     desk = Workbench(CODE + "\n" * 10)
@@ -100,7 +100,7 @@ def test_a_known_edit_away_from_a_line_waits_until_that_is_typed(
     assert desk.session.latest.delay_s == pytest.approx(waits_s)
 
 
-def test_a_known_edit_beside_the_line_that_is_typed_does_not_wait() -> None:
+def test_a_known_edit_beside_a_typed_line_waits_not() -> None:
     desk = Workbench(CODE)
     desk.swap("area(r)", "area(r, s)")
     desk.pause()
@@ -147,7 +147,7 @@ def typed(text: str, latency_ms: float) -> tuple[list[EditRequest], list[str]]:
 
 
 @pytest.mark.parametrize("latency_ms", [30.0, 400.0])
-def test_asked_at_every_key_the_model_is_asked_once_when_the_keys_rest(latency_ms: float) -> None:
+def test_asked_at_every_key_the_model_is_asked_once(latency_ms: float) -> None:
     asked, texts = typed(", pi, e", latency_ms)
     assert texts == [", 3"]
     questions = [request for request in asked if "area(r, 3)" not in request.text]

@@ -120,7 +120,7 @@ async def typing(desk: Desk) -> None:
     await asyncio.sleep(2)
 
 
-def test_the_prompt_of_the_question_is_read_before_it_is_asked() -> None:
+def test_the_questions_prompt_is_read_before_asking() -> None:
     desk = played(typing)
     first = desk.questions()[0]
     whole = next(each for each in desk.ahead() if each.part == "all")
@@ -139,7 +139,7 @@ def test_while_a_line_is_typed_its_file_is_read_once() -> None:
     assert head >= prompts[0].stable > 0.5 * len(prompts[1].tokens)
 
 
-def test_keys_do_not_stop_the_reading_of_what_they_leave_as_it_is() -> None:
+def test_keys_do_not_stop_reading_that_stays_valid() -> None:
     desk = played(typing, latency_s=2.5 * KEY_S)
     assert [each.part for each in desk.ahead()].count("stable") == 1
 
@@ -152,7 +152,7 @@ def test_slow_keys_have_few_prompts_read_in_vain() -> None:
     assert [each.read_ahead for each in ahead].count("all") <= 2
 
 
-def test_the_place_behind_the_first_is_read_in_the_pause() -> None:
+def test_the_second_place_is_read_in_the_pause() -> None:
     desk = played(typing)
     own, other = (each.request for each in desk.ahead() if each.part == "all")
     assert own.text == other.text
@@ -160,7 +160,7 @@ def test_the_place_behind_the_first_is_read_in_the_pause() -> None:
     assert replace(other, read_ahead="") in [each.request for each in desk.questions()]
 
 
-def test_the_engine_then_reads_nearly_nothing_for_the_question() -> None:
+def test_little_is_left_to_read_for_the_question() -> None:
     desk = played(typing)
     first = desk.questions()[0].request
     model = model_of({"": 1.0}, first)
@@ -180,7 +180,7 @@ async def resting(desk: Desk) -> None:
     await asyncio.sleep(1)
 
 
-def test_where_the_cursor_rests_the_prompt_of_the_first_key_is_read() -> None:
+def test_a_resting_cursors_first_key_is_read_ahead() -> None:
     async def work(desk: Desk) -> None:
         await resting(desk)
         assert [each.part for each in desk.asked] == ["stable"]
@@ -195,7 +195,7 @@ def test_where_the_cursor_rests_the_prompt_of_the_first_key_is_read() -> None:
     assert head >= prompts[0].stable > 0.5 * len(prompts[1].tokens)
 
 
-def test_ghost_text_is_read_first_for_clients_that_ask_for_it() -> None:
+def test_ghost_text_is_read_first_for_its_clients() -> None:
     async def work(desk: Desk) -> None:
         desk.at(3, 0, ghost=True)
         await asyncio.sleep(1)
@@ -236,7 +236,7 @@ def test_a_place_that_was_read_is_not_read_again() -> None:
     assert len(played(work).asked) == 2
 
 
-def test_after_a_question_in_vain_the_first_key_is_prepared_for() -> None:
+def test_a_vain_question_prepares_for_the_first_key() -> None:
     async def work(desk: Desk) -> None:
         await desk.type(",", 0, 0)
         await asyncio.sleep(1)
@@ -319,7 +319,7 @@ def test_a_document_that_is_closed_is_read_no_further() -> None:
 
 
 @pytest.mark.parametrize("column", [4, -1])
-def test_a_document_that_is_excluded_meanwhile_is_not_read(column: int) -> None:
+def test_a_document_excluded_meanwhile_is_not_read(column: int) -> None:
     """At rest in column 4; else in the pause after a key."""
 
     async def work(desk: Desk) -> None:

@@ -61,14 +61,14 @@ class Renaming(Workbench):
         return self.settle(self.asked, said)
 
 
-def test_an_edit_that_takes_back_the_name_and_does_something_else_is_not_shown() -> None:
+def test_an_edit_that_takes_back_the_name_is_not_shown() -> None:
     desk = Renaming()
     desk.keys("area_of")
     decision = desk.answered(*BACK)
     assert isinstance(decision, Abstain) and decision.kind == "reversal"
 
 
-def test_nor_once_the_keys_rest_and_the_history_tells_of_the_name() -> None:
+def test_nor_once_the_keys_rest_and_it_is_in_history() -> None:
     desk = Renaming()
     desk.keys("area_of")
     desk.clock.now += 3
@@ -85,7 +85,7 @@ def test_nor_where_it_changes_the_calls_as_well() -> None:
     assert isinstance(decision, Abstain) and decision.kind == "reversal"
 
 
-def test_what_carries_the_name_on_is_shown_though_the_better_one_takes_it_back() -> None:
+def test_what_carries_the_name_on_is_shown_instead() -> None:
     desk = Renaming()
     desk.keys("area_of")
     desk.clock.now += 3
@@ -96,7 +96,7 @@ def test_what_carries_the_name_on_is_shown_though_the_better_one_takes_it_back()
     assert isinstance(made, Offer) and made.suggestion.result == desk.text.replace(*CALL)
 
 
-def test_an_edit_that_goes_on_with_half_a_name_goes_when_the_name_does() -> None:
+def test_an_edit_of_half_a_name_goes_with_the_name() -> None:
     desk = Renaming()
     desk.keys("are", every_s=1.5)
     half = desk.answered("print(area(1, 2))", "print(are(1, 2))")
@@ -106,7 +106,7 @@ def test_an_edit_that_goes_on_with_half_a_name_goes_when_the_name_does() -> None
     assert desk.outcomes == ["ignored"], "that is no answer to what was offered"
 
 
-def test_such_an_edit_that_comes_too_late_is_not_kept_for_the_next_question() -> None:
+def test_such_an_edit_that_is_late_is_not_kept() -> None:
     desk = Renaming()
     desk.keys("are", every_s=1.5)
     asked, revision = desk.asked, desk.revision
@@ -119,7 +119,7 @@ def test_such_an_edit_that_comes_too_late_is_not_kept_for_the_next_question() ->
     assert isinstance(desk.consider_edit(), Ask)
 
 
-def test_a_late_edit_that_does_not_write_the_name_is_kept() -> None:
+def test_a_late_edit_without_the_name_is_kept() -> None:
     desk = Renaming()
     desk.keys("area", every_s=1.5)
     asked = desk.keys("_o")
@@ -129,7 +129,7 @@ def test_a_late_edit_that_does_not_write_the_name_is_kept() -> None:
     assert isinstance(desk.consider_edit(), Offer)
 
 
-def test_a_name_taken_back_by_hand_takes_the_edit_that_followed_with_it() -> None:
+def test_a_name_taken_back_takes_its_edit_along() -> None:
     desk = Renaming()
     desk.keys("area_of")
     desk.clock.now += 3
@@ -141,7 +141,7 @@ def test_a_name_taken_back_by_hand_takes_the_edit_that_followed_with_it() -> Non
     assert not isinstance(desk.consider_edit(), Offer)
 
 
-def test_whoever_takes_a_change_back_by_undo_gets_edits_again_after_the_next_key() -> None:
+def test_an_undo_allows_edits_after_the_next_key() -> None:
     desk = Renaming()
     desk.keys("area_of")
     desk.clock.now += 3
@@ -154,7 +154,7 @@ def test_whoever_takes_a_change_back_by_undo_gets_edits_again_after_the_next_key
     assert isinstance(desk.edit("print(area(1, 2))", "print(area_by(1, 2))"), Offer)
 
 
-def test_a_call_may_be_named_as_before_where_the_user_did_so_with_the_definition() -> None:
+def test_a_call_may_be_named_back_as_the_definition() -> None:
     desk = Workbench(CODE.replace("area(", "area_of("))
     desk.cursor = desk.text.index("(width")
     for _ in "_of":
@@ -172,7 +172,7 @@ def gone(text: str, word: str) -> Workbench:
     return desk
 
 
-def test_nothing_is_carried_on_where_a_name_is_yet_to_be_typed() -> None:
+def test_a_name_yet_to_be_typed_carries_nothing_on() -> None:
     desk = gone(CODE, "area")
     assert reason(desk.consider_edit()) == "you have not typed yet what replaces 'area'"
     assert isinstance(desk.consider_edit(invoked=True), Ask)
@@ -185,7 +185,7 @@ def test_what_is_whole_without_the_word_is_carried_on(word: str) -> None:
     assert isinstance(desk.consider_edit(), Ask)
 
 
-def test_an_edit_that_takes_something_away_goes_when_the_user_types_something_there() -> None:
+def test_an_edit_removing_something_goes_when_typed_in() -> None:
     desk = gone(CODE, "area")
     show = desk.edit("print(area(1, 2))", "print((1, 2))", invoked=True)
     assert isinstance(show, Offer)

@@ -72,7 +72,7 @@ def test_reasons_in_words(text: str, made: Change, offered: Change, says: str) -
     assert why(text, made, offered) == says
 
 
-def test_a_definition_explains_more_than_the_calls_that_followed_it() -> None:
+def test_a_definition_explains_more_than_its_calls() -> None:
     desk = Workbench(AREA)
     desk.swap("(r)", "(r, pi)")
     desk.pause()
@@ -83,7 +83,7 @@ def test_a_definition_explains_more_than_the_calls_that_followed_it() -> None:
     assert why_here(asked, edit) == "`pi` was added to `area`"
 
 
-def test_the_editor_reports_what_is_wrong_in_a_changed_line() -> None:
+def test_the_editor_reports_faults_of_a_changed_line() -> None:
     text = "cart: Cart\ny = 2\ny = cart.total\n"
     made, offered = (": Cart", ": Basket"), ("cart.total", "cart.sum")
     report = Diagnostic(2, 'Cannot access "total" for  "Basket".\n  No such attribute')
@@ -93,7 +93,7 @@ def test_the_editor_reports_what_is_wrong_in_a_changed_line() -> None:
     assert why(text, made, offered, Diagnostic(2, "line too long", 2)) == ""
 
 
-def test_a_shared_word_must_stand_in_the_lines_that_change() -> None:
+def test_a_shared_word_must_be_in_changed_lines() -> None:
     text = "a = retry(1)\nb = wait(retry)\nc = wait(4)\n"
     made = ("a = retry(1)", "a = retry(2)")
     says = "shares `retry` with your last edits"
@@ -101,7 +101,7 @@ def test_a_shared_word_must_stand_in_the_lines_that_change() -> None:
     assert why(text, made, ("c = wait(4)", "c = hold(4)"), word="retry") == ""
 
 
-def test_a_definition_that_was_only_moved_is_not_called_deleted() -> None:
+def test_a_moved_definition_is_not_called_deleted() -> None:
     text = "def area(r):\n    return r\n\nx = 1\nprint(area(2))\n"
     made = ("def area(r):\n    return r\n\nx = 1\n", "x = 1\ndef area(r):\n    return r\n")
     assert why(text, made, ("area(2)", "area(3)")) == ""
