@@ -38,7 +38,7 @@ def why(folder: Path, name: str) -> str:
     return exclusions.why(name, uri)
 
 
-def test_a_file_is_excluded_by_the_innermost_pattern_that_fits(project: Path) -> None:
+def test_the_innermost_fitting_pattern_excludes_a_file(project: Path) -> None:
     assert why(project, "a.py") == ""
     assert why(project, "gen/b.py") == "gen/b.py is excluded by line 3 of .redraftignore: gen/"
     assert why(project, "src/c.py") == "src/c.py is excluded by line 1 of src/.redraftignore: *.py"
@@ -47,7 +47,7 @@ def test_a_file_is_excluded_by_the_innermost_pattern_that_fits(project: Path) ->
 
 
 @pytest.mark.usefixtures("spawn")  # git
-def test_the_index_and_the_prompt_leave_out_the_same_files(project: Path) -> None:
+def test_index_and_prompt_leave_out_the_same_files(project: Path) -> None:
     rules = IgnoreRules()
     listed = {each.path for each in find_files(project, lambda _: "", rules)}
     assert listed == {"a.py", "src/keep/e.py"}
@@ -65,7 +65,7 @@ def test_a_file_elsewhere_is_not_excluded(
     assert exclusions.why("gen/b.py", (project / "gen/b.py").as_uri())
 
 
-def test_a_pattern_may_be_taken_out_of_the_defaults_by_the_user_alone(project: Path) -> None:
+def test_only_the_user_takes_a_pattern_from_defaults(project: Path) -> None:
     settings, problems = update_settings(LspSettings(), {"secretGlobs": ["!*.PEM", "mine.*"]})
     settings, _ = update_settings(settings, {"eagerness": "low"})
     assert not problems and refuse_file("a.pem", settings) == ""
@@ -75,7 +75,7 @@ def test_a_pattern_may_be_taken_out_of_the_defaults_by_the_user_alone(project: P
     assert "secretGlobs" in why(project, "a.key")
 
 
-def test_a_pattern_that_is_in_no_list_cannot_be_taken_out() -> None:
+def test_a_pattern_of_no_list_cannot_be_taken_out() -> None:
     settings, problems = update_settings(LspSettings(), {"secretGlobs": ["!*.pen"]})
     assert settings == LspSettings()
     assert (
@@ -93,7 +93,7 @@ async def decision(session: Session, file: Path) -> object:
 
 
 @pytest.mark.usefixtures("spawn")  # git
-async def test_a_document_obeys_at_once_and_what_is_written_later(project: Path) -> None:
+async def test_a_document_obeys_at_once_and_later_ones_too(project: Path) -> None:
     session = Session(ScriptedPredictor(), LspSettings(), lambda: 100.0)
     session.workspace.folders = [project.as_uri()]
     try:

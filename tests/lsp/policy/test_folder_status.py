@@ -23,7 +23,7 @@ def without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
 
 
-def test_status_names_an_ignore_file_that_is_not_heeded(tmp_path: Path) -> None:
+def test_status_names_an_unheeded_ignore_file(tmp_path: Path) -> None:
     (tmp_path / ".redraftignore").write_bytes(b"priv\xe9/\n")
     with lsp_client("return a") as client:
         ask(client, tmp_path, f"file://{tmp_path}/a.py")
@@ -55,7 +55,7 @@ def test_status_names_a_folder_that_cannot_be_read(
         assert client.statuses()[-1].endswith(told)
 
 
-def test_status_names_a_folder_that_is_none_while_its_documents_are_open(tmp_path: Path) -> None:
+def test_status_names_an_absent_folder_of_documents(tmp_path: Path) -> None:
     with lsp_client("return a") as client:
         uri = f"file://{tmp_path}/a.py"
         ask(client, tmp_path / "elsewhere", uri)

@@ -226,7 +226,7 @@ def test_unreadable_ignore_file_excludes_folder(
     assert "Permission denied" in why(tmp_path, "a.py")
 
 
-def test_folder_that_may_not_be_looked_into_is_excluded(
+def test_a_folder_that_may_not_be_read_is_excluded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.lstat
@@ -256,7 +256,7 @@ def test_unheeded_file_is_heeded_once_it_is_mended(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spawn")  # git
-def test_index_leaves_out_the_folder_of_an_unheeded_file(tmp_path: Path) -> None:
+def test_the_index_leaves_out_an_unheeded_files_folder(tmp_path: Path) -> None:
     for name in ("a.py", "inner/b.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(CODE)
@@ -286,7 +286,7 @@ def test_ignore_file_above_the_workspace_counts(tmp_path: Path) -> None:
     assert not why(tmp_path / "inner", "b.py")
 
 
-def test_document_outside_the_workspace_obeys_its_folder(tmp_path: Path) -> None:
+def test_a_document_outside_obeys_its_folder(tmp_path: Path) -> None:
     (tmp_path / ".redraftignore").write_text("private/\n")
     uri = f"file://{tmp_path}/private/a.py"
     for folders in ([], [f"file://{tmp_path}/elsewhere"]):
@@ -314,7 +314,7 @@ def test_closed_document_obeys_what_is_written_later(tmp_path: Path) -> None:
     assert exclusions.renew(rules) and exclusions.why("docs/plan.md", uri)
 
 
-def test_document_opened_during_a_look_at_the_disk_obeys(tmp_path: Path) -> None:
+def test_a_document_opened_during_a_look_obeys(tmp_path: Path) -> None:
     exclusions, rules = Exclusions(LspSettings, lambda: [tmp_path.as_uri()]), IgnoreRules()
     exclusions.read_opened(rules)
     (tmp_path / ".redraftignore").write_text("private/\n")

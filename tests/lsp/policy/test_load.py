@@ -41,7 +41,7 @@ async def after_a_look(watch: LoadWatch, clock: Clock) -> Load:
     return watch.now()
 
 
-def test_nothing_is_looked_at_unless_a_setting_asks_for_it() -> None:
+def test_nothing_is_looked_at_unless_set_so() -> None:
     looks, clock = Looks(on_battery=True, others=1.0), Clock()
     assert watch_of(looks, clock).now() == Load()
     nowhere = watch_of(looks, clock, on_battery="off")
@@ -49,7 +49,7 @@ def test_nothing_is_looked_at_unless_a_setting_asks_for_it() -> None:
     assert nowhere.now() == Load() and looks.count == 0
 
 
-async def test_a_look_is_taken_in_the_background_every_ten_seconds() -> None:
+async def test_a_look_is_taken_every_ten_seconds() -> None:
     looks, clock = Looks(on_battery=True), Clock()
     watch = watch_of(looks, clock, on_battery="calm")
     assert watch.now() == Load()  # nothing is known yet
@@ -61,7 +61,7 @@ async def test_a_look_is_taken_in_the_background_every_ten_seconds() -> None:
     assert await after_a_look(watch, clock) == Load()
 
 
-async def test_load_begins_high_and_ends_low_and_the_stricter_setting_counts() -> None:
+async def test_load_ends_low_and_the_stricter_setting_counts() -> None:
     looks, clock = Looks(), Clock()
     watch = watch_of(looks, clock, on_battery="calm", under_load="off")
     for others, effort in ((BUSY - 0.01, "full"), (BUSY, "off"), (QUIET, "off"), (0.49, "full")):
@@ -85,7 +85,7 @@ def test_off_offers_nothing_and_says_why() -> None:
         assert isinstance(decision, Abstain) and decision.is_lasting
 
 
-def test_calm_asks_when_the_keys_rest_and_at_once_by_a_gesture() -> None:
+def test_calm_asks_when_keys_rest_or_by_a_gesture() -> None:
     desk = strained("calm", Workbench("x = comput"))
     desk.type("e")
     assert desk.ask().delay_ms == pytest.approx(1000)

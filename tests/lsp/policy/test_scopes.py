@@ -57,7 +57,7 @@ def test_comments_and_strings_are_told_from_code(language: str, marked: str, wan
         ("comments", "x = ", False),
     ],
 )
-def test_a_scope_that_is_switched_off_is_quiet_unless_a_gesture_asks(
+def test_a_scope_switched_off_is_quiet_but_by_gesture(
     setting: str, text: str, is_quiet: bool
 ) -> None:
     desk = Workbench(text, disabled_scopes=(setting,))
@@ -68,7 +68,7 @@ def test_a_scope_that_is_switched_off_is_quiet_unless_a_gesture_asks(
         assert isinstance(desk.consider(invoked=True), Ask)
 
 
-def test_without_a_grammar_a_line_that_begins_with_a_comment_counts() -> None:
+def test_without_a_grammar_a_first_comment_counts() -> None:
     desk = Workbench("-- a", disabled_scopes=("comments",))
     assert isinstance(desk.consider(language="sql"), Abstain)
 
@@ -84,7 +84,7 @@ def test_edits_of_comments_alone_are_held_back(scopes: tuple[str, ...], is_shown
         assert reason(decision) == "Redraft is switched off in comments (setting disabledScopes)"
 
 
-def test_eagerness_of_a_language_goes_before_that_of_all() -> None:
+def test_a_languages_eagerness_precedes_the_general() -> None:
     settings = LspSettings(eagerness="high", eagerness_by_language={"markdown": "low"})
     assert settings.threshold_in("markdown", "infill") == 0.5
     assert settings.threshold_in("go", "infill") == 0.1

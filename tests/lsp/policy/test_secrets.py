@@ -92,7 +92,7 @@ def test_names_that_look_alike_are_not(path: str) -> None:
         ("untitled:config", False),
     ],
 )
-def test_a_file_of_no_folder_is_known_by_its_whole_path(uri: str, secret: bool) -> None:
+def test_a_file_of_no_folder_is_known_by_its_path(uri: str, secret: bool) -> None:
     shown = uri.rsplit("/", 1)[-1]
     assert bool(refuse_file(shown, LspSettings(), uri)) == secret
     decision = Workbench().consider(path=shown, uri=uri)
@@ -113,7 +113,7 @@ def test_own_patterns_are_added_to_the_defaults() -> None:
     assert not refuse_file("x.py", LspSettings(secret_globs=()))
 
 
-def test_a_later_list_of_own_patterns_takes_the_place_of_the_earlier_one() -> None:
+def test_a_later_list_of_patterns_replaces_the_earlier() -> None:
     settings, _ = update_settings(LspSettings(), {"secretGlobs": ["a.py"]})
     settings, _ = update_settings(settings, {"secretGlobs": ["b.py"]})
     assert refuse_file("b.py", settings)
@@ -159,7 +159,7 @@ def encoded(text: str) -> str:
         ("x", f"AIza{'a' * 35}"),
     ],
 )
-def test_texts_that_are_secrets_are_known_whatever_their_name(path: str, text: str) -> None:
+def test_secret_texts_are_known_whatever_their_name(path: str, text: str) -> None:
     assert secret_in(text, path)
 
 
@@ -251,7 +251,7 @@ PLAIN = "def helper(value):\n    return value + 1\n"
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.usefixtures("spawn")
-def test_secrets_reach_neither_model_nor_index_nor_recording(way: str, tmp_path: Path) -> None:
+def test_secrets_reach_no_model_index_or_recording(way: str, tmp_path: Path) -> None:
     gets_in = ways_in(tmp_path)[way]
     assert gets_in("plain.py", PLAIN)  # else this would prove nothing
     assert not gets_in("secrets.py", PLAIN)
@@ -259,7 +259,7 @@ def test_secrets_reach_neither_model_nor_index_nor_recording(way: str, tmp_path:
     assert not gets_in("deploy.py", BLOCK)
 
 
-def test_edits_of_what_becomes_secret_are_shown_no_longer() -> None:
+def test_edits_of_what_becomes_secret_disappear() -> None:
     desk = Workbench()
     document = desk.open(PLAIN, "notes.py")
     desk.becomes_elsewhere(document, PLAIN.replace("+ 1", "+ 22"))
