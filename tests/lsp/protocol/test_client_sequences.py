@@ -122,7 +122,7 @@ async def test_a_client_over_http_gets_what_it_asks_for(name: str) -> None:
                 assert_holds(await answer.json(), step["result"], f"step {number}")
 
 
-def test_every_client_that_is_documented_is_replayed_and_says_where_it_is_from() -> None:
+def test_every_documented_client_is_replayed() -> None:
     pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES.rglob("*.md"))
     assert len(NAMES) >= 10
     for name in NAMES:
@@ -130,7 +130,7 @@ def test_every_client_that_is_documented_is_replayed_and_says_where_it_is_from()
         assert f"sequences/{name}.json" in pages, f"no page names sequences/{name}.json"
 
 
-def test_the_settings_for_zed_name_a_route_and_a_format_that_are_answered() -> None:
+def test_the_settings_for_zed_are_answered() -> None:
     settings = json.loads((PAGES / "zed" / "settings.json").read_text(encoding="utf-8"))
     predictions = settings["edit_predictions"]
     chosen = predictions[predictions["provider"]]

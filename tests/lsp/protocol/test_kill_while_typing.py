@@ -159,7 +159,7 @@ class TypingEditor:
         return max(0, confirmed - first)
 
 
-def test_kills_lose_no_confirmed_change_and_answers_come_back(folder: Path) -> None:
+def test_kills_lose_no_change_and_answers_return(folder: Path) -> None:
     rng = random.Random(7)
     editor = TypingEditor(folder, rng)
     confirmed = 0

@@ -11,7 +11,7 @@ from support.editors.lsp_process import LspProcess
 from support.editors.workbench import Workbench, reason, shown
 
 
-def test_a_pause_silences_what_comes_by_itself_and_not_what_is_asked_for() -> None:
+def test_a_pause_silences_all_but_what_is_asked_for() -> None:
     with lsp_client("total") as client:
         client.initialize()
         client.open("x = ")
@@ -43,7 +43,7 @@ def test_a_pause_of_no_length_is_refused_by_name() -> None:
             assert message == f"redraft.snooze takes minutes from 0 to 1440, got {str(wrong)!r}"
 
 
-def test_how_things_stand_tells_model_settings_and_the_last_reason() -> None:
+def test_the_state_has_model_settings_and_last_reason() -> None:
     with lsp_client("", settings={"eagerness": "low"}) as client:
         client.initialize()
         client.open("x = ")
@@ -58,7 +58,7 @@ def test_how_things_stand_tells_model_settings_and_the_last_reason() -> None:
 
 
 @pytest.mark.usefixtures("spawn")
-def test_how_things_stand_tells_which_folders_are_not_read_and_why(tmp_path: Path) -> None:
+def test_the_state_names_unread_folders_and_why(tmp_path: Path) -> None:
     with lsp_client("total") as client:
         folders = [{"uri": "file:///x%00y", "name": "bad"}, {"uri": tmp_path.as_uri(), "name": "w"}]
         client.initialize(workspaceFolders=folders)
@@ -68,7 +68,7 @@ def test_how_things_stand_tells_which_folders_are_not_read_and_why(tmp_path: Pat
         assert told["unreadFolders"] == {"file:///x%00y": "it is no folder on this machine"}
 
 
-def test_ghost_text_is_an_entry_of_the_menu_where_settings_want_it() -> None:
+def test_ghost_text_is_in_the_menu_where_set_so() -> None:
     params = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 4}}
     with lsp_client("return r") as client:
         assert "completionProvider" not in client.initialize()["capabilities"]

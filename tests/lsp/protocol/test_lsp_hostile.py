@@ -46,7 +46,7 @@ REFUSED: list[tuple[bytes, int]] = [
 ]
 
 
-def test_a_request_that_cannot_be_answered_gets_a_json_rpc_error() -> None:
+def test_an_unanswerable_request_gets_an_rpc_error() -> None:
     with lsp_client("return r") as client:
         client.initialize()
         for rest, code in REFUSED:
@@ -162,7 +162,7 @@ def test_initialize_takes_whatever_it_gets() -> None:
             survives(client)
 
 
-def test_answers_to_questions_never_asked_are_passed_over() -> None:
+def test_answers_to_no_question_are_passed_over() -> None:
     with lsp_client("return r") as client:
         client.initialize()
         client.send(id="nobody", result={"a": 1})
@@ -197,7 +197,7 @@ def test_notifications_with_nonsense_are_passed_over() -> None:
         survives(client)
 
 
-def test_a_message_that_ends_too_soon_ends_the_connection() -> None:
+def test_a_message_ending_too_soon_ends_the_connection() -> None:
     with lsp_client() as client:
         client.initialize()
         client.raw(b"Content-Length: 9\r\n\r\n{")
@@ -215,7 +215,7 @@ def test_a_message_that_ends_too_soon_ends_the_connection() -> None:
         [{"range": TURNED, "text": "x"}],
     ],
 )
-def test_after_an_unreadable_change_only_a_whole_text_is_used(changes: Any) -> None:
+def test_after_an_unreadable_change_whole_texts_count(changes: Any) -> None:
     with opened("return r") as client:
         document = {"uri": URI, "version": 2}
         client.notify(
@@ -229,7 +229,7 @@ def test_after_an_unreadable_change_only_a_whole_text_is_used(changes: Any) -> N
         survives(client)
 
 
-def test_a_file_with_invalid_utf8_gets_suggestions_and_follows_its_changes() -> None:
+def test_invalid_utf8_gets_suggestions_and_is_followed() -> None:
     """As ``nvim -b`` sends a Latin-1 file; each invalid byte is a character there."""
 
     def send(client: LspClient, method: str, params: dict[str, Any]) -> None:
@@ -271,7 +271,7 @@ def test_odd_texts_are_served() -> None:
         survives(client)
 
 
-def test_a_line_of_five_megabytes_gets_a_reason_and_not_a_hang() -> None:
+def test_a_line_of_five_megabytes_gets_a_reason() -> None:
     with lsp_client("return r") as client:
         client.initialize()
         client.open("x" * 5_000_000)
@@ -293,7 +293,7 @@ def test_a_line_of_five_megabytes_gets_a_reason_and_not_a_hang() -> None:
         ("RuntimeError", "Error"),
     ],
 )
-def test_a_failing_model_gives_an_empty_answer_and_a_status(error: str, kind: str) -> None:
+def test_a_failing_model_gives_nothing_and_a_status(error: str, kind: str) -> None:
     failure = {"error": error, "message": "out of cheese"}
     with opened(failure, "return r") as client:
         assert insert_texts(client.complete(1, 4)) == []

@@ -44,7 +44,7 @@ def test_the_documents_line_end_is_kept() -> None:
         assert insert_texts(client.complete(1, 4)) == ["if r:\r\n        return r"]
 
 
-def test_the_selected_completion_is_taken_as_typed_and_its_range_replaced() -> None:
+def test_the_selected_completion_counts_as_typed() -> None:
     with lsp_client("end(x)") as client:
         client.initialize()
         client.open("items.ap\n")
@@ -57,7 +57,7 @@ def test_the_selected_completion_is_taken_as_typed_and_its_range_replaced() -> N
         assert client.asked()[0]["cursor"] == 9
 
 
-def test_the_status_is_busy_while_the_model_thinks_and_sent_only_when_it_changed() -> None:
+def test_the_status_is_sent_only_when_it_changed() -> None:
     with opened("return r") as client:
         for _ in range(3):
             client.complete(1, 4)
@@ -70,7 +70,7 @@ def test_the_status_is_busy_while_the_model_thinks_and_sent_only_when_it_changed
         assert all(one != other for one, other in itertools.pairwise(told))
 
 
-def test_trap_2_the_version_in_the_request_is_kept_and_a_stale_one_refused() -> None:
+def test_trap_2_the_version_is_kept_and_checked() -> None:
     with lsp_client("return r") as client:
         client.initialize()
         client.open(CODE, version=5)
@@ -81,7 +81,7 @@ def test_trap_2_the_version_in_the_request_is_kept_and_a_stale_one_refused() -> 
 
 
 @pytest.mark.parametrize("fields", [{"context": {"triggerKind": 0}}, {"context": None}, {}])
-def test_trap_3_no_context_or_trigger_kind_0_is_answered(fields: dict[str, Any]) -> None:
+def test_trap_3_no_context_or_kind_0_is_answered(fields: dict[str, Any]) -> None:
     with opened("return r") as client:
         params = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 4}, **fields}
         response = client.request("textDocument/inlineCompletion", params)
@@ -89,7 +89,7 @@ def test_trap_3_no_context_or_trigger_kind_0_is_answered(fields: dict[str, Any])
         assert client.popups() == []
 
 
-def test_trap_5_the_encoding_is_utf16_whatever_the_client_prefers() -> None:
+def test_trap_5_the_encoding_is_utf16_in_any_case() -> None:
     with lsp_client() as client:
         general = {"positionEncodings": ["utf-8", "utf-32", "utf-16"]}
         result = client.initialize(capabilities={"general": general})
@@ -106,7 +106,7 @@ def test_trap_6_cancelling_a_request_stops_the_model() -> None:
         assert client.status("idle")["busy"] is False
 
 
-def test_a_newer_request_stops_the_older_one_of_its_document() -> None:
+def test_a_newer_request_stops_the_documents_older_one() -> None:
     with opened("return r", delay_s=600) as client:
         older = client.ask_completion(1, 4)
         client.await_event("asked")
@@ -130,7 +130,7 @@ def test_two_documents_are_answered_side_by_side() -> None:
         assert "cancelled" not in [entry["event"] for entry in client.asked()]
 
 
-def test_a_change_while_thinking_makes_the_answer_stale() -> None:
+def test_a_change_while_thinking_makes_answers_stale() -> None:
     with opened("return r", delay_s=0.5) as client:
         id_ = client.ask_completion(1, 4)
         client.await_event("asked")
@@ -138,7 +138,7 @@ def test_a_change_while_thinking_makes_the_answer_stale() -> None:
         assert client.answer(id_)["error"]["code"] == -32801
 
 
-def test_of_automatic_requests_in_quick_succession_only_the_last_is_asked() -> None:
+def test_only_the_last_automatic_request_is_asked() -> None:
     with opened(" = r", settings={"delay_ms": 300}) as client:
         ids = []
         for version, character in ((2, 4), (3, 5), (4, 6)):
@@ -149,7 +149,7 @@ def test_of_automatic_requests_in_quick_succession_only_the_last_is_asked() -> N
         assert len(client.asked()) == 1
 
 
-def test_a_document_closed_while_thinking_gets_an_empty_answer() -> None:
+def test_closing_while_thinking_gives_an_empty_answer() -> None:
     with opened("return r", delay_s=600) as client:
         id_ = client.ask_completion(1, 4)
         client.await_event("asked")
@@ -165,7 +165,7 @@ def loading(progress: float) -> dict[str, Any]:
 READY = {"state": "ready", "model": "fake", "provider": "CPU"}
 
 
-def test_a_loading_model_shows_progress_where_the_client_can() -> None:
+def test_a_loading_model_shows_progress_if_possible() -> None:
     with lsp_client(statuses=[loading(0.4), loading(0.8), READY]) as client:
         client.initialize(capabilities={"window": {"workDoneProgress": True}})
         assert client.status("loading 40 %")["kind"] == "Warning"
@@ -179,7 +179,7 @@ def test_a_loading_model_shows_progress_where_the_client_can() -> None:
         assert client.until("$/progress")["params"]["value"]["kind"] == "end"
 
 
-def test_a_model_not_ready_answers_nothing_and_says_how_far_it_is() -> None:
+def test_an_unready_model_says_how_far_it_is() -> None:
     failing = {"error": "ModelNotReady", "message": "the model is loading"}
     with opened(failing, statuses=[loading(0.4)]) as client:
         client.status("loading 40 %")
@@ -197,7 +197,7 @@ def test_no_other_reason_stands_beside_a_loading_model() -> None:
         assert client.statuses() == ["model still loading 40 %"]
 
 
-def test_settings_come_with_initialize_and_change_later() -> None:
+def test_settings_come_with_initialize_and_change() -> None:
     with lsp_client("return r") as client:
         client.initialize(initializationOptions={"disabledLanguages": ["python"]})
         client.open(CODE)
@@ -208,7 +208,7 @@ def test_settings_come_with_initialize_and_change_later() -> None:
         assert insert_texts(client.complete(1, 4)) == ["return r"]
 
 
-def test_settings_are_fetched_from_a_client_that_only_says_they_changed() -> None:
+def test_settings_are_fetched_when_said_to_change() -> None:
     with lsp_client("return r") as client:
         client.initialize(capabilities={"workspace": {"configuration": True}})
         client.notify("workspace/didChangeConfiguration", {"settings": None})

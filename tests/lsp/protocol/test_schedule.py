@@ -28,7 +28,7 @@ async def begin(latest: Latest, uri: str, kind: Kind, key: str, model: Model) ->
     return task
 
 
-async def test_a_joined_prefetch_is_not_cancelled_by_another_document() -> None:
+async def test_a_joined_prefetch_survives_another_document() -> None:
     latest, model, other = Latest(), Model(), Model()
     ahead = await begin(latest, "a", "prefetch", "same", model)
     joined = await begin(latest, "a", "next_edit", "same", model)
@@ -76,7 +76,7 @@ async def test_a_newer_request_replaces_the_one_that_waits() -> None:
         await first
 
 
-async def test_a_next_edit_waits_for_the_ghost_text_of_its_document() -> None:
+async def test_a_next_edit_waits_for_ghost_text_beside_it() -> None:
     latest, model = Latest(), Model()
     ghost = await begin(latest, "a", "infill", "ghost", model)
     turn = asyncio.ensure_future(latest.turn("a", "next_edit", 0.0))

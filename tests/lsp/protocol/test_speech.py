@@ -49,7 +49,7 @@ def test_an_edit_is_described_line_by_line(old: str, new: str, says: str) -> Non
     assert next_edit(whole) == says
 
 
-def test_lines_in_a_row_are_described_as_a_range_and_another_file_by_its_name() -> None:
+def test_lines_are_a_range_and_another_file_its_name() -> None:
     text = "a = foo\nb = foo\nc = foo\n"
     result = text.replace("foo", "bar")
     whole = Suggestion("1", URI, "next_edit", text, 0, 0, len(text), result, 0.9, "m")
@@ -59,13 +59,13 @@ def test_lines_in_a_row_are_described_as_a_range_and_another_file_by_its_name() 
 @pytest.mark.parametrize(
     ("more", "count"), [(0, ""), (1, " 1 more place."), (3, " 3 more places.")]
 )
-def test_the_reason_and_the_number_of_other_places_follow_the_edit(more: int, count: str) -> None:
+def test_reason_and_count_of_places_follow_the_edit(more: int, count: str) -> None:
     made = Suggestion("1", URI, "next_edit", "a = foo\n", 0, 4, 7, "bar", 0.9, "m")
     says = "Line 1: replace `foo` by `bar`. Reason: `foo` is `bar` now."
     assert next_edit(replace(made, why="`foo` is `bar` now", more=more)) == says + count
 
 
-def test_a_whole_rename_is_one_change_however_many_places_it_has() -> None:
+def test_a_whole_rename_is_one_change_of_many_places() -> None:
     text = "def surface(r):\n    return r\n\nprint(area(2), area(3))\n"
     files = [
         FileRename(CodeFile(uri, "a.py", "python", text), ((37, 41, "surface"),) * count)
@@ -82,7 +82,7 @@ def describe(client: LspClient, line: int, character: int, **fields: Any) -> dic
     return described
 
 
-def test_ghost_text_is_described_as_far_as_it_is_not_typed_yet() -> None:
+def test_ghost_text_is_described_as_far_as_untyped() -> None:
     with opened("return math.pi * r\n    # done") as client:
         client.complete(1, 4)
         says = "At the cursor: 2 lines: `return math.pi * r`, `# done`."
@@ -105,7 +105,7 @@ def test_an_edit_is_described_until_it_is_accepted() -> None:
         assert describe(client, 0, 14)["id"] == ""
 
 
-def test_an_edit_of_another_document_is_described_with_its_file() -> None:
+def test_an_edit_elsewhere_is_described_with_its_file() -> None:
     other = "file:///w/project/b.py"
     filler = "".join(f"value_{i} = compute({i})\n" for i in range(60))
     with lsp_client({"edit": ["area(2)", "area(2, 3.14)"]}) as client:

@@ -43,7 +43,7 @@ def test_a_reason_is_one_sentence_with_task(task: Task, abstained: Abstain, expe
     assert sentence(task, abstained) == expected
 
 
-def test_while_typing_the_reason_is_about_ghost_text_and_the_other_is_kept() -> None:
+def test_while_typing_the_reason_is_of_ghost_text() -> None:
     status, sent = line()
     status.abstain("infill", HERE, HIDDEN)
     status.abstain("next_edit", HERE, NOTHING)
@@ -51,7 +51,7 @@ def test_while_typing_the_reason_is_about_ghost_text_and_the_other_is_kept() -> 
     assert status.message_of("next_edit") == "No next edit: the model would change nothing here."
 
 
-def test_where_only_the_next_edit_was_asked_for_the_reason_is_about_it() -> None:
+def test_a_next_edit_question_has_its_own_reason() -> None:
     status, sent = line()
     status.abstain("infill", HERE, HIDDEN)
     status.abstain("next_edit", ELSEWHERE, NOTHING)
@@ -76,14 +76,14 @@ def test_what_is_shown_comes_before_what_is_not(shown: Task, other: Task) -> Non
     ]
 
 
-def test_what_is_shown_on_request_says_how_likely_it_is() -> None:
+def test_what_is_shown_on_request_says_how_likely() -> None:
     status, sent = line()
     status.show("infill", HERE, HIDDEN.reason)
     assert sent[-1]["message"] == f"Ghost text shown, though unsure: {HIDDEN.reason}."
 
 
 @pytest.mark.parametrize(("ended", "other"), [("infill", "next_edit"), ("next_edit", "infill")])
-def test_the_end_of_one_suggestion_says_nothing_of_the_other(ended: Task, other: Task) -> None:
+def test_one_suggestions_end_says_nothing_of_another(ended: Task, other: Task) -> None:
     status, sent = line()
     status.show(other, ELSEWHERE, "")
     status.show(ended, HERE, "")
