@@ -88,7 +88,7 @@ def read(tmp_path: Path, lines: Sequence[Header | Event]) -> list[Shown]:
     return list(find_shown_text(read_recording(written(tmp_path, lines))).values())
 
 
-def test_a_suggestion_comes_with_what_was_shown_and_what_became_of_it(tmp_path: Path) -> None:
+def test_a_suggestion_comes_with_its_outcome(tmp_path: Path) -> None:
     session = Session()
     session.suggest("redraft-1")
     session.settle("redraft-1", "accepted", after_ms=1_500)
@@ -119,7 +119,7 @@ def test_what_is_shown_again_counts_once(tmp_path: Path) -> None:
     assert shown.at_ms == 1_200
 
 
-def test_a_later_report_corrects_the_outcome_and_not_the_time(tmp_path: Path) -> None:
+def test_a_later_report_corrects_outcome_not_time(tmp_path: Path) -> None:
     session = Session()
     session.suggest("redraft-1")
     session.settle("redraft-1", "ignored", after_ms=500)
@@ -137,7 +137,7 @@ def test_what_was_computed_ahead_finds_its_answer(tmp_path: Path) -> None:
     assert (shown.outcome, shown.seconds) == ("", None)
 
 
-def test_a_deletion_is_of_the_candidate_that_replaces_what_it_deletes(tmp_path: Path) -> None:
+def test_a_deletion_is_of_its_replacing_candidate(tmp_path: Path) -> None:
     session = Session()
     asked = question(URI, TEXT, EditRequest("next_edit", "src/a.py", TEXT, AT))
     elsewhere = Candidate(4, 8, "size", Confidence(0.91, 0.1, 0.1), 3, 1, "end")

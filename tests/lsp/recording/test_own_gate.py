@@ -58,7 +58,7 @@ def shares(gate: Gate) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_it_moves_within_200_events_for_a_user_who_hates_long_ones(seed: int) -> None:
+def test_it_learns_from_200_events_to_avoid_long_ones(seed: int) -> None:
     own, verdict = fit_own(SHIPPED, {"infill": seen(seed, 200, hates_long=True)}, WANTS)
     assert verdict.taken, verdict.told
     assert verdict.own > verdict.shipped
@@ -97,7 +97,7 @@ def test_all_kept_or_none_teaches_nothing(kept: bool, said: str) -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_nearly_all_kept_or_hardly_any_keeps_what_is_shown_within_bounds(kept: bool) -> None:
+def test_hardly_any_or_nearly_all_kept_stays_bounded(kept: bool) -> None:
     samples = [
         Sample(each.features, kept is (at % 20 > 0), group=each.group)
         for at, each in enumerate(seen(1, 300, False))

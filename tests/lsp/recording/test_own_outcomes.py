@@ -112,7 +112,7 @@ def told(own: OwnSamples) -> list[tuple[str, bool, float]]:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_what_is_accepted_is_right_where_it_stays_until_rest(work: Work, kept: bool) -> None:
+def test_what_stays_until_rest_is_right(work: Work, kept: bool) -> None:
     work.settle(work.suggest("r * r"), "accepted")
     work.change(change("r * r", 1, 11), accepted=True)
     if not kept:
@@ -124,7 +124,7 @@ def test_what_is_accepted_is_right_where_it_stays_until_rest(work: Work, kept: b
     assert (own.shown, own.hidden, own.weights) == (1, 0, "fake fp32 w1")
 
 
-def test_the_outcome_counts_for_the_candidate_that_was_shown(work: Work) -> None:
+def test_the_outcome_is_of_the_shown_candidate(work: Work) -> None:
     made = work.suggest("(r", "r * r", shown=1)  # a filter refused the first: it breaks the syntax
     work.settle(made, "accepted")
     work.change(change("r * r", 1, 11), accepted=True)
@@ -162,7 +162,7 @@ def test_outcomes_of_other_weights_are_left_out(work: Work) -> None:
 
 
 @pytest.mark.parametrize("jump_ms", [-900, 86_400_000])
-def test_the_time_of_reading_is_not_learned_from_a_jumping_clock(work: Work, jump_ms: int) -> None:
+def test_a_jumping_clock_teaches_no_reading_time(work: Work, jump_ms: int) -> None:
     work.settle(work.suggest("2 * r"), "rejected")
     work.settle(work.suggest("3 * r", id_="redraft-2"), "ignored", after_ms=jump_ms)
     own = work.rest()
@@ -170,7 +170,7 @@ def test_the_time_of_reading_is_not_learned_from_a_jumping_clock(work: Work, jum
     assert own.unlabelled == 1
 
 
-def test_an_edit_that_takes_back_the_last_one_is_no_candidate(tmp_path: Path) -> None:
+def test_an_edit_that_takes_back_is_no_candidate(tmp_path: Path) -> None:
     work = Work(None, tmp_path / "recordings")
     work.open(TEXT.replace("return ", "return total"))
     work.change(ContentChange("", Range(Position(1, 11), Position(1, 16))))
@@ -204,7 +204,7 @@ def test_no_recordings_nothing_learned(tmp_path: Path, monkeypatch: pytest.Monke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_few_outcomes_are_told_and_the_shipped_gate_stays(at_home: Work) -> None:
+def test_with_few_outcomes_the_shipped_gate_stays(at_home: Work) -> None:
     at_home.settle(at_home.suggest("r * r"), "rejected")
     at_home.rest()
     assert "yours, 1 outcomes" in run("fit")
@@ -228,7 +228,7 @@ def test_a_fit_needs_no_laboratory(at_home: Work, tmp_path: Path) -> None:
     assert at_home.recordings.learned.read_bytes() == written
 
 
-def test_garbage_and_other_weights_are_told_by_fit_and_by_status(at_home: Work) -> None:
+def test_garbage_and_other_weights_are_reported(at_home: Work) -> None:
     at_home.settle(at_home.suggest("r * r"), "rejected")
     at_home.rest()
     [path] = at_home.files()
@@ -274,7 +274,7 @@ class Fit:
         return 0
 
 
-def test_it_is_fitted_after_so_many_outcomes_while_recording_is_on(tmp_path: Path) -> None:
+def test_it_is_fitted_after_enough_recorded_outcomes(tmp_path: Path) -> None:
     recordings, fit, allowed = Recordings(tmp_path), Fit(), [True]
     learning = OwnGate(recordings, lambda: allowed[0], lambda: 0.0, fit)
     for _ in range(EVERY):
@@ -304,7 +304,7 @@ def test_a_gate_of_other_features_is_left(tmp_path: Path, monkeypatch: pytest.Mo
     assert "In use: plain" in run("status") and "fitted again" in run("status")
 
 
-def test_the_own_gate_is_in_use_where_it_is_taken_fitting_and_allowed(tmp_path: Path) -> None:
+def test_the_own_gate_is_used_where_better_and_allowed(tmp_path: Path) -> None:
     recordings, allowed, now = Recordings(tmp_path), [True], [0.0]
     learning = OwnGate(recordings, lambda: allowed[0], lambda: now[0], Fit())
     own = Gate("yours, 300 outcomes", PLAIN.heads)

@@ -31,7 +31,7 @@ def test_nothing_is_recorded_until_it_is_turned_on(tmp_path: Path) -> None:
     assert not (tmp_path / "r").exists()
 
 
-def test_turned_on_midway_it_begins_with_the_text_as_it_was(tmp_path: Path) -> None:
+def test_turned_on_midway_it_begins_with_the_text(tmp_path: Path) -> None:
     scene = Workbench("x = 1\n", tmp_path, on=False)
     scene.type_at(0, 5, "23")
     scene.recordings.turn_on()
@@ -43,7 +43,7 @@ def test_turned_on_midway_it_begins_with_the_text_as_it_was(tmp_path: Path) -> N
     assert stream.header.root == "file:///w"
 
 
-def test_turned_off_by_another_process_it_ends_with_the_next_change(tmp_path: Path) -> None:
+def test_turned_off_elsewhere_it_ends_at_a_change(tmp_path: Path) -> None:
     scene = Workbench("x\n", tmp_path)
     scene.type_at(0, 1, "ab")
     Recordings(tmp_path).turn_off()
@@ -55,7 +55,7 @@ def test_turned_off_by_another_process_it_ends_with_the_next_change(tmp_path: Pa
     assert [replayed(each)["a.py"] for each in scene.files()] == ["xab\n", "xabcdef\n"]
 
 
-def test_a_recording_that_is_deleted_meanwhile_begins_anew(tmp_path: Path) -> None:
+def test_a_deleted_recording_begins_anew(tmp_path: Path) -> None:
     scene = Workbench("x\n", tmp_path)
     scene.type_at(0, 1, "ab")
     assert scene.recordings.delete(scene.files()) == [] or sys.platform == "win32"
@@ -88,7 +88,7 @@ def sources(scene: Workbench) -> list[str]:
     return [change.source for change in changes_in(file)]
 
 
-def test_what_happens_while_the_editor_is_left_is_no_paste(tmp_path: Path) -> None:
+def test_what_happens_in_absence_is_no_paste(tmp_path: Path) -> None:
     scene = Workbench("a = 1\n", tmp_path)
     scene.recorder.on_focus("")
     scene.change(change(OTHERS, 1, 0))
@@ -218,7 +218,7 @@ def test_secret_files_are_not_recorded(tmp_path: Path) -> None:
     assert replayed(file) == {"a.py": "xy\n"}
 
 
-def test_a_file_that_becomes_secret_is_recorded_no_longer(tmp_path: Path) -> None:
+def test_a_file_that_becomes_secret_is_dropped(tmp_path: Path) -> None:
     scene = Workbench("x\n", tmp_path)
     scene.session.workspace.settings = LspSettings(secret_globs=("a.py",))
     scene.recorder.exclusions_changed()
@@ -241,7 +241,7 @@ def test_nobody_else_can_read_a_recording(tmp_path: Path) -> None:
     assert scene.files()[0].stat().st_mode & 0o077 == 0
 
 
-def test_a_full_file_is_followed_by_one_that_stands_alone(tmp_path: Path) -> None:
+def test_a_full_file_is_followed_by_a_complete_one(tmp_path: Path) -> None:
     scene = Workbench(None, tmp_path, on=False)
     scene.recordings.turn_on(FolderLimits(file_bytes=1_000))
     document = scene.open("x = 1\n" * 100)
@@ -347,7 +347,7 @@ def test_the_users_own_files_are_never_deleted(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links and pipes of POSIX")
-def test_what_has_a_recordings_name_and_is_no_file_is_left_alone(tmp_path: Path) -> None:
+def test_links_and_pipes_named_as_recordings_are_left(tmp_path: Path) -> None:
     outside, folder = tmp_path / "outside", tmp_path / "r"
     outside.mkdir()
     folder.mkdir()
@@ -373,7 +373,7 @@ def test_what_has_a_recordings_name_and_is_no_file_is_left_alone(tmp_path: Path)
     assert len(scene.recordings.others()) == 4
 
 
-def test_a_file_that_only_has_the_switchs_name_is_no_switch(tmp_path: Path) -> None:
+def test_a_file_with_only_the_switchs_name_is_none(tmp_path: Path) -> None:
     theirs = tmp_path / "on.json"
     theirs.write_text('{"lights": true}')
     scene = Workbench("x\n", tmp_path, on=False)
@@ -422,7 +422,7 @@ def test_after_a_full_disk_all_say_why(tmp_path: Path, monkeypatch: pytest.Monke
     assert [replayed(each)["a.py"] for each in scene.files()[-2:]] == ["xac\n", "ybd\n"]
 
 
-def test_a_torn_last_line_is_dropped_and_any_other_is_refused(tmp_path: Path) -> None:
+def test_only_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
     scene = Workbench("x\n", tmp_path)
     scene.type_at(0, 1, "abcd")
     [file] = scene.files()

@@ -85,7 +85,7 @@ def test_a_foreign_recording_is_read_with_all_it_says() -> None:
     assert [e.kind for e in stream.events if isinstance(e, Note)][-1] == "somethingNew"
 
 
-def test_texts_are_rebuilt_in_utf16_with_their_line_ends() -> None:
+def test_texts_are_rebuilt_in_utf16_with_line_ends() -> None:
     stream = read_recording(FOREIGN)
     last = max(at for at, event in enumerate(stream.events) if isinstance(event, Changed))
     documents = replay(stream, last)
@@ -250,12 +250,12 @@ def test_an_event_is_read_as_it_was_written(event: Header | Event) -> None:
 
 
 @pytest.mark.parametrize("sample", [*map(json.loads, RECORDED.read_text("ascii").splitlines())])
-def test_lines_of_each_release_are_read_and_written_alike(sample: dict[str, str]) -> None:
+def test_lines_of_each_release_are_read_and_written(sample: dict[str, str]) -> None:
     again = encode(decode(json.loads(sample["line"])))
     assert again == sample["again"].encode("ascii") + b"\n"
 
 
-def test_what_other_releases_leave_out_or_add_is_no_error() -> None:
+def test_fields_of_other_releases_are_no_error() -> None:
     entry = json.loads(encode(ANSWER))
     candidate = entry["data"]["candidates"][0]
     candidate["confidence"]["later"] = 1.0

@@ -49,7 +49,7 @@ def test_an_editor_can_turn_it_on_and_off(tmp_path: Path) -> None:
     assert replayed(only(tmp_path)) == {"a.py": "x = 1\n"}
 
 
-def test_every_candidate_is_recorded_with_what_became_of_it(tmp_path: Path) -> None:
+def test_every_candidate_is_recorded_with_its_outcome(tmp_path: Path) -> None:
     unsure = {"text": "maybe", "confidence": 0.13}
     with lsp_client(unsure, "total") as client:
         recording(client)
@@ -98,7 +98,7 @@ def answers_in(path: Path) -> list[AnswerEvent]:
     return [event for event in read_recording(path).events if isinstance(event, AnswerEvent)]
 
 
-def test_an_acceptance_that_is_reported_late_is_told_late(tmp_path: Path) -> None:
+def test_an_acceptance_reported_late_is_told_late(tmp_path: Path) -> None:
     with lsp_client("total") as client:
         recording(client)
         client.open("x = \n")

@@ -178,7 +178,7 @@ def test_an_edit_that_is_typed_was_not_accepted(tmp_path: Path) -> None:
     assert (counted.only().typed, counted.only().saved) == (1, 0)
 
 
-def test_a_bracket_that_the_editor_closes_is_still_typed(tmp_path: Path) -> None:
+def test_a_bracket_the_editor_closes_is_still_typed(tmp_path: Path) -> None:
     counted = offered(tmp_path, "f()")
     counted.desk.type("f")
     counted.desk.type("()")
@@ -186,14 +186,14 @@ def test_a_bracket_that_the_editor_closes_is_still_typed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("ghost", [":", "()"])
-def test_a_report_tells_a_key_that_accepts_from_one_that_types(tmp_path: Path, ghost: str) -> None:
+def test_a_report_tells_accepting_from_typing_keys(tmp_path: Path, ghost: str) -> None:
     counted = offered(tmp_path, ghost, "def f")
     counted.desk.type(ghost)
     counted.desk.session.report_accepted("redraft-1")
     assert (counted.only().typed, counted.only().accepted) == (0, 1)
 
 
-def test_a_late_report_corrects_the_end_also_after_it_was_written(tmp_path: Path) -> None:
+def test_a_late_report_corrects_a_written_end_too(tmp_path: Path) -> None:
     counted = offered(tmp_path, "f(x)")
     counted.desk.type("f( x )")  # a formatter had its way with it
     assert counted.only().ignored == 1
@@ -211,7 +211,7 @@ def test_an_answer_that_was_never_shown_does_not_count(tmp_path: Path) -> None:
     assert counted.by_kind() == {}
 
 
-def test_the_wait_counts_from_the_question_to_the_answer(tmp_path: Path) -> None:
+def test_the_wait_counts_from_question_to_answer(tmp_path: Path) -> None:
     counted = Counted(tmp_path, Workbench(BODY))
     for number, took_ms in enumerate((90.0, 90.0, 90.0, 1_900.0)):
         counted.desk.answer("return x", took_ms=took_ms)

@@ -56,7 +56,7 @@ def test_late_partial_acceptance_counts_the_part(folder: Path) -> None:
     assert (counts.accepted, counts.ignored, counts.saved) == (1, 0, 3)
 
 
-def test_the_end_of_a_session_counts_what_was_still_shown(folder: Path) -> None:
+def test_the_end_of_a_session_counts_what_was_shown(folder: Path) -> None:
     with lsp_client("total") as client:
         client.initialize()
         client.open("x = \n")
@@ -65,7 +65,7 @@ def test_the_end_of_a_session_counts_what_was_still_shown(folder: Path) -> None:
     assert written_by_all(folder).ignored == 1
 
 
-def test_a_killed_server_loses_nothing_that_it_has_written(
+def test_a_killed_server_loses_nothing_written(
     lsp_process: Callable[..., LspProcess], folder: Path
 ) -> None:
     client = lsp_process("total")
