@@ -54,7 +54,7 @@ names = list(map(fetch, []))
 DEF = "def fetch(host)", "async def fetch(host)"
 
 
-def test_calls_are_awaited_and_their_functions_become_asynchronous() -> None:
+def test_awaited_calls_make_functions_asynchronous() -> None:
     (found,) = awaited({"net.py": FETCH}, *DEF)
     assert found.label.startswith("await `fetch` at ")
     made = results(found)["net.py"]
@@ -86,7 +86,7 @@ def test_other_files_that_import_it_follow() -> None:
         "# fetch(1)\ns = 'fetch(1)'\n",
     ],
 )
-def test_what_is_awaited_elsewhere_or_cannot_await_stays(code: str) -> None:
+def test_awaited_or_unawaitable_calls_stay(code: str) -> None:
     text = f"def fetch(host):\n    return host\n\n\n{code}"
     assert awaited({"net.py": text}, *DEF) == []
 
@@ -131,7 +131,7 @@ def test_scripts_promise_what_they_return() -> None:
     assert '[this.load("a"), this.load("b")]' in made
 
 
-def test_arrow_functions_with_a_name_become_asynchronous_and_components_do_not() -> None:
+def test_named_arrows_become_async_and_components_not() -> None:
     text = (
         "export function load(id: string): Recipe {\n  return read(id);\n}\n"
         "const title = (id: string): string => load(id).title;\n"
@@ -154,7 +154,7 @@ def test_arrow_functions_with_a_name_become_asynchronous_and_components_do_not()
         ("net.ts", "function fetch(a)", "class Net implements Twice", "twice()"),
     ],
 )
-def test_functions_that_an_interface_fixes_stay_as_they_are(
+def test_functions_fixed_by_an_interface_stay(
     path: str, head: str, block: str, function: str
 ) -> None:
     fetch, call = f"{head} {{\n    return a\n}}\n", "return fetch(1)"

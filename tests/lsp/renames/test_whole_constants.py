@@ -53,7 +53,7 @@ def one(path: str, text: str, *changes: tuple[str, str]) -> str:
     return result
 
 
-def test_other_uses_below_the_definition_become_the_constant() -> None:
+def test_uses_below_the_definition_become_the_constant() -> None:
     text = PYTHON[: PYTHON.index("def again")]
     (found,) = constants("a.py", text, DEFINED, USED)
     assert found.label == "put `DAY` in place of `86400` at 2 places"
@@ -63,7 +63,7 @@ def test_other_uses_below_the_definition_become_the_constant() -> None:
     assert '"seconds": DAY, 86400: 1' in after
 
 
-def test_scripts_keep_types_keys_templates_and_other_quotes() -> None:
+def test_scripts_keep_types_keys_and_templates() -> None:
     changes = (
         ("HOLE", "const HELLO = 'hello there';"),
         ("show('hello there', name)", "show(HELLO, name)"),
@@ -114,7 +114,7 @@ def test_a_constant_of_one_function_stays_there() -> None:
     assert constants("a.py", text, *changes) == []  # the other function does not know it
 
 
-def test_a_constant_that_was_there_before_is_not_offered() -> None:
+def test_an_older_constant_is_not_offered() -> None:
     text = PYTHON[: PYTHON.index("def again")].replace("HOLE", "DAY = 86400")
     assert constants("a.py", text, USED) == []
 
@@ -180,7 +180,7 @@ def test_a_call_of_literals_that_never_changes() -> None:
         ("a.ts", "HOLE\nexport const OLD = 3600;\nwait(3600);\n", "const HOUR = 3600;"),
     ],
 )
-def test_another_constant_of_the_same_value_is_a_choice(path: str, text: str, line: str) -> None:
+def test_another_constant_of_the_value_is_a_choice(path: str, text: str, line: str) -> None:
     assert constants(path, text, ("HOLE", line)) == []
     alone = "\n".join(each for each in text.split("\n") if "HOLE" in each or "(" in each)
     assert constants(path, alone.replace("HOLE", "\nHOLE"), ("HOLE", line))
@@ -221,7 +221,7 @@ def test_strings_that_begin_with_a_constant(path: str, define: str, old: str, ne
         ("a.py", "HOLE\n\n\ndef f():\n    global DAY\n    DAY = g()\n\n\ng(86400)\n"),
     ],
 )
-def test_a_name_that_may_not_be_set_or_changes_takes_no_place(path: str, text: str) -> None:
+def test_an_unsettable_or_changing_name_takes_no_place(path: str, text: str) -> None:
     defined = "const DAY = 86400;" if path == "a.js" else "DAY = 86400"
     assert constants(path, text, ("HOLE", defined)) == []
 

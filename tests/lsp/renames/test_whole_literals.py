@@ -66,7 +66,7 @@ def test_the_rest_of_a_literal_follows_its_opening() -> None:
     assert found.places == 1
 
 
-def test_other_literals_follow_a_whole_one_each_by_itself() -> None:
+def test_other_literals_follow_each_by_itself() -> None:
     (found,) = literals({"a.py": PY}, OPENING, REST)
     expected = PY.replace(*OPENING).replace(*REST)
     old, new = '{"name": "hitch", "ropes": ropes}', 'Knot(name="hitch", ropes=ropes)'
@@ -105,5 +105,5 @@ def test_an_unclear_literal_is_left_to_the_model(text: str) -> None:
     assert literals({"a.py": text}, OPENING) == []
 
 
-def test_a_literal_of_which_the_user_made_something_else_is_left() -> None:
+def test_a_literal_the_user_made_different_is_left() -> None:
     assert literals({"a.py": PY}, OPENING, ('"ropes": é + 1', "ropes=é + 2")) == []

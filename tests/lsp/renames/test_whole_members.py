@@ -339,13 +339,13 @@ else:
 @pytest.mark.parametrize(
     "line", ["fee: int = field(init=False)", "fee: ClassVar[int] = 3", "fee: InitVar[int]"]
 )
-def test_a_member_that_is_not_passed_as_the_others_are_is_written_nowhere(line: str) -> None:
+def test_a_member_passed_unlike_others_is_not_written(line: str) -> None:
     assert members("a.py", RECORD, ("due: int\n", f"due: int\n    {line}\n")) == []
     assert members("a.py", RECORD, ("due: int\n", "due: int\n    fee: int\n"))
 
 
 @pytest.mark.parametrize("line", ["TWO = ONE", "label: str"])
-def test_what_is_no_variant_of_an_enum_is_written_nowhere(line: str) -> None:
+def test_what_is_no_variant_of_an_enum_is_not_written(line: str) -> None:
     text = "class Kind(Enum):\n    ONE = 1\n    OUT = 2\n    ALL = 3\n\n\n"
     text += "KINDS = [Kind.ONE, Kind.OUT, Kind.ALL]\n"
     assert members("a.py", text, ("ALL = 3\n", f"ALL = 3\n    {line}\n")) == []
@@ -379,9 +379,7 @@ def test_calls_of_another_constructor_stay_as_they_are() -> None:
         ("a.ts", "  constructor(private book, private reader, private due) {}", "private due)"),
     ],
 )
-def test_a_parameter_that_is_no_field_is_read_from_no_object(
-    path: str, head: str, last: str
-) -> None:
+def test_a_parameter_that_is_no_field_is_read_nowhere(path: str, head: str, last: str) -> None:
     if path == "a.py":
         copy = "  def copy(self):\n    return Loan(self.book, self.reader, self.due)\n"
         text = f"class Loan:\n{head}\n\n{copy}"
@@ -393,7 +391,7 @@ def test_a_parameter_that_is_no_field_is_read_from_no_object(
         assert members(path, text, (last, "private due, private fee)"))
 
 
-def test_tuples_grow_only_with_what_takes_them_or_is_compared_with_them() -> None:
+def test_tuples_grow_with_what_takes_or_compares_them() -> None:
     text = """\
 class Loan:
     def __init__(self, book, reader, due):
@@ -414,7 +412,7 @@ class Loan:
     assert found.places == 1
 
 
-def test_an_array_that_a_function_returns_keeps_its_length() -> None:
+def test_a_returned_array_keeps_its_length() -> None:
     text = "enum Kind {\n    One,\n    Out,\n    All,\n}\n\nfn all() -> [Kind; 3] {\n"
     text += "    [Kind::One, Kind::Out, Kind::All]\n}\n"
     assert members("a.rs", text, ("    All,\n", "    All,\n    Big,\n")) == []

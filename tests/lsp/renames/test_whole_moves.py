@@ -115,7 +115,7 @@ def test_the_old_file_imports_what_it_still_uses() -> None:
     assert found["a.py"] == "from pkg.new import area\n"
 
 
-def test_without_an_import_of_its_own_an_old_file_imports_as_others_do() -> None:
+def test_an_old_file_imports_as_others_do() -> None:
     left = LEFT.replace("return r\n", "return area(r)\n")
     others = {"run.py": "from pkg.old import area\n"}
     saved = {"pkg/old.py": OLD, "pkg/numbers.py": NEW, **others}
@@ -176,18 +176,18 @@ def test_what_is_unclear_changes_nothing(others: dict[str, str]) -> None:
     assert changed({"b.py": "from pkg.old import area\n", **others}) is None
 
 
-def test_a_name_that_the_old_file_still_defines_has_not_moved() -> None:
+def test_a_name_still_defined_has_not_moved() -> None:
     assert changed({"b.py": "from pkg.old import area\n"}, left=OLD) is None
 
 
-def test_a_name_that_the_new_file_does_not_export_has_not_moved() -> None:
+def test_a_name_not_exported_has_not_moved() -> None:
     saved = {"a.ts": TS_OLD, "b.ts": "", "c.ts": "import { area } from './a';\n"}
     private = TS_AREA.replace("export ", "")
     assert moves(saved, {"a.ts": TS_LEFT, "b.ts": private}, "area") == []
     assert moves(saved, {"a.ts": TS_LEFT, "b.ts": TS_AREA}, "area") != []
 
 
-def test_another_function_of_the_same_name_is_not_the_one_that_was_removed() -> None:
+def test_a_namesake_is_not_the_removed_function() -> None:
     other = "def area(shape):\n    return shape.area\n"
     assert changed({"b.py": "from pkg.old import area\n"}, home=other) is None
 
@@ -214,7 +214,7 @@ def test_several_names_move_together() -> None:
     assert results(found) == {"a.py": "from new import area, edge\n"}
 
 
-def test_a_long_function_that_is_cut_and_pasted_is_followed_at_once() -> None:
+def test_a_pasted_long_function_is_followed_at_once() -> None:
     """Cut and paste are no edits of the history, and no other next edit is offered after them."""
     area = "def area(r):\n" + "    r += 1\n" * 20 + "    return r\n"
 
@@ -255,7 +255,7 @@ def test_definitions_that_an_edit_removed(path: str, diff: str, expected: list[s
     assert [*find_removed(edits, path, language_of(path) or "")] == expected
 
 
-def test_the_imports_that_a_definition_needs_come_along() -> None:
+def test_the_imports_of_a_definition_come_along() -> None:
     area = "def area(r):\n    return math.pi * np.abs(scale(r)) * later\n"
     imports = "import math\nimport numpy as np\n\nfrom .units import other, scale as scale\n"
     old = f"{imports}later = 1\n\n\n{area}"
@@ -278,7 +278,7 @@ def test_the_imports_that_a_definition_needs_come_along() -> None:
         assert "later" not in after.replace(area, "")
 
 
-def test_names_of_other_definitions_in_the_new_file_are_left() -> None:
+def test_names_of_other_definitions_are_left() -> None:
     area = "def area(math):\n    return math\n"
     home = f"def other():\n    return math.pi\n\n\n{area}"
     found = changed({}, left="import math\n", home=home, old=f"import math\n{area}", new=home)

@@ -29,7 +29,7 @@ def unclear(found: WholeRename | str) -> str:
     return found
 
 
-def test_uses_are_renamed_and_strings_comments_and_other_objects_are_not() -> None:
+def test_uses_are_renamed_not_strings_or_comments() -> None:
     found = whole_rename({"p2.py": SHAPES}, "def area", "def surface")
     after = SHAPES.replace("def area", "def surface").replace("{area(", "{surface(")
     assert results(found) == {"p2.py": after}
@@ -66,7 +66,7 @@ def test_another_file_is_renamed_by_its_imports(before: str, after: str | None) 
     assert results(whole_rename(files, "def area", "def surface")).get("other.py") == expected
 
 
-def test_a_name_is_followed_through_the_modules_that_pass_it_on() -> None:
+def test_a_name_is_followed_through_passing_modules() -> None:
     files = {
         "shapes/p2.py": SHAPES,
         "shapes/__init__.py": "from .p2 import area\n",
@@ -112,7 +112,7 @@ def test_a_file_that_requires_another_module_is_read() -> None:
     assert found["a.js"] == text.replace("{ area", "{ surface").replace("(area", "(surface")
 
 
-def test_a_package_of_go_is_renamed_with_the_packages_that_import_it() -> None:
+def test_a_go_package_is_renamed_with_its_importers() -> None:
     files = {
         "shapes/p2.go": GO,
         "shapes/q.go": "package shapes\n\nfunc g() int { return Area(3) + other.Area(2) }\n",
@@ -134,7 +134,7 @@ def test_a_local_variable_is_renamed_in_its_function() -> None:
     assert found == {"a.py": text.replace(inner, inner.replace("total", "sum_of"))}
 
 
-def test_a_short_local_name_is_renamed_in_its_function_alone() -> None:
+def test_a_short_local_name_stays_in_its_function() -> None:
     text = "def mean(n):\n    if n:\n        return 1 / n\n\n\ndef peaks(n):\n    return n\n"
     found = results(whole_rename({"a.py": text}, "mean(n)", "mean(window)"))
     assert found["a.py"] == text.replace(
@@ -145,7 +145,7 @@ def test_a_short_local_name_is_renamed_in_its_function_alone() -> None:
     assert whole_rename(other, "db = ", "store = ") == "no definition was renamed"
 
 
-def test_a_parameter_is_renamed_in_the_calls_that_name_it() -> None:
+def test_a_parameter_is_renamed_in_naming_calls() -> None:
     files = {
         "a.py": "def scale(width):\n    return width * 2\n\n\ndraw(width=3)\n",
         "b.py": "from a import scale\n\nscale(width=3)\nwidth = 4\n",
@@ -155,13 +155,13 @@ def test_a_parameter_is_renamed_in_the_calls_that_name_it() -> None:
     assert found["b.py"] == files["b.py"].replace("scale(width", "scale(breadth")
 
 
-def test_a_builtin_that_a_parameter_hid_stays_where_it_is_used() -> None:
+def test_a_builtin_that_was_hidden_stays_where_used() -> None:
     text = "def ask(input):\n    return input, input\n\n\nx = input()\n"
     found = results(whole_rename({"a.py": text}, "def ask(input", "def ask(given"))
     assert found["a.py"] == "def ask(given):\n    return given, given\n\n\nx = input()\n"
 
 
-def test_a_member_is_renamed_where_only_its_class_uses_it() -> None:
+def test_a_member_is_renamed_if_only_its_class_uses_it() -> None:
     text = "class A:\n    def find(self): ...\n\n    def go(self):\n        self.find()\n"
     found = results(whole_rename({"a.py": text}, "def find", "def seek"))
     assert found == {"a.py": text.replace("find", "seek")}
@@ -169,7 +169,7 @@ def test_a_member_is_renamed_where_only_its_class_uses_it() -> None:
     assert results(found) == {"a.py": text.replace("find", "seek")}
 
 
-def test_open_documents_are_renamed_as_the_editor_has_them() -> None:
+def test_open_documents_are_renamed_as_in_the_editor() -> None:
     files = {"p2.py": SHAPES, "b.py": "from p2 import area\n"}
     found = whole_rename(files, "def area", "def surface", opened=("b.py",))
     assert results(found)["b.py"] == "from p2 import surface\n"

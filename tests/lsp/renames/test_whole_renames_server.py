@@ -118,7 +118,7 @@ def test_one_answer_renames_open_and_unopened_files(tmp_path: Path) -> None:
         assert "rename" not in user.ask()
 
 
-def test_the_documents_that_a_rename_changes_are_no_edits_of_the_user() -> None:
+def test_documents_that_a_rename_changes_are_no_edits() -> None:
     """The client reports the acceptance in one case, and the texts alone tell it in the other."""
 
     async def follow(reported: bool) -> None:
@@ -149,7 +149,7 @@ def test_the_documents_that_a_rename_changes_are_no_edits_of_the_user() -> None:
     asyncio.run(follow(False))
 
 
-def test_an_edit_elsewhere_gives_way_to_a_rename_that_the_user_begins() -> None:
+def test_an_edit_elsewhere_gives_way_to_a_users_rename() -> None:
     text = SHAPES + "\n" * 30 + "x = 1\n"
 
     async def follow() -> None:
@@ -172,7 +172,7 @@ def test_an_edit_elsewhere_gives_way_to_a_rename_that_the_user_begins() -> None:
     asyncio.run(follow())
 
 
-def test_the_next_question_waits_until_all_documents_are_renamed() -> None:
+def test_the_next_question_waits_for_all_documents() -> None:
     async def follow() -> None:
         session = Session(ScriptedPredictor(), LspSettings(), time.monotonic, reads=False)
         session.open("file:///w/main.py", MAIN, 1, "python")
@@ -212,7 +212,7 @@ def test_nothing_is_renamed_before_every_file_was_seen(tmp_path: Path) -> None:
     assert asyncio.run(ask()) == [False, True]
 
 
-def test_clients_that_do_not_ask_for_renames_get_one_place_at_a_time(tmp_path: Path) -> None:
+def test_other_clients_get_one_place_at_a_time(tmp_path: Path) -> None:
     with workspace(tmp_path, {"main.py": MAIN}) as user:
         user.offered()
         assert "rename" not in user.ask(wholeRenames=False)
@@ -229,7 +229,7 @@ def test_the_setting_turns_whole_renames_off(tmp_path: Path) -> None:
         assert "rename" not in user.ask()
 
 
-def test_a_file_that_changed_on_the_disk_refuses_the_rename_until_it_is_offered_anew(
+def test_a_changed_file_refuses_the_rename_until_anew(
     tmp_path: Path,
 ) -> None:
     with workspace(tmp_path, {"main.py": MAIN}) as user:
@@ -242,7 +242,7 @@ def test_a_file_that_changed_on_the_disk_refuses_the_rename_until_it_is_offered_
         assert texts(edit, "main.py") == [(1, 19, "surface"), (3, 6, "surface")]
 
 
-def test_a_rename_follows_what_is_typed_in_another_document(tmp_path: Path) -> None:
+def test_a_rename_follows_typing_in_another_document(tmp_path: Path) -> None:
     with workspace(tmp_path, {"main.py": MAIN}) as user:
         user.client.open(MAIN, uri=user.uri("main.py"), version=5)
         user.offered()
@@ -339,7 +339,7 @@ def test_rename_action_is_checked_again(tmp_path: Path) -> None:
         assert "has changed" in stale["message"]
 
 
-def test_a_light_bulb_offers_no_rename_of_changed_files(tmp_path: Path) -> None:
+def test_a_light_bulb_has_no_rename_of_changed_files(tmp_path: Path) -> None:
     versions = {"workspace": {"workspaceEdit": {"documentChanges": True}}}
     with workspace(tmp_path, {"main.py": MAIN}, versions) as user:
         user.offered()

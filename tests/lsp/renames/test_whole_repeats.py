@@ -88,7 +88,7 @@ def one(path: str, text: str, *changes: tuple[str, str]) -> str:
     return result
 
 
-def test_a_call_changed_twice_is_changed_at_the_other_calls_of_its_shape() -> None:
+def test_a_call_changed_twice_changes_its_like() -> None:
     (found,) = repeats("a.py", PRINTS, FIRST, SECOND)
     assert found.label == "change `print(…)` to `logger.info(…)` at 3 places"
     expected = PRINTS
@@ -104,7 +104,7 @@ def test_one_change_says_nothing_of_other_places() -> None:
     assert repeats("a.py", PRINTS, FIRST) == []
 
 
-def test_one_key_that_became_a_member_is_carried_on_for_its_object() -> None:
+def test_a_key_that_became_a_member_goes_on() -> None:
     (found,) = repeats("a.py", CONFIG, ('config["host"]\n    b', "config.host\n    b"))
     expected = CONFIG.replace('config["host"]\n    b', "config.host\n    b")
     expected = expected.replace('config["port"]', "config.port").replace(
@@ -129,7 +129,7 @@ def test_parts_are_carried_over_in_their_new_places() -> None:
     assert after.endswith('    return config["host"]\n')
 
 
-def test_a_place_that_would_have_errors_leaves_all_to_the_model() -> None:
+def test_a_place_with_new_errors_is_for_the_model() -> None:
     text = CONFIG.replace("config[a]", 'config["class"]')
     changes = ('config["host"]\n    b', "config.host\n    b"), ('config["port"]', "config.port")
     assert repeats("a.py", text, *changes) == []
@@ -234,7 +234,7 @@ GETS = "def f(row, rows):\n" + "".join(f"    a = row.get({each})\n" for each in 
 GOT = ("row.get(1)", "row.take(1)"), ("row.get(2)", "row.take(2)")
 
 
-def test_a_name_that_a_comprehension_binds_stops_no_other_place() -> None:
+def test_a_comprehensions_name_stops_no_other_place() -> None:
     more = "    return [row.get(4) for row in rows]\n"
     after = one("a.py", GETS + more, *GOT)
     assert "row.take(3)" in after and "[row.get(4) for row in rows]" in after
@@ -245,19 +245,19 @@ def test_a_name_that_a_comprehension_binds_stops_no_other_place() -> None:
     assert "row.take(3)," in after and "if row.take(4)" in after
 
 
-def test_a_name_that_is_unclear_elsewhere_stops_no_other_place() -> None:
+def test_a_name_unclear_elsewhere_stops_no_place() -> None:
     more = "\n\ndef g():\n    row = h()\n    row = row.get(4)\n    return row.get(5)\n"
     after = one("a.py", GETS + more, *GOT)
     assert "row.take(3)" in after and after.endswith(more)
 
 
-def test_a_place_that_the_user_passed_over_leaves_all_to_the_model() -> None:
+def test_a_place_passed_over_leaves_all_to_the_model() -> None:
     text = LOADS.format("")
     first, last = ("load(x)", "fetch(x, 1)"), ("load(z)", "fetch(z, 1)")
     assert repeats("a.py", text, first, last) == []
 
 
-def test_two_different_changes_of_one_shape_are_no_series() -> None:
+def test_different_changes_of_one_shape_are_no_series() -> None:
     text = LOADS.format("    c = load(q)\n")
     assert repeats("a.py", text, *LOADED, ("load(q)", "keep(q)")) == []
     assert repeats("a.py", text, LOADED[0], ("load(y)", "fetch(y, 2)")) == []
@@ -295,19 +295,19 @@ def test_what_is_unclear_is_left_to_the_model(text: str, changes: list[tuple[str
     assert repeats("a.py", text, *changes) == []
 
 
-def test_a_value_that_was_not_used_is_no_example_for_one_that_is() -> None:
+def test_an_unused_value_is_no_example_for_a_used_one() -> None:
     text = "load(a)\nload(b)\nx = load(c)\nload(d)\n"
     after = one("a.py", text, ("load(a)", "fetch(a)"), ("load(b)", "fetch(b)"))
     assert after == "fetch(a)\nfetch(b)\nx = load(c)\nfetch(d)\n"
 
 
-def test_a_place_that_would_be_read_in_another_way_is_left_out() -> None:
+def test_a_place_read_in_another_way_is_left_out() -> None:
     text = "x = join(a, 'b')\ny = join(c, 'd')\nz = join(e or f, 'g')\nz = join(e, 'h')\n"
     after = one("a.py", text, ("join(a, 'b')", "a / 'b'"), ("join(c, 'd')", "c / 'd'"))
     assert after.endswith("z = join(e or f, 'g')\nz = e / 'h'\n")
 
 
-def test_a_place_where_the_new_name_is_another_one_is_left_out() -> None:
+def test_a_place_with_another_new_name_is_left_out() -> None:
     text = LOADS.format("    c = (lambda fetch: load(z))(1)\n")
     after = one("a.py", text, *LOADED)
     assert after.endswith("(lambda fetch: load(z))(1)\n    d = fetch(z, 1)\n")

@@ -46,7 +46,7 @@ class Store:
 """
 
 
-def test_an_argument_that_the_definition_needs_is_added_everywhere() -> None:
+def test_an_argument_that_is_needed_goes_everywhere() -> None:
     (found,) = series({"store.py": LOAD, "run.py": OTHER}, ('load("b")', 'load("b", True)'))
     assert found.label == "add `True` to `load` at 2 places (2 files)"
     after = LOAD.replace('load("b")', 'load("b", True)').replace("load(name)", "load(name, True)")
@@ -61,7 +61,7 @@ def test_a_keyword_goes_behind_the_last_argument() -> None:
     assert results(found)["store.py"].count("strict=True") == 2
 
 
-def test_what_the_definition_does_not_need_is_carried_on_after_the_second_time() -> None:
+def test_an_unneeded_argument_goes_on_after_two() -> None:
     text = LOAD.replace("strict)", "strict=True, retry=1)")
     first, second = ('load("b")', 'load("b", retry=2)'), ("load(name)", "load(name, retry=2)")
     assert series({"store.py": text}, first) == []
@@ -121,7 +121,7 @@ def test_two_calls_that_read_the_same_are_two() -> None:
     assert made.count("Fast") == 3
 
 
-def test_a_constant_is_not_carried_on_to_a_call_above_it() -> None:
+def test_a_constant_does_not_go_to_a_call_above_it() -> None:
     text = "def spin(a, b):\n    pass\n\n\nspin(2)\nSLOW = 3\nspin(1)\n"
     assert series({"a.py": text}, ("spin(1)", "spin(1, SLOW)")) == []
 
@@ -159,7 +159,7 @@ def test_the_self_of_an_inner_object_is_another() -> None:
     assert results(found) == {"a.ts": after}
 
 
-def test_a_dropped_parameter_before_an_optional_one_is_unclear() -> None:
+def test_dropping_before_an_optional_one_is_unclear() -> None:
     text = "def spin(a, b, c=1):\n    pass\n\n\nspin(1, 2)\nspin(1, 2, 3)\n"
     assert series({"a.py": text}, ("a, b, c", "a, c")) == []
 
@@ -184,7 +184,7 @@ def test_scripts_and_members() -> None:
     assert '[self.load("a", False), self.load("b", False)]' in results(found)["s.py"]
 
 
-def test_a_call_within_a_string_is_changed_where_no_quote_is_written() -> None:
+def test_a_call_in_a_string_needs_no_written_quote() -> None:
     text = LOAD + "x = f\"{load('x')}\"\n"
     (found,) = series({"store.py": text}, ('load("b")', 'load("b", True)'))
     assert "f\"{load('x', True)}\"" in results(found)["store.py"]
@@ -203,7 +203,7 @@ def test_one_unclear_call_leaves_all_to_the_model(more: str) -> None:
     assert series({"store.py": LOAD + more}, ('load("b")', 'load("b", True)')) == []
 
 
-def test_functions_of_the_same_name_elsewhere_are_left_alone() -> None:
+def test_functions_of_the_name_elsewhere_are_left() -> None:
     files = {
         "store.py": LOAD,
         "a.py": 'import json\njson.load("x")\n',
@@ -219,7 +219,7 @@ def test_a_decorator_may_change_the_parameters() -> None:
 
 
 @pytest.mark.parametrize("argument", ["conn.pop()", "(x := 5)"])
-def test_an_argument_that_may_do_something_is_not_dropped(argument: str) -> None:
+def test_an_argument_with_effects_is_not_dropped(argument: str) -> None:
     text = f'def load(path, strict):\n    return path\n\n\nload("a", {argument})\n'
     assert series({"store.py": text}, ("(path, strict)", "(path)")) == []
 
@@ -241,7 +241,7 @@ def test_a_changed_line_that_is_gone_offers_nothing() -> None:
     assert series({"store.py": LOAD}, *changes) == []
 
 
-def test_an_argument_of_java_belongs_to_the_object_itself() -> None:
+def test_a_java_argument_belongs_to_the_object() -> None:
     text = (
         "class A {\n  void load(int p, int s) {}\n  void x(B b) { load(1, 2); b.load(1, 2); }\n}\n"
     )
@@ -249,7 +249,7 @@ def test_an_argument_of_java_belongs_to_the_object_itself() -> None:
     assert "load(1); b.load(1, 2);" in results(found)["A.java"]
 
 
-def test_editors_get_the_lines_of_an_argument_that_goes() -> None:
+def test_editors_get_the_lines_of_a_dropped_argument() -> None:
     text = 'def load(path, strict):\n    return path\n\n\nload(\n    "a",\n    True,\n)\n'
     (found,) = series({"store.py": text}, ("(path, strict)", "(path)"))
     (document,) = workspace_edit(found)["documentChanges"]
