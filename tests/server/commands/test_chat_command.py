@@ -50,7 +50,7 @@ def test_watching_shows_each_state_beside_the_answer(capsys: pytest.CaptureFixtu
     assert "'Hello ░'" in shown.err
 
 
-def test_a_model_without_a_template_is_refused_before_anything_is_asked() -> None:
+def test_a_model_without_a_template_is_refused_first() -> None:
     predictor = ScriptedPredictor(statuses=[READY])
     with pytest.raises(NoChatTemplate, match="--model"):
         asyncio.run(converse(predictor, HOW, "hi"))
@@ -58,7 +58,7 @@ def test_a_model_without_a_template_is_refused_before_anything_is_asked() -> Non
 
 
 @pytest.mark.parametrize(("is_local", "says"), [(True, True), (False, False)])
-def test_the_first_chat_says_what_it_prepares_and_where(
+def test_the_first_chat_says_what_it_prepares(
     is_local: bool,
     says: bool,
     capsys: pytest.CaptureFixture[str],

@@ -47,7 +47,7 @@ def test_help_names_every_command() -> None:
     assert all(command in out for command in ("list", "pull", "show", "export", "remove"))
 
 
-def test_serving_imports_no_torch_and_help_imports_nothing_heavy() -> None:
+def test_serving_imports_no_torch_and_help_even_less() -> None:
     code = (
         "import sys, redraft.server.commands.main\n"
         "heavy = {'torch', 'numpy', 'onnxruntime', 'aiohttp', 'pygls', 'pydantic'}\n"
@@ -147,7 +147,7 @@ def source(tmp_path: Path) -> Path:
     return file
 
 
-def test_complete_writes_the_infill_alone_to_standard_output(source: Path) -> None:
+def test_complete_writes_only_the_infill_to_stdout(source: Path) -> None:
     predictor = ScriptedPredictor()
     code, out, err = call_with_server(predictor, "complete", f"{source}:3:5")
     assert (code, out) == (0, "return a + b\n")
@@ -227,7 +227,7 @@ def test_options_reach_the_request(source: Path) -> None:
     assert request.seed == 3
 
 
-def test_a_request_outlives_an_engine_that_dies_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_outlives_an_engine_that_dies_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     dying, own = ScriptedPredictor(), ScriptedPredictor()
     asked: list[Predictor] = []
 
@@ -261,7 +261,7 @@ def test_a_model_that_failed_to_load_is_said(source: Path) -> None:
     assert "run this and that" in err
 
 
-def test_the_key_of_a_server_comes_from_the_environment(source: Path) -> None:
+def test_the_key_of_a_server_is_from_the_environment(source: Path) -> None:
     settings = load_settings(environment={"REDRAFT_API_KEY": "sesame"})
     place = ("complete", f"{source}:1:1")
     assert call_with_server(ScriptedPredictor(), *place, settings=settings, key="sesame")[0] == 0
@@ -270,7 +270,7 @@ def test_the_key_of_a_server_comes_from_the_environment(source: Path) -> None:
     assert "API key" in err
 
 
-def test_a_file_is_named_in_unicode_whatever_its_name_is() -> None:
+def test_any_file_name_is_written_in_unicode() -> None:
     assert display_path(Path("caf\udce9.py")) == "caf?.py"
     assert display_path(Path("a") / "b.py") == "a/b.py"
     assert display_path(Path.cwd().parent / "café.py") == "café.py"
@@ -309,7 +309,7 @@ def test_a_place_outside_the_file_is_explained(source: Path, line: int, column: 
         cursor_at(read_text(source), FilePlace(source, line, column))
 
 
-def test_the_scene_shows_the_canvas_where_the_cursor_is() -> None:
+def test_the_scene_shows_the_canvas_at_the_cursor() -> None:
     from redraft.model.records import CanvasState
 
     text = "".join(f"line {n}\n" for n in range(1, 30))

@@ -51,7 +51,7 @@ def test_complete_obeys_from_any_folder(
         ask(project / "private" / "p.py")
 
 
-def test_complete_refuses_in_the_folder_of_an_unheeded_file(project: Path) -> None:
+def test_complete_refuses_in_an_unheeded_files_folder(project: Path) -> None:
     (project / ".redraftignore").write_bytes(b"\xff\xfep")
     with pytest.raises(InvalidRequest, match=r"because \.redraftignore is not valid UTF-16"):
         ask("open.py")

@@ -58,7 +58,7 @@ def test_the_parts_add_up_to_the_prompt(task: str) -> None:
     assert "definition of" in found[0].why
 
 
-def test_a_piece_that_the_prompt_had_no_room_for_is_named() -> None:
+def test_a_piece_without_room_in_the_prompt_is_named() -> None:
     found = parts(Shop(), "next_edit", 40)
     told = [part for part in found if part.what == "left out" and "no room" in part.why]
     assert [part.where for part in told] == ["shop/cart.py"]

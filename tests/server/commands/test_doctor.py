@@ -25,7 +25,7 @@ from support.command import call
 pytestmark = pytest.mark.usefixtures("spawn")
 
 
-def test_doctor_finds_this_installation_and_changes_nothing(tmp_path: Path) -> None:
+def test_doctor_finds_this_installation_unchanged(tmp_path: Path) -> None:
     environment = {
         "REDRAFT_CACHE_DIR": str(tmp_path / "cache"),
         "REDRAFT_RUNTIME_DIR": str(tmp_path / "run"),
@@ -73,7 +73,7 @@ def test_doctor_explains_broken_settings(monkeypatch: pytest.MonkeyPatch) -> Non
         ({"onnxruntime": "1.29.3"}, "pip install -U"),
     ],
 )
-def test_doctor_explains_a_missing_doubled_or_old_onnxruntime(
+def test_doctor_explains_a_faulty_onnxruntime(
     installed: dict[str, str], advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "_installed_version", installed.get)
@@ -98,7 +98,7 @@ def test_doctor_names_a_machine_that_is_too_small(
     assert ("it takes 1.0 GB of memory, more than half of the 2.0 GB" in problem) == is_small
 
 
-def test_doctor_says_which_model_runs_and_how_to_get_a_larger_one(
+def test_doctor_says_which_model_runs_and_larger_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     [named] = choice_findings(Settings(model="mine"))

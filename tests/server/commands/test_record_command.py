@@ -51,7 +51,7 @@ def a_recording(text: str = "x") -> Path:
     return scene.files()[-1]
 
 
-def test_it_says_what_is_recorded_and_how_to_get_rid_of_it() -> None:
+def test_it_says_what_is_recorded_and_how_to_delete_it() -> None:
     assert "Recording is off." in said("status")
     told = said("on")
     assert str(recordings_folder()) in told
@@ -110,7 +110,7 @@ def test_recordings_are_deleted_by_name_or_age() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such names there")
-def test_other_files_of_the_folder_are_told_and_left_alone() -> None:
+def test_other_files_of_the_folder_are_left_alone() -> None:
     path = a_recording()
     folder = recordings_folder()
     for name in ("data.jsonl", "odd\x1b[2J[x].jsonl", "b", "c", "d", "e"):
@@ -132,7 +132,7 @@ def test_other_files_of_the_folder_are_told_and_left_alone() -> None:
     assert left == ["c", "d", "data.jsonl", "e", "odd\x1b[2J[x].jsonl"]
 
 
-def test_after_a_full_disk_the_status_says_that_it_is_off_and_why() -> None:
+def test_after_a_full_disk_the_status_is_off_with_why() -> None:
     said("on")
     Recordings().end("recording ended, it cannot be written: No space left on device")
     shown = said("status")

@@ -45,7 +45,7 @@ def test_a_bad_configuration_is_explained(tmp_path: Path, content: str, says: st
     assert str(file) in str(caught.value)
 
 
-def test_a_misspelt_variable_is_named_and_what_was_meant(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_misspelt_variable_is_named_and_corrected(caplog: pytest.LogCaptureFixture) -> None:
     environment = {"REDRAFT_PROT": "1", "REDRAFT_CACHE_DIR": "/tmp", "REDRAFT_PORT": "8000"}
     assert load_settings(environment=environment).port == 8_000
     [told] = caplog.messages
@@ -63,7 +63,7 @@ def test_every_variable_that_the_code_reads_is_known() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-def test_the_language_server_says_on_a_terminal_what_it_waits_for() -> None:
+def test_on_a_terminal_the_server_says_what_it_awaits() -> None:
     import pty
 
     async def run() -> bytes:

@@ -71,7 +71,7 @@ def shown_in_all() -> int:
 # --- the command ---------------------------------------------------------------------------------
 
 
-def test_the_table_and_the_plot_show_kinds_languages_and_days() -> None:
+def test_table_and_plot_show_kinds_languages_and_days() -> None:
     kept(
         row(1, accepted=3, typed=1, ignored=4, rejected=2, saved=1_200),
         row(0, "rust", "next_edit", (250, 12_000), accepted=1, ignored=1, saved=30),
@@ -149,7 +149,7 @@ def test_without_counts_it_says_where_they_would_be(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_a_wrong_number_of_days_is_refused_by_the_command() -> None:
+def test_a_wrong_number_of_days_is_refused() -> None:
     result = CliRunner().invoke(app, ["stats", "--days", "91"])
     assert result.exit_code == 2 and "--days" in result.output
 
@@ -157,7 +157,7 @@ def test_a_wrong_number_of_days_is_refused_by_the_command() -> None:
 # --- several servers, and ages -------------------------------------------------------------------
 
 
-def test_many_servers_write_at_once_and_nothing_is_lost() -> None:
+def test_many_servers_write_at_once_without_loss() -> None:
     def serve(session: str) -> None:
         for _ in range(20):
             kept(row(accepted=1), row(kind="next_edit", ignored=1), session=session)
@@ -176,7 +176,7 @@ def test_counts_are_kept_90_days(folder: Path) -> None:
     assert len(list(folder.iterdir())) == shown_in_all() == 1
 
 
-def test_a_server_deletes_what_is_too_old_also_where_it_counts_nothing(folder: Path) -> None:
+def test_a_server_deletes_what_is_old_without_counts(folder: Path) -> None:
     kept(row(KEPT_DAYS, accepted=1))
     with lsp_client(settings={"statistics": False}) as client:
         client.initialize()
@@ -250,7 +250,7 @@ def test_an_unusable_file_is_named_and_left_out(folder: Path, how: str) -> None:
         assert f"{name_of()} is left out" in told and "ghost text" in told
 
 
-def test_a_session_replaces_a_file_of_its_name_that_is_spoilt(folder: Path) -> None:
+def test_a_session_replaces_a_spoilt_file_of_its_name(folder: Path) -> None:
     kept(row(accepted=1))
     [path] = folder.iterdir()
     path.write_text("{")
@@ -276,7 +276,7 @@ def test_forget_deletes_everything_and_nothing_else(folder: Path) -> None:
     assert "Deleted 0 files" in stats("--forget").output
 
 
-def test_forget_includes_what_a_running_server_has_not_written(folder: Path) -> None:
+def test_forget_includes_what_is_not_written_yet(folder: Path) -> None:
     with lsp_client("total", "total", "total") as client:
         client.initialize()
         for number in range(3):
@@ -295,7 +295,7 @@ def test_forget_includes_what_a_running_server_has_not_written(folder: Path) -> 
     assert shown_in_all() == 1
 
 
-def test_a_correction_of_what_is_deleted_counts_nothing_below_zero() -> None:
+def test_a_late_correction_counts_nothing_below_zero() -> None:
     kept(row(accepted=-1, waits_ms=()), row(ignored=1, waits_ms=()))
     [found] = as_json()["rows"]
     assert (found["accepted"], found["ignored"], found["shown"]) == (0, 1, 1)

@@ -55,7 +55,7 @@ def test_a_completion_says_what_to_do(environment: dict[str, str], tmp_path: Pat
     assert "Traceback" not in done.stderr
 
 
-def test_the_language_server_says_what_to_do_and_serves_what_needs_no_model(
+def test_without_a_model_it_says_what_to_do_and_serves(
     environment: dict[str, str], tmp_path: Path, spawn: type[subprocess.Popen[bytes]]
 ) -> None:
     Recordings(tmp_path / "recordings").turn_on()
