@@ -93,7 +93,7 @@ async def test_racing_clients_start_one_engine(settings: Settings) -> None:
         assert len(set(await asyncio.gather(*(pid_of(one) for one in clients)))) == 1
 
 
-async def test_limits_of_serve_do_not_bind_the_editors_engine(settings: Settings) -> None:
+async def test_limits_of_serve_do_not_bind_editors(settings: Settings) -> None:
     narrow = settings.with_options(max_candidates=1, max_tokens=1, max_body_bytes=1_024)
     async with client(narrow) as joined:
         text = "x = 1\n" * 1_000
@@ -119,14 +119,14 @@ async def test_a_request_survives_a_killed_engine(settings: Settings, tmp_path: 
         assert await asking != held_by
 
 
-async def test_a_request_that_kills_engines_is_given_up_after_one_retry(settings: Settings) -> None:
+async def test_a_request_that_kills_engines_is_retried_once(settings: Settings) -> None:
     async with client(settings) as joined:
         with pytest.raises(EngineGone, match="died twice"):
             await pid_of(joined, "<crash>")
         assert await pid_of(joined) > 0  # and the next request is served
 
 
-async def test_an_error_of_the_engine_is_no_reason_to_restart_it(settings: Settings) -> None:
+async def test_an_error_of_the_engine_restarts_nothing(settings: Settings) -> None:
     async with client(settings) as joined:
         before = await pid_of(joined)
         with pytest.raises(InvalidRequest, match="refused by the fake engine"):
@@ -151,7 +151,7 @@ async def test_nothing_wakes_an_idle_engine(settings: Settings) -> None:
         assert wake_ups(pid) == before
 
 
-async def test_an_idle_engine_leaves_and_takes_its_files_along(settings: Settings) -> None:
+async def test_an_idle_engine_leaves_with_its_files(settings: Settings) -> None:
     brief = settings.with_options(idle_exit_s=0.3)
     async with client(brief) as joined:
         pid = await pid_of(joined)
@@ -197,7 +197,7 @@ async def test_the_files_of_a_crashed_engine_are_no_obstacle(settings: Settings)
         assert (await pid_of(joined)) > 0
 
 
-async def test_an_upgraded_client_gets_an_engine_of_its_own_build(
+async def test_an_upgraded_client_gets_its_own_build(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with client(settings) as old:
@@ -208,7 +208,7 @@ async def test_an_upgraded_client_gets_an_engine_of_its_own_build(
         assert await pid_of(old) == before  # the old client keeps its engine
 
 
-async def test_a_client_from_before_an_upgrade_is_told_to_restart(
+async def test_a_client_from_before_an_upgrade_must_restart(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_client, "BUILD", "from before the upgrade")
@@ -217,14 +217,14 @@ async def test_a_client_from_before_an_upgrade_is_told_to_restart(
             await old.status()
 
 
-async def test_an_engine_that_ends_is_noticed_before_the_next_request(settings: Settings) -> None:
+async def test_an_engines_end_is_noticed_before_a_request(settings: Settings) -> None:
     async with client(settings, patience_s=0.0) as joined:
         first = await until_answered(joined)
         kill(first)
         await eventually(lambda: joined._running is None)
 
 
-async def test_an_engine_that_cannot_start_says_why_and_is_left(settings: Settings) -> None:
+async def test_an_engine_that_cannot_start_says_why(settings: Settings) -> None:
     slow = settings.with_options(backoff_s=30)
     async with client(slow, engine="support.models.engines:broken_engine") as joined:
         with pytest.raises(EngineGone, match="the fake engine cannot start"):
@@ -258,7 +258,7 @@ async def test_a_cancelled_request_leaves_the_engine(settings: Settings, tmp_pat
         assert await pid_of(joined) == int(notes.read_text())
 
 
-async def test_a_question_interrupts_what_another_editor_has_read(settings: Settings) -> None:
+async def test_a_question_interrupts_another_editors_reading(settings: Settings) -> None:
     engine = "support.models.engines:reading_engine"
     question = EditRequest("infill", "a.py", "x = 1\n", 2)
     long = EditRequest("infill", "b.py", "y = 2\n" * 2_000, 6_000, read_ahead="all")
@@ -303,7 +303,7 @@ async def test_a_long_socket_path_falls_back_to_tcp(settings: Settings, tmp_path
         kill(pid)
 
 
-async def test_the_engine_imports_nothing_from_the_users_project(
+async def test_the_engine_imports_nothing_of_the_project(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = tmp_path / "project"
@@ -334,7 +334,7 @@ async def test_a_hanging_engine_is_ended_and_replaced(settings: Settings, tmp_pa
 
 
 @posix
-async def test_an_engine_that_hangs_is_no_obstacle_to_the_next_editor(settings: Settings) -> None:
+async def test_a_hanging_engine_stops_no_next_editor(settings: Settings) -> None:
     async with client(settings) as early, client(settings) as late:
         first = await pid_of(early)
         psutil.Process(first).suspend()
@@ -366,7 +366,7 @@ async def until_answered(joined: EngineClient) -> int:
             await asyncio.sleep(0.05)
 
 
-async def test_a_request_during_a_start_is_told_and_the_start_goes_on(settings: Settings) -> None:
+async def test_a_request_during_a_start_is_told(settings: Settings) -> None:
     async with client(settings, patience_s=0.0) as joined:
         with pytest.raises(ModelNotReady, match="being started"):
             await pid_of(joined)
@@ -388,7 +388,7 @@ async def test_a_request_during_an_endless_start_is_told_so(settings: Settings) 
                 await pid_of(one)
 
 
-async def test_a_frozen_engine_costs_no_request_more_than_a_moment(settings: Settings) -> None:
+async def test_a_frozen_engine_delays_no_request_for_long(settings: Settings) -> None:
     async with client(settings) as joined, client(settings) as other:
         first = await pid_of(joined)
         assert await pid_of(other) == first
@@ -397,7 +397,7 @@ async def test_a_frozen_engine_costs_no_request_more_than_a_moment(settings: Set
         assert await until_answered(other) != first
 
 
-async def test_an_engine_that_has_too_much_to_do_is_left_alone(settings: Settings) -> None:
+async def test_a_busy_engine_is_left_alone(settings: Settings) -> None:
     async with client(settings) as joined:
         first = await pid_of(joined)
         with pytest.raises(ModelNotReady, match="no sign of life"):

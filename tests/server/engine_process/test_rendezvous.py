@@ -74,7 +74,7 @@ def test_a_changed_clock_loses_no_engine(tmp_path: Path, monkeypatch: pytest.Mon
     assert dataclasses.replace(endpoint, started=endpoint.started - 60).process() is None
 
 
-def test_a_build_is_the_same_in_a_checkout_that_was_built(
+def test_a_built_checkout_has_the_same_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site, checkout = tmp_path / "site", tmp_path / "checkout"
