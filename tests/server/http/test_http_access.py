@@ -27,7 +27,7 @@ def test_loopback_needs_no_key(host: str) -> None:
     "authorization",
     [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic secret-key", "secret-key", "Bearer é"],
 )
-def test_a_wrong_key_is_refused_everywhere_but_on_health(authorization: str | None) -> None:
+def test_a_wrong_key_is_refused_but_on_health(authorization: str | None) -> None:
     settings = Settings(api_key=SecretStr("secret-key"), shutdown_s=0.1)
     headers = {} if authorization is None else {"Authorization": authorization}
     for method, path in (
@@ -91,7 +91,7 @@ def test_names_of_this_machine_are_let_in(host: str) -> None:
         ("http://localhost:3000", 200),
     ],
 )
-def test_web_pages_of_other_sites_are_refused_without_a_key(origin: str, expected: int) -> None:
+def test_other_sites_pages_are_refused_without_a_key(origin: str, expected: int) -> None:
     body = {"prompt": "a", "suffix": "b"}
     status, headers, _ = send("/v1/completions", body, headers={"Origin": origin})
     assert status == expected

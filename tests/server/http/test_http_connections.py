@@ -39,7 +39,7 @@ async def silent(port: int, said: bytes = b"") -> tuple[asyncio.StreamReader, as
 
 
 @pytest.mark.parametrize("said", [b"", b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nX"])
-async def test_who_sends_no_whole_request_in_time_is_sent_away(said: bytes) -> None:
+async def test_a_request_incomplete_in_time_is_sent_away(said: bytes) -> None:
     async with limited(ScriptedPredictor(), ConnectionLimits(header_s=0.2)) as (port, client):
         reader, writer = await silent(port, said)
         assert await asyncio.wait_for(reader.read(), 10) == b""
@@ -66,7 +66,7 @@ async def test_silent_connections_take_nobodys_place() -> None:
             writer.close()
 
 
-def test_the_longest_silent_go_first_and_the_busy_never() -> None:
+def test_the_longest_silent_go_first_and_no_busy_one() -> None:
     class Place:
         def force_close(self) -> None: ...
 
@@ -96,7 +96,7 @@ async def test_many_small_bodies_in_pieces_are_taken_at_once() -> None:
         assert [answer.status for answer in answers] == [200] * 8
 
 
-async def test_a_client_that_closes_its_sending_side_counts_as_gone() -> None:
+async def test_a_client_that_closes_its_side_is_gone() -> None:
     predictor = ScriptedPredictor(hold=True)
     async with limited(predictor, ConnectionLimits()) as (port, _):
         body = json.dumps(BODY).encode()

@@ -40,7 +40,7 @@ def region_after(content: str, predictor: ScriptedPredictor) -> str | None:
     return mercury_applied(ask(content, predictor)["choices"][0]["message"]["content"])
 
 
-def test_the_answer_has_every_field_a_strict_client_requires() -> None:
+def test_the_answer_has_every_field_a_client_requires() -> None:
     content = mercury_as_cursortab(["import os"], ["def f():", "    retur<|cursor|>"], ["x = 1"])
     body = ask(content, editing(change("retur", "return 1")))
     assert body["id"].startswith("cmpl-") and isinstance(body["created"], int)
@@ -89,7 +89,7 @@ def test_the_prompt_becomes_a_next_edit_request() -> None:
     )
 
 
-def test_an_edit_is_chosen_from_as_many_as_in_an_editor_and_only_as_many_given_as_asked() -> None:
+def test_an_edit_is_chosen_from_as_many_as_in_editors() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|> = 1"], [])
     two = (change("a = 1", "a = 2"), change("a = 1", "a = 3"))
     predictor = ScriptedPredictor(
@@ -103,7 +103,7 @@ def test_an_edit_is_chosen_from_as_many_as_in_an_editor_and_only_as_many_given_a
     assert drawn.requests[0].candidates == 1  # each draw is computed by itself
 
 
-def test_what_the_editor_reports_is_read_and_put_where_it_belongs() -> None:
+def test_the_editors_reports_are_read_in_their_place() -> None:
     snippets = (
         "<|recently_viewed_code_snippet|>\ncode_snippet_file_path: diagnostics\n"
         'line 103: [ERROR] "totl" is not defined (source: pyright)\n'
@@ -116,7 +116,7 @@ def test_what_the_editor_reports_is_read_and_put_where_it_belongs() -> None:
     assert request.diagnostics == (Diagnostic(3, '"totl" is not defined', 1),)
 
 
-def test_no_edit_is_exactly_none_with_the_reason_beside_it() -> None:
+def test_no_edit_is_exactly_none_with_a_reason() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>"], [])
     body = ask(content, ScriptedPredictor())
     assert body["choices"][0]["message"]["content"] == "None"
@@ -124,7 +124,7 @@ def test_no_edit_is_exactly_none_with_the_reason_beside_it() -> None:
     assert body["redraft"] == {"reason": "nothing to change", "abstained": "nothing"}
 
 
-def test_windows_line_ends_come_back_and_new_lines_get_them() -> None:
+def test_windows_line_ends_come_back_in_new_lines_too() -> None:
     content = mercury_as_zed("top\r\n", "a\r\nb<|cursor|>\r\nc", "\r\nend\r\n")
     predictor = editing((2, 2, ["B", "B2"]))
     assert region_after(content, predictor) == "a\r\nB\r\nB2\r\nc"
@@ -139,14 +139,14 @@ def test_a_prompt_with_windows_line_ends_throughout() -> None:
     assert predictor.requests[0].path == "src/main.py"
 
 
-def test_without_a_cursor_it_is_where_the_last_edit_ended() -> None:
+def test_the_cursor_is_where_the_last_edit_ended() -> None:
     history = "--- a/src/main.py\n+++ b/src/main.py\n@@ -2 +2 @@\n-bb\n+bbb\n"
     predictor = ScriptedPredictor()
     ask(mercury_as_cursortab(["x"], ["a", "bbb", "c", "d", "e"], [], history), predictor)
     assert predictor.requests[0].cursor == len("x\na\nbbb")
 
 
-def test_without_cursor_and_history_it_is_in_the_middle() -> None:
+def test_without_history_the_cursor_is_in_the_middle() -> None:
     predictor = ScriptedPredictor()
     ask(mercury_as_cursortab([], ["a", "bb", "c"], []), predictor)
     assert predictor.requests[0].cursor == len("a\nbb")
@@ -159,7 +159,7 @@ def test_an_empty_history_and_an_empty_region_are_fine() -> None:
     assert predictor.requests[0].region == (0, 1)
 
 
-def test_a_huge_region_is_narrowed_for_the_model_and_comes_back_whole() -> None:
+def test_a_huge_region_is_narrowed_and_returns_whole() -> None:
     lines = [f"line {i}" for i in range(5_000)]
     marked = list(lines)
     marked[2_500] += "<|cursor|>"
@@ -171,7 +171,7 @@ def test_a_huge_region_is_narrowed_for_the_model_and_comes_back_whole() -> None:
     assert region == "\n".join([*lines[:2_500], "line two", *lines[2_501:]])
 
 
-def test_a_region_of_long_lines_is_narrowed_to_what_the_model_sees_whole() -> None:
+def test_a_region_of_long_lines_is_narrowed() -> None:
     lines = ["x" * 500 for _ in range(20)]
     lines[10] += "<|cursor|>"
     predictor = ScriptedPredictor()
@@ -181,7 +181,7 @@ def test_a_region_of_long_lines_is_narrowed_to_what_the_model_sees_whole() -> No
     assert last - first <= 6
 
 
-def test_a_line_too_long_to_be_seen_whole_is_not_edited() -> None:
+def test_a_line_too_long_to_be_seen_is_not_edited() -> None:
     predictor = editing((1, 1, ["short"]))
     body = ask(mercury_as_cursortab([], ["x" * 1_000_000 + "<|cursor|>"], []), predictor)
     assert body["choices"][0]["message"]["content"] == "None"
@@ -196,7 +196,7 @@ def test_markers_within_a_line_are_code() -> None:
     assert region_after(content, predictor) == 'START = 1\nend("<|/code_to_edit|>")'
 
 
-def test_the_real_file_section_is_the_one_behind_the_snippets() -> None:
+def test_the_real_file_section_follows_the_snippets() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>", "<|current_file_content|>"], [])
     region = region_after(content, editing((1, 1, ["A"])))
     assert region == "A\n<|current_file_content|>"
@@ -212,7 +212,7 @@ def test_markers_that_could_be_either_suggest_nothing(line: str) -> None:
     assert predictor.requests == []
 
 
-def test_a_marker_line_in_a_snippet_or_the_history_does_no_harm() -> None:
+def test_a_marker_line_in_a_snippet_does_no_harm() -> None:
     snippets = (
         "<|recently_viewed_code_snippet|>\ncode_snippet_file_path: t.txt\n"
         "<|code_to_edit|>\nx<|cursor|>\n<|/code_to_edit|>\n<|current_file_content|>\n"
@@ -268,7 +268,7 @@ def test_a_cut_answer_still_gives_a_whole_region() -> None:
     assert body["choices"][0]["message"]["content"] == "```\nA\nb\n```"
 
 
-def test_the_change_alone_is_asked_for_however_much_the_client_allows() -> None:
+def test_the_change_alone_is_asked_for() -> None:
     content = mercury_as_cursortab([], ["a<|cursor|>"], [])
     predictor = ScriptedPredictor()
     ask(content, predictor, max_tokens=8_192, stop=["```"])

@@ -77,7 +77,7 @@ def test_an_encoded_body_is_read_as_it_is(path: str, way: str) -> None:
 
 @pytest.mark.parametrize("coding", ["br", "rot13", "compress", "gzip, gzip", "zstd, br", "x"])
 @pytest.mark.parametrize("path", POSTED)
-def test_another_encoding_is_refused_with_those_that_are_read(path: str, coding: str) -> None:
+def test_another_encoding_is_refused_with_those_read(path: str, coding: str) -> None:
     status, headers, answer = posted(path, b"anything", {"Content-Encoding": coding})
     assert (status, headers["Accept-Encoding"]) == (415, "gzip, deflate, zstd")
     assert repr(coding) in message(answer)
@@ -100,7 +100,7 @@ def test_an_encoded_body_that_is_cut_off_is_refused(way: str) -> None:
     assert (status, answer["error"]["type"]) == (400, "invalid_request_error")
 
 
-def test_a_frame_of_zstd_that_ends_behind_a_whole_block_is_refused() -> None:
+def test_a_zstd_frame_ending_behind_a_block_is_refused() -> None:
     packer = zstandard.ZstdCompressor().compressobj()
     data = packer.compress(json.dumps(INFILL).encode())
     data += packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)  # all the JSON, but no last block
@@ -119,7 +119,7 @@ def test_the_decoded_body_is_limited(way: str) -> None:
     assert (status, "100000 bytes" in message(answer)) == (413, True)
 
 
-def test_a_window_of_zstd_that_would_fill_the_memory_is_refused() -> None:
+def test_a_zstd_window_that_fills_memory_is_refused() -> None:
     options = zstandard.ZstdCompressionParameters.from_level(3, window_log=27)
     packer = zstandard.ZstdCompressor(compression_params=options).compressobj()
     data = packer.compress(b" " * 1_000) + packer.flush()

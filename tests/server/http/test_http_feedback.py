@@ -72,7 +72,7 @@ async def test_a_streamed_answer_can_be_reported() -> None:
             assert answer.status == 200
 
 
-def test_an_unknown_id_is_answered_with_what_ids_there_are() -> None:
+def test_an_unknown_id_is_answered_with_the_ids() -> None:
     status, body = post("/feedback", report("cmpl-nowhere"))
     assert status == 404
     assert body["error"]["code"] == "unknown_request_id"

@@ -58,7 +58,7 @@ def test_both_front_ends_have_the_same_default() -> None:
     assert Settings().eagerness == LspSettings().eagerness
 
 
-def test_the_requests_eagerness_counts_more_than_the_servers() -> None:
+def test_the_requests_eagerness_precedes_the_servers() -> None:
     low = Settings(eagerness="low", shutdown_s=0.1)
     _, body = post(EDIT, {**MERCURY, "eagerness": "medium"}, unsure(0.2), low)
     assert content(body) != "None"
@@ -70,7 +70,7 @@ def test_the_environment_sets_the_eagerness() -> None:
     assert load_settings(environment={"REDRAFT_EAGERNESS": "low"}).eagerness == "low"
 
 
-def test_an_eagerness_that_does_not_exist_is_refused_with_those_that_do() -> None:
+def test_an_unknown_eagerness_is_refused_with_others() -> None:
     status, body = post(EDIT, {**MERCURY, "eagerness": "greedy"}, unsure())
     assert status == 400
     assert "'low', 'medium', 'high'" in body["error"]["message"]
@@ -83,7 +83,7 @@ def two(request: EditRequest) -> Prediction:
     return predicted(*first.candidates, *second.candidates)
 
 
-def test_only_the_candidates_that_are_sure_enough_are_choices() -> None:
+def test_only_sure_enough_candidates_are_choices() -> None:
     _, body = post(EDIT, {**MERCURY, "n": 2}, ScriptedPredictor([two]))
     [choice] = body["choices"]
     assert mercury_applied(choice["message"]["content"]) == "second\nb"

@@ -76,7 +76,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("path", POSTED)
-async def test_a_broken_body_is_explained_in_the_shape_of_the_route(path: str) -> None:
+async def test_a_broken_body_is_explained_as_the_route_does(path: str) -> None:
     async with served(ScriptedPredictor()) as (_, client):
         for body, says in BROKEN:
             async with client.post(path, data=body) as answer:
@@ -97,7 +97,7 @@ def test_a_body_over_the_limit_is_refused(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", POSTED)
-def test_every_route_demands_the_key_where_there_is_one(path: str) -> None:
+def test_every_route_demands_the_servers_key(path: str) -> None:
     status, _ = post(path, {}, settings=Settings(api_key=SecretStr("secret"), shutdown_s=0.1))
     assert status == 401
 
@@ -321,7 +321,7 @@ def test_token_arrays_and_several_prompts_are_refused(prompt: Any) -> None:
     assert "Send one string" in error["message"]
 
 
-def test_an_unknown_route_and_a_wrong_method_answer_json() -> None:
+def test_unknown_routes_and_methods_answer_json() -> None:
     status, _, error = send("/v1/chat/nothing", {})
     assert status == 404
     assert "/v1/completions" in error["message"]

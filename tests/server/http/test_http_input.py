@@ -110,7 +110,7 @@ def test_an_answer_of_unexpected_shape_is_text(
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/chat"])
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_conversation_without_an_answer_has_an_empty_one(path: str, streamed: bool) -> None:
+def test_a_conversation_without_an_answer_has_none(path: str, streamed: bool) -> None:
     predictor = ScriptedPredictor([predicted(reason="nothing to say")], statuses=[CHATTY])
     status, answer = post(path, {**CHAT, "stream": False, "n": 2}, predictor)
     assert status == 200
@@ -118,7 +118,7 @@ def test_a_conversation_without_an_answer_has_an_empty_one(path: str, streamed: 
     assert turn["content"] == ""
 
 
-def test_a_decision_without_scores_is_an_error_with_a_sentence() -> None:
+def test_a_decision_without_scores_is_an_error() -> None:
     predictor = ScriptedPredictor([predicted()], statuses=[CHATTY])
     status, answer = post("/v1/decisions", DECISION, predictor)
     assert (status, answer["error"]["code"]) == (500, "invalid_answer")
@@ -187,7 +187,7 @@ HALVED: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("path", "body"), HALVED)
-def test_half_a_surrogate_pair_is_read_as_the_replacement(path: str, body: dict[str, Any]) -> None:
+def test_half_a_surrogate_pair_is_the_replacement(path: str, body: dict[str, Any]) -> None:
     is_chat = path in (*TALK, "/redraft/v1/predict")
     predictor = chatting("hi") if is_chat else editing(None)
     status, answer = post(path, body, predictor)
@@ -198,7 +198,7 @@ def test_half_a_surrogate_pair_is_read_as_the_replacement(path: str, body: dict[
         assert MENDED in written
 
 
-def test_the_cursor_stays_where_it_was_behind_half_a_pair() -> None:
+def test_the_cursor_stays_behind_half_a_pair() -> None:
     predictor = ScriptedPredictor()
     post("/v1/completions", {"prompt": "\ude00 = 1\nx = ", "suffix": "\n"}, predictor)
     [request] = predictor.requests
@@ -248,7 +248,7 @@ def test_texts_that_templates_read_as_json_are_checked(conversation: Conversatio
     assert "'conversation." in message(answer)
 
 
-def test_an_error_of_a_kind_without_a_sentence_gets_a_general_one() -> None:
+def test_errors_without_a_sentence_get_a_general_one() -> None:
     @dataclasses.dataclass
     class Body:
         size: Annotated[int, Field(multiple_of=8)]

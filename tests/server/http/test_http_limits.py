@@ -56,7 +56,7 @@ def test_a_small_body_that_unpacks_huge_is_refused() -> None:
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/health", "/v1/completions", "/v1/models"])
-async def test_a_body_that_cannot_be_read_ends_its_connection(path: str) -> None:
+async def test_an_unreadable_body_ends_its_connection(path: str) -> None:
     async with served(ScriptedPredictor()) as (_, client):
         for _ in range(3):
             packed = {"Content-Encoding": "gzip"}
@@ -98,7 +98,7 @@ async def test_a_stalled_body_is_given_up() -> None:
         b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{",
     ],
 )
-async def test_bytes_that_are_no_whole_request_leave_the_server_well(garbage: bytes) -> None:
+async def test_bytes_that_are_no_request_do_no_harm(garbage: bytes) -> None:
     async with served(ScriptedPredictor()) as (url, client):
         host, port = url.removeprefix("http://").split(":")
         _, writer = await asyncio.open_connection(host, int(port))
@@ -117,7 +117,7 @@ def test_a_fault_of_ours_is_a_500_that_shows_no_inside() -> None:
     assert "secret" not in json.dumps(error)
 
 
-def test_a_model_that_is_not_ready_is_a_503_to_try_again() -> None:
+def test_an_unready_model_is_a_503_to_try_again() -> None:
     predictor = ScriptedPredictor([ModelNotReady("The weights are loading (40 %).")])
     status, headers, error = send("/v1/completions", INFILL, predictor=predictor)
     assert status == 503
@@ -188,7 +188,7 @@ async def test_others_are_answered_during_a_large_body(monkeypatch: pytest.Monke
         ),
     ],
 )
-def test_of_thousands_of_files_the_most_useful_are_read(head: str, one: str, tail: str) -> None:
+def test_of_many_files_the_most_useful_are_read(head: str, one: str, tail: str) -> None:
     prompt = head + "<|file_sep|>repository\n" * (not head)
     prompt += "".join(one.format(i) for i in range(5_000)) + tail
     meant = recognise(prompt)

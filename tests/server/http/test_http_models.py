@@ -36,7 +36,7 @@ def test_other_names_mean_the_loaded_one(path: str, body: dict[str, Any], name: 
 
 
 @pytest.mark.parametrize(("path", "body"), [*ASKED, ("/api/show", {})])
-def test_a_model_of_ours_that_is_not_loaded_is_an_error(path: str, body: dict[str, Any]) -> None:
+def test_a_model_of_ours_not_loaded_is_an_error(path: str, body: dict[str, Any]) -> None:
     predictor = ScriptedPredictor()
     status, answer = post(path, {**body, "model": "redraft-9b"}, predictor)
     assert status == 404
@@ -45,7 +45,7 @@ def test_a_model_of_ours_that_is_not_loaded_is_an_error(path: str, body: dict[st
     assert predictor.requests == []
 
 
-async def test_the_error_for_an_unknown_model_lists_what_models_lists() -> None:
+async def test_an_unknown_models_error_lists_the_models() -> None:
     status = replace(CHATTY, chat_model="chatter-1b")
     async with (
         served(ScriptedPredictor(statuses=[status])) as (_, client),
@@ -81,7 +81,7 @@ def test_unloaded_is_an_error(name: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert "--model" in answer["error"]["message"]
 
 
-def test_a_removed_model_is_refused_with_the_one_to_use_instead() -> None:
+def test_a_removed_model_is_refused_with_another() -> None:
     status, answer = post("/v1/completions", {**INFILL, "model": "redraft-135m"})
     assert (status, answer["error"]["code"]) == (404, "model_not_found")
     assert "use redraft-0.5b (redraft model pull redraft-0.5b)" in answer["error"]["message"]

@@ -193,7 +193,7 @@ FRAGMENTS = st.lists(
 @given(FRAGMENTS, st.booleans())
 @example("<[fim-suffix]><[fim-prefix]><filename>\n<<<<<<< CURRENT\n=======\n<[fim-middle]>", False)
 @example("--- a/x\n-old\n--- a/x\n", True)
-def test_whatever_is_made_of_markers_is_refused_or_a_sound_request(text: str, edit: bool) -> None:
+def test_made_of_markers_it_is_refused_or_sound(text: str, edit: bool) -> None:
     try:
         excerpt = read_mercury(text) if edit else recognise(text)
     except (InvalidRequest, Unreadable):
@@ -264,7 +264,7 @@ def test_one_torn_hunk_does_not_cost_the_others() -> None:
     )
 
 
-def test_several_hunks_of_a_file_are_several_edits_and_blank_lines_are_context() -> None:
+def test_hunks_of_a_file_are_edits_and_blanks_context() -> None:
     text = (
         "// User accepted prediction:\n--- main.py\n+++ main.py\n"
         "@@ -1,2 +1,3 @@\n a\n\n+b\n@@ -9 +10 @@\n-c\n+d\n\n--- x\n+++ x\n@@ -1 +1 @@\n-e\n+f\n"
@@ -276,7 +276,7 @@ def test_several_hunks_of_a_file_are_several_edits_and_blank_lines_are_context()
     )
 
 
-def test_deleted_lines_that_look_like_headers_stay_in_their_hunk() -> None:
+def test_deleted_lines_like_headers_stay_in_their_hunk() -> None:
     text = "--- a/q.sql\n+++ b/q.sql\n@@ -1,2 +1,2 @@\n--- a comment\n+-- b comment\n select\n"
     assert write_unified_diffs(text) == (
         RecentEdit("q.sql", 0, "--- a comment\n+-- b comment\n select\n"),
@@ -311,7 +311,7 @@ def test_fenced_diffs_may_have_quoted_paths() -> None:
     assert write_fenced_diffs(text) == (RecentEdit("a b.py", 0, "-x\n+y\n"),)
 
 
-def test_blocks_before_and_after_become_the_lines_that_differ() -> None:
+def test_blocks_become_the_lines_that_differ() -> None:
     blocks = "original:\na\nb\nc\nd\ne\nupdated:\na\nb\nC\nd\ne\n"
     [edit] = original_and_updated("x.py", blocks)
     assert edit == RecentEdit("x.py", 0, " a\n b\n-c\n+C\n d\n e\n")

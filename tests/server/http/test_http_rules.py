@@ -109,7 +109,7 @@ def test_no_client_gets_what_is_too_unsure(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_an_edit_that_no_rule_speaks_against_is_answered(wire: Wire) -> None:
+def test_an_edit_against_no_rule_is_answered(wire: Wire) -> None:
     region, said = wire(rewritten(2, 2, "    PI * r.powi(2)"))
     assert region == REGION.replace("r * r", "r.powi(2)")
     assert said is None
@@ -134,7 +134,7 @@ def two(request: EditRequest) -> Prediction:
     return rewrite_lines(request, *lines, confidence=0.99)
 
 
-def test_a_worse_candidate_that_keeps_the_rules_takes_its_place() -> None:
+def test_a_worse_candidate_within_the_rules_stands_in() -> None:
     region, said = as_mercury(ScriptedPredictor([two]))
     assert region == REGION.replace("r * r", "r.powi(2)")
     assert said is None
@@ -207,7 +207,7 @@ def test_an_edit_that_is_not_in_the_text_says_nothing() -> None:
     ]
 
 
-def test_of_places_alike_the_one_at_the_cursor_is_meant() -> None:
+def test_of_like_places_the_cursors_is_meant() -> None:
     edit = RecentEdit("a.py", 0, "-one\n+two\n")
     lines = ["two", "", "", "", "two"]
     assert asked(lines, edit, line=3) == [LineChange(4, ("one",), ("two",))]

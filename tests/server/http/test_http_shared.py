@@ -113,7 +113,7 @@ async def test_one_that_leaves_takes_nobodys_answer_along() -> None:
     assert (len(predictor.requests), len(predictor.cancelled)) == (1, 0)
 
 
-async def test_the_computation_ends_when_the_last_has_left_and_the_next_begins_anew() -> None:
+async def test_a_computation_ends_when_the_last_has_left() -> None:
     predictor = Gated()
     one = service(predictor)
     tasks = await asked(one, REQUEST, REQUEST)
