@@ -125,14 +125,14 @@ def test_a_call_that_the_model_chose_to_make() -> None:
         '{"name": "add", "arguments": "1, 2"}',
     ],
 )
-def test_what_is_no_call_of_a_known_function_stays_text(text: str) -> None:
+def test_what_is_no_call_of_a_known_function_is_text(text: str) -> None:
     _, body = post(CHAT, {"messages": HELLO, "tools": [ADD]}, chatting(text))
     assert body["choices"][0]["message"]["content"] == text
     assert body["choices"][0]["finish_reason"] == "stop"
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "add"}}])
-def test_a_call_that_must_be_made_is_bound_by_its_schema(choice: object) -> None:
+def test_a_required_call_is_bound_by_its_schema(choice: object) -> None:
     request = asked({"tools": [ADD], "tool_choice": choice})
     assert request.grammar is not None and request.conversation is not None
     assert request.conversation.begins == "<tool_call>\n"
@@ -205,7 +205,7 @@ def test_a_stream_tells_what_stays_and_then_the_rest() -> None:
     assert all(chunk["usage"] is None for chunk in chunks[:-1])
 
 
-def test_a_stream_holds_back_what_may_turn_out_to_be_a_stop_string() -> None:
+def test_a_stream_holds_back_a_possible_stop_string() -> None:
     predictor = chatting("one two STOP three", "one two ")
     predictor.answers = predictor.answers[1:]  # what the engine cuts off was seen all the same
     predictor.states = predictor.states[:3]
@@ -214,7 +214,7 @@ def test_a_stream_holds_back_what_may_turn_out_to_be_a_stop_string() -> None:
     assert "".join(filter(None, deltas)) == "one two "
 
 
-def test_diffusing_shows_the_whole_text_after_every_step() -> None:
+def test_diffusing_shows_the_text_after_every_step() -> None:
     chunks = events(CHAT, {"messages": HELLO, "diffusing": True}, chatting("one two"))
     texts = [c["delta"].get("content") for chunk in chunks for c in chunk["choices"]]
     assert texts == ["one ░", "one two░", "one two", None]
@@ -234,7 +234,7 @@ def test_a_model_without_a_template_says_so() -> None:
     assert "--model" in body["error"]["message"]
 
 
-def test_the_model_for_conversations_may_be_another_one() -> None:
+def test_the_conversation_model_may_be_another_one() -> None:
     predictor = chatting("hi")
     predictor.statuses = [replace(CHATTY, chat_model="talker-1b")]
     for name in ("talker-1b", "fake-1m", "gpt-9"):
@@ -314,7 +314,7 @@ def test_all_questions_of_a_request_have_one_deadline(monkeypatch: pytest.Monkey
     assert "1 of 3 questions" in body["error"]["message"]
 
 
-def test_the_document_names_exactly_the_routes_there_are() -> None:
+def test_the_document_names_exactly_our_routes() -> None:
     document = got("/openapi.json", chatting("x"))
     app = create_app(chatting("x"), Settings())
     served_here = {

@@ -17,7 +17,7 @@ from support.editors.predictor import READY, ScriptedPredictor, infill
 from support.served import events, eventually, post, served
 
 
-def test_mercury_infill_has_text_and_message_and_a_finish_reason() -> None:
+def test_mercury_infill_has_text_message_and_reason() -> None:
     predictor = ScriptedPredictor()
     sent = {"model": "mercury-coder", "prompt": "def f(a, b):\n    ", "suffix": "\n"}
     status, body = post("/v1/fim/completions", {**sent, "max_tokens": 9}, predictor)
@@ -78,7 +78,7 @@ def test_sampling_fields_reach_the_engine() -> None:
     assert (request.seed, request.candidates, request.max_tokens) == (7, 3, 12)
 
 
-def test_n_gives_as_many_choices_where_the_model_knows_fewer() -> None:
+def test_n_gives_n_choices_where_fewer_are_known() -> None:
     for text in ("return", ""):
         one = ScriptedPredictor([text])
         _, body = post("/v1/completions", {"prompt": "a", "suffix": "", "n": 3}, one)
@@ -158,7 +158,7 @@ def test_stream_without_diffusing_has_no_canvas_states() -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/fim/completions", "/v1/completions"])
-def test_diffusing_streams_each_state_of_the_whole_answer(path: str) -> None:
+def test_diffusing_streams_states_of_the_whole_answer(path: str) -> None:
     chunks = events(path, {"prompt": "a", "suffix": ";", "diffusing": True}, ScriptedPredictor())
     texts = [chunk["choices"][0]["text"] for chunk in chunks]
     assert texts == ["░░░ b", "░░ + b", "░ a + b", "return a + b"]
@@ -166,7 +166,7 @@ def test_diffusing_streams_each_state_of_the_whole_answer(path: str) -> None:
     assert reasons == [None, None, None, "stop"]
 
 
-def test_an_error_before_the_first_piece_of_a_stream_keeps_its_status() -> None:
+def test_an_error_before_a_stream_has_its_status() -> None:
     predictor = ScriptedPredictor([EngineGone("the engine is gone")])
     status, body = post("/v1/completions", {"prompt": "a", "suffix": "", "stream": True}, predictor)
     assert status == 502
@@ -193,13 +193,13 @@ def test_an_unknown_prompt_can_be_streamed() -> None:
     assert [chunk["choices"][0]["text"] for chunk in chunks] == [""]
 
 
-def test_markers_are_ordinary_text_where_there_is_a_suffix_field() -> None:
+def test_with_a_suffix_field_markers_are_ordinary_text() -> None:
     predictor = ScriptedPredictor()
     post("/v1/completions", {"prompt": "x = '<|im_start|>'\n", "suffix": ""}, predictor)
     assert predictor.requests[0].text == "x = '<|im_start|>'\n"
 
 
-def test_a_plain_prompt_is_a_file_that_ends_at_the_cursor() -> None:
+def test_a_plain_prompt_is_a_file_up_to_the_cursor() -> None:
     predictor = ScriptedPredictor()
     post("/v1/completions", {"prompt": "def f(x):\n  y = a[x] if a < b | c > d else 1"}, predictor)
     assert predictor.requests[0].cursor == len(predictor.requests[0].text)

@@ -13,7 +13,7 @@ from support.editors.predictor import ScriptedPredictor, State
 from support.served import post, served
 
 
-def test_llama_vim_gets_the_fields_it_chose_under_their_whole_names() -> None:
+def test_llama_vim_gets_its_fields_by_whole_names() -> None:
     predictor = ScriptedPredictor()
     status, body = post("/infill", VIM, predictor)
     assert status == 200
@@ -56,7 +56,7 @@ def test_no_tokens_to_predict_warms_the_cache_only() -> None:
     assert len(request.related) == 2
 
 
-def test_any_number_of_tokens_means_as_many_as_the_server_gives() -> None:
+def test_any_number_of_tokens_means_the_servers_limit() -> None:
     predictor = ScriptedPredictor()
     post("/infill", VIM | {"n_predict": -1}, predictor)
     assert predictor.requests[0].max_tokens == 1024
@@ -94,7 +94,7 @@ async def test_a_stream_is_one_event_that_stops() -> None:
 SLOW: tuple[State, ...] = ((None, None), ("one", None), ("one\ntw", None))
 
 
-def test_what_is_whole_when_the_time_is_up_is_the_answer() -> None:
+def test_what_is_whole_when_time_is_up_is_the_answer() -> None:
     status, body = post(
         "/infill", VIM | {"t_max_predict_ms": 1e-9}, ScriptedPredictor(states=SLOW, hold=True)
     )
@@ -102,7 +102,7 @@ def test_what_is_whole_when_the_time_is_up_is_the_answer() -> None:
     assert body["content"] == "one"
 
 
-def test_the_time_counts_from_the_first_step_and_only_whole_lines_count() -> None:
+def test_time_counts_from_a_step_and_by_whole_lines() -> None:
     async def run(limit_ms: float) -> Prediction | CanvasState:
         engine = ScriptedPredictor(states=SLOW)
         ticks = iter(range(100))

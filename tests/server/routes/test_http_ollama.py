@@ -61,7 +61,7 @@ def test_files_of_the_repository_in_front_are_related() -> None:
     assert request.text == "import a\n\n"
 
 
-def test_prompts_of_other_models_get_an_empty_response_and_the_reason() -> None:
+def test_prompts_of_other_models_get_only_a_reason() -> None:
     predictor = ScriptedPredictor()
     status, body = post("/api/generate", zed("<|im_start|>user\nhello"), predictor)
     assert (status, body["response"], body["done"]) == (200, "", True)
@@ -124,7 +124,7 @@ def test_the_version_is_that_of_the_release() -> None:
     assert got("/api/version", ScriptedPredictor())["version"][0].isdigit()
 
 
-def test_sizes_and_digests_are_those_of_the_weights_on_disk() -> None:
+def test_sizes_and_digests_are_those_on_disk() -> None:
     name = "redraft-0.5b"
     described = info(name)
     if described.default_variant not in ready_variants(described):

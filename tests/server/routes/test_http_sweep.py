@@ -48,7 +48,7 @@ def test_sweep_becomes_a_next_edit_request() -> None:
     assert request.edits == (RecentEdit("src/lib.rs", 0, " one\n-two\n+2\n three\n"),)
 
 
-def test_the_window_comes_back_without_the_line_end_that_was_added() -> None:
+def test_the_window_returns_without_the_added_line_end() -> None:
     window = "\n".join(lines(21))
     written = text(sweep_as_zed(window), editing((21, 21, ["last"])))
     assert written == window.replace("line 20", "last")
@@ -61,7 +61,7 @@ def test_a_blank_last_line_of_the_window_stays(window: str) -> None:
     assert written == "first" + window[window.index("\n") :]
 
 
-def test_cursortab_gets_what_follows_the_lines_it_wrote() -> None:
+def test_cursortab_gets_what_follows_its_lines() -> None:
     file = lines(40)
     predictor = editing((2, 2, ["changed"]))
     written = text(sweep_as_cursortab(file, 10, 30, 15, 4), predictor)
@@ -72,7 +72,7 @@ def test_cursortab_gets_what_follows_the_lines_it_wrote() -> None:
     assert written == "\n".join(["line 15", "changed", *file[17:30]])
 
 
-def test_cursortab_gets_the_rest_of_the_window_where_nothing_changes() -> None:
+def test_cursortab_gets_the_rest_if_nothing_changes() -> None:
     file = lines(12)
     written = text(sweep_as_cursortab(file, 2, 10, 5, 0), ScriptedPredictor())
     assert written == "\n".join(file[5:10])
@@ -86,12 +86,12 @@ def test_a_line_written_in_part_is_continued_or_left() -> None:
     assert text(prompt, editing((1, 1, ["zz"]))) == "c\ndef"
 
 
-def test_a_prompt_that_ends_with_its_header_is_read_too() -> None:
+def test_a_prompt_that_ends_with_its_header_is_read() -> None:
     prompt = sweep_as_zed("a\nb").removesuffix("\n")
     assert text(prompt, editing((2, 2, ["B"]))) == "a\nB"
 
 
-def test_an_unchanged_original_puts_the_cursor_in_the_middle() -> None:
+def test_an_unchanged_original_centres_the_cursor() -> None:
     predictor = ScriptedPredictor()
     text(sweep_as_zed("\n".join(lines(21))), predictor)
     assert predictor.requests[0].text[: predictor.requests[0].cursor].endswith("line 10")

@@ -76,13 +76,13 @@ def test_zeta2_as_cursortab_ends_every_line() -> None:
     assert predictor.requests[0].text == "top\na\n\nend\n"
 
 
-def test_zeta2_deleting_the_region_is_told_from_no_edit() -> None:
+def test_zeta2_deleting_a_region_is_not_no_edit() -> None:
     prompt = zeta2_as_zed("top\n", ")\n}", "\nend\n", 0)
     assert text(prompt, editing((1, 2, []))) == ">>>>>>> UPDATED\n"
     assert text(prompt, ScriptedPredictor()) == ""
 
 
-def test_no_edit_is_empty_text_with_the_reason_beside_it() -> None:
+def test_no_edit_is_empty_text_with_a_reason() -> None:
     body = answer(zeta2_as_zed("", "a", "", 0), ScriptedPredictor(), model="zeta2", stop=[])
     assert (body["choices"][0]["text"], body["choices"][0]["finish_reason"]) == ("", "stop")
     assert body["redraft"] == {"reason": "nothing to change", "abstained": "nothing"}
@@ -90,7 +90,7 @@ def test_no_edit_is_empty_text_with_the_reason_beside_it() -> None:
     assert body["usage"]["total_tokens"] == 40
 
 
-def test_headings_underlined_with_the_separator_are_code() -> None:
+def test_underlined_headings_are_code() -> None:
     region = "Title\n=======\ntext"
     written = text(zeta2_as_zed("Top\n=======\n", region, "\nend\n", 5), editing((3, 3, ["more"])))
     assert zeta2_applied(region, written) == "Title\n=======\nmore"
@@ -142,7 +142,7 @@ TORN = [
 
 
 @pytest.mark.parametrize("prompt", TORN)
-def test_torn_prompts_and_markers_in_code_suggest_nothing(prompt: str) -> None:
+def test_torn_prompts_and_code_markers_get_nothing(prompt: str) -> None:
     meant = recognise(prompt)
     assert isinstance(meant, Unknown)
     assert meant.reason
@@ -218,7 +218,7 @@ def test_zeta1_answers_the_region_between_its_markers() -> None:
     assert request.edits == (RecentEdit("src/lib.rs", 0, " fn a() {}\n-old\n+new\n"),)
 
 
-def test_zeta1_without_an_edit_answers_the_region_as_it_is() -> None:
+def test_zeta1_without_an_edit_answers_the_region() -> None:
     written = text(zeta1_as_zed("", "a\n\nb\n", "\nend", 1), ScriptedPredictor())
     assert written == "<|editable_region_start|>\na\n\nb\n\n<|editable_region_end|>"
     assert zeta1_applied(written) == "a\n\nb\n"

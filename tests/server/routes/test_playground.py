@@ -36,7 +36,7 @@ FOLDER = Path(__file__).parents[3] / "server" / "playground"
 # --- what the server sends ----------------------------------------------------------------------
 
 
-async def test_the_page_needs_no_key_and_is_the_same_with_one() -> None:
+async def test_the_page_needs_no_key_and_is_the_same_with_it() -> None:
     for path, (name, media_type) in FILES.items():
         for settings in (None, KEYED):
             async with (
@@ -60,7 +60,7 @@ async def test_the_page_may_load_and_call_this_server_alone() -> None:
                 assert "Access-Control-Allow-Origin" not in answer.headers
 
 
-async def test_without_the_key_only_the_state_and_the_page_are_sent() -> None:
+async def test_without_the_key_only_state_and_page_are_sent() -> None:
     async with served(ScriptedPredictor(), KEYED) as (_, client):
         app = create_app(ScriptedPredictor(), KEYED)
         sent = set()
@@ -82,7 +82,7 @@ def test_a_rebound_name_and_another_site_get_no_page(path: str, headers: dict[st
     assert (status, error["code"]) == (403, "forbidden")
 
 
-def test_the_page_makes_no_html_of_text_and_names_no_other_address() -> None:
+def test_the_page_makes_no_html_and_names_no_address() -> None:
     assert {path.name for path in FOLDER.iterdir()} == {name for name, _ in FILES.values()}
     for name, _ in FILES.values():
         text = (FOLDER / name).read_text(encoding="utf-8")
@@ -114,7 +114,7 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def test_answers_carry_their_confidence_and_the_time_of_each_stage() -> None:
+def test_answers_carry_confidence_and_stage_times() -> None:
     stages = {"queue_ms", "prompt_ms", "prefill_ms", "denoise_ms", "total_ms"}
     _, infill = post(FIM, INFILL)
     assert infill["confidence"] == pytest.approx(0.9)
@@ -198,7 +198,7 @@ def texts(browser: Page, selector: str) -> list[str]:
 
 
 @in_a_browser
-def test_a_next_edit_follows_the_users_edit_and_tab_takes_it(browser: Page) -> None:
+def test_a_next_edit_follows_an_edit_and_tab_takes_it(browser: Page) -> None:
     predictor = ScriptedPredictor([rename])
     with served_beside(predictor) as url:
         browser.open(url)
@@ -232,7 +232,7 @@ def test_an_edit_that_is_held_back_has_its_reason(browser: Page) -> None:
 
 
 @in_a_browser
-def test_the_keyboard_alone_hides_suggestions_and_leaves_the_field(browser: Page) -> None:
+def test_the_keyboard_hides_suggestions_and_leaves(browser: Page) -> None:
     focus = "document.activeElement.id"
     with served_beside(ScriptedPredictor([rename])) as url:
         browser.open(url)
@@ -250,7 +250,7 @@ def test_the_keyboard_alone_hides_suggestions_and_leaves_the_field(browser: Page
 
 
 @in_a_browser
-def test_a_server_with_a_key_asks_for_it_and_keeps_it_nowhere(browser: Page) -> None:
+def test_a_server_with_a_key_asks_and_keeps_it_nowhere(browser: Page) -> None:
     with served_beside(ScriptedPredictor([rename]), KEYED) as url:
         browser.open(url)
         browser.await_text("#server", "401: the server demands its API key")
@@ -285,9 +285,7 @@ def test_text_of_a_model_is_never_html(browser: Page) -> None:
 
 @in_a_browser
 @pytest.mark.usefixtures("spawn")
-def test_redraft_serve_prints_the_address_of_a_page_that_works(
-    browser: Page, tmp_path: Path
-) -> None:
+def test_redraft_serve_prints_a_working_pages_address(browser: Page, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
     config = tiny_config(head_dim=16, verifier="none")
     register(tmp_path, "tiny", config, tiny_tokenizer())
