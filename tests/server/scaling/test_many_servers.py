@@ -186,7 +186,7 @@ async def test_a_full_server_is_the_clients_to_wait_for(name: str, tmp_path: Pat
         assert sum(len(one.requests) for one in servers.predictors) == 1
 
 
-async def test_every_connection_has_a_session_of_its_own_that_names_nobody() -> None:
+async def test_each_connection_has_a_session_that_names_none() -> None:
     seen: list[str] = []
 
     @web.middleware
