@@ -75,7 +75,7 @@ def test_cursortab_shows_ghost_text_and_takes_it(tmp_path: Path, provider: str) 
 
 
 @pytest.mark.parametrize("client", [copilot_lsp, sidekick])
-def test_what_speaks_lsp_shows_the_next_edit_and_takes_it(tmp_path: Path, client: Any) -> None:
+def test_what_speaks_lsp_shows_and_takes_the_next_edit(tmp_path: Path, client: Any) -> None:
     opened: AbstractContextManager[Neovim] = client(tmp_path, scripted(tmp_path), CALLED)
     with opened as editor:
         typed(editor, "ggf)i, b<Esc>")

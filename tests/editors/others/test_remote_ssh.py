@@ -114,7 +114,7 @@ def test_the_model_is_there_and_the_editor_here(shell: Shell, page: Page, connec
     assert written(client, 2) == ["seen(2)"]
 
 
-def test_the_files_are_there_and_the_model_here_behind_a_key(
+def test_files_are_there_and_the_model_here_with_a_key(
     shell: Shell, page: Page, connect: Connect
 ) -> None:
     server, tunnel = page.blocks(BACK, "sh")
@@ -126,7 +126,7 @@ def test_the_files_are_there_and_the_model_here_behind_a_key(
     assert written(client, 2) == ["seen(2)"]
 
 
-def test_a_tunnel_that_ends_is_said_and_what_was_typed_meanwhile_is_not_lost(
+def test_a_tunnels_end_is_said_and_typing_is_not_lost(
     shell: Shell, page: Page, connect: Connect
 ) -> None:
     server, tunnel, command = page.blocks(THERE, "sh")
@@ -147,7 +147,7 @@ def test_a_tunnel_that_ends_is_said_and_what_was_typed_meanwhile_is_not_lost(
     assert written(client, 3) == ["seen(3)"]
 
 
-def test_a_server_that_ends_behind_the_tunnel_is_said_and_comes_back(
+def test_a_server_that_ends_is_said_and_comes_back(
     shell: Shell, page: Page, connect: Connect
 ) -> None:
     command, tunnel, editor = page.blocks(THERE, "sh")
@@ -202,7 +202,7 @@ def test_neovim_starts_a_language_server_over_ssh(
         editor.sees("x = seen(3)")
 
 
-def test_the_settings_of_the_editors_are_the_commands_of_the_page(page: Page) -> None:
+def test_editor_settings_are_the_commands_of_the_page(page: Page) -> None:
     for section in (THERE, STDIO):
         *_, command = page.blocks(section, "sh")
         settings = json.loads("{" + page.blocks(section, "json")[0] + "}")
@@ -212,7 +212,7 @@ def test_the_settings_of_the_editors_are_the_commands_of_the_page(page: Page) ->
         assert re.findall(r'"([^"]+)"', lua)[1:] == command.split()
 
 
-def test_the_extension_runs_where_the_files_are_and_the_container_names_the_model() -> None:
+def test_the_extension_runs_where_the_files_are() -> None:
     manifest = json.loads((CLIENTS / "vscode" / "package.json").read_text("utf-8"))
     assert manifest["extensionKind"] == ["workspace"]
     (container,) = re.findall(r"^```json\n(\{.*?\n\})\n```", PAGE, re.DOTALL | re.M)
