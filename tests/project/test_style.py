@@ -39,6 +39,13 @@ def test_code_on_a_page_may_use_any_word(tmp_path: Path) -> None:
     assert style.refused_words(page) == ["Nobody"]
 
 
+def test_a_long_name_of_a_test_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "test_a.py"
+    just, over = (f"test_{'a' * (length - 5)}" for length in (50, 51))
+    file.write_text(f"def {just}(): ...\n\n\nasync def {over}(): ...\n", encoding="utf-8")
+    assert style.long_test_names(file) == [over]
+
+
 def test_links_lead_a_type_checker_to_each_package(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_bytes((style.ROOT / "pyproject.toml").read_bytes())
     for folder in packages(style.ROOT).values():

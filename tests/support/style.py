@@ -13,6 +13,15 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("model", "lsp", "server", "evals")
 MAX_FILES = 16
+MAX_TEST_NAME = 50
+#: Folders of tests whose names still have to be shortened.
+LONG_TEST_NAMES = (
+    "tests/editors/neovim",
+    "tests/editors/vscode",
+    "tests/evals",
+    "tests/model/edits",
+    "tests/model/gate",
+)
 
 #: First words of docstrings that ruff takes for verbs or nouns.
 FIRST_WORDS = frozenset((
@@ -114,6 +123,12 @@ def first_words(path: Path) -> list[str]:
     return [word[0] for word in words if word and word[0] in FIRST_WORDS]
 
 
+def long_test_names(path: Path) -> list[str]:
+    """Return the names of a file's tests that have more than ``MAX_TEST_NAME`` characters."""
+    names = re.findall(r"^\s*(?:async )?def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
+    return [name for name in names if len(name) > MAX_TEST_NAME]
+
+
 def repeated_class_names(root: Path = ROOT) -> dict[str, list[str]]:
     """Return the public class names that stand in several modules, each with its modules."""
     modules: dict[str, list[str]] = {}
@@ -147,9 +162,13 @@ def _by_file(
 def violations(root: Path = ROOT) -> dict[str, dict[str, list[str]]]:
     """Return every violation: check, then file, folder or class name, then details."""
     files = python_files(root)
+    later = [root / folder for folder in LONG_TEST_NAMES]
+    tests = [file for file in files if file.name.startswith("test_")]
+    named = [file for file in tests if not any(map(file.is_relative_to, later))]
     return {
         "first_words": _by_file(first_words, files, root),
         "refused_words": _by_file(refused_words, [*files, *pages(root)], root),
         "full_folders": full_folders(root),
+        "test_names": _by_file(long_test_names, named, root),
         "class_names": repeated_class_names(root),
     }
