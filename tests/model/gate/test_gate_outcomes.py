@@ -308,7 +308,7 @@ def test_any_run_with_predictions_feeds_the_gate(commits: Path, tmp_path: Path) 
     assert shipped.exit_code == 0 and made.exists()
     (told,) = read_gate(made)[1]["heads"].values()  # no ghost text was asked for
     assert told["sources"] == [commits.name]
-    assert read_gate(made)[0].heads["infill"] == gate_file.shipped().heads["infill"]
+    assert read_gate(made)[0].heads["infill"] == gate_file.load_shipped().heads["infill"]
 
 
 def test_runs_without_candidates_do_not_replace_the_shipped_gate(

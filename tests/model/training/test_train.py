@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="training needs the 'train' extra (torch)")
+torch = pytest.importorskip("torch", reason="training needs the extra 'lab' (torch)")
 
 from redraft.model.errors import SettingsError  # noqa: E402
 from redraft.model.training.batches import Batches, causal_weights, plan_batches  # noqa: E402
 from redraft.model.training.checkpoints import (  # noqa: E402
     FRESH,
-    Arrays,
     RunFolder,
     Start,
     TrainConfig,
@@ -31,30 +29,16 @@ from redraft.model.training.shards import PackedRows  # noqa: E402
 from redraft.model.weights.adapter import Adapter  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
-from support.models.tiny import tiny_config  # noqa: E402
+from support.models.tiny_training import (  # noqa: E402
+    COMPARED,
+    MODEL,
+    QUICK,
+    random_weights,
+    take_part,
+    trained,
+)
 
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for each other
-MODEL = tiny_config(adapter="all")
-QUICK = TrainConfig(
-    rank=4, learning_rate=1e-2, warmup_steps=2, average=0.99, code_tokens=0,
-    batch_tokens=2_000, steps=6,
-    minutes=5, evaluate_every=3, evaluate_rows=12, max_context=2_000,
-)  # fmt: skip
-#: The probe of arithmetics measures time: two runs that are compared could choose differently.
-COMPARED = replace(QUICK, arithmetic="fp32")
-
-
-def random_weights(seed: int = 0) -> dict[str, np.ndarray]:
-    generator = torch.Generator().manual_seed(seed)
-    network = Network(MODEL)
-    found = {}
-    for name, p in network.named_parameters():
-        if name == "mask_embedding":
-            continue
-        key = name if name.endswith(("weight", "bias")) else f"{name}.weight"
-        value = torch.ones(p.shape) if "norm" in name else torch.randn(p.shape, generator=generator)
-        found[key] = (value * (1 if "norm" in name else 0.1)).numpy()
-    return found
 
 
 def toy_rows(count: int = 12) -> PackedRows:
@@ -200,29 +184,13 @@ def test_cuda_is_asked_for_by_name_only_where_it_is() -> None:
         build(QUICK, MODEL, {}, FRESH, "cuda")
 
 
-def trained(
-    config: TrainConfig, packed: Path, out: Path, ground: Arrays | None = None
-) -> dict[str, np.ndarray]:
-    network = build(config, MODEL, random_weights(), device="cpu")
-    written = run(config, network, RunFolder(out, ground or {}), packed)
-    return {name: tensor.float().numpy() for name, tensor in load_file(written).items()}
-
-
-def _take_part(rank: int, port: int, packed: Path, out: Path) -> None:
-    """Run one of two processes, as torchrun starts them."""
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    torch.set_num_threads(1)
-    trained(replace(COMPARED, steps=3), packed, out)
-
-
 @pytest.mark.usefixtures("spawn")
 def test_two_processes_equal_one_that_accumulates(packed: Path, tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     together = tmp_path / "two"
-    torch.multiprocessing.spawn(_take_part, (port, packed, together), nprocs=2)
+    torch.multiprocessing.spawn(take_part, (port, packed, together), nprocs=2)
     alone = trained(replace(COMPARED, steps=3, accumulate=2), packed, tmp_path / "one")
     both = {n: t.float().numpy() for n, t in load_file(together / "adapter.safetensors").items()}
     assert all(np.allclose(both[name], alone[name], atol=1e-2) for name in alone)
