@@ -234,20 +234,20 @@ class Session:
         if uri := self.memory.outcomes.report_turned_down(id_, "rejected"):
             self.schedule.latest.cancel(uri, "prefetch")
 
-    def report_dismissed(self, id_: str) -> None:
-        """Hide a suggestion for now; the second time the same edit is hidden, reject it."""
-        if uri := self.memory.dismiss(id_):
+    def report_dismissed(self, id_: str) -> bool:
+        """Hide a suggestion for now; the second time the same edit is hidden, reject it.
+
+        Return whether it is rejected.
+        """
+        uri, is_rejected = self.memory.dismiss(id_)
+        if uri:
             self.schedule.latest.cancel(uri, "prefetch")
+        return is_rejected
 
     def task_of(self, id_: str) -> Task | None:
         """Return the task of a suggestion that is shown, ``None`` if none of this id is."""
         suggestion = self.memory.outcomes.find(id_)
         return suggestion.task if suggestion is not None else None
-
-    def was_hidden(self, id_: str) -> bool:
-        """Return whether the user hid this suggestion, which is shown again, before."""
-        suggestion = self.memory.outcomes.find(id_)
-        return suggestion is not None and self.memory.rejections.was_hidden(suggestion)
 
     def report_ignored(self, id_: str) -> None:
         """Note that the user let a suggestion pass."""

@@ -38,26 +38,23 @@ _LONGEST_MIN = 24 * 60.0  # of a pause; the setting enabled serves for longer
 
 def accept(server: RedraftServer, id_: str) -> None:
     """Note that the user accepted a suggestion."""
-    _end(server, id_, "accepted", server.session.report_accepted)
+    task = server.session.task_of(id_)
+    server.session.report_accepted(id_)
+    server.line.end(task, "accepted")
 
 
 def reject(server: RedraftServer, id_: str) -> None:
     """Note that the user rejected a suggestion."""
-    _end(server, id_, _REJECTED, server.session.report_rejected)
+    task = server.session.task_of(id_)
+    server.session.report_rejected(id_)
+    server.line.end(task, _REJECTED)
 
 
 def dismiss(server: RedraftServer, id_: str) -> None:
     """Note that the user hid a suggestion."""
-    is_rejected = server.session.was_hidden(id_)
-    _end(server, id_, _REJECTED if is_rejected else _HIDDEN, server.session.report_dismissed)
-
-
-def _end(server: RedraftServer, id_: str, how: str, report: Callable[[str], None]) -> None:
-    """Report the end of a suggestion to the session, and say it in the status line."""
     task = server.session.task_of(id_)
-    report(id_)
-    if task is not None:
-        server.line.end(task, how)
+    is_rejected = server.session.report_dismissed(id_)
+    server.line.end(task, _REJECTED if is_rejected else _HIDDEN)
 
 
 def ignore(server: RedraftServer, id_: str) -> None:

@@ -99,10 +99,9 @@ class StatusLine:
         self._reports[task] = report
         self.tell(abstained.reason, "Error" if abstained.kind == "failed" else "Warning")
 
-    def end(self, task: Task, how: str) -> None:
+    def end(self, task: Task | None, how: str) -> None:
         """Say ``how`` the shown suggestion of a task ended, such as "hidden; it may come back"."""
-        report = self._reports.get(task)
-        if report is not None and report.is_shown:
+        if task is not None and (report := self._reports.get(task)) and report.is_shown:
             self._report(task, _Report(report.place, f"{_NAMES[task][1]} {how}."))
 
     def _report(self, task: Task, report: _Report) -> None:

@@ -188,16 +188,17 @@ class Memory:
         if outcome == "accepted" and (suggestion.task == "next_edit" or ended.means != "typed"):
             self.of(suggestion.uri).accepted = suggestion
 
-    def dismiss(self, id_: str) -> str:
+    def dismiss(self, id_: str) -> tuple[str, bool]:
         """Hide a suggestion for now; the second time the same edit is hidden, reject it.
 
-        Return the document that the suggestion is of, "" if none of this id is shown.
+        Return the document that the suggestion is of, "" if none of this id is shown, and whether
+        it is rejected.
         """
         suggestion = self.outcomes.find(id_)
         if suggestion is None:
-            return ""
+            return "", False
         if self.rejections.was_hidden(suggestion):
-            return self.outcomes.report_turned_down(id_, "rejected")
+            return self.outcomes.report_turned_down(id_, "rejected"), True
         self.rejections.hide(suggestion)
         self.outcomes.report_turned_down(id_, "ignored")
-        return suggestion.uri
+        return suggestion.uri, False

@@ -20,7 +20,7 @@ from ..text.definitions import definitions_by_keyword
 from ..text.graphemes import is_inside_character
 from ..text.lines import imports
 from ..text.scopes import Bindings
-from ..text.syntax import language_of, parse, parse_cached
+from ..text.syntax import language_of, parse
 from .destruction import deletes_unasked, deletes_what_changes_replace, doubles, drops
 from .reasons import Abstain
 from .reversal import undoes
@@ -294,7 +294,7 @@ def passes_unknown(edit: Edit, situation: Situation) -> Abstain | None:
     written = (line for one in situation.changes for line in one.new)
     known = "\n".join((edit.text[start:end], situation.above, *written))
     names.difference_update(_ANY_NAME.findall(known))
-    before = parse_cached(edit.text, language) if names else None
+    before = tree_of(edit.text, language, situation.path) if names else None
     after = parse(edit.result, language, before) if before is not None else None
     name = unknown_argument(after, names, (start, start + len(new))) if after is not None else ""
     passed = arguments_in(edit.text[start:end], language) if name else ()

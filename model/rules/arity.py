@@ -138,7 +138,7 @@ def signatures(syntax: Syntax, name: str) -> list[Signature]:
     A constructor is found under the name of its class.
     """
     found = []
-    for named in _named(syntax, name):
+    for named in syntax.leaves_named(name):
         node = named.parent
         if node is None or node.child_by_field_name("name") != named:
             continue
@@ -169,7 +169,7 @@ def calls(syntax: Syntax, signature: Signature) -> Iterator[Call]:
     Members are found by ``self`` and ``this`` in their type, functions by the name alone: what
     another receiver means is not certain. Calls with spread arguments are left out.
     """
-    for called in _named(syntax, signature.name):
+    for called in syntax.leaves_named(signature.name):
         in_macro = _call_in_macro(syntax, called) if signature.owner is None else None
         if in_macro is not None:
             yield in_macro
@@ -320,14 +320,6 @@ def _argument(syntax: Syntax, node: Node) -> Argument:
 
 
 # --- definitions -------------------------------------------------------------------------------
-
-
-def _named(syntax: Syntax, name: str) -> Iterator[Node]:
-    """Yield the leaves that are a name, found in the text: a walk over the tree takes long."""
-    for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", syntax.text):
-        node = syntax.node_at(match.start())
-        if node is not None and node.child_count == 0 and syntax.text_of(node) == name:
-            yield node
 
 
 def _call_of(called: Node) -> Node | None:

@@ -40,6 +40,11 @@ class RuleEdit:
         """The change itself, whichever rule proposes it."""
         return self.first, self.last, self.lines
 
+    @classmethod
+    def of(cls, edit: Edit, family: str, chance: float) -> RuleEdit:
+        """Return an edit of characters as one of whole lines."""
+        return cls(*edit.lines, tuple(edit.whole_lines()[2].split("\n")), family, chance)
+
     def in_text(self, text: str) -> Edit:
         """Return the edit as a replacement of characters in the document's text."""
         starts = line_starts(text)

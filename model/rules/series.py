@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ..edits.edit import Edit
 from ..records import RecentEdit
 from ..text.lines import defines, is_comment
 from ..text.scopes import Bindings
@@ -201,15 +202,8 @@ def _given(syntax: Syntax, signature: Signature, new: Parameter) -> Iterator[Rul
             continue
         value = f"{label}={new.name}" if label else new.name
         index = None if by_name else in_order.index(new.name)
-        yield _edit(syntax.text, *with_argument(syntax.text, call, value, index))
-
-
-def _edit(text: str, start: int, end: int, new: str) -> RuleEdit:
-    """Return the edit of whole lines that puts ``new`` in place of ``text[start:end]``."""
-    first, last = text.count("\n", 0, start), text.count("\n", 0, end) + 1
-    starts = line_starts(text)
-    whole = text[starts[first] : start] + new + text[end : starts[last] - 1]
-    return RuleEdit(first, last, tuple(whole.split("\n")), "argument", _CHANCE)
+        edit = Edit(syntax.text, *with_argument(syntax.text, call, value, index))
+        yield RuleEdit.of(edit, "argument", _CHANCE)
 
 
 def _is_bound(syntax: Syntax, name: str, call: Call) -> bool:

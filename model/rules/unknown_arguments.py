@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from ..text.names import places_of
 from ..text.scopes import Bindings
 from ..text.syntax import SCRIPTS, Syntax
 from .example import line_starts
@@ -43,11 +42,14 @@ def unknown_argument(syntax: Syntax, names: Collection[str], span: tuple[int, in
         names: that may be unknown.
         span: the part of the text with the calls.
     """
-    for name in sorted(names):
-        passed = {*_passed(syntax, name, span)}
-        if not passed or _defines_any(syntax):
+    passed_at = {name: {*_passed(syntax, name, span)} for name in sorted(names)}
+    if not any(passed_at.values()) or _defines_any(syntax):
+        return ""
+    starts = line_starts(syntax.text)
+    for name, passed in passed_at.items():
+        if not passed:
             continue
-        starts, places = line_starts(syntax.text), Bindings(syntax, name).occurrences
+        places = Bindings(syntax, name).occurrences
         uses = {
             starts[one.line] + one.column
             for one in places
@@ -66,9 +68,10 @@ def unknown_argument(syntax: Syntax, names: Collection[str], span: tuple[int, in
 
 def _passed(syntax: Syntax, name: str, span: tuple[int, int]) -> Iterator[int]:
     """Yield the places in a span at which a call passes a name."""
-    for at in places_of(name, syntax.text):
-        leaf = syntax.node_at(at, at + len(name)) if span[0] <= at < span[1] else None
-        above = leaf.parent if leaf is not None and leaf.type == "identifier" else None
+    for leaf in syntax.leaves_named(name):
+        at = syntax.char_of(leaf.start_byte)
+        is_name = span[0] <= at < span[1] and leaf.type == "identifier"
+        above = leaf.parent if is_name else None
         if above is not None and above.type == "keyword_argument":
             above = above.parent if above.child_by_field_name("value") == leaf else None
         call = above.parent if above is not None else None

@@ -15,7 +15,6 @@ from typing import Literal
 
 from tree_sitter import Node
 
-from .names import places_of
 from .syntax import SCRIPTS, Syntax
 
 
@@ -184,12 +183,8 @@ class Bindings:
         return list(self._find_leaves())
 
     def _find_leaves(self) -> Iterator[Node]:
-        syntax = self._syntax
-        for at in places_of(self._name, syntax.text):
-            leaf = syntax.node_at(at, at + len(self._name))
-            is_name = leaf is not None and "identifier" in leaf.type
-            if leaf is not None and is_name and leaf.start_byte == syntax.byte_of(at):
-                yield leaf
+        leaves = self._syntax.leaves_named(self._name)
+        return (leaf for leaf in leaves if "identifier" in leaf.type)
 
     def _occurrence(
         self, leaf: Node, role: Role, scope: Node | None, source: str = "", function: str = ""

@@ -20,6 +20,7 @@ from tree_sitter import Language, Node, Parser, Tree
 
 from ..memo import Memo
 from .common import common_ends
+from .names import places_of
 
 MAX_CHARS = 2_000_000  # of a text; a longer one is data, and parsing it would take seconds
 #: Brackets or elements that are open at once in a text; a deeper one is data. Each check of a
@@ -98,6 +99,13 @@ class Syntax:
         """Return the smallest node that holds ``text[start:end]``, by default one character."""
         low, high = self.byte_of(start), self.byte_of(start + 1 if end is None else end)
         return self.tree.root_node.descendant_for_byte_range(low, high)
+
+    def leaves_named(self, name: str) -> Iterator[Node]:
+        """Yield the leaves that are a name, found in the text: a walk over the tree takes long."""
+        for at in places_of(name, self.text):
+            leaf = self.node_at(at, at + len(name))
+            if leaf is not None and not leaf.child_count and self.text_of(leaf) == name:
+                yield leaf
 
     def around(self, start: int, end: int) -> Iterator[tuple[Node, int, int]]:
         """Yield the nodes that hold ``text[start:end]``, with their spans, innermost first."""
