@@ -231,10 +231,9 @@ class NextEdit:
         if own is None or snapshot.accepted is not None:
             return objection
         decision = self._reveal(own, objection)  # 3. what only a gesture shows
-        is_offer = isinstance(decision, Offer)
-        return (
-            decision if is_offer else self._memory.rejections.refuse_cooling(snapshot) or decision
-        )
+        if isinstance(decision, Offer):
+            return decision
+        return self._memory.rejections.refuse_cooling(snapshot) or decision
 
     async def _ask(self, kind: Kind, question: Question) -> Offer | Abstain:
         answer = await self._predictions.ask(kind, self._workspace.complete(question))

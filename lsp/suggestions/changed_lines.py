@@ -54,7 +54,7 @@ class ChangedLines:
             ]
         self._kept = deque(kept, maxlen=_MOST)
 
-    def report_accepted(self, suggestion: Suggestion) -> None:
+    def on_acceptance(self, suggestion: Suggestion) -> None:
         """Remember the lines that a suggestion changed in a document that is now its result."""
         self._kept.extend(_changes(suggestion.edit, is_made=True))
 

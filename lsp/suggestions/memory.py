@@ -51,7 +51,7 @@ class DocumentMemory:
         self.taken.on_change(splices, kind)
         accepted = self.accepted if kind == "accepted" else None
         if accepted is not None and accepted.task == "next_edit":
-            self.taken.report_accepted(accepted)
+            self.taken.on_acceptance(accepted)
         if kind == "undo":
             self.late_edit = None
         elif kind != "accepted":

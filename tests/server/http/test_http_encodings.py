@@ -128,8 +128,10 @@ def test_a_zstd_window_that_fills_memory_is_refused() -> None:
 
 
 async def test_others_are_answered_while_a_body_is_decoded() -> None:
-    data = zstandard.ZstdCompressor().compress(b" " * 15_000_000)
-    async with served(ScriptedPredictor()) as (_, client):
+    size = 100_000_000  # so large that a fast machine takes several turns, too
+    data = zstandard.ZstdCompressor().compress(b" " * size)
+    settings = Settings(shutdown_s=0.1, max_body_bytes=size)
+    async with served(ScriptedPredictor(), settings) as (_, client):
         packed = {"Content-Encoding": "zstd"}
         large = asyncio.create_task(client.post("/v1/completions", data=data, headers=packed))
         turns = 0
