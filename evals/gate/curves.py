@@ -1,9 +1,9 @@
 """Gates side by side on the same labelled moments: ``redraft eval gate``.
 
-A policy shows the first candidate that no filter refuses and whose score is high enough. Beside the
-policies of a gate stand what it has to beat: thresholds set by hand, and plain logistic regression
-with a threshold. A ranking has the areas under the ROC and the risk–coverage curve, calibration,
-and the area lost where a feature is replaced by its mean. Intervals resample repositories.
+A policy shows the first candidate that no filter refuses and whose score is high enough. What has
+to be beaten is the shipped gate; beside it stands plain logistic regression with the same
+thresholds. A ranking has the areas under the ROC and the risk–coverage curve, calibration, and the
+area lost where a feature is replaced by its mean. Intervals resample repositories.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.gate.eagerness import EAGERNESS, Eagerness, threshold
+from redraft.model.gate.eagerness import Eagerness, threshold
 from redraft.model.gate.features import FEATURES, features_of
 from redraft.model.gate.gate import Gate, Head
-from redraft.model.records import Candidate, Task
+from redraft.model.records import Task
 
 from ..example import Example, Row
 from ..figures import FEW_GROUPS, draws, middle_95
@@ -38,15 +38,6 @@ METRICS = (
     Metric("Brier score of candidates", "mean", "brier", digits=3, better="less"),
 )
 BY_PLACE = tuple(each for each in METRICS if each.field in ("shown", "kept_shown", "exact_shown"))
-
-#: Thresholds set by hand before there was a gate, on the mean probability of a token. A repetition
-#: of a recent edit counted by its chance, unless its text was unlikely.
-BY_HAND: dict[Eagerness, dict[Task, float]] = {
-    "medium": {"infill": 0.85, "next_edit": 0.88},
-    "high": {"infill": 0.0, "next_edit": 0.0},
-}
-_UNLIKELY = -1.2  # nats a token
-_NEVER = 1.1  # threshold that no score reaches
 
 Score = Callable[[Labelled], float]
 
@@ -117,67 +108,24 @@ def _moments_of(run: Run) -> Iterator[LabelledMoment]:
         yield LabelledMoment(example, tuple(one for each in answers for one in labelled(each)))
 
 
-def by_hand(candidate: Candidate) -> float:
-    """Return the score that thresholds set by hand were for."""
-    sure = candidate.confidence
-    if sure.repeat is None or sure.place is None:
-        return sure.mean
-    if sure.total - sure.place < _UNLIKELY * candidate.tokens:
-        return sure.mean
-    return max(sure.mean, 0.8 + 0.2 * sure.repeat)
-
-
-def scored_by_hand(each: Labelled) -> float:
-    """Return the score by hand of a labelled candidate."""
-    return by_hand(each.candidate)
-
-
 def policies(
-    gate: GateScores, moments: Sequence[LabelledMoment], others: Sequence[GateScores] = ()
+    gate: GateScores, others: Sequence[GateScores] = (), control: GateScores | None = None
 ) -> list[ThresholdPolicy]:
-    """Return what is compared; the first is what the others have to beat."""
+    """Return what is compared; the first is what the others have to beat.
+
+    Args:
+        control: put first, at medium; None: the gate itself is.
+    """
     medium = _thresholds("medium")
-    found = [
-        ThresholdPolicy(f"by hand, {name}", scored_by_hand, least)
-        for name, least in BY_HAND.items()
-    ]
-    found.append(ThresholdPolicy("logistic", gate.chance, medium))
-    for name in EAGERNESS:
+    found = [] if control is None else [ThresholdPolicy("shipped, medium", control.score, medium)]
+    for name in ("medium", "low", "high"):
         found.append(ThresholdPolicy(f"gate, {name}", gate.score, _thresholds(name)))
-    found += [ThresholdPolicy(f"{each.name}, medium", each.score, medium) for each in others]
-    return [*found, *_as_many(found[0], gate.score, moments)]
+    found.append(ThresholdPolicy("logistic", gate.chance, medium))
+    return found + [ThresholdPolicy(f"{each.name}, medium", each.score, medium) for each in others]
 
 
 def _thresholds(eagerness: Eagerness) -> dict[Task, float]:
     return {task: threshold(eagerness, task) for task in FEATURES}
-
-
-def _both(least: float) -> dict[Task, float]:
-    return {"infill": least, "next_edit": least}
-
-
-def _as_many(
-    first: ThresholdPolicy, score: Score, moments: Sequence[LabelledMoment]
-) -> list[ThresholdPolicy]:
-    """Return the gate where it shows as many as ``first`` does, and where as many are right."""
-    rows = [row_of(first, each) for each in moments]
-    levels = sorted(
-        {score(c) for m in moments for c in m.candidates if not c.barred},
-        reverse=True,
-    )
-    found = []
-    for name, field in (("gate, as many shown", "any"), ("gate, as many right", "accepted")):
-        count = sum(bool(each[field]) for each in rows)
-        low, high = 0, max(len(levels) - 1, 0)
-        while low < high:  # both counts grow as the threshold falls
-            middle = (low + high) // 2
-            at = ThresholdPolicy(name, score, _both(levels[middle]))
-            if sum(bool(row_of(at, each)[field]) for each in moments) >= count:
-                high = middle
-            else:
-                low = middle + 1
-        found.append(ThresholdPolicy(name, score, _both(levels[low] if levels else _NEVER)))
-    return found
 
 
 def utility(kept: bool) -> float:
@@ -327,11 +275,11 @@ class Worth:
 def rankings(
     gates: Sequence[GateScores], candidates: Sequence[Labelled], seed: int = 0
 ) -> list[Ranking]:
-    """Return the rankings by hand and by each gate's chance and policy, by task."""
+    """Return the rankings by each gate's chance and policy, by task."""
     found = []
     for task in FEATURES:
         mine = [each for each in candidates if each.task == task and not each.barred]
-        scores: list[tuple[str, Score]] = [("by hand", scored_by_hand)]
+        scores: list[tuple[str, Score]] = []
         for gate in gates:
             scores += [(f"{gate.name}, chance", gate.chance), (f"{gate.name}, policy", gate.score)]
         found += [_ranking(task, name, score, mine, seed) for name, score in scores]
