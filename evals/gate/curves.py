@@ -19,7 +19,7 @@ from redraft.model.gate.gate import Gate, Head
 from redraft.model.records import Task
 
 from ..example import Example, Row
-from ..figures import FEW_GROUPS, draws, middle_95
+from ..figures import drawn_together, draws, middle_95
 from ..run import Run
 from ..sources.begun import POSITIONS, position_of
 from ..tables import Metric
@@ -314,17 +314,11 @@ def _ranking(task: Task, name: str, score: Score, mine: Sequence[Labelled], seed
 
 def _drawn(blocks: Sequence[str], seed: int) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """Return the candidates of each resample: whole blocks, or single ones of few blocks."""
-    names = {name: at for at, name in enumerate(dict.fromkeys(blocks))}
-    member = np.array([names[name] for name in blocks], np.int64)
-    if len(names) < FEW_GROUPS:
-        member = np.arange(len(blocks))
-    if not len(member):
+    if not blocks:
         return []
-    every = np.arange(len(blocks))
-    count = int(member.max()) + 1
-    return [
-        np.repeat(every, times.astype(np.int64)[member]) for times in draws(count, seed, _RESAMPLES)
-    ]
+    member, every = drawn_together(blocks), np.arange(len(blocks))
+    drawing = draws(int(member.max()) + 1, seed, _RESAMPLES)
+    return [np.repeat(every, times.astype(np.int64)[member]) for times in drawing]
 
 
 def worths(gate: Gate, candidates: Sequence[Labelled]) -> list[Worth]:
