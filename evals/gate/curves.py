@@ -20,6 +20,7 @@ from redraft.model.records import Task
 
 from ..example import Example, Row
 from ..figures import drawn_together, draws, middle_95
+from ..metrics import utility
 from ..run import Run
 from ..sources.begun import POSITIONS, position_of
 from ..tables import Metric
@@ -126,11 +127,6 @@ def policies(
 
 def _thresholds(eagerness: Eagerness) -> dict[Task, float]:
     return {task: threshold(eagerness, task) for task in FEATURES}
-
-
-def utility(kept: bool) -> float:
-    """Return the worth of showing a candidate."""
-    return 0.75 if kept else -0.25
 
 
 def rows_of(policy: ThresholdPolicy, moments: Sequence[LabelledMoment]) -> list[Row]:
