@@ -25,11 +25,11 @@ SHARES = (
 )  # fmt: skip
 MEANS = (
     "chrf", "delta_chrf", "nats", "saved", "utility", "tokens", "steps",
-    "decode_ms", "total_ms", "nll", "prefill_ms", "processor_ms", "recomputed", "pass_ms",
+    "decode_ms", "total_ms", "prefill_ms", "processor_ms", "recomputed", "pass_ms",
 )  # fmt: skip
 #: Fields of which less is better; of those in neither list more is.
 LESS = frozenset({
-    "nats", "nll", "steps", "decode_ms", "total_ms", "prefill_ms", "processor_ms", "recomputed",
+    "nats", "steps", "decode_ms", "total_ms", "prefill_ms", "processor_ms", "recomputed",
     "pass_ms",
 })  # fmt: skip
 #: Fields that are neither good nor bad by themselves.

@@ -33,58 +33,60 @@ class Column(Protocol):
     def figure(self, rows: Iterable[Row], least: int = 1, seed: int = 0) -> Figure: ...
 
 
-TABLE_RESAMPLES = 1_000
+Floats = NDArray[np.float64]
+
+RESAMPLES, TABLE_RESAMPLES = 2_000, 1_000
 FEW_GROUPS = 8  # under which resampling groups says nothing; rows are resampled instead
 _BLOCK_CELLS = 4_000_000  # of the weights held at once
 
 
-class Resampling:
-    """Draws of whole groups with replacement, the same for every figure."""
-
-    def __init__(
-        self, groups: Sequence[Hashable], seed: int = 0, resamples: int = TABLE_RESAMPLES
-    ) -> None:
-        numbers: dict[Hashable, int] = {}
-        self.group = np.asarray([numbers.setdefault(one, len(numbers)) for one in groups], np.int64)
-        self.by_episode = len(numbers) < FEW_GROUPS
-        if self.by_episode:
-            self.group = np.arange(len(groups))
-        self.count = int(self.group.max()) + 1 if len(groups) else 0
-        self.seed, self.resamples = seed, resamples
-
-    def ratios(self, tops: Floats, bottoms: Floats) -> tuple[Floats, Floats]:
-        """Return the 95 % interval of each column's sum of tops by its sum of bottoms.
-
-        Args:
-            tops, bottoms: [rows, columns].
-
-        Returns:
-            Lower and upper ends [columns]; NaN where no draw had anything below.
-        """
-        columns = tops.shape[1]
-        if not self.count:
-            return np.full(columns, np.nan), np.full(columns, np.nan)
-        sums = np.zeros((self.count, 2 * columns))
-        np.add.at(sums, self.group, np.hstack([tops, bottoms]))
-        drawing = draws(self.count, self.seed, self.resamples)
-        size, parts = max(1, _BLOCK_CELLS // self.count), []
-        while block := [*islice(drawing, size)]:
-            parts.append(np.stack(block) @ sums)
-        drawn = np.vstack(parts)  # [resamples, 2 columns]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = drawn[:, :columns] / drawn[:, columns:]
-        found[~np.isfinite(found)] = np.nan
-        ends = np.full((2, columns), np.nan)
-        some = ~np.isnan(found).all(axis=0)
-        if some.any():
-            ends[:, some] = np.nanquantile(found[:, some], (0.025, 0.975), axis=0)
-        return ends[0], ends[1]
+def numbered(groups: Iterable[Hashable]) -> tuple[NDArray[np.int64], int]:
+    """Return the number of each row's group [rows], counted from 0, and how many there are."""
+    numbers: dict[Hashable, int] = {}
+    found = [numbers.setdefault(one, len(numbers)) for one in groups]
+    return np.asarray(found, np.int64), len(numbers)
 
 
-def draws_over(rows: Sequence[Row], seed: int = 0) -> Resampling:
-    """Draw by the groups of the rows; a row without one is a group by itself."""
-    groups = [each.get("group", each.get("id", at)) for at, each in enumerate(rows)]
-    return Resampling(groups, seed)
+def drawn_together(groups: Sequence[Hashable]) -> NDArray[np.int64]:
+    """Return the number of what each row is drawn with [rows]: its group, of few the row itself."""
+    found, count = numbered(groups)
+    return np.arange(len(groups)) if count < FEW_GROUPS else found
+
+
+def bootstrap(
+    terms: Floats,
+    combine: Callable[[Floats], Floats],
+    group: NDArray[np.int64],
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> tuple[Floats, Floats]:
+    """Return the 95 % intervals of figures that are made of sums over rows.
+
+    Args:
+        terms: [rows, terms], at least one row.
+        combine: from sums [draws, terms] to figures [draws, figures], NaN where there is none.
+        group: the number of each row's group, [rows]; whole groups are drawn with replacement.
+
+    Returns:
+        Lower and upper ends [figures]; NaN where no draw gave the figure.
+    """
+    sums = np.zeros((int(group.max()) + 1, terms.shape[1]))
+    np.add.at(sums, group, terms)
+    drawing = draws(len(sums), seed, resamples)
+    size, parts = max(1, _BLOCK_CELLS // len(sums)), []
+    while block := [*islice(drawing, size)]:
+        parts.append(np.stack(block) @ sums)
+    found = combine(np.vstack(parts))  # [draws, figures]
+    ends = np.full((2, found.shape[1]), np.nan)
+    some = ~np.isnan(found).all(axis=0)
+    ends[:, some] = np.nanquantile(found[:, some], (0.025, 0.975), axis=0)
+    return ends[0], ends[1]
+
+
+def _quotients(sums: Floats) -> Floats:
+    """Return the first half of the sums by the second [draws, terms / 2], NaN by nothing."""
+    tops, bottoms = np.hsplit(sums, 2)
+    return np.divide(tops, bottoms, out=np.full_like(tops, np.nan), where=bottoms != 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,24 +98,24 @@ class Cell:
     least: int = 1  # rows under which it is not measured
 
 
-def figures(rows: Sequence[Row], cells: Sequence[Cell], draws: Resampling) -> list[Figure]:
-    """Return every cell's value and interval.
+def figures(rows: Sequence[Row], cells: Sequence[Cell], seed: int = 0) -> list[Figure]:
+    """Return every cell's value and interval. A row without a group is drawn by itself.
 
     A share that is 0 or 1, or of which no draw differs, has Wilson's interval: resampling equal
     values finds no spread. Metrics that are no share, mean or ratio reckon for themselves.
     """
-    found = iter(_figures(rows, [cell for cell in cells if not cell.metric.alone], draws))
-    return [_alone(rows, cell, draws) if cell.metric.alone else next(found) for cell in cells]
+    found = iter(_figures(rows, [cell for cell in cells if not cell.metric.alone], seed))
+    return [_alone(rows, cell, seed) if cell.metric.alone else next(found) for cell in cells]
 
 
-def _alone(rows: Sequence[Row], cell: Cell, draws: Resampling) -> Figure:
+def _alone(rows: Sequence[Row], cell: Cell, seed: int) -> Figure:
     some = [each for each, is_in in zip(rows, cell.members, strict=True) if is_in]
-    return cell.metric.figure(some, cell.least, draws.seed)
+    return cell.metric.figure(some, cell.least, seed)
 
 
-def _figures(rows: Sequence[Row], cells: Sequence[Cell], draws: Resampling) -> list[Figure]:
-    if not cells:
-        return []
+def _figures(rows: Sequence[Row], cells: Sequence[Cell], seed: int) -> list[Figure]:
+    if not rows or not cells:
+        return [unmeasured(0) for _ in cells]
     tops = np.zeros((len(rows), len(cells)))
     bottoms = np.zeros_like(tops)
     counts = np.zeros(len(cells), np.int64)
@@ -123,7 +125,9 @@ def _figures(rows: Sequence[Row], cells: Sequence[Cell], draws: Resampling) -> l
         counted = known & cell.members
         tops[counted, column], bottoms[counted, column] = top[counted], bottom[counted]
         counts[column] = counted.sum()
-    lows, highs = draws.ratios(tops, bottoms)
+    group = drawn_together([each.get("group", each.get("id", at)) for at, each in enumerate(rows)])
+    terms = np.hstack([tops, bottoms])
+    lows, highs = bootstrap(terms, _quotients, group, seed, TABLE_RESAMPLES)
     found = []
     for column, cell in enumerate(cells):
         n, below = int(counts[column]), bottoms[:, column].sum()
@@ -150,9 +154,6 @@ def _values(rows: Sequence[Row], field: str) -> Floats:
     )
 
 
-Floats = NDArray[np.float64]
-
-RESAMPLES = 2_000
 LEAST = 50  # samples under which a part (a language, a length) counts as not measured
 
 _Z = 1.959963984540054  # 95 %, both sides
@@ -194,11 +195,7 @@ def ratio(
 ) -> Figure:
     """Return the sum of ``tops`` by that of ``bottoms`` (ones: the mean), bootstrapped by group."""
     terms = [*zip(tops, bottoms or [1.0] * len(tops), strict=True)]
-    return combined(terms, _quotient, groups or range(len(terms)), seed)
-
-
-def _quotient(sums: Floats) -> float | None:
-    return float(sums[0] / sums[1]) if sums[1] else None
+    return combined(terms, _quotients, groups or range(len(terms)), seed)
 
 
 def quantile(
@@ -209,10 +206,8 @@ def quantile(
         return unmeasured(0)
     order = np.argsort(values, kind="stable")
     ordered = np.asarray(values, np.float64)[order]  # [values]
-    numbers: dict[Hashable, int] = {}
-    of = [numbers.setdefault(group, len(numbers)) for group in groups or range(len(values))]
-    member = np.asarray(of)[order]  # [values], the group of each
-    found = [_quantile(ordered, times[member], q) for times in draws(len(numbers), seed)]
+    group, count = numbered(groups or range(len(values)))
+    found = [_quantile(ordered, times[group[order]], q) for times in draws(count, seed)]
     return Figure(float(np.quantile(ordered, q)), *middle_95(found), len(values))
 
 
@@ -227,26 +222,22 @@ def _quantile(ordered: Floats, times: Floats, q: float) -> float:
 
 def combined(
     terms: Sequence[Sequence[float]],
-    combine: Callable[[Floats], float | None],
+    combine: Callable[[Floats], Floats],
     groups: Sequence[Hashable],
     seed: int = 0,
 ) -> Figure:
     """Return a figure of the sums of several terms over all rows, bootstrapped by group.
 
     Args:
-        terms: of each episode, as many of each.
-        combine: from the sums [terms] to the figure; None where they do not give one.
+        terms: of each row, as many of each.
+        combine: from sums [draws, terms] to the figure [draws, 1], NaN where there is none.
     """
-    sums: dict[Hashable, Floats] = {}
-    for each, group in zip(terms, groups, strict=True):
-        sums[group] = sums.get(group, np.zeros(len(each))) + np.asarray(each, np.float64)
-    table = np.stack([*sums.values()]) if sums else np.zeros((0, 0))  # [groups, terms]
-    value = combine(table.sum(axis=0)) if len(table) else None
-    if value is None:
+    table = np.asarray(terms, np.float64)  # [rows, terms]
+    value = float(combine(table.sum(axis=0)[None])[0, 0]) if len(table) else math.nan
+    if math.isnan(value):
         return unmeasured(len(terms))
-    drawn = (combine(times @ table) for times in draws(len(table), seed))
-    found = [figure for figure in drawn if figure is not None]
-    return Figure(value, *middle_95(found), len(terms))
+    low, high = bootstrap(table, combine, numbered(groups)[0], seed)
+    return Figure(value, float(low[0]), float(high[0]), len(terms))
 
 
 def draws(groups: int, seed: int = 0, resamples: int = RESAMPLES) -> Iterator[Floats]:

@@ -25,6 +25,7 @@ from redraft.model.records import LEAST_LOG, EditRequest, Prediction, RecentEdit
 from redraft.model.text.lines import estimate
 
 from .example import Example, Moment
+from .replay.clock import SetClock
 from .spec import RunSpec
 
 #: What can be left out. ``region`` is the choice of lines by syntax, in place of which a window of
@@ -120,8 +121,8 @@ def _around(
 
     They viewed the other documents just before.
     """
-    clock = _Clock()
-    workspace = Workspace(settings, clock.read, reads=False)
+    clock = SetClock()
+    workspace = Workspace(settings, clock, reads=False)
     workspace.folders = [_ROOT]
     workspace.context.kinds = PIECES - {_EXCERPTS[kind] for kind in without if kind in _EXCERPTS}
     for other in moment.others:
@@ -150,16 +151,6 @@ def _cropped(request: EditRequest, region: tuple[int, int]) -> tuple[EditRequest
     text = "\n".join(lines[first:last])
     cursor = min(max(0, request.cursor - offset), len(text))
     return replace(request, text=text, cursor=cursor, region=(0, last - first)), offset
-
-
-class _Clock:
-    """A clock that stands still until it is set."""
-
-    def __init__(self) -> None:
-        self.now_s = 1_000.0
-
-    def read(self) -> float:
-        return self.now_s
 
 
 def _uri(path: str) -> str:

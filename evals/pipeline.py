@@ -20,6 +20,7 @@ from .example import Example, Row
 from .gather import KINDS, RELATED, ContextKind, GatheredRequest, gather
 from .predictors import ReadyPredictor
 from .run import OnDone, Run, quiet
+from .sandbox.sandbox import Execute, run_program
 from .scorers import chat, infill, latency, next_edit, replay, steps
 from .scorers.likelihood import has_likelihood, nats_of, nats_of_nothing, prompt_of
 from .scorers.next_edit import changed_lines, lines_written
@@ -41,12 +42,20 @@ TABLES: dict[str, Callable[[Sequence[Row], int], Iterator[Table]]] = {
 
 
 def evaluate(
-    examples: Sequence[Example], run: Run, predictor: ReadyPredictor, progress: OnDone = quiet
+    examples: Sequence[Example],
+    run: Run,
+    predictor: ReadyPredictor,
+    progress: OnDone = quiet,
+    execute: Execute = run_program,
 ) -> list[Row]:
-    """Fill ``run`` with those of ``examples`` that it lacks; return the rows of all, in order."""
+    """Fill ``run`` with those of ``examples`` that it lacks; return the rows of all, in order.
+
+    Args:
+        execute: runs the programs that the model writes.
+    """
     for done, example in enumerate(examples, 1):
         if example.id not in run.examples:
-            run.add(judge(answer(example, predictor, run.spec), run.spec))
+            run.add(judge(answer(example, predictor, run.spec), run.spec, execute))
         progress(done, len(examples))
     return [run.examples[each.id].row() for each in examples]
 
@@ -151,20 +160,20 @@ def _names(text: str) -> set[str]:
 # --- decide and score ----------------------------------------------------------------------------
 
 
-def judge(example: Example, spec: RunSpec) -> Example:
+def judge(example: Example, spec: RunSpec, execute: Execute = run_program) -> Example:
     """Return the example with decision and score, from its prediction alone."""
     if example.prediction is None or spec.task == "outcomes":  # the gate labels these itself
         return example
     if spec.task == "chat":
-        return replace(example, score=chat.score(example))
+        return replace(example, score=chat.score(example, execute))
     if spec.task == "infill":
         decided = replace(example, decision=infill.decide(example))
-        return replace(decided, score=infill.score(decided))
+        return replace(decided, score=infill.score(decided, execute))
     decided = replace(example, decision=next_edit.decide(example, spec.threshold or 0.0))
     return replace(decided, score=next_edit.score(decided))
 
 
-def rescore(run: Run, spec: RunSpec) -> Run:
+def rescore(run: Run, spec: RunSpec, execute: Execute = run_program) -> Run:
     """Return the run with decisions and scores made again, as ``spec`` says.
 
     Raises:
@@ -175,4 +184,5 @@ def rescore(run: Run, spec: RunSpec) -> Run:
             f"A run of {spec.task} cannot be scored again. Name one of 'eval infill', 'eval edits' "
             "or 'eval chat'."
         )
-    return Run(spec, run.machine, {each.id: judge(each, spec) for each in run.examples.values()})
+    judged = {each.id: judge(each, spec, execute) for each in run.examples.values()}
+    return Run(spec, run.machine, judged)

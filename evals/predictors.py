@@ -27,7 +27,7 @@ from redraft.model.records import (
     Predictor,
     RecentEdit,
 )
-from redraft.model.remote import RemotePredictor
+from redraft.model.remote import RemotePredictor, until_ready
 from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.propose import propose
 from redraft.model.text.common import common_ends
@@ -113,7 +113,7 @@ def _remote(spec: RunSpec) -> ReadyPredictor:
     return blocking(RemotePredictor(spec.server, spec.key))
 
 
-def blocking(predictor: Predictor, poll_s: float = 0.05) -> ReadyPredictor:
+def blocking(predictor: Predictor) -> ReadyPredictor:
     """Return a predictor of an event loop as one that blocks, once it is ready.
 
     Its loop is in another thread: a replay asks it from within a loop.
@@ -122,13 +122,6 @@ def blocking(predictor: Predictor, poll_s: float = 0.05) -> ReadyPredictor:
         WeightsError: it will never be ready.
     """
     thread, runner = ThreadPoolExecutor(1), asyncio.Runner()
-
-    async def ready() -> ModelStatus:
-        while (status := await predictor.status()).state != "ready":
-            if status.state == "failed":
-                raise WeightsError(f"The model {status.model} cannot be used: {status.message}")
-            await asyncio.sleep(poll_s)
-        return status
 
     def ask(request: EditRequest) -> Prediction:
         return thread.submit(runner.run, predictor.predict(request)).result()
@@ -139,7 +132,10 @@ def blocking(predictor: Predictor, poll_s: float = 0.05) -> ReadyPredictor:
         thread.shutdown()
 
     try:
-        return ReadyPredictor(ask, thread.submit(runner.run, ready()).result(), close)
+        status = thread.submit(runner.run, until_ready(predictor)).result()
+        if not status.can_answer:
+            raise WeightsError(f"The model {status.model} cannot be used: {status.message}")
+        return ReadyPredictor(ask, status, close)
     except RedraftError:
         close()
         raise

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .example import Row
-from .figures import LEAST, Cell, Figure, combined, draws_over, figures, quantile, unmeasured
+from .figures import LEAST, Cell, Figure, combined, figures, quantile, unmeasured
 from .metrics import show_quiet_score
 
 MetricKind = Literal["share", "mean", "ratio"]
@@ -50,7 +50,7 @@ class Metric:
         """Return the figure of some rows."""
         some = list(rows)
         everything = np.ones(len(some), np.bool_)
-        return figures(some, [Cell(self, everything, least)], draws_over(some, seed))[0]
+        return figures(some, [Cell(self, everything, least)], seed)[0]
 
     def show(self, figure: Figure) -> str:
         """Return value and interval for people."""
@@ -104,11 +104,13 @@ def _sum_and_count(value: float | bool | None) -> tuple[float, float]:
     return (0.0, 0.0) if value is None else (float(value), 1.0)
 
 
-def _score(sums: NDArray[np.float64]) -> float | None:
-    if not sums[1::2].all():
-        return None
-    delta, show, quiet = (float(sums[at] / sums[at + 1]) for at in (0, 2, 4))
-    return show_quiet_score(delta, show, quiet)
+def _score(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the score of sums and counts in turn, [draws, 1]; NaN where a count is 0."""
+    found = np.full((len(sums), 1), np.nan)
+    for at, each in enumerate(sums):
+        if each[1::2].all():
+            found[at] = show_quiet_score(*(float(x) for x in each[::2] / each[1::2]))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ def _rows(
     """
     names = np.asarray([label(each) for each in rows])
     cells = [Cell(metric, names == name, few) for name, few in least.items() for metric in metrics]
-    found = iter(figures(rows, cells, draws_over(rows, seed)))
+    found = iter(figures(rows, cells, seed))
     return tuple(
         TableRow(name, int((names == name).sum()), {metric.name: next(found) for metric in metrics})
         for name in least

@@ -54,7 +54,7 @@ def gate(
     ] = False,
     json_file: opt.Json = None,
 ) -> None:
-    """Compare what gates would have shown: thresholds by hand, logistic regression, KTO."""
+    """Compare what gates would have shown: the shipped one, others, and logistic regression."""
     from redraft.evals.gate.curves import (
         METRICS,
         moments_of,
@@ -71,13 +71,15 @@ def gate(
     if sessions and not fitted_on:
         raise SettingsError("--sessions adds to what --fitted-on names. Name runs with it as well.")
     used, card = read_gate(file or SHIPPED)
+    shipped = read_gate(SHIPPED)[0]
     read = [read_run(path) for path in runs]
     moments = moments_of(read)
     if not moments:
         raise SettingsError("These runs hold no moment. Make some with 'redraft gate outcomes'.")
     candidates = [each for moment in moments for each in moment.candidates]
     first, others = scores_of(used.name, lambda _: used), _fitted(fitted_on or [], read, sessions)
-    named = {each.name: rows_of(each, moments) for each in policies(first, moments, others)}
+    control = scores_of("shipped", lambda _: shipped) if file is not None else None
+    named = {each.name: rows_of(each, moments) for each in policies(first, others, control)}
     ranked, worth = rankings([first, *others], candidates, SEED), worths(used, candidates)
     tables = [overall(name, METRICS, rows, SEED) for name, rows in named.items()]
     _show(named, ranked, worth)
@@ -150,7 +152,7 @@ def _show_places(named: Mapping[str, list[Row]]) -> None:
 
     drawn = Sheet("by place", ("", "place", "n", *(one.heading for one in BY_PLACE)))
     for name, rows in named.items():
-        if not name.startswith("gate, ") or "as many" in name:
+        if not name.startswith("gate, "):
             continue
         for place in PLACES:
             some = [one for one in rows if one["where"] == place]
@@ -179,7 +181,7 @@ def _show_ranking(ranked: Sequence[Ranking]) -> None:
         ("", "task", *"12345"),
     )
     for each in ranked:
-        if each.name.endswith(("by hand", "chance")):
+        if each.name.endswith("chance"):
             shares = [f"{one.predicted:.2f} → {one.observed:.2f}" for one in each.bins]
             bins.add_row(each.name, each.task, *shares, *["–"] * (5 - len(shares)))
     show_sheet(bins)

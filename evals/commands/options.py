@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from redraft.evals.example import Example
     from redraft.evals.predictors import ReadyPredictor
     from redraft.evals.run import Run
+    from redraft.evals.sandbox.sandbox import Execute
 
 Out = Annotated[
     Path | None,
@@ -40,6 +42,14 @@ Json = Annotated[
 Commits = Annotated[
     Path | None,
     typer.Option(metavar="FILE.jsonl.zst", help="Measure on held-out commits of this file."),
+]
+
+NoSandbox = Annotated[
+    bool,
+    typer.Option(
+        "--no-sandbox",
+        help="Run programs of the model without bubblewrap, limited in time and memory alone.",
+    ),
 ]
 
 
@@ -121,6 +131,15 @@ def _command() -> str:
     """Return what was typed, without the folders of this machine."""
     typed = [Path(each).name if os.sep in each else each for each in sys.argv[1:]]
     return shlex.join(["redraft", *typed])
+
+
+def execute_with(no_sandbox: bool) -> Execute:
+    """Return what runs the programs that a model writes; warn where nothing holds them."""
+    from redraft.evals.sandbox.sandbox import run_program
+
+    if no_sandbox:
+        warn("programs that the model writes can read and delete your files (--no-sandbox).")
+    return partial(run_program, confined=not no_sandbox)
 
 
 @contextmanager

@@ -47,6 +47,7 @@ def score(
         float | None,
         typer.Option(min=0, max=1, help="Show an edit whose score is at least this."),
     ] = None,
+    no_sandbox: opt.NoSandbox = False,
     out: opt.Out = None,
     json_file: opt.Json = None,
 ) -> None:
@@ -63,7 +64,7 @@ def score(
     changed = before.spec
     if threshold is not None:
         changed = replace(changed, threshold=threshold)
-    found = rescore(before, changed)
+    found = rescore(before, changed, opt.execute_with(no_sandbox))
     with open_run(out, changed, before.machine, resume=False) as written:
         for example in found.examples.values():
             written.add(example)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from redraft.evals.spec import RunSpec
@@ -36,32 +36,23 @@ def outcomes(
         Path | None,
         typer.Option(metavar="FILE.jsonl.zst", help="Ask for gaps and begun lines of these files."),
     ] = None,
-    suite: Annotated[
-        Literal["carry-on"] | None,
-        typer.Option(help="Ask at scenarios, which are for testing gates only."),
-    ] = None,
     spec: RunSpec = OUTCOMES,
     resume: opt.Resume = False,
 ) -> None:
     """Ask a model at moments whose outcome is known, for 'redraft gate ship' and 'eval gate'."""
     from redraft.evals.pipeline import evaluate
-    from redraft.evals.sources.known import in_suite, known_moments
+    from redraft.evals.sources.known import known_moments
 
     sources = [path for path in (commits, files) if path]
-    if bool(sources) == (suite is not None):
-        raise SettingsError(
-            "Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both; or --suite carry-on."
-        )
-    source = suite or " ".join(path.name for path in sources)
+    if not sources:
+        raise SettingsError("Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both.")
+    source = " ".join(path.name for path in sources)
     with (
         opt.opened(replace(spec, source=source)) as (full, predictor),
         opt.open_run_for(opt.SavedRun(out, resume), full) as run,
         opt.progress_of("asking") as progress,
     ):
-        if suite:
-            moments = in_suite()
-        else:
-            moments = known_moments(commits, files, spec.share, spec.limit, spec.seed)
+        moments = known_moments(commits, files, spec.share, spec.limit, spec.seed)
         evaluate(moments, run, predictor, progress)
 
 

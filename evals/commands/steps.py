@@ -18,6 +18,8 @@ from . import options as opt
 
 STEPS = RunSpec("steps", context_tokens=1_024)
 SCENES = RunSpec("scenes", context_tokens=1_024)
+_PER_WALK = 2  # steps of a change that are asked after, besides the last
+_TABS = 15  # suggestions that are taken in a scene, at most
 
 
 @with_options
@@ -36,9 +38,6 @@ def steps(
             "in which people write; 'redraft gate ship' fits on the answers.",
         ),
     ] = False,
-    per_walk: Annotated[
-        int, typer.Option(min=1, help="Ask after so many steps of a change, and after the last.")
-    ] = 2,
     spec: RunSpec = STEPS,
     kept: opt.SavedRun = opt.NOTHING_KEPT,
 ) -> None:
@@ -54,11 +53,11 @@ def steps(
     from .tables import show_tables
 
     mix = AS_WRITTEN if outcomes else IN_ORDER
-    walks = choose_walks(source, spec.limit, spec.seed, per_walk, mix)
+    walks = choose_walks(source, spec.limit, spec.seed, _PER_WALK, mix)
     if not walks:
         raise SettingsError(f"{source.name} holds no change of two steps or more.")
     way = "every place" if outcomes else spec.eagerness
-    sample = f"{spec.seed} {per_walk} {way}"
+    sample = f"{spec.seed} {_PER_WALK} {way}"
     spec = replace(spec, source=source.name, sample=sample)
     with opt.opened(spec) as (full, ready), opt.open_run_for(kept, full) as run:
         with opt.progress_of("playing steps") as progress:
@@ -68,7 +67,6 @@ def steps(
 
 @with_options
 def scenes(
-    tabs: Annotated[int, typer.Option(min=1, help="Take at most so many suggestions.")] = 15,
     only: Annotated[str, typer.Option(metavar="NAME", help="Play this scene.")] = "",
     spec: RunSpec = SCENES,
     json_file: opt.Json = None,
@@ -89,7 +87,7 @@ def scenes(
             f"No scene is {only!r}. Name one of {', '.join(w.id for w in known())}."
         )
     with opt.opened(spec) as (full, ready), opt.progress_of("playing scenes") as progress:
-        found = play_scenes(walks, ready, full, tabs, progress)
+        found = play_scenes(walks, ready, full, _TABS, progress)
     table = Table("scene", "places", "left", "wrong", "offered, and why nothing more was")
     for each in found:
         told = "\n".join((*each.offered, f"({each.reason})"))

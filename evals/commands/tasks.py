@@ -56,9 +56,11 @@ def infill(
     human_eval: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE.jsonl.gz", help="Fill the gaps of HumanEval-Infilling and run its tests."
+            metavar="FILE.jsonl.gz",
+            help="Fill the gaps of HumanEval-Infilling and run its tests in bubblewrap.",
         ),
     ] = None,
+    no_sandbox: opt.NoSandbox = False,
     commits: opt.Commits = None,
     files: Annotated[
         list[Path] | None,
@@ -73,18 +75,17 @@ def infill(
 
     Without --context-tokens a prompt has 2048 tokens with --human-eval, else 1024.
     """
-    from redraft.evals.sandbox.sandbox import protection
-    from redraft.server.commands.console import out
+    from redraft.evals.sandbox.sandbox import check_bubblewrap
 
     examples, source = _gaps(human_eval, commits, files)
-    if human_eval is not None:
-        out.print(protection(), markup=False, style="dim")
+    if human_eval is not None and not no_sandbox:
+        check_bubblewrap()
     tokens = spec.context_tokens or (WHOLE if human_eval else SERVED)
     spec = opt.with_source(replace(spec, context_tokens=tokens), source, examples)
     with opt.opened(spec) as (full, predictor):
         asked = _sampled(examples, spec)
         _warn_of_long(asked, predictor, spec.max_tokens or 0)
-        _evaluate(full, asked, predictor, kept, "filling gaps")
+        _evaluate(full, asked, predictor, kept, "filling gaps", no_sandbox)
 
 
 def _warn_of_long(asked: Sequence[Example], predictor: ReadyPredictor, most: int) -> None:
@@ -214,15 +215,23 @@ def _without(
 @app.command()
 @with_options
 def chat(
+    no_sandbox: opt.NoSandbox = False,
     spec: RunSpec = CHAT,
     kept: opt.SavedRun = opt.NOTHING_KEPT,
 ) -> None:
-    """Put fifty small requests to a model that converses, and check its answers."""
+    """Put fifty small requests to a model that converses, and check its answers.
+
+    Python that it writes runs in bubblewrap.
+    """
+    from redraft.evals.sandbox.sandbox import check_bubblewrap
     from redraft.evals.scorers.chat import examples
 
     questions = examples()
+    if not no_sandbox:
+        check_bubblewrap()
     with opt.opened(opt.with_source(spec, "", questions)) as (full, predictor):
-        _evaluate(full, _sampled(questions, spec), predictor, kept, "conversing")
+        asked = _sampled(questions, spec)
+        _evaluate(full, asked, predictor, kept, "conversing", no_sandbox)
 
 
 def _sampled(examples: Sequence[Example], spec: RunSpec) -> list[Example]:
@@ -237,13 +246,15 @@ def _evaluate(
     predictor: ReadyPredictor,
     kept: opt.SavedRun,
     what: str,
+    no_sandbox: bool = False,
 ) -> None:
     """Ask, keep the run, and show its tables."""
     from redraft.evals.pipeline import TABLES, evaluate
 
     from .tables import show_tables
 
+    execute = opt.execute_with(no_sandbox)
     with opt.open_run_for(kept, spec) as run:
         with opt.progress_of(what) as progress:
-            rows = evaluate(asked, run, predictor, progress)
+            rows = evaluate(asked, run, predictor, progress, execute)
         show_tables(run, list(TABLES[spec.task](rows, spec.seed)), kept.json_file)

@@ -1,9 +1,9 @@
 """Gates side by side on the same labelled moments: ``redraft eval gate``.
 
-A policy shows the first candidate that no filter refuses and whose score is high enough. Beside the
-policies of a gate stand what it has to beat: thresholds set by hand, and plain logistic regression
-with a threshold. A ranking has the areas under the ROC and the risk–coverage curve, calibration,
-and the area lost where a feature is replaced by its mean. Intervals resample repositories.
+A policy shows the first candidate that no filter refuses and whose score is high enough. What has
+to be beaten is the shipped gate; beside it stands plain logistic regression with the same
+thresholds. A ranking has the areas under the ROC and the risk–coverage curve, calibration, and the
+area lost where a feature is replaced by its mean. Intervals resample repositories.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from redraft.model.gate.eagerness import EAGERNESS, Eagerness, threshold
+from redraft.model.gate.eagerness import Eagerness, threshold
 from redraft.model.gate.features import FEATURES, features_of
 from redraft.model.gate.gate import Gate, Head
-from redraft.model.records import Candidate, Task
+from redraft.model.records import Task
 
 from ..example import Example, Row
-from ..figures import FEW_GROUPS, draws, middle_95
+from ..figures import drawn_together, draws, middle_95
+from ..metrics import utility
 from ..run import Run
 from ..sources.begun import POSITIONS, position_of
 from ..tables import Metric
@@ -38,15 +39,6 @@ METRICS = (
     Metric("Brier score of candidates", "mean", "brier", digits=3, better="less"),
 )
 BY_PLACE = tuple(each for each in METRICS if each.field in ("shown", "kept_shown", "exact_shown"))
-
-#: Thresholds set by hand before there was a gate, on the mean probability of a token. A repetition
-#: of a recent edit counted by its chance, unless its text was unlikely.
-BY_HAND: dict[Eagerness, dict[Task, float]] = {
-    "medium": {"infill": 0.85, "next_edit": 0.88},
-    "high": {"infill": 0.0, "next_edit": 0.0},
-}
-_UNLIKELY = -1.2  # nats a token
-_NEVER = 1.1  # threshold that no score reaches
 
 Score = Callable[[Labelled], float]
 
@@ -117,72 +109,24 @@ def _moments_of(run: Run) -> Iterator[LabelledMoment]:
         yield LabelledMoment(example, tuple(one for each in answers for one in labelled(each)))
 
 
-def by_hand(candidate: Candidate) -> float:
-    """Return the score that thresholds set by hand were for."""
-    sure = candidate.confidence
-    if sure.repeat is None or sure.place is None:
-        return sure.mean
-    if sure.total - sure.place < _UNLIKELY * candidate.tokens:
-        return sure.mean
-    return max(sure.mean, 0.8 + 0.2 * sure.repeat)
-
-
-def scored_by_hand(each: Labelled) -> float:
-    """Return the score by hand of a labelled candidate."""
-    return by_hand(each.candidate)
-
-
 def policies(
-    gate: GateScores, moments: Sequence[LabelledMoment], others: Sequence[GateScores] = ()
+    gate: GateScores, others: Sequence[GateScores] = (), control: GateScores | None = None
 ) -> list[ThresholdPolicy]:
-    """Return what is compared; the first is what the others have to beat."""
+    """Return what is compared; the first is what the others have to beat.
+
+    Args:
+        control: put first, at medium; None: the gate itself is.
+    """
     medium = _thresholds("medium")
-    found = [
-        ThresholdPolicy(f"by hand, {name}", scored_by_hand, least)
-        for name, least in BY_HAND.items()
-    ]
-    found.append(ThresholdPolicy("logistic", gate.chance, medium))
-    for name in EAGERNESS:
+    found = [] if control is None else [ThresholdPolicy("shipped, medium", control.score, medium)]
+    for name in ("medium", "low", "high"):
         found.append(ThresholdPolicy(f"gate, {name}", gate.score, _thresholds(name)))
-    found += [ThresholdPolicy(f"{each.name}, medium", each.score, medium) for each in others]
-    return [*found, *_as_many(found[0], gate.score, moments)]
+    found.append(ThresholdPolicy("logistic", gate.chance, medium))
+    return found + [ThresholdPolicy(f"{each.name}, medium", each.score, medium) for each in others]
 
 
 def _thresholds(eagerness: Eagerness) -> dict[Task, float]:
     return {task: threshold(eagerness, task) for task in FEATURES}
-
-
-def _both(least: float) -> dict[Task, float]:
-    return {"infill": least, "next_edit": least}
-
-
-def _as_many(
-    first: ThresholdPolicy, score: Score, moments: Sequence[LabelledMoment]
-) -> list[ThresholdPolicy]:
-    """Return the gate where it shows as many as ``first`` does, and where as many are right."""
-    rows = [row_of(first, each) for each in moments]
-    levels = sorted(
-        {score(c) for m in moments for c in m.candidates if not c.barred},
-        reverse=True,
-    )
-    found = []
-    for name, field in (("gate, as many shown", "any"), ("gate, as many right", "accepted")):
-        count = sum(bool(each[field]) for each in rows)
-        low, high = 0, max(len(levels) - 1, 0)
-        while low < high:  # both counts grow as the threshold falls
-            middle = (low + high) // 2
-            at = ThresholdPolicy(name, score, _both(levels[middle]))
-            if sum(bool(row_of(at, each)[field]) for each in moments) >= count:
-                high = middle
-            else:
-                low = middle + 1
-        found.append(ThresholdPolicy(name, score, _both(levels[low] if levels else _NEVER)))
-    return found
-
-
-def utility(kept: bool) -> float:
-    """Return the worth of showing a candidate."""
-    return 0.75 if kept else -0.25
 
 
 def rows_of(policy: ThresholdPolicy, moments: Sequence[LabelledMoment]) -> list[Row]:
@@ -327,11 +271,11 @@ class Worth:
 def rankings(
     gates: Sequence[GateScores], candidates: Sequence[Labelled], seed: int = 0
 ) -> list[Ranking]:
-    """Return the rankings by hand and by each gate's chance and policy, by task."""
+    """Return the rankings by each gate's chance and policy, by task."""
     found = []
     for task in FEATURES:
         mine = [each for each in candidates if each.task == task and not each.barred]
-        scores: list[tuple[str, Score]] = [("by hand", scored_by_hand)]
+        scores: list[tuple[str, Score]] = []
         for gate in gates:
             scores += [(f"{gate.name}, chance", gate.chance), (f"{gate.name}, policy", gate.score)]
         found += [_ranking(task, name, score, mine, seed) for name, score in scores]
@@ -366,17 +310,11 @@ def _ranking(task: Task, name: str, score: Score, mine: Sequence[Labelled], seed
 
 def _drawn(blocks: Sequence[str], seed: int) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """Return the candidates of each resample: whole blocks, or single ones of few blocks."""
-    names = {name: at for at, name in enumerate(dict.fromkeys(blocks))}
-    member = np.array([names[name] for name in blocks], np.int64)
-    if len(names) < FEW_GROUPS:
-        member = np.arange(len(blocks))
-    if not len(member):
+    if not blocks:
         return []
-    every = np.arange(len(blocks))
-    count = int(member.max()) + 1
-    return [
-        np.repeat(every, times.astype(np.int64)[member]) for times in draws(count, seed, _RESAMPLES)
-    ]
+    member, every = drawn_together(blocks), np.arange(len(blocks))
+    drawing = draws(int(member.max()) + 1, seed, _RESAMPLES)
+    return [np.repeat(every, times.astype(np.int64)[member]) for times in drawing]
 
 
 def worths(gate: Gate, candidates: Sequence[Labelled]) -> list[Worth]:

@@ -34,6 +34,7 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.predict import Model
 from redraft.model.records import EditRequest, ModelStatus, Prediction, Stats, Task
 
+from ..replay.clock import SetClock
 from ..replay.clock import run as in_simulated_time
 from ..run import Run
 from ..scorers.latency import timed
@@ -87,7 +88,7 @@ def _questions(document: list[str], keys: str) -> list[float]:
         processor = time.thread_time()
         typist.question(query, "next_edit")
         spent.append(1000 * (time.thread_time() - processor))
-        typist.now_s += _KEY_S
+        typist.clock.now_s += _KEY_S
     return spent
 
 
@@ -110,7 +111,7 @@ class Typist:
         lines: of the document.
         line: where typing begins, 0-based; at its start.
         budget: tokens of a prompt.
-        clock: reads seconds; None: ``now_s``, which its user moves on.
+        clock: reads seconds; None: the typist's own, which its user moves on.
     """
 
     def __init__(
@@ -120,10 +121,10 @@ class Typist:
         budget: int = BUDGET,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self.now_s = 100.0
+        self.clock = SetClock()
         self._uri, self._path, self._version = "file:///w/bench.py", "bench.py", 0
         self._line, self._column = line, 0
-        settings, clock = LspSettings(context_tokens=budget), clock or (lambda: self.now_s)
+        settings, clock = LspSettings(context_tokens=budget), clock or self.clock
         self.session = Session(_SilentModel(), settings, clock, reads=False)
         self.session.workspace.folders = ["file:///w"]
         self.session.open(self._uri, "\n".join(lines), 0, "python")
@@ -277,8 +278,8 @@ def _at_work(context: int) -> Typist:
         typist.go(line)
         for key in "# seen ":
             typist.press(typist.message(key))
-            typist.now_s += _ASKED_S
-        typist.now_s += _PAUSE_S
+            typist.clock.now_s += _ASKED_S
+        typist.clock.now_s += _PAUSE_S
     typist.go(_LINE)
     return typist
 
@@ -288,10 +289,10 @@ async def _press(
 ) -> tuple[Prediction, dict[str, float]]:
     """Return the answer after a key, and the milliseconds it took, as an editor waits for it."""
     task = _task(way)
-    typist.now_s += _ASKED_S
+    typist.clock.now_s += _ASKED_S
     query = typist.press(typist.message(key))
     if way == "next edit by gesture":  # the line is no longer being typed, so the region is whole
-        typist.now_s += _PAUSE_S
+        typist.clock.now_s += _PAUSE_S
     wall, processor = time.perf_counter(), time.process_time()
     request = typist.question(query, task).request
     context_ms = 1000 * (time.perf_counter() - wall)
@@ -328,5 +329,5 @@ async def _overtaken(typist: Typist, engine: Engine, task: Task, end: float) -> 
 
 
 def _next_request(typist: Typist, key: str, task: Task) -> EditRequest:
-    typist.now_s += _ASKED_S
+    typist.clock.now_s += _ASKED_S
     return typist.question(typist.press(typist.message(key)), task).request

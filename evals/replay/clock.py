@@ -1,4 +1,4 @@
-"""Event loop whose clock is simulated: it jumps to the next timer."""
+"""Simulated time: an event loop that jumps to its next timer, and a clock that is set by hand."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ import asyncio
 import math
 import selectors
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class SetClock:
+    """A clock that stands still until it is set."""
+
+    now_s: float = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):

@@ -1,9 +1,9 @@
-"""Runs programs that a model wrote, each in a separate process and folder, with limits.
+"""Runs programs that a model wrote, each in a separate process, with limits.
 
 This outer half starts ``jail.py``, waits, kills, and reads the verdict. A program has passed only
 if the jail says so with the secret of this run; a program that exits early has failed.
-Where bubblewrap works (https://github.com/containers/bubblewrap), the jail runs inside it: without
-a network, without other processes, and without files other than its folder and Python.
+The jail runs in bubblewrap (https://github.com/containers/bubblewrap): without a network, without
+other processes, and without files other than Python's and those it writes, which are in memory.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
+
+from redraft.model.errors import SettingsError
 
 JAIL = Path(__file__).with_name("jail.py")
 
@@ -32,7 +34,8 @@ MOST_BYTES = 100_000  # of what the jail may say; a verdict has a few hundred
 TRIAL_S = 20.0  # for bubblewrap to run an empty program
 #: Where the libraries of Python and its modules may be, besides its prefix.
 LIBRARIES = ("/usr", "/lib", "/lib64", "/nix/store", "/etc/ld.so.cache")
-
+FOLDER = "/program"  # where a program begins, within bubblewrap
+FOLDER_MB = 100  # of all files that it writes there
 
 #: Exit codes after a signal for too much processor time; 128 + signal is that of bubblewrap.
 KILLED = (
@@ -64,22 +67,23 @@ class ProgramResult:
         return self.outcome == "passed"
 
 
-def protection() -> str:
-    """Return a sentence for people that says which sandbox is active."""
-    if bubblewrap() is not None:
-        return "Programs run in bubblewrap, with resource limits and an audit hook."
-    if sys.platform == "win32":
-        return (
-            "Programs run with a limit of time and an audit hook only: Windows has no bubblewrap "
-            "and limits neither memory nor processor time."
+#: Runs a program and says how it ended.
+Execute = Callable[[str], ProgramResult]
+
+
+def check_bubblewrap() -> None:
+    """Refuse to run programs where bubblewrap cannot hold them.
+
+    Raises:
+        SettingsError: says what to install, and what goes without it.
+    """
+    if bubblewrap() is None:
+        why = "is not installed" if shutil.which("bwrap") is None else "does not work here"
+        raise SettingsError(
+            f"Programs that a model wrote run in bubblewrap, and it {why}. Install the package "
+            "bubblewrap (Linux, version 0.7 or newer), or give --no-sandbox: that limits their "
+            "time and memory alone, and they can read and delete your files."
         )
-    if sys.platform == "darwin":
-        why = "macOS has no bubblewrap and does not enforce the limit of memory"
-    elif shutil.which("bwrap") is None:
-        why = "bubblewrap (bwrap) is not installed"
-    else:
-        why = "bubblewrap does not work here"
-    return f"Programs run with resource limits and an audit hook only: {why}."
 
 
 @cache
@@ -88,12 +92,11 @@ def bubblewrap() -> str | None:
     path = shutil.which("bwrap") if sys.platform == "linux" else None
     if path is None:
         return None
-    with _folder() as folder:
-        command = [*_wrapped(path, folder), *_python(), "-c", "pass"]
-        try:
-            done = subprocess.run(command, capture_output=True, env={}, timeout=TRIAL_S)
-        except (OSError, subprocess.TimeoutExpired):
-            return None
+    command = [*_wrapped(path), *_python(), "-c", "pass"]
+    try:
+        done = subprocess.run(command, capture_output=True, env={}, timeout=TRIAL_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
     return path if done.returncode == 0 else None
 
 
@@ -102,38 +105,48 @@ def _python() -> list[str]:
     return [str(Path(sys.executable).resolve()), "-I", "-S", "-B"]
 
 
-def _wrapped(path: str, folder: str) -> list[str]:
-    """Return the beginning of a command that runs in bubblewrap and may write to ``folder``."""
+def _wrapped(path: str) -> list[str]:
+    """Return the beginning of a command that runs in bubblewrap, in an empty folder in memory."""
     prefix = str(Path(sys.base_prefix).resolve())
     readable = [*LIBRARIES, sys.base_prefix, prefix, str(JAIL)]
     binds = [part for each in readable for part in ("--ro-bind-try", each, each)]
     return [
         path, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-        *binds, "--dev", "/dev", "--bind", folder, folder, "--remount-ro", "/",
-        "--chdir", folder, "--",
+        *binds, "--dev", "/dev", "--size", str(FOLDER_MB << 20), "--tmpfs", FOLDER,
+        "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", FOLDER, "--",
     ]  # fmt: skip
 
 
-def run_program(program: str, limits: ProgramLimits | None = None) -> ProgramResult:
-    """Run ``program`` to its end or to its limits."""
+def run_program(
+    program: str, limits: ProgramLimits | None = None, confined: bool = True
+) -> ProgramResult:
+    """Run ``program`` to its end or to its limits.
+
+    Args:
+        confined: in bubblewrap; False: it can do all that this user can.
+
+    Raises:
+        SettingsError: it is to be confined, and bubblewrap does not work here.
+    """
     limits = limits or ProgramLimits()
-    said, code, secret, late = _ask(program, limits)
+    if confined:
+        check_bubblewrap()
+    said, code, secret, late = _ask(program, limits, bubblewrap() if confined else None)
     if late:
         return ProgramResult("timeout", f"ran for more than {limits.wall_s:g} s")
     return _read(said, secret, code)
 
 
-def _ask(program: str, limits: ProgramLimits) -> tuple[bytes, int, str, bool]:
+def _ask(program: str, limits: ProgramLimits, wrapper: str | None) -> tuple[bytes, int, str, bool]:
     """Return the output of the jail, its exit code, the secret of the run, and if it timed out."""
     secret = secrets.token_hex(16)
     order = json.dumps({
         "program": program, "secret": secret, "cpu_s": limits.cpu_s,
         "memory_mb": limits.memory_mb, "file_mb": limits.file_mb,
     })  # fmt: skip
-    wrapper = bubblewrap()
     with _folder() as folder:
         process = subprocess.Popen(
-            [*(_wrapped(wrapper, folder) if wrapper else ()), *_python(), str(JAIL)],
+            [*(_wrapped(wrapper) if wrapper else ()), *_python(), str(JAIL)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

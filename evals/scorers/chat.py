@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from redraft.model.records import Conversation, EditRequest, Message
 
 from ..example import Example, Moment, Row
-from ..sandbox.sandbox import ProgramResult, run_program
+from ..sandbox.sandbox import Execute, run_program
 from ..spec import RunSpec
 from ..tables import Metric, Table, overall
 
@@ -65,7 +65,7 @@ def request_for(example: Example, spec: RunSpec) -> EditRequest:
     )
 
 
-def score(example: Example, execute: Callable[[str], ProgramResult] = run_program) -> Row:
+def score(example: Example, execute: Execute = run_program) -> Row:
     """Return whether an answer is right, and what it took."""
     assert example.prediction is not None
     candidates, stats = example.prediction.candidates, example.prediction.stats
@@ -79,7 +79,7 @@ def score(example: Example, execute: Callable[[str], ProgramResult] = run_progra
     }
 
 
-def is_done(task: ChatTask, text: str, execute: Callable[[str], ProgramResult]) -> bool:
+def is_done(task: ChatTask, text: str, execute: Execute) -> bool:
     """Return whether ``text`` is an answer.
 
     Args:

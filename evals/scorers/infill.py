@@ -15,7 +15,7 @@ from redraft.model.records import EditRequest
 
 from ..example import Decision, Example, Row
 from ..metrics import errors_added, exact, first_line_exact, length_class
-from ..sandbox.sandbox import ProgramResult, run_program
+from ..sandbox.sandbox import Execute, run_program
 from ..tables import Metric, Table, overall, parted
 from .costs import costs, draft_columns, draft_fields
 
@@ -59,7 +59,7 @@ def decide(example: Example) -> Decision:
     return Decision(("",), found.edit.new.removesuffix(lacking))
 
 
-def score(example: Example, execute: Callable[[str], ProgramResult] = run_program) -> Row:
+def score(example: Example, execute: Execute = run_program) -> Row:
     """Return how near an answer comes to the truth.
 
     Args:

@@ -109,12 +109,10 @@ def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
     ):
         if kind in parts:
             yield overall(title, metrics, parts[kind], seed)
-    passes = {name: some for name, some in parts.items() if "pass_ms" in some[0]}
-    if passes:
-        yield rows_of_parts("one pass behind 1,000 tokens", PASS, passes, seed)
-    products = {name: some for name, some in parts.items() if "product_ms" in some[0]}
-    if products:
-        yield rows_of_parts("one product of 64 rows and 16 of 4", PRODUCT, products, seed)
-    beside = {name: some for name, some in parts.items() if "ours_ms" in some[0]}
-    if beside:
-        yield rows_of_parts("beside the other server", BESIDE, beside, seed)
+    for field, title, shown in (
+        ("pass_ms", "one pass behind 1,000 tokens", PASS),
+        ("product_ms", "one product of 64 rows and 16 of 4", PRODUCT),
+        ("ours_ms", "beside the other server", BESIDE),
+    ):
+        if found := {name: some for name, some in parts.items() if field in some[0]}:
+            yield rows_of_parts(title, shown, found, seed)

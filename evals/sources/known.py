@@ -18,7 +18,6 @@ from redraft.model.training.shards import read_records
 
 from ..example import Example
 from .begun import begun_gaps
-from .carry_on import scenarios
 from .commits import MOST_LINES, CommitChange, changes_of, in_turn, rank, unix
 from .gaps import gaps_of
 
@@ -44,11 +43,6 @@ def known_moments(
             found[each.kind].append(each)
     lists = {kind: in_turn(each, None, seed) for kind, each in found.items()}
     return list(_taking_turns(lists))[:limit]
-
-
-def in_suite() -> list[Example]:
-    """Return the scenarios. They judge, and nothing is fitted on them."""
-    return [_known("carry-on", each) for each in scenarios()]
 
 
 def _known(kind: str, example: Example) -> Example:
@@ -84,13 +78,14 @@ def _some(path: Path, share: float, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _of_commits(records: Iterable[dict[str, Any]]) -> Iterator[Example]:
-    for change in (change for record in records for change in changes_of(record)):
-        yield from (_known("gap", gap) for gap in gaps_of(change))
-        yield from _begun(change)
+    for record in records:
+        for change in changes_of(record):
+            yield from _in_file(change)
 
 
-def _begun(change: CommitChange) -> Iterator[Example]:
-    return (_known("begun", gap) for gap in begun_gaps(change))
+def _in_file(change: CommitChange) -> Iterator[Example]:
+    yield from (_known("gap", gap) for gap in gaps_of(change))
+    yield from (_known("begun", gap) for gap in begun_gaps(change))
 
 
 def _of_files(records: Iterable[dict[str, Any]]) -> Iterator[Example]:
@@ -100,6 +95,4 @@ def _of_files(records: Iterable[dict[str, Any]]) -> Iterator[Example]:
         if language is None or text.count("\n") >= MOST_LINES:
             continue
         name = f"{record['repo']}:{path}"
-        change = CommitChange(name, name, path, language, "", text)
-        yield from _begun(change)
-        yield from (_known("gap", gap) for gap in gaps_of(change))
+        yield from _in_file(CommitChange(name, name, path, language, "", text))

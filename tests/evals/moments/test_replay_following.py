@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 
@@ -293,7 +294,7 @@ def test_a_quantile_lies_within_its_interval_and_resamples_groups() -> None:
 
 def test_a_combined_figure_is_of_the_sums() -> None:
     terms = [(1.0, 2.0), (3.0, 2.0), (5.0, 4.0)]
-    figure = combined(terms, lambda sums: float(sums[0] / sums[1]), groups=["a", "a", "b"])
+    figure = combined(terms, lambda sums: sums[:, :1] / sums[:, 1:], groups=["a", "a", "b"])
     assert figure.value == pytest.approx(9 / 8)
     assert (figure.low, figure.high) == (pytest.approx(1.0), pytest.approx(1.25))
-    assert combined(terms, lambda sums: None, groups=["a", "a", "b"]) == unmeasured(3)
+    assert combined(terms, lambda sums: sums[:, :1] * math.nan, ["a", "a", "b"]) == unmeasured(3)

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from redraft.evals.example import Example, Row, gap
 from redraft.evals.gather import gather
 from redraft.evals.models import MeasuredModel, bare, check_plan, find_model, plan_of, with_adapter
 from redraft.evals.run import open_run, read_run
-from redraft.evals.sandbox.sandbox import protection
+from redraft.evals.sandbox import sandbox
 from redraft.evals.scorers.infill import decide, score
 from redraft.evals.spec import RunSpec
 from redraft.model.decode.completion import Plan, plan_for
@@ -76,7 +77,7 @@ def rows_of(path: Path) -> list[Row]:
 def test_human_eval_from_file_to_figures(tiny: Path, human_eval: Path, tmp_path: Path) -> None:
     run, summary = tmp_path / "run.jsonl", tmp_path / "summary.json"
     options = ("infill", "--human-eval", human_eval, "--weights", tiny, "--threads", 1)
-    options = (*options, "--max-tokens", 12, "--out", run, "--json", summary)
+    options = (*options, "--no-sandbox", "--max-tokens", 12, "--out", run, "--json", summary)
     first = redraft(*options, "--limit", 2)
     header, *examples = lines_of(run)
     assert header["run"]["task"] == "infill" and header["run"]["variant"] == "fp32"
@@ -84,7 +85,7 @@ def test_human_eval_from_file_to_figures(tiny: Path, human_eval: Path, tmp_path:
     for each in rows_of(run):
         assert each["outcome"] in ("passed", "failed", "timeout", "died")
         assert each["steps"] >= 1 and each["tokens"] >= 1
-    assert "pass@1" in first and "n = 2" in first and protection() in " ".join(first.split())
+    assert "pass@1" in first and "n = 2" in first and "can read and delete your files" in first
     (table,) = json.loads(summary.read_text())["tables"][:1]
     figure = table["rows"][0]["pass@1"]
     assert figure["n"] == 2 and figure["low"] <= figure["value"] <= figure["high"]
@@ -96,6 +97,17 @@ def test_human_eval_from_file_to_figures(tiny: Path, human_eval: Path, tmp_path:
         redraft(*options)
     with pytest.raises(SettingsError, match="made with quality"):
         redraft(*options, "--resume", "--quality", "low")
+
+
+def test_tests_of_a_model_demand_bubblewrap(
+    human_eval: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "bubblewrap", lambda: None)
+    run = tmp_path / "run.jsonl"
+    for command in (("infill", "--human-eval", human_eval, "--baseline", "none"), ("chat",)):
+        with pytest.raises(SettingsError, match="Install the package bubblewrap"):
+            redraft(*command, "--out", run)
+    assert not run.exists()
 
 
 @pytest.mark.usefixtures("spawn")
@@ -158,7 +170,7 @@ def test_gaps_of_held_out_files(tiny: Path, tmp_path: Path) -> None:
 def test_baselines_are_judged(tiny: Path, human_eval: Path, commits: Path, tmp_path: Path) -> None:
     runs = [tmp_path / f"{name}.jsonl" for name in ("none", "copy", "quiet")]
     redraft("infill", "--human-eval", human_eval, "--weights", tiny, "--baseline", "none",
-            "--out", runs[0])  # fmt: skip
+            "--no-sandbox", "--out", runs[0])  # fmt: skip
     redraft("edits", "--commits", commits, "--baseline", "copy-last-edit", "--out", runs[1])
     redraft("edits", "--commits", commits, "--baseline", "none", "--out", runs[2])
     filled, copied, quiet = (rows_of(run) for run in runs)
@@ -170,7 +182,7 @@ def test_baselines_are_judged(tiny: Path, human_eval: Path, commits: Path, tmp_p
     assert "parts" in copied[0]
     assert "copy-last-edit" in redraft("compare", runs[2], runs[1])
     for arguments, says in (
-        (("infill", "--human-eval", human_eval, "--weights", tiny), "choose none"),
+        (("infill", "--human-eval", human_eval, "--no-sandbox"), "choose none"),
         (("edits", "--commits", commits), "choose none or copy-last-edit"),
     ):
         with pytest.raises(SettingsError, match=says):
@@ -211,7 +223,8 @@ def asked() -> EditRequest:
 def scored(example: Example, text: str) -> Row:
     """Return the score of ``text`` in a gap."""
     answered = replace(example, prediction=offering(asked(), text))
-    return score(replace(answered, decision=decide(answered)))
+    execute = partial(sandbox.run_program, confined=False)
+    return score(replace(answered, decision=decide(answered)), execute)
 
 
 def test_the_model_is_asked_for_prefix_and_suffix_alone() -> None:

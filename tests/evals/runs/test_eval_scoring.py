@@ -15,7 +15,6 @@ from redraft.evals.example import Example
 from redraft.evals.figures import (
     LEAST,
     Cell,
-    Resampling,
     figures,
     quantile,
     ratio,
@@ -215,10 +214,10 @@ def test_no_interval_of_a_share_is_a_point() -> None:
 
 def test_intervals_are_those_of_a_bootstrap_by_group() -> None:
     values = [bool(i // 10 % 2) for i in range(400)]
-    episodes = [{"right": value} for value in values]
     everything = np.ones(400, np.bool_)
     for groups in (range(400), [i // 10 for i in range(400)]):
-        (found,) = figures(episodes, [Cell(RIGHT, everything)], Resampling(list(groups)))
+        episodes = [{"right": x, "group": group} for x, group in zip(values, groups, strict=True)]
+        (found,) = figures(episodes, [Cell(RIGHT, everything)])
         wanted = ratio([float(v) for v in values], groups=list(groups))
         assert found.value == wanted.value and found.n == 400
         assert found.low == pytest.approx(wanted.low, abs=0.03)
@@ -235,10 +234,8 @@ def test_intervals_are_those_of_a_bootstrap_by_group() -> None:
 def test_shares_of_few_groups_and_of_none_have_intervals(
     groups: Any, right: int, low: tuple[float, float], high: tuple[float, float]
 ) -> None:
-    episodes = [{"right": i % right == right - 1} for i in range(100)]
-    draws = Resampling(groups)
-    (found,) = figures(episodes, [Cell(RIGHT, np.ones(100, np.bool_))], draws)
-    assert draws.by_episode == (len(set(groups)) == 1)
+    episodes = [{"right": i % right == right - 1, "group": groups[i]} for i in range(100)]
+    (found,) = figures(episodes, [Cell(RIGHT, np.ones(100, np.bool_))])
     assert found.low is not None and low[0] <= found.low <= low[1]
     assert found.high is not None and high[0] <= found.high <= high[1]
 
