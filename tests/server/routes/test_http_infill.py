@@ -1,4 +1,4 @@
-"""Infill over HTTP as clients ask for it: shapes, streams, markers, usage, health, metrics, models."""
+"""Infill over HTTP as clients ask: shapes, streams, markers, usage, health, metrics, models."""
 
 from __future__ import annotations
 
