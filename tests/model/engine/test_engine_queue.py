@@ -138,23 +138,6 @@ def test_requests_are_answered_in_turn() -> None:
     assert len({p.request_id for p in predictions}) == 4
 
 
-def test_a_full_queue_refuses_and_says_when_to_return() -> None:
-    held = Held(ids(ANSWER))
-
-    async def work(engine: Engine) -> None:
-        running = asyncio.create_task(engine.predict(REQUEST))
-        await held.reached()
-        waiting = [asyncio.create_task(engine.predict(REQUEST)) for _ in range(2)]
-        await asyncio.sleep(0)
-        with pytest.raises(Overloaded, match="3 requests are computed or waiting") as refused:
-            await engine.predict(REQUEST)
-        assert refused.value.retry_after_s > 0
-        held.gate.set()
-        for task in (running, *waiting):
-            assert (await task).candidates
-
-    with_engine(held, work, queue_length=3)
-
 
 def test_an_unanswerable_request_takes_no_place() -> None:
     async def work(engine: Engine) -> None:
