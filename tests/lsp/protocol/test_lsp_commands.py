@@ -1,4 +1,4 @@
-"""What the language server does beside suggestions: commands, menus, status line, errors."""
+"""Commands, menus, status line and errors: the language server beside its suggestions."""
 
 from __future__ import annotations
 

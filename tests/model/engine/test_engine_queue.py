@@ -138,7 +138,6 @@ def test_requests_are_answered_in_turn() -> None:
     assert len({p.request_id for p in predictions}) == 4
 
 
-
 def test_an_unanswerable_request_takes_no_place() -> None:
     async def work(engine: Engine) -> None:
         with pytest.raises(InvalidRequest, match="'cursor' must be between"):

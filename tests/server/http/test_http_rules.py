@@ -148,7 +148,6 @@ def test_a_worse_candidate_within_the_rules_stands_in() -> None:
     assert said is None
 
 
-
 def asked(
     lines: list[str], *edits: RecentEdit, path: str = "a.py", line: int = 0
 ) -> list[LineChange]:
@@ -226,7 +225,6 @@ def unsure(confidence: float = 0.1) -> ScriptedPredictor:
 def content(body: Any) -> str:
     text: str = body["choices"][0]["message"]["content"]
     return text
-
 
 
 def test_a_sure_edit_is_given_without_a_reason() -> None:

@@ -100,7 +100,6 @@ async def test_only_equal_predictions_are_shared(
     assert len(predictor.requests) == computed
 
 
-
 async def test_one_that_leaves_takes_nobodys_answer_along() -> None:
     predictor = Gated()
     first, second, third = await asked(service(predictor), REQUEST, REQUEST, REQUEST)
