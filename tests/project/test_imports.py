@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -73,32 +74,32 @@ LSP_GROUPS = (
 )
 
 
-def imported(path: Path, types: bool = True) -> set[str]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imported(path: Path) -> frozenset[str]:
     """Return the dotted names that a module imports, relative ones resolved.
 
     ``from a import b`` gives both ``a`` and ``a.b``, which may be a module.
-
-    Args:
-        types: also what only a type checker imports.
     """
     package = ["redraft", *path.relative_to(ROOT).parts[:-1]]
     found = set()
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    if not types:
-        tree.body = [each for each in tree.body if not _is_for_types(each)]
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             whole = ".".join([*base, *([node.module] if node.module else [])])
             found |= {whole, *(f"{whole}.{alias.name}" for alias in node.names)}
-    return found
+    return frozenset(found)
 
 
 def named_in_strings(path: Path) -> set[str]:
     """Return the modules of ours that strings of a module name, docstrings aside."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     told = {
         id(node.body[0].value)
         for node in ast.walk(tree)
@@ -112,11 +113,6 @@ def named_in_strings(path: Path) -> set[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told
     )
     return {name for text in strings for name in re.findall(r"\bredraft(?:\.\w+)+", text)}
-
-
-def _is_for_types(node: ast.stmt) -> bool:
-    is_named = isinstance(node, ast.If) and isinstance(node.test, ast.Name)
-    return is_named and node.test.id == "TYPE_CHECKING"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -181,7 +177,7 @@ def test_only_server_and_protocol_take_the_session() -> None:
     for name, path in lsp_modules().items():
         if name == "server" or name.startswith("protocol."):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.arg) and node.annotation is not None:
                 words = {
                     each.id for each in ast.walk(node.annotation) if isinstance(each, ast.Name)
@@ -240,8 +236,6 @@ def test_torch_is_imported_by_training_and_reference() -> None:
         "redraft.server.app",
         "redraft.server.engine_process.host",
         "redraft.lsp.server",
-        "redraft.model.load",
-        "redraft.model.runtime.onnx_backend",
     ],
 )
 @pytest.mark.usefixtures("spawn")
@@ -278,13 +272,3 @@ def test_no_test_module_is_imported_by_another() -> None:
 def test_every_package_says_what_it_is_for() -> None:
     for folder in (*PACKAGES, "tests", "editor-clients"):
         assert (ROOT / folder / "README.md").is_file(), folder
-
-
-def test_every_module_opens_with_a_docstring() -> None:
-    bare = [
-        str(path.relative_to(ROOT))
-        for package in PACKAGES
-        for path in modules(package)
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    ]
-    assert not bare

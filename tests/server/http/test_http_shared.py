@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -77,28 +78,26 @@ async def test_three_of_the_same_over_http_are_computed_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "computed"),
-    [({}, 1), ({"temperature": 0.5, "seed": 3}, 1), ({"temperature": 0.5}, 2)],
+    ("both", "other", "computed"),
+    [
+        ({}, {}, 1),
+        ({"temperature": 0.5, "seed": 3}, {}, 1),
+        ({"temperature": 0.5}, {}, 2),
+        ({}, {"seed": 1}, 2),
+        ({}, {"max_tokens": 5}, 2),
+        ({}, {"language": "python"}, 2),
+        ({}, {"stop": ("x",)}, 2),
+    ],
 )
-async def test_only_equal_predictions_are_shared(change: dict[str, Any], computed: int) -> None:
+async def test_only_equal_predictions_are_shared(
+    both: dict[str, Any], other: dict[str, Any], computed: int
+) -> None:
     predictor = Gated()
-    request = EditRequest(task="infill", path="a.py", text="ab", cursor=1, **change)
-    tasks = await asked(service(predictor), request, request)
+    request = replace(REQUEST, **both)
+    tasks = await asked(service(predictor), request, replace(request, **other))
     predictor.gate.set()
     await asyncio.gather(*tasks)
     assert len(predictor.requests) == computed
-
-
-async def test_any_other_field_makes_another_question() -> None:
-    predictor = Gated()
-    others = [
-        EditRequest(task="infill", path="a.py", text="ab", cursor=1, **change)
-        for change in ({"seed": 1}, {"max_tokens": 5}, {"language": "python"}, {"stop": ("x",)})
-    ]
-    tasks = await asked(service(predictor), REQUEST, *others)
-    predictor.gate.set()
-    await asyncio.gather(*tasks)
-    assert len(predictor.requests) == 5
 
 
 async def test_one_that_leaves_takes_nobodys_answer_along() -> None:
