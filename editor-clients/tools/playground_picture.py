@@ -32,14 +32,7 @@ def main() -> int:
     with redraft_serve() as url, page() as opened:
         opened.open(url, width=1040, height=640, colorScheme="dark" if options.dark else "light")
         opened.await_text("#server", "ready", 300)
-        opened.select("items):\n    return")
-        opened.press("ArrowRight")
-        opened.type(" ")
-        opened.until("document.querySelector('.ghost')", 120)
-        opened.press("Tab")
-        opened.select("item")  # the parameter of the first function: its body has to follow
-        opened.type("name", 60)
-        opened.until("document.querySelector('ins')", 120)
+        opened.await_text("#said", "the text, then the edit", 120)
         opened.picture(options.out)
     return 0
 

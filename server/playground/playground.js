@@ -7,25 +7,26 @@ const STATUS_MS = 1_000; // between two questions whether the model is ready
 const CONTEXT_LINES = 3; // of a hunk, as in training
 const MAX_EDITS = 8; // more than the model is shown
 const STAGES = ['queue', 'prompt', 'prefill', 'denoise', 'total'];
-const SAMPLE = `"""Prices of a small shop."""
+const WORDS = /\n|[^\S\n]+|[\p{L}\p{N}_]+|./gu;
+const MAX_PAIRS = 250_000; // of words: texts with more are not compared word by word
+// The example before and after the edit that the user has just made when the page opens.
+const [BEGUN, EXAMPLE] = ['owner', 'holder'].map((parameter) => `class Account:
+    def __init__(self, ${parameter}, balance=0):
+        self.name = owner
+        self.balance = balance
 
-PRICES = {"tea": 2.5, "cake": 3.2}
-
-
-def price(item):
-    return PRICES[item]
-
-
-def total(items):
-    return`;
+    def deposit(self, amount):
+        self.balance `);
 
 const [code, drawn, server, said, steps, path, key, eagerness] = [
   'code', 'drawn', 'server', 'said', 'steps', 'path', 'key', 'eagerness',
 ].map((id) => document.getElementById(id));
 
-let text = SAMPLE; // as of the last change
-let edits = []; // oldest first: { before, after, accepted }
-let suggestion = null; // { kind: 'text', at, text } or { kind: 'edit', after, change }
+let text = EXAMPLE; // as of the last change
+let edits = [{ before: BEGUN, after: EXAMPLE, accepted: false }]; // oldest first
+let ghost = null; // suggested text at the cursor: { at, text }
+let edit = null; // suggested next edit: { start, end, made }, characters and what replaces them
+let opening = true; // nothing was asked yet
 let accepting = false;
 let pause = 0; // timer of the next question
 let asking = new AbortController(); // of the question under way
@@ -73,6 +74,7 @@ async function showStatus() {
     server.textContent = `The server does not answer as expected: ${error.message}`;
   }
   if (state !== 'ready') showStatus.timer = setTimeout(showStatus, STATUS_MS);
+  else if (opening) ask('both');
 }
 
 /** Yield the pieces of a stream of server-sent events. */
@@ -107,7 +109,10 @@ async function askForText() {
   const written = last.choices[0].text;
   report('text', last, begun, written ? 'shown' : '');
   if (!written) return false;
-  if (code.selectionStart === at) suggest({ kind: 'text', at, text: written });
+  if (code.selectionStart === at) {
+    ghost = { at, text: written };
+    show();
+  }
   return true;
 }
 
@@ -121,7 +126,12 @@ async function askForEdit() {
   const content = answer.choices[0].message.content;
   const after = content === 'None' ? text : content.slice('```\n'.length, -'\n```'.length);
   report('edit', answer, begun, after === text ? '' : 'shown');
-  if (after !== text) suggest({ kind: 'edit', after, change: changeOf(text, after) });
+  if (after === text) return;
+  const [start, end, made] = spliceOf(text, after);
+  edit = { start, end, made };
+  const mark = markOfEdit();
+  if (ghost && mark.start <= ghost.at && ghost.at <= mark.end) ghost = null; // one suggestion in a line
+  show();
 }
 
 /** Mercury's prompt of a next edit; the server narrows the region, which is the whole text. */
@@ -135,15 +145,17 @@ function editPrompt(cursor) {
   ].join('\n');
 }
 
-/** Ask for what is named, or after a pause for text at the cursor and, without any, for an edit. */
+/** Ask for 'text', an 'edit' or 'both', or after a pause for text at the cursor and, without any, for an edit. */
 function ask(only) {
+  opening = false;
   clearTimeout(pause);
   asking.abort();
   const own = (asking = new AbortController());
   const wait = (ms) => new Promise((done) => { pause = setTimeout(done, ms); });
   const run = async () => {
     if (only === 'text') return askForText();
-    if (only === 'edit') return askForEdit();
+    if (only === 'both') await askForText();
+    if (only) return askForEdit();
     await wait(TEXT_PAUSE_MS);
     // Not within code, but before what closes brackets and strings.
     if (/^[\s)\]}'"`:;,]*$/.test(restOfLine()) && !isRenaming() && (await askForText())) return;
@@ -227,13 +239,22 @@ function say(message) {
   said.textContent = message;
 }
 
-function suggest(made) {
-  suggestion = made;
+/** Draw the suggestions and say them. */
+function show() {
   draw();
-  if (made.kind === 'text') return say(`Text: ${made.text.trim()} — Tab takes it, Esc hides it.`);
-  const { first, old, now } = made.change;
-  const [from, to] = [old, now].map((lines) => lines.join('\n').trim() || 'nothing');
-  return say(`Next edit, line ${first + 1}: ${from} becomes ${to} — Tab takes it, Esc hides it.`);
+  const parts = ghost ? [`Text: ${ghost.text.trim()}`] : [];
+  if (edit) {
+    const { first, old, now } = changeOf(text, edited());
+    const [from, to] = [old, now].map((lines) => lines.join('\n').trim() || 'nothing');
+    parts.push(`Next edit, line ${first + 1}: ${from} becomes ${to}`);
+  }
+  const takes = parts.length === 2 ? 'the text, then the edit' : 'it';
+  say(parts.length ? `${parts.join('. ')} — Tab takes ${takes}, Esc hides it.` : '');
+}
+
+/** Return the text after the next edit. */
+function edited() {
+  return text.slice(0, edit.start) + edit.made + text.slice(edit.end);
 }
 
 function element(tag, content, className = '') {
@@ -244,21 +265,58 @@ function element(tag, content, className = '') {
 }
 
 function draw() {
-  if (suggestion?.kind === 'text') {
-    const { at, text: ghost } = suggestion;
-    return drawn.replaceChildren(text.slice(0, at), element('span', ghost, 'ghost'), text.slice(at), '\n');
+  const marks = ghost ? [{ start: ghost.at, end: ghost.at, nodes: [element('span', ghost.text, 'ghost')] }] : [];
+  if (edit) marks.push(markOfEdit());
+  marks.sort((one, other) => one.start - other.start);
+  const parts = [];
+  let at = 0;
+  for (const { start, end, nodes } of marks) {
+    parts.push(text.slice(at, start), ...nodes);
+    at = end;
   }
-  if (suggestion === null) return drawn.replaceChildren(text, '\n');
-  const { first, old, now } = suggestion.change;
-  const end = first + old.length;
-  const indent = Math.min(...now.filter((line) => line.trim()).map((line) => line.search(/\S/)));
-  const shown = now.map((line) => `+ ${line.slice(indent)}`).join('\n') || '− these lines';
-  const parts = text.split('\n').flatMap((line, i) => [
-    i >= first && i < end ? element('del', line) : line,
-    ...(i === Math.max(0, end - 1) ? [element('ins', shown)] : []),
-    '\n',
-  ]);
-  return drawn.replaceChildren(...parts);
+  drawn.replaceChildren(...parts, text.slice(at), '\n');
+}
+
+/** Return the lines [start, end) of the next edit in characters, and what is drawn there: the old
+ * words, struck out where they go, and a label with the new words of a line, or with new lines. */
+function markOfEdit() {
+  const { first, old, now } = changeOf(text, edited());
+  const start = text.split('\n').slice(0, first).join('\n').length + (first && 1);
+  const above = old.length ? start : Math.max(0, start - 1); // new lines are shown beside the line above
+  const [gone, made] = [old, now].map((lines) => lines.join('\n').match(WORDS) ?? []);
+  const [stay, known] = commonWords(gone, made);
+  const nodes = gone.map((word, i) => (stay.has(i) ? word : element('del', word)));
+  const fresh = made.map((_, i) => !known.has(i));
+  const isLine = old.length === 1 && now.length === 1;
+  const [from, to] = isLine ? [fresh.indexOf(true), fresh.lastIndexOf(true) + 1] : [0, made.length];
+  const indent = isLine ? 0 : Math.min(...now.filter((line) => line.trim()).map((line) => line.search(/\S/)));
+  const label = element('ins', '');
+  for (let i = from; i < to; i++) {
+    const word = i === 0 || made[i - 1] === '\n' ? made[i].replace(/^\s+/, (space) => space.slice(indent)) : made[i];
+    label.append(fresh[i] ? element('b', word) : word);
+  }
+  if (fresh.includes(true)) nodes.push(label); // else words only go
+  return { start: above, end: above + old.join('\n').length, nodes };
+}
+
+/** Return the indices of the words that stay, in the old and in the new words. */
+function commonWords(old, now) {
+  const [inOld, inNow] = [new Set(), new Set()];
+  if (old.length * now.length > MAX_PAIRS) return [inOld, inNow];
+  const common = Array.from({ length: old.length + 1 }, () => new Uint32Array(now.length + 1));
+  for (let i = old.length - 1; i >= 0; i--) {
+    for (let j = now.length - 1; j >= 0; j--) {
+      common[i][j] = old[i] === now[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
+    }
+  }
+  for (let i = 0, j = 0; i < old.length && j < now.length; ) {
+    if (old[i] === now[j]) {
+      inOld.add(i++);
+      inNow.add(j++);
+    } else if (common[i + 1][j] >= common[i][j + 1]) i++;
+    else j++;
+  }
+  return [inOld, inNow];
 }
 
 /** Fill a row of the table: the result or why there is none, the confidence, the time of each stage. */
@@ -274,8 +332,7 @@ function report(kind, answer, begun, result) {
 // --- the user -----------------------------------------------------------------------------------
 
 function accept() {
-  const { kind, at, text: ghost, after } = suggestion;
-  const [start, end, made] = kind === 'text' ? [at, at, ghost] : spliceOf(text, after);
+  const [start, end, made] = ghost ? [ghost.at, ghost.at, ghost.text] : [edit.start, edit.end, edit.made];
   code.setSelectionRange(start, end);
   accepting = true;
   // As a command, so that Ctrl+Z takes it back; it fires the event "input".
@@ -286,35 +343,43 @@ function accept() {
 function changed() {
   const at = code.selectionStart;
   const typed = code.value;
-  const ghost = suggestion?.kind === 'text' && !accepting ? suggestion : null;
-  const through = ghost && at > ghost.at && ghost.text.startsWith(typed.slice(ghost.at, at)) &&
-    typed === text.slice(0, ghost.at) + typed.slice(ghost.at, at) + text.slice(ghost.at);
+  const shown = ghost;
+  const more = shown && at > shown.at ? typed.slice(shown.at, at) : '';
+  const through = more && shown.text.startsWith(more) &&
+    typed === text.slice(0, shown.at) + more + text.slice(shown.at);
   note(typed);
   text = typed;
-  const left = through ? ghost.text.slice(at - ghost.at) : '';
-  if (left) return suggest({ kind: 'text', at, text: left });
-  hide();
-  return ask();
+  if (!through) {
+    hide();
+    return ask();
+  }
+  ghost = more === shown.text ? null : { at, text: shown.text.slice(more.length) };
+  if (edit && edit.start >= shown.at) edit = { ...edit, start: edit.start + more.length, end: edit.end + more.length };
+  show();
+  if (!ghost && !edit) ask();
 }
 
 function hide() {
-  suggestion = null;
-  say('');
-  draw();
+  ghost = edit = null;
+  show();
 }
 
 code.addEventListener('input', changed);
 code.addEventListener('keydown', (event) => {
-  if (suggestion === null || event.isComposing || event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+  if (!(ghost || edit) || event.isComposing || event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
   if (event.key !== 'Tab' && event.key !== 'Escape') return;
   event.preventDefault();
   if (event.key === 'Tab') return accept();
-  const next = suggestion.kind === 'text' && edits.length;
-  hide();
+  const next = ghost && !edit && edits.length;
+  if (ghost) ghost = null; // a second Esc hides the edit
+  else edit = null;
+  show();
   if (next) ask('edit');
 });
 document.addEventListener('selectionchange', () => {
-  if (suggestion?.kind === 'text' && code.selectionStart !== suggestion.at) hide();
+  if (!ghost || code.selectionStart === ghost.at) return;
+  ghost = null;
+  show();
 });
 for (const kind of ['text', 'edit']) {
   document.getElementById(`ask-${kind}`).addEventListener('click', () => {

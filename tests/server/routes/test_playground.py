@@ -14,6 +14,7 @@ from redraft.server.routes.playground import FILES
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_zed, mercury_body
 from support.editors.predictor import (
+    WRITTEN,
     Answer,
     ScriptedPredictor,
     change,
@@ -141,12 +142,56 @@ def browser(pictures: Path) -> Iterator[Page]:
 
 
 def rename(request: EditRequest) -> Answer:
-    """Answer "return a + b" at the cursor, and follow a parameter of another name."""
+    """Answer "return a + b" at the cursor, and carry on a parameter's new name."""
     if request.task == "infill":
         return ("return", " a", " +", " b")
-    if "price(name)" in request.text and "[item]" in request.text:
-        return rewrite_lines(request, change("[item]", "[name]")(request))
+    for old, new in (("balance", "total"), ("owner", "holder")):
+        if f", {new}" in request.text and f"= {old}" in request.text:
+            return rewrite_lines(request, change(f"= {old}", f"= {new}")(request))
     return predicted(reason="nothing to change")
+
+
+@in_a_browser
+def test_it_opens_with_text_and_a_next_edit(browser: Page) -> None:
+    with served_beside(ScriptedPredictor([rename])) as url:
+        browser.open(url)
+        browser.await_text("#said", "Tab takes the text, then the edit")
+        assert browser.text(".ghost") == "return a + b"
+        assert (texts(browser, "#drawn del"), browser.text("ins")) == (["owner"], "holder")
+        browser.press("Tab")
+        assert browser.code().endswith("self.balance return a + b")
+        assert (browser.text(".ghost"), browser.text("ins")) == ("", "holder")
+        browser.press("Tab")
+        assert "self.name = holder\n" in browser.code()
+        browser.press("Control+z")
+        assert "self.name = owner\n" in browser.code()
+
+
+@in_a_browser
+def test_escape_hides_the_text_and_then_the_edit(browser: Page) -> None:
+    with served_beside(ScriptedPredictor([rename])) as url:
+        browser.open(url)
+        browser.await_text("#said", "Tab takes the text, then the edit")
+        browser.press("Escape")
+        assert (browser.text(".ghost"), browser.text("ins")) == ("", "holder")
+        browser.press("Escape")
+        assert browser.text("ins") == browser.text("#drawn del") == ""
+
+
+@in_a_browser
+def test_only_the_words_that_change_are_struck_out(browser: Page) -> None:
+    lines = ["    def __init__(self, holder: str, balance=0):", "        self.balance = 0"]
+    with served_beside(editing((2, 4, lines), confidence=0.9)) as url:
+        browser.open(url)
+        browser.evaluate("document.getElementById('ask-edit').click()")
+        browser.await_text("ins", "self.balance")
+        assert "holder" not in texts(browser, "#drawn del")
+        assert texts(browser, "ins b")[:1] == [":"]
+        first, second = browser.text("ins").split("\n")
+        assert (first, second) == (
+            "def __init__(self, holder: str, balance=0):",
+            f"    {lines[1].strip()}",
+        )
 
 
 @in_a_browser
@@ -171,7 +216,7 @@ def test_text_within_a_line_is_asked_for_one_line(browser: Page) -> None:
     predictor = ScriptedPredictor([", more\nlines"])
     with served_beside(predictor) as url:
         browser.open(url)
-        browser.select("item")
+        browser.select("amount")
         browser.press("ArrowRight")
         browser.type("s")
         browser.await_text(".ghost", ", more")
@@ -182,7 +227,7 @@ def test_text_within_a_line_is_asked_for_one_line(browser: Page) -> None:
 def test_every_step_is_shown_with_its_masks(browser: Page) -> None:
     with served_beside(ScriptedPredictor([rename])) as url:
         browser.open(url)
-        browser.select("    return PRICES[item]")
+        browser.select("    self.name = owner")
         browser.type("a")
         browser.await_text("#steps", "return a + b")
         assert texts(browser, "#steps li") == ["░░░ b", "░░ + b", "░ a + b", "return a + b"]
@@ -202,20 +247,24 @@ def test_a_next_edit_follows_an_edit_and_tab_takes_it(browser: Page) -> None:
     predictor = ScriptedPredictor([rename])
     with served_beside(predictor) as url:
         browser.open(url)
-        browser.select("item")
-        browser.type("name")
-        browser.await_text("ins", "return PRICES[name]")
-        assert browser.text("del") == "    return PRICES[item]"
-        assert "line 7" in browser.text("#said")
+        browser.select("balance")
+        browser.type("total")
+        browser.await_text("ins", "total")
+        assert texts(browser, "#drawn del") == ["balance"]
+        assert "line 4" in browser.text("#said")
         asked = next(one for one in predictor.requests if one.task == "next_edit")
-        assert asked.path == "shop.py"
-        assert [edit.diff for edit in asked.edits] == [
-            ' PRICES = {"tea": 2.5, "cake": 3.2}\n \n \n-def price(item):\n+def price(name):\n'
-            "     return PRICES[item]\n \n \n"
+        assert asked.path == "account.py"
+        assert [edit.diff for edit in predictor.requests[-1].edits] == [
+            " class Account:\n"
+            "-    def __init__(self, owner, balance=0):\n"
+            "+    def __init__(self, holder, total=0):\n"
+            "         self.name = owner\n         self.balance = balance\n \n"
         ]
         browser.press("Tab")
-        assert "def price(name):\n    return PRICES[name]\n" in browser.code()
+        assert "self.name = owner\n        self.balance = total\n" in browser.code()
         assert browser.text("del") == browser.text("ins") == ""
+        browser.await_text("ins", "holder")
+        browser.press("Tab")
         browser.await_text("#said", "No next edit: nothing to change")
         assert predictor.requests[-1].edits[-1].accepted
 
@@ -234,15 +283,16 @@ def test_an_edit_that_is_held_back_has_its_reason(browser: Page) -> None:
 @in_a_browser
 def test_the_keyboard_hides_suggestions_and_leaves(browser: Page) -> None:
     focus = "document.activeElement.id"
-    with served_beside(ScriptedPredictor([rename])) as url:
+    with served_beside(editing(None)) as url:
         browser.open(url)
-        reached = []
-        for _ in range(6):
-            browser.press("Tab")
+        reached = [browser.evaluate(focus)]
+        for _ in range(5):
+            browser.press("Shift+Tab")
             reached.append(browser.evaluate(focus))
-        assert reached == ["path", "eagerness", "key", "ask-text", "ask-edit", "code"]
+        assert reached == ["code", "ask-edit", "ask-text", "key", "eagerness", "path"]
+        browser.evaluate("document.getElementById('code').focus()")
         browser.type("a")
-        browser.await_text(".ghost", "return a + b")
+        browser.await_text(".ghost", "".join(WRITTEN))
         browser.press("Escape")
         assert browser.text(".ghost") == ""
         browser.press("Tab")
@@ -254,7 +304,7 @@ def test_a_server_with_a_key_asks_and_keeps_it_nowhere(browser: Page) -> None:
     with served_beside(ScriptedPredictor([rename]), KEYED) as url:
         browser.open(url)
         browser.await_text("#server", "401: the server demands its API key")
-        browser.select("    return PRICES[item]")
+        browser.select("    self.name = owner")
         browser.type("a")
         browser.await_text("#said", "demands its API key")
         browser.evaluate("document.getElementById('key').focus()")
@@ -276,7 +326,7 @@ def test_text_of_a_model_is_never_html(browser: Page) -> None:
     evil = "<img src=x onerror=document.title='run'>"
     with served_beside(ScriptedPredictor([evil])) as url:
         browser.open(url)
-        browser.select("    return PRICES[item]")
+        browser.select("    self.name = owner")
         browser.type("a")
         browser.await_text(".ghost", evil)
         assert browser.evaluate("document.querySelectorAll('img').length") == 0
@@ -292,7 +342,6 @@ def test_redraft_serve_prints_a_working_pages_address(browser: Page, tmp_path: P
     with redraft_serve(models=str(tmp_path), model="tiny", threads="1") as url:
         browser.open(url)
         browser.await_text("#server", "ready")
-        browser.evaluate("document.getElementById('ask-text').click()")
         browser.until("document.querySelectorAll('#text-answer td').length === 8")
         assert "░" in browser.text("#steps")
         *_, total, round_trip = map(int, texts(browser, "#text-answer td")[2:])
