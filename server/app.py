@@ -14,7 +14,6 @@ from .http.prometheus import CONTENT_TYPE, METRICS, Metrics
 from .http.responses import HttpProblem, as_json, translate_errors
 from .routes import (
     chat,
-    decisions,
     feedback,
     llamacpp,
     mercury,
@@ -25,6 +24,7 @@ from .routes import (
     own_api,
     playground,
 )
+from .routes.decisions import decision_routes
 from .settings import Settings, is_loopback
 
 #: The modules with routes.
@@ -33,7 +33,7 @@ ROUTES = (
     models,
     mercury,
     chat,
-    decisions,
+    decision_routes,
     feedback,
     llamacpp,
     ollama,
@@ -62,6 +62,7 @@ def create_app(engine: Predictor, settings: Settings) -> web.Application:
     app[ENGINE] = Limits(engine, settings, app[METRICS])
     app[feedback.LEDGER] = feedback.Ledger(app[METRICS].registry)
     app.router.add_get("/metrics", metrics)
+    app.on_response_prepare.append(decision_routes.name_request)
     for module in ROUTES:
         app.router.add_routes(module.routes)
     return app

@@ -36,9 +36,15 @@ CONSTRAINTS = ("json_mode", "structured_outputs")
 
 @routes.get("/v1/models")
 async def models(http: web.Request) -> web.Response:
-    """List the loaded model."""
+    """List the loaded model, for OpenAI's clients as ``data``, for TypeSafe's as ``models``."""
     found = describe_model(await http.app[ENGINE].status())
-    return json_response({"object": "list", "data": found})
+    decides = [each["id"] for each in found if "decisions" in each["supported_endpoints"]]
+    typesafe = [
+        # The date is unknown, and the client demands one.
+        {"name": name, "description": "answers typed questions", "release_date": "1970-01-01"}
+        for name in decides
+    ]
+    return json_response({"object": "list", "data": found, "models": typesafe})
 
 
 @routes.get("/v1/models/{name}")

@@ -15,7 +15,7 @@ from redraft.model.validation import Json
 from ..http.responses import json_response
 from .chat import ChatBody
 from .constraints import Constraints
-from .decisions import DecisionsBody
+from .decisions.decision_bodies import OpenAIBody, TypeSafeBody
 from .feedback import Feedback
 from .llamacpp import InfillBody
 from .mercury import EditBody, Infill
@@ -33,7 +33,8 @@ BODIES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "/v1/fim/completions": (Infill, Constraints),
         "/v1/edit/completions": (EditBody,),
         "/v1/chat/completions": (ChatBody, Constraints, ToolFields),
-        "/v1/decisions": (DecisionsBody,),
+        "/v1/systemone": (TypeSafeBody | OpenAIBody,),
+        "/v1/decisions": (TypeSafeBody | OpenAIBody,),
         "/feedback": (Feedback,),
         "/infill": (InfillBody, Constraints),
         "/api/generate": (GenerateBody,),
@@ -52,6 +53,8 @@ def _schema(types: tuple[Any, ...], definitions: Json) -> Json:
     for kind in types:
         found = TypeAdapter(kind).json_schema(ref_template=_REFERENCE)
         definitions |= found.pop("$defs", {})
+        if "anyOf" in found:
+            return {"anyOf": found["anyOf"]}  # either body
         properties |= found.get("properties", {})
         required += found.get("required", [])
     return {"type": "object", "properties": properties, "required": required}

@@ -21,6 +21,7 @@ from redraft.server.engine_process.open import open_engine
 from redraft.server.http.listen import listen
 from redraft.server.settings import Settings
 from support.editors.predictor import chatting, editing
+from support.playground import served_beside
 from support.served import post
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +31,11 @@ EXAMPLES = [
     for page in PAGES
     for example in re.findall(r"^curl .*?(?=\n```)", page.read_text("utf-8"), re.DOTALL | re.M)
 ]
+#: Programs of the pages, by the package that they import.
+PROGRAMS = {
+    program.split()[1]: program
+    for program in re.findall(r"(?<=```python\n).*?(?=```)", PAGES[0].read_text("utf-8"), re.DOTALL)
+}
 DEFAULT = "redraft-0.5b"
 FEEDBACK = "/feedback"
 INFILL = ("/v1/fim/completions", "/v1/completions", "/infill", "/api/generate")
@@ -46,14 +52,14 @@ def test_the_pages_show_every_route() -> None:
     assert {asked(example)[0] for example in EXAMPLES} == {
         *INFILL,
         *("/v1/edit/completions", "/feedback"),
-        *("/v1/chat/completions", "/v1/decisions", "/api/chat"),
+        *("/v1/chat/completions", "/v1/systemone", "/api/chat"),
     }
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_is_answered_by_a_scripted_model(example: str) -> None:
     path, body = asked(example)
-    if "chat" in path or "decisions" in path:
+    if "chat" in path or "systemone" in path:
         status, answer = post(path, body, chatting("Hello."))
         assert status == 200 and ("Hello." in json.dumps(answer) or "answers" in answer)
         return
@@ -66,6 +72,15 @@ def test_an_example_is_answered_by_a_scripted_model(example: str) -> None:
     assert (status, len(predictor.requests)) == (200, 1)
     written = "print(area(3, 4))" if is_edit(path, body) else "return a + b"
     assert written in json.dumps(answer)
+
+
+@pytest.mark.parametrize("package", PROGRAMS)
+def test_a_program_runs_word_for_word(package: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip(package, reason=f"the dev extra installs {package}")
+    with served_beside(chatting("x")) as url:
+        exec(PROGRAMS[package].replace("http://127.0.0.1:7331", url), {})
+    chance, label = capsys.readouterr().out.split()
+    assert 0 < float(chance) < 1 and label == "bug"
 
 
 def needs_weights() -> None:

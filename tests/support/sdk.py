@@ -59,7 +59,7 @@ def caller(client: Callable[[str, str], Any]) -> Callable[..., Any]:
                     answer = await answer if inspect.isawaitable(answer) else answer
                     return [one async for one in answer] if hasattr(answer, "__aiter__") else answer
                 finally:
-                    closed = made.close()
+                    closed = (getattr(made, "close", None) or made.aclose)()
                     if closed is not None:
                         await closed
 

@@ -37,13 +37,14 @@ POSTED: dict[str, dict[str, Any]] = {
     "/api/show": {"model": "fake-1m"},
     "/v1/chat/completions": CHAT,
     "/v1/decisions": DECISION,
+    "/v1/systemone": DECISION,
     "/feedback": {"request_id": "x", "user_action": "accept"},
     "/redraft/v1/predict": RECORD,
 }
 
 
 #: Routes that hold a conversation.
-TALK = ("/api/chat", "/v1/chat/completions", "/v1/decisions")
+TALK = ("/api/chat", "/v1/chat/completions", "/v1/decisions", "/v1/systemone")
 
 
 @asynccontextmanager

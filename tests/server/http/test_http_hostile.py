@@ -43,7 +43,8 @@ ASKED: dict[str, list[dict[str, Any] | None]] = {
     "/api/chat": [{**CHAT, "stream": False}, CHAT, {"messages": 7}],
     "/openapi.json": [None],
     "/v1/chat/completions": [CHAT, {**CHAT, "stream": True, "diffusing": True}, {}],
-    "/v1/decisions": [DECISION, {}],
+    "/v1/decisions": [DECISION, {}, {"input": 7}],
+    "/v1/systemone": [DECISION, {}],
     "/v1/chat/completions/models": [None],
     "/v1/decisions/models": [None],
     "/v1/edit/completions/models": [None],
@@ -140,6 +141,9 @@ JSON_OBJECT = {"type": "json_object"}
 TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
 MANY = {str(label): None for label in range(256)}
 
+PREDICATE = {"type": "predicate", "instructions": "b"}
+SEVEN = PREDICATE | {"type": "choice", "choices": [{"value": 7}]}
+TWICE = PREDICATE | {"type": "choice", "choices": [{"value": "c"}, {"value": "c"}]}
 
 WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
     "/v1/edit/completions": [
@@ -261,12 +265,28 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"questions": {"q": {"type": "guess"}}}, "questions.q.type"),
         ({"questions": {"q": {"type": "choice"}}}, "questions.q.criteria"),
         ({"questions": {"q": {"type": "choice", "criteria": {"": None}}}}, "questions.q.criteria"),
-        ({"questions": {"q": {"type": "score", "criteria": ["one"]}}}, "questions.q.criteria"),
+        ({"questions": {"q": {"type": "score", "criteria": []}}}, "questions.q.criteria"),
+        (
+            {"questions": {"q": {"type": "score", "criteria": [*"01234567890"]}}},
+            "questions.q.criteria",
+        ),
         (
             {"questions": {"q": {"type": "choice", "criteria": MANY}}},
             "questions.q.criteria",
         ),
         ({"state": [{"type": "image_url"}], "questions": {"q": {"type": "noul"}}}, "state"),
+        ({"input": 7, "questions": [PREDICATE]}, "input"),
+        ({"input": [7], "questions": [PREDICATE]}, "input[0]"),
+        ({"input": [{"type": "reasoning"}], "questions": [PREDICATE]}, "input[0].type"),
+        ({"input": [{"role": "user"}], "questions": [PREDICATE]}, "input[0].content"),
+        ({"input": "a", "questions": {}}, "questions"),
+        ({"input": "a", "questions": []}, "questions"),
+        ({"input": "a", "questions": [{"type": "predicate"}]}, "questions[0].instructions"),
+        ({"input": "a", "questions": [{"type": "noul", "instructions": "b"}]}, "questions[0].type"),
+        ({"input": "a", "questions": [PREDICATE | {"type": "choice"}]}, "questions[0].choices"),
+        ({"input": "a", "questions": [PREDICATE | {"type": "score"}]}, "questions[0].levels"),
+        ({"input": "a", "questions": [TWICE]}, "questions[0].choices"),
+        ({"input": "a", "questions": [SEVEN]}, "questions[0].choices[0].value"),
     ],
 }  # fmt: skip
 
@@ -379,11 +399,11 @@ NAMES = st.sampled_from(
         *("input_suffix", "input_extra", "n_predict", "n_indent", "t_max_predict_ms", "options"),
         *("response_fields", "request_id", "user_action", "raw", "eagerness", "messages", "tools"),
         *("tool_choice", "response_format", "guided_json", "grammar", "state", "questions"),
-        "format",
+        *("format", "input", "assets"),
     ]
 )
 BODIES = st.dictionaries(NAMES, JSON | MESSAGES).map(lambda one: json.dumps(one).encode())
-TALK = ("/v1/chat/completions", "/v1/decisions", "/api/chat")
+TALK = ("/v1/chat/completions", "/v1/decisions", "/v1/systemone", "/api/chat")
 
 
 def test_no_json_makes_a_500() -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from redraft.model.records import EditRequest, ModelStatus, Prediction, StepCallback
+from redraft.model.records import EditRequest, ModelStatus
 from redraft.server.app import create_app
-from redraft.server.routes import decisions
 from redraft.server.routes.models import CONSTRAINTS, describe_model
 from redraft.server.settings import Settings
 from support.edit_prompts import mercury_as_zed, mercury_body
@@ -273,45 +271,6 @@ def test_a_model_claims_no_more_than_it_can() -> None:
     }
     loading = ModelStatus("loading", "fake-1m int8")
     assert [each["supported_endpoints"] for each in describe_model(loading)] == [[], []]
-
-
-STATE = {"state": "The tests fail.", "model": "fake-1m"}
-
-
-def test_decisions_are_probabilities_of_labels() -> None:
-    questions = {
-        "good": {"type": "noul", "instructions": "Is this good?"},
-        "what": {"type": "choice", "criteria": {"bug": "a fault", "feature": None}},
-        "how": {"type": "score", "criteria": ["calm", {"text": "urgent"}]},
-    }
-    status, body = post("/v1/decisions", {**STATE, "questions": questions}, chatting("x"))
-    assert status == 200
-    answers = body["answers"]
-    assert answers["good"]["noul"] == pytest.approx(1 / (1 + 2.718281828))  # "no" is shorter
-    assert answers["what"]["choice"] == "bug"
-    assert sum(answers["what"]["probabilities"].values()) == pytest.approx(1)
-    assert answers["how"]["score"] == pytest.approx(0.5)
-    assert answers["how"]["legend"] == {"0": "calm", "1": {"text": "urgent"}}
-    assert body["usage"]["output_tokens"] == 3
-
-
-def test_all_questions_of_a_request_have_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    predictor = chatting("x")
-    first = predictor.predict
-    asked: list[EditRequest] = []
-
-    async def predict(request: EditRequest, on_step: StepCallback | None = None) -> Prediction:
-        asked.append(request)
-        if len(asked) > 1:
-            await asyncio.Event().wait()
-        return await first(request, on_step)
-
-    monkeypatch.setattr(predictor, "predict", predict)
-    monkeypatch.setattr(decisions, "LIMIT_S", 0.05)
-    questions = {name: {"type": "noul"} for name in ("one", "two", "three")}
-    status, body = post("/v1/decisions", {**STATE, "questions": questions}, predictor)
-    assert (status, body["error"]["code"]) == (504, "prediction_timeout")
-    assert "1 of 3 questions" in body["error"]["message"]
 
 
 def test_the_document_names_exactly_our_routes() -> None:

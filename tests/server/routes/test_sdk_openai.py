@@ -41,6 +41,36 @@ def test_a_streamed_completion_with_usage(use: Callable[..., Any]) -> None:
     assert chunks[-1].usage.completion_tokens == 5
 
 
+def test_decisions(use: Callable[..., Any]) -> None:
+    if not hasattr(sdk.OpenAI, "decisions"):
+        pytest.skip("this release of openai has no decisions")
+    answer = use(
+        "decisions.create",
+        chatting("x"),
+        model="redraft",
+        input=[{"role": "user", "content": "I was charged twice."}],
+        questions=[
+            {"type": "predicate", "name": "billing", "instructions": "Is this about billing?"},
+            {
+                "type": "choice",
+                "instructions": "Which?",
+                "choices": [{"value": True}, {"value": "later"}],
+            },
+            {
+                "type": "score",
+                "name": "urgent",
+                "instructions": "How urgent?",
+                "levels": [{"label": "low"}, {"label": "high", "description": "today"}],
+            },
+        ],
+    )
+    billing, which, urgent = answer.answers
+    assert 0 < billing.probability < 1 and billing.name == "billing"
+    assert which.choice is True and which.name is None
+    assert [level.label for level in urgent.probabilities] == ["low", "high"]
+    assert answer.usage.total_tokens > 3 and answer.usage.input_tokens_details.cached_tokens >= 0
+
+
 def test_models_are_listed(use: Callable[..., Any]) -> None:
     found = use("models.list", ScriptedPredictor())
     names = [model.id for model in (found if isinstance(found, list) else found.data)]

@@ -1,0 +1,1 @@
+"""Decisions: questions with given answers, in the bodies of three services."""
