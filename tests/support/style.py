@@ -14,14 +14,6 @@ ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("model", "lsp", "server", "evals")
 MAX_FILES = 16
 MAX_TEST_NAME = 50
-#: Folders of tests whose names still have to be shortened.
-LONG_TEST_NAMES = (
-    "tests/editors/neovim",
-    "tests/editors/vscode",
-    "tests/evals",
-    "tests/model/edits",
-    "tests/model/gate",
-)
 
 #: First words of docstrings that ruff takes for verbs or nouns.
 FIRST_WORDS = frozenset((
@@ -162,13 +154,11 @@ def _by_file(
 def violations(root: Path = ROOT) -> dict[str, dict[str, list[str]]]:
     """Return every violation: check, then file, folder or class name, then details."""
     files = python_files(root)
-    later = [root / folder for folder in LONG_TEST_NAMES]
     tests = [file for file in files if file.name.startswith("test_")]
-    named = [file for file in tests if not any(map(file.is_relative_to, later))]
     return {
         "first_words": _by_file(first_words, files, root),
         "refused_words": _by_file(refused_words, [*files, *pages(root)], root),
         "full_folders": full_folders(root),
-        "test_names": _by_file(long_test_names, named, root),
+        "test_names": _by_file(long_test_names, tests, root),
         "class_names": repeated_class_names(root),
     }

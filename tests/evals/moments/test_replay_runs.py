@@ -89,7 +89,7 @@ def test_a_run_broken_off_goes_on_with_what_is_missing(recordings: Path, tmp_pat
     assert fixed(replayed(recordings, broken, resume=True)) == fixed(whole)
 
 
-def test_a_moment_that_the_run_holds_is_not_asked_at_again(
+def test_resuming_a_run_asks_only_missing_moments(
     recordings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[EditRequest] = []

@@ -87,7 +87,7 @@ def test_a_start_that_fails_is_not_measured() -> None:
     assert run.rows() == []
 
 
-def test_a_part_whose_time_is_over_takes_no_further_sample() -> None:
+def test_a_part_out_of_time_takes_no_further_sample() -> None:
     run = Run(SPEC)
     infills(run, fake(), 600, 5, end_s=0.0)
     assert [each["kind"] for each in run.rows()] == ["cold", "warm", "no drafts"]
@@ -129,7 +129,7 @@ class ChunkyBackend(FakeBackend):
         return self.sequences[-1]
 
 
-def test_typing_with_an_exact_cache_never_changes_an_answer() -> None:
+def test_cached_prompts_give_the_same_answers() -> None:
     backend, run = FakeBackend(Noise(), small_config()), Run(SPEC)
     typing(run, model_over(backend), 700)
     found = of_kind(run, "typing")
@@ -146,7 +146,7 @@ def test_typing_shows_a_cache_that_changes_answers() -> None:
     assert False in [each["same"] for each in of_kind(run, "typing")]
 
 
-def test_cold_recomputes_all_and_warm_a_little_and_the_control_takes_one_token_a_step() -> None:
+def test_warm_requests_recompute_less_than_cold_ones() -> None:
     backend, run = FakeBackend(Noise(), small_config(verifier="ar")), Run(SPEC)
     infills(run, model_over(backend), 600, 3)
     cold, warm, control = (of_kind(run, kind) for kind in ("cold", "warm", "no drafts"))
@@ -207,7 +207,7 @@ def test_figures_name_commit_and_changes(tmp_path: Path) -> None:
     assert commit_of(tmp_path) == f"{commit}-changed"
 
 
-def test_aims_count_the_usual_budget_and_the_model_that_ran() -> None:
+def test_targets_depend_on_the_model_that_ran() -> None:
     rows: list[dict[str, Any]] = [
         {"kind": "warm", "context": "1024", "total_ms": 90.0, "tokens": 10, "steps": 5},
         {"kind": "warm", "context": "4096", "total_ms": 900.0, "tokens": 1, "steps": 5},

@@ -75,7 +75,7 @@ def started(server: Server) -> Iterator[Server]:
         server.server_close()
 
 
-def test_typed_lines_are_a_text_typed_back_and_end_where_it_stood() -> None:
+def test_typed_lines_rebuild_a_text_key_by_key() -> None:
     lines = typed_lines(300)
     assert len(lines) == 51 and len({line.suffix for line in lines}) <= 3
     assert "parse_known_args" in lines[20].prefix and lines[20].prefix[-20:] in lines[30].prefix
@@ -89,7 +89,7 @@ def test_other_lines_are_the_same_every_time() -> None:
     assert len({line.path for line in other_lines(300, 4)}) == 4
 
 
-def test_both_are_asked_for_the_same_lines_and_what_is_right_is_counted(server: Server) -> None:
+def test_both_servers_are_scored_on_the_same_lines(server: Server) -> None:
     found: dict[str, list[Row]] = {}
     for each in compare(model(), server.url, 200, 3):
         found.setdefault(each.kind, []).append(each.row())
@@ -113,7 +113,7 @@ def test_both_are_asked_for_the_same_lines_and_what_is_right_is_counted(server: 
     assert own[5]["prompt"] == marks
 
 
-def test_a_server_without_infill_is_compared_in_our_order_alone() -> None:
+def test_a_server_without_infill_gets_only_our_order() -> None:
     with started(Server(("/completion",))) as server:
         kinds = {each.kind for each in compare(model(), server.url, 200, 1)}
         assert kinds == {"a key typed, our order", "cold, our order"}
