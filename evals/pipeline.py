@@ -23,7 +23,7 @@ from .run import OnDone, Run, quiet
 from .sandbox.sandbox import Execute, run_program
 from .scorers import chat, infill, latency, next_edit, replay, steps
 from .scorers.likelihood import has_likelihood, nats_of, nats_of_nothing, prompt_of
-from .scorers.next_edit import changed_lines, lines_written
+from .scorers.next_edit import find_difference, lines_written
 from .spec import RunSpec
 from .tables import Table
 
@@ -94,7 +94,7 @@ def answer(example: Example, predictor: ReadyPredictor, spec: RunSpec) -> Exampl
     prediction = None
     if not spec.likelihood:
         began_s = time.perf_counter()
-        prediction = asked.answered(predictor.ask(asked.request))
+        prediction = asked.to_document(predictor.ask(asked.request))
         if predictor.model is None:  # baselines do not measure themselves
             total_ms = round(1000 * (time.perf_counter() - began_s), 1)
             prediction = replace(prediction, stats=replace(prediction.stats, total_ms=total_ms))
@@ -107,7 +107,7 @@ def _measured(example: Example, asked: GatheredRequest, model: Model | None) -> 
         count = None if model is None else len(model.tokenizer.encode(example.middle))
         return {"answer_tokens": count}
     text, texts = example.moment.text, example.truth.texts
-    first, last = changed_lines(text, texts[0]) if texts else (0, 0)
+    first, last = find_difference(text, texts[0]) if texts else (0, 0)
     return {
         "reached": asked.region[0] <= first and last <= asked.region[1] if texts else None,
         "parts": dict(asked.parts),
@@ -126,7 +126,7 @@ def _likelihood(example: Example, asked: GatheredRequest, model: Model | None) -
     if not example.truth.texts:
         return {"nats": None, "nats_quiet": nats_of_nothing(model, asked.request)}
     text, wanted = example.moment.text, example.truth.texts[0]
-    first, last = changed_lines(text, wanted)
+    first, last = find_difference(text, wanted)
     above = asked.region[0] - (asked.request.region or asked.region)[0]  # lines cut off
     new = lines_written(text, wanted)
     return {

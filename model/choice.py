@@ -149,7 +149,7 @@ def _speed(found: Calibration, ratio: float, is_measured: bool) -> Speed | None:
     """Return the speed of a model whose passes take ``ratio`` times as long as those measured."""
     if found.prefill is None or found.passes is None:
         return None
-    passes = PassPrices.measured(found.passes.widths)
+    passes = PassPrices.from_probe(found.passes.widths)
     line_ms = LINE_PASSES * passes.of(LINE_POSITIONS)
     edit_ms = EDIT_PASSES * passes.of(EDIT_POSITIONS) + 1e3 * EDIT_READ * found.prefill.token_s
     return Speed(ratio * line_ms, ratio * edit_ms, is_measured)

@@ -254,7 +254,7 @@ def _budget_and_prices(backend: OnnxBackend, found: Calibration) -> tuple[int, P
     passes = found.passes
     if passes is None:
         return budget, None
-    return budget, PassPrices.measured(passes.widths, passes.masks_ms, passes.mask_ms)
+    return budget, PassPrices.from_probe(passes.widths, passes.masks_ms, passes.mask_ms)
 
 
 def estimate_kept_bytes(backend: Backend, budget: int) -> int:

@@ -81,7 +81,7 @@ def bench(
     def loaded() -> Model:
         return loader(lambda *_: None)
 
-    with opt.open_run_for(opt.SavedRun(out), opt.described(spec)) as run:
+    with opt.open_run_for(opt.SavedRun(out), opt.identify_model(spec)) as run:
         run_bench(run, loaded, json_file, quick, spec.limit, beside)
 
 

@@ -98,8 +98,8 @@ def _fitted(paths: Sequence[Path], measured: Sequence[Run], sessions: bool) -> l
     With ``sessions`` one more is fitted on all sources measured here except a candidate's.
     """
     from redraft.evals.gate.curves import STATIC, scores_of
-    from redraft.evals.gate.fit import fit_gate, left_out, samples_of
-    from redraft.evals.gate.samples import newest, shown_to_gate
+    from redraft.evals.gate.fit import fit_gate, leave_source_out, samples_of
+    from redraft.evals.gate.samples import candidates_for_gate, newest
     from redraft.evals.run import read_run
 
     if not paths:
@@ -108,13 +108,13 @@ def _fitted(paths: Sequence[Path], measured: Sequence[Run], sessions: bool) -> l
     known = {name for run in measured for name in run.examples}
     if any(name in known for run in read for name in run.examples):
         raise SettingsError("--fitted-on names moments that are measured here. Name other runs.")
-    samples = samples_of(shown_to_gate(newest(read)))
+    samples = samples_of(candidates_for_gate(newest(read)))
     static = fit_gate(samples, "with static")
     without = fit_gate(samples, "without static", STATIC)
     found = [scores_of(each.name, lambda _, each=each: each) for each in (static, without)]  # type: ignore[misc]
     if sessions:
-        free = [each for run in measured for each in shown_to_gate(run)]
-        found.append(scores_of("and other sessions", left_out(samples, free)))
+        free = [each for run in measured for each in candidates_for_gate(run)]
+        found.append(scores_of("and other sessions", leave_source_out(samples, free)))
     return found
 
 

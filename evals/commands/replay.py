@@ -44,8 +44,8 @@ def replay(
     scripts = read_scripts(paths)
     first, *more = [script.name for script in scripts]
     source = f"{first} and {len(more)} more" if more else first
-    spec = opt.settled(replace(spec, source=source, sample=fingerprint(scripts)))
-    with opt.open_run_for(kept, opt.described(spec)) as run:
+    spec = opt.apply_user_settings(replace(spec, source=source, sample=fingerprint(scripts)))
+    with opt.open_run_for(kept, opt.identify_model(spec)) as run:
         with opt.progress_of("replaying") as progress:
             replay_all(scripts, spec, run, progress, jobs, ray)
         if not run.examples:

@@ -59,7 +59,7 @@ def steps(
     way = "every place" if outcomes else spec.eagerness
     sample = f"{spec.seed} {_PER_WALK} {way}"
     spec = replace(spec, source=source.name, sample=sample)
-    with opt.opened(spec) as (full, ready), opt.open_run_for(kept, full) as run:
+    with opt.open_and_identify(spec) as (full, ready), opt.open_run_for(kept, full) as run:
         with opt.progress_of("playing steps") as progress:
             play_all(walks, ready, full, run, progress, asks_all=outcomes)
         show_tables(run, list(tables(run.rows(), full.seed)), kept.json_file)
@@ -86,7 +86,10 @@ def scenes(
         raise SettingsError(
             f"No scene is {only!r}. Name one of {', '.join(w.id for w in known())}."
         )
-    with opt.opened(spec) as (full, ready), opt.progress_of("playing scenes") as progress:
+    with (
+        opt.open_and_identify(spec) as (full, ready),
+        opt.progress_of("playing scenes") as progress,
+    ):
         found = play_scenes(walks, ready, full, _TABS, progress)
     table = Table("scene", "places", "left", "wrong", "offered, and why nothing more was")
     for each in found:

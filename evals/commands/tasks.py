@@ -82,7 +82,7 @@ def infill(
         check_bubblewrap()
     tokens = spec.context_tokens or (WHOLE if human_eval else SERVED)
     spec = opt.with_source(replace(spec, context_tokens=tokens), source, examples)
-    with opt.opened(spec) as (full, predictor):
+    with opt.open_and_identify(spec) as (full, predictor):
         asked = _sampled(examples, spec)
         _warn_of_long(asked, predictor, spec.max_tokens or 0)
         _evaluate(full, asked, predictor, kept, "filling gaps", no_sandbox)
@@ -149,7 +149,7 @@ def edits(
         raise SettingsError("--ablate and --likelihood are for --commits, not for --suite.")
     examples, source = _moments(commits, suite)
     spec = opt.with_source(replace(spec, task=suite or "edits"), source, examples)
-    with opt.opened(spec) as (full, predictor):
+    with opt.open_and_identify(spec) as (full, predictor):
         _check_likelihood(predictor, spec.likelihood)
         asked = _sampled(examples, spec)
         if ablate:
@@ -229,7 +229,7 @@ def chat(
     questions = examples()
     if not no_sandbox:
         check_bubblewrap()
-    with opt.opened(opt.with_source(spec, "", questions)) as (full, predictor):
+    with opt.open_and_identify(opt.with_source(spec, "", questions)) as (full, predictor):
         asked = _sampled(questions, spec)
         _evaluate(full, asked, predictor, kept, "conversing", no_sandbox)
 

@@ -21,8 +21,8 @@ from redraft.model.training.places.moments import (
     OpenFile,
     PlaceMoment,
     make,
+    merge_history,
     moments_of,
-    shown,
     with_open_files,
 )
 from redraft.model.training.shards import read_records
@@ -81,7 +81,9 @@ def _of_pull_request(group: str, rows: list[dict[str, Any]]) -> Iterator[PlaceMo
             language = language_of(row["path"]) or ""
             states.append(OpenFile(row["path"], language, list(lines), left))
         now = states.pop(number)
-        yield PlaceMoment(rows[0]["repo"], group, now, tuple(states), shown(history), following)
+        yield PlaceMoment(
+            rows[0]["repo"], group, now, tuple(states), merge_history(history), following
+        )
 
 
 def _change(step: dict[str, Any]) -> tuple[int, int, tuple[str, ...]]:

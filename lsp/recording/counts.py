@@ -224,7 +224,7 @@ class StatisticsFolder:
             raise SettingsError(f"{self.folder / left[0]} cannot be deleted; delete it by hand")
         return len(names)
 
-    def forgotten_since(self, since_s: float) -> bool:
+    def was_deleted_since(self, since_s: float) -> bool:
         """Return whether everything was deleted after a time, in s since 1970."""
         try:
             return (self.folder / _FORGOTTEN).lstat().st_mtime > since_s

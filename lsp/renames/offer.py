@@ -126,7 +126,7 @@ class WholeRenames:
 
     def _read(self, path: str) -> CodeFile | None:
         context = self._workspace.context
-        found = context.indexer.found(path)
+        found = context.indexer.file_at(path)
         if found is None or context.refuse(path):
             return None
         text = read_code(found.folder, path, for_edits=True)

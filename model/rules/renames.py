@@ -77,7 +77,7 @@ class RenameScopes:
         places = self._of(old).at(line, column)
         return all(any(self._reaches(one, place) for one in renames) for place in places)
 
-    def renamed(self, old: str, new: str, line: str, at: int) -> str:
+    def rename_in_line(self, old: str, new: str, line: str, at: int) -> str:
         """Return a line, 0-based at ``at``, with ``new`` for ``old`` wherever the rename may go."""
 
         def put(found: re.Match[str]) -> str:

@@ -107,7 +107,7 @@ def _applied(
     text = line
     for swap in rule.swaps:
         if swap.rename and text == line:
-            text = scopes.renamed(swap.old, swap.new, line, at)
+            text = scopes.rename_in_line(swap.old, swap.new, line, at)
     return (0, text) if text != line else None
 
 

@@ -261,7 +261,7 @@ def why(answer: Reply) -> Json:
     return {"redraft": {"reason": answer.reason, "abstained": answer.abstained}}
 
 
-def timing_fields(answer: Reply, prediction: Prediction | None) -> Json:
+def confidence_and_times(answer: Reply, prediction: Prediction | None) -> Json:
     """Return the confidence of an answer, and the time of each stage as llama.cpp names times."""
     times: Json = {}
     if prediction is not None:

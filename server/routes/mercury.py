@@ -22,8 +22,8 @@ from .base import (
     AnswerHead,
     CompletionBody,
     after_gap,
+    confidence_and_times,
     read_completion,
-    timing_fields,
     usage,
     why,
 )
@@ -138,7 +138,7 @@ class MercuryEdit(Dialect):
 
     def _notes(self, answers: list[Reply], prediction: Prediction | None) -> Json:
         best = answers[0]
-        return {"usage": usage(prediction), **timing_fields(best, prediction), **why(best)}
+        return {"usage": usage(prediction), **confidence_and_times(best, prediction), **why(best)}
 
     def _text(self, answer: Reply) -> str:
         return answer.text or NO_EDIT

@@ -81,7 +81,7 @@ async def respond(
     def chosen(prediction: Prediction | None) -> list[Reply]:
         answers = question.answers(prediction)
         if answers[0].abstained is not None:
-            http.app[METRICS].abstained(answers[0].abstained)
+            http.app[METRICS].count_abstention(answers[0].abstained)
         if dialect.answer_id:
             http.app[LEDGER].add(dialect.answer_id)
         return answers

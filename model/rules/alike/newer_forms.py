@@ -19,7 +19,7 @@ _PLACEHOLDER = re.compile(r"%(?:%|([sdr])|(\.\d+f))|%")
 _BRACES = re.compile(r"\{\{|\}\}|\{(!r|:[\w.,<>^+]+)?\}|[{}]")
 
 
-def rewritten(syntax: Syntax, node: Node) -> tuple[str, str] | None:
+def find_newer_form(syntax: Syntax, node: Node) -> tuple[str, str] | None:
     """Return the form of an expression and what it becomes, None if no form is known."""
     if not node.has_error:
         for form in _FORMS.get((syntax.language, node.type), ()):

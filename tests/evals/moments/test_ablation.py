@@ -82,7 +82,7 @@ def test_ablating_far_lines_keeps_answer_positions() -> None:
     assert whole[asked.offset + request.cursor :] == step().moment.suffix
     sure = Confidence(0.9, 0.9, 0.9)
     said = Prediction("x", "m", (Candidate(3, 8, "new", sure, 3, 1, "end"),))
-    (moved,) = asked.answered(said).candidates
+    (moved,) = asked.to_document(said).candidates
     assert whole[moved.start : moved.end] == request.text[3:8]
 
 

@@ -11,7 +11,7 @@ import pytest
 from redraft.evals.example import Example, Moment, Row, Truth
 from redraft.evals.gather import gather
 from redraft.evals.sandbox.sandbox import run_program
-from redraft.evals.scorers.next_edit import changed_lines, decide, score
+from redraft.evals.scorers.next_edit import decide, find_difference, score
 from redraft.evals.sources.commits import CommitChange, fingerprint, in_turn, read_changes
 from redraft.evals.sources.gaps import gaps_of, human_eval, whole_files
 from redraft.evals.sources.next_edits import steps_of
@@ -166,7 +166,7 @@ def test_the_next_edit_is_always_in_the_serving_window() -> None:
         text = step.moment.text
         line = text.count("\n", 0, step.moment.cursor)
         first, last = window(line, len(OLD))
-        begin, end = changed_lines(text, (*step.truth.texts, text)[0])
+        begin, end = find_difference(text, (*step.truth.texts, text)[0])
         assert first <= begin and end <= last
     assert kinds == {"near the last edit", "elsewhere", "nothing left"}
 

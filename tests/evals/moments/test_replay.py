@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from redraft.evals.example import Example, Row
 from redraft.evals.gate.curves import moments_of
-from redraft.evals.gate.samples import labelled
+from redraft.evals.gate.samples import label_candidates
 from redraft.evals.predictors import ReadyPredictor
 from redraft.evals.replay.answers import ReplayPredictor
 from redraft.evals.replay.player import play
@@ -127,14 +127,14 @@ def test_an_unsure_candidate_is_labelled_but_not_shown() -> None:
     assert not first["shown"] and first["accepted"] is None
     assert "13 % likely to be kept" in first["reason"]
     ghost_text = Example.from_json(first["asked"][0])
-    (candidate,) = labelled(ghost_text)
+    (candidate,) = label_candidates(ghost_text)
     assert candidate.right and not candidate.barred
 
 
 def test_a_candidate_that_a_filter_refuses_is_barred() -> None:
     first, _ = lines(a_function().script(), says("return\x07"), eagerness="high")
     assert not first["shown"]
-    (candidate,) = labelled(Example.from_json(first["asked"][0]))
+    (candidate,) = label_candidates(Example.from_json(first["asked"][0]))
     assert candidate.barred
 
 

@@ -10,10 +10,10 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.evals.figures import combined, quantile, unmeasured
+from redraft.evals.figures import figure_of_sums, no_figure, quantile
 from redraft.evals.predictors import copy_last_edit, substitution
 from redraft.evals.replay.clock import run
-from redraft.evals.scorers.at_rest import Comparison, compare, needed
+from redraft.evals.scorers.at_rest import Comparison, compare, has_work_left
 from redraft.evals.sources.scripts import sample
 from redraft.lsp.learning.followed import Followed
 from redraft.lsp.learning.matching import Match, match, until_rest
@@ -123,10 +123,10 @@ def test_a_document_rests_after_a_pause_or_long_work() -> None:
 
 
 def test_what_is_left_to_do_is_what_the_user_does_soon() -> None:
-    assert needed([put(0, "a", at_s=5.0)], 0.0, 100.0) is True
-    assert needed([put(0, "a", at_s=15.0)], 0.0, 100.0) is False
-    assert needed([put(0, "a", typed=False, at_s=5.0)], 0.0, 100.0) is None
-    assert needed([], 0.0, 5.0) is None
+    assert has_work_left([put(0, "a", at_s=5.0)], 0.0, 100.0) is True
+    assert has_work_left([put(0, "a", at_s=15.0)], 0.0, 100.0) is False
+    assert has_work_left([put(0, "a", typed=False, at_s=5.0)], 0.0, 100.0) is None
+    assert has_work_left([], 0.0, 5.0) is None
 
 
 def test_a_suggestion_is_compared_with_all_user_edits() -> None:
@@ -289,12 +289,14 @@ def test_a_quantile_resamples_groups() -> None:
     assert figure.low <= figure.value <= figure.high <= 99
     alone = quantile([1.0, 2.0, 3.0], 0.5, groups=["a", "a", "a"])
     assert (alone.low, alone.value, alone.high) == (2.0, 2.0, 2.0)
-    assert quantile([], 0.5) == unmeasured(0)
+    assert quantile([], 0.5) == no_figure(0)
 
 
 def test_a_combined_figure_is_of_the_sums() -> None:
     terms = [(1.0, 2.0), (3.0, 2.0), (5.0, 4.0)]
-    figure = combined(terms, lambda sums: sums[:, :1] / sums[:, 1:], groups=["a", "a", "b"])
+    figure = figure_of_sums(terms, lambda sums: sums[:, :1] / sums[:, 1:], groups=["a", "a", "b"])
     assert figure.value == pytest.approx(9 / 8)
     assert (figure.low, figure.high) == (pytest.approx(1.0), pytest.approx(1.25))
-    assert combined(terms, lambda sums: sums[:, :1] * math.nan, ["a", "a", "b"]) == unmeasured(3)
+    assert figure_of_sums(terms, lambda sums: sums[:, :1] * math.nan, ["a", "a", "b"]) == no_figure(
+        3
+    )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from redraft.evals.example import Row
 from redraft.evals.figures import Figure
-from redraft.evals.predictors import ReadyPredictor, blocking
+from redraft.evals.predictors import ReadyPredictor, block_on
 from redraft.evals.replay import runs
 from redraft.evals.replay.runs import Job, examples_of, replay_all
 from redraft.evals.run import Run, open_run, read_run
@@ -149,7 +149,7 @@ def test_a_model_in_this_process_predicts(recordings: Path, tmp_path: Path) -> N
 def test_a_server_is_asked_from_within_simulated_time(recordings: Path) -> None:
     loading = ModelStatus("loading", model="fake-1m int8")
     fake = ScriptedPredictor(["x = 2"], delay_s=0.01, statuses=[loading, READY])
-    ready = blocking(fake)
+    ready = block_on(fake)
     (script, *_) = read_scripts([recordings])
     job = Job(script, frozenset({script.moments[0].id}))
     (found,) = (each.row() for each in examples_of(job, RunSpec("replay"), ready))

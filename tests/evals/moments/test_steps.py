@@ -12,7 +12,7 @@ import pytest
 from redraft.evals.example import Example, Row
 from redraft.evals.gate.curves import moments_of
 from redraft.evals.gate.fit import samples_of
-from redraft.evals.gate.samples import shown_to_gate
+from redraft.evals.gate.samples import candidates_for_gate
 from redraft.evals.predictors import ReadyPredictor
 from redraft.evals.replay.answers import ReplayPredictor
 from redraft.evals.run import Run
@@ -135,7 +135,7 @@ def test_outcomes_ask_at_all_places_and_show_nothing(commits: Path) -> None:
     walks = choose_walks(commits, 8, 0, 2)
     run = played(walks, right, asks_all=True)
     assert not any(row["shown"] for row in run.rows())
-    samples = samples_of(shown_to_gate(run))["next_edit"]
+    samples = samples_of(candidates_for_gate(run))["next_edit"]
     assert [each.kept for each in samples] == [moment["right"] is not None for moment in run.rows()]
     assert {"chance", "left", "certain"} <= samples[0].features.keys()
     assert len(moments_of([run])) == len(run.examples)

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from measure_typing import Any
 
 import pytest
 import typer
@@ -24,12 +24,12 @@ from redraft.evals.latency.bench import (
     infills,
     measure,
     measure_starts,
-    typing,
+    measure_typing,
 )
 from redraft.evals.machine import commit_of
 from redraft.evals.run import Run, open_run, read_run
 from redraft.evals.scorers.aims import results
-from redraft.evals.scorers.latency import tables, timed
+from redraft.evals.scorers.latency import tables, record_answer
 from redraft.evals.spec import RunSpec
 from redraft.model.predict import Model
 from redraft.model.records import Prediction, Stats
@@ -131,7 +131,7 @@ class ChunkyBackend(FakeBackend):
 
 def test_cached_prompts_give_the_same_answers() -> None:
     backend, run = FakeBackend(Noise(), small_config()), Run(SPEC)
-    typing(run, model_over(backend), 700)
+    measure_typing(run, model_over(backend), 700)
     found = of_kind(run, "typing")
     compared = [each["same"] for each in found if each["same"] is not None]
     assert len(found) == TYPED and compared == [True] * (TYPED // COMPARED_EVERY)
@@ -142,7 +142,7 @@ def test_cached_prompts_give_the_same_answers() -> None:
 
 def test_typing_shows_a_cache_that_changes_answers() -> None:
     run = Run(SPEC)
-    typing(run, model_over(ChunkyBackend(Noise(), small_config())), 700)
+    measure_typing(run, model_over(ChunkyBackend(Noise(), small_config())), 700)
     assert False in [each["same"] for each in of_kind(run, "typing")]
 
 
@@ -163,7 +163,7 @@ def test_two_benches_are_compared_kind_by_kind() -> None:
         for kind, took_ms in (("cold", cold_ms), ("warm", warm_ms)):
             for number in range(4):
                 said = Prediction("", "m", (), "", Stats(total_ms=took_ms + number))
-                made.add(timed(f"{kind}:600:{number}", kind, 600, "infill", said))
+                made.add(record_answer(f"{kind}:600:{number}", kind, 600, "infill", said))
         return made
 
     common, found = compare(run(900.0, 100.0), run(950.0, 60.0))

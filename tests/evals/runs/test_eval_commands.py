@@ -393,10 +393,10 @@ def test_an_adapter_of_another_base_is_refused(base: str, tmp_path: Path) -> Non
 def test_settings_say_where_the_judged_model_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_VARIANT", "q4")
     monkeypatch.setenv("REDRAFT_PROVIDER", "cpu")
-    told = opt.settled(RunSpec("edits"))
+    told = opt.apply_user_settings(RunSpec("edits"))
     assert (told.variant, told.provider) == ("q4", "CPU")
     for asked in (
         RunSpec("edits", variant="fp32", provider="CUDA"),
         RunSpec("edits", weights=Path("b")),
     ):
-        assert opt.settled(asked) == asked
+        assert opt.apply_user_settings(asked) == asked

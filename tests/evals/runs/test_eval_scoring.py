@@ -26,7 +26,7 @@ from redraft.evals.run import Run, open_run
 from redraft.evals.scorers import infill
 from redraft.evals.sources.code_files import read_sources
 from redraft.evals.spec import RunSpec
-from redraft.evals.tables import Metric, overall, parted
+from redraft.evals.tables import Metric, overall, table_by_label
 from redraft.model.config import RopeScaling
 from redraft.model.errors import RedraftError, SettingsError
 from support.models.fake_backend import FakeBackend, Noise, small_config
@@ -107,7 +107,7 @@ def episodes(language: str, count: int, right: int) -> list[dict[str, Any]]:
 
 def test_a_language_with_few_samples_is_not_measured() -> None:
     found = episodes("go", LEAST - 1, 10) + episodes("rust", LEAST, 10)
-    table = parted("by language", METRICS, found, lambda each: each["language"], 0)
+    table = table_by_label("by language", METRICS, found, lambda each: each["language"], 0)
     go, rust = table.rows
     assert (go.label, go.n, rust.label, rust.n) == ("go", LEAST - 1, "rust", LEAST)
     assert METRICS[0].show(go.figures["right"]) == f"not measured (n={LEAST - 1})"

@@ -17,7 +17,7 @@ from redraft.model.edits.hunks import (
     recent_edit,
 )
 from redraft.model.training.commits import FileChange, changes_of, order_hunks
-from redraft.model.training.excerpts import Neighbours, changed_with
+from redraft.model.training.excerpts import Neighbours, excerpt_of_change
 from redraft.model.training.moments import (
     begin_hunk,
     begin_typing,
@@ -179,18 +179,18 @@ def test_a_definition_from_another_file_is_shown() -> None:
         ("lib/b.ts", "const x = 1\nexport async function bar(y) {\n}\n"),
     ]
     near = Neighbours(files)
-    found = near.related("main.py", "y = foo(1)", random.Random(0))
+    found = near.draw_excerpts("main.py", "y = foo(1)", random.Random(0))
     assert [(f.path, f.why) for f in found] == [("lib/a.py", "definition of foo")]
     assert found[0].text.startswith("def foo(x):")
-    found = near.related("main.py", "y = bar(1)", random.Random(0))
+    found = near.draw_excerpts("main.py", "y = bar(1)", random.Random(0))
     assert found[0].text.startswith("export async function bar(y) {")
     for seed in range(9):  # the file itself defines it
-        found = near.related("lib/a.py", "y = foo(1)", random.Random(seed))
+        found = near.draw_excerpts("lib/a.py", "y = foo(1)", random.Random(seed))
         assert [f.why for f in found] in ([], ["in the same folder"])
 
 
 @pytest.mark.parametrize(("done", "word"), [(1, "measure"), (0, "compute")])
 def test_other_files_of_a_commit_are_up_to_date(done: int, word: str) -> None:
-    (shown,) = changed_with([change(OLD, changed(7), "b.py")], done, random.Random(0))
+    (shown,) = excerpt_of_change([change(OLD, changed(7), "b.py")], done, random.Random(0))
     assert shown.path == "b.py"
     assert f"value_7 = {word}(7)" in shown.text

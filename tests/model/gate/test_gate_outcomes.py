@@ -24,12 +24,18 @@ from redraft.evals.gate.curves import (
     scores_of,
     worths,
 )
-from redraft.evals.gate.fit import fit_gate, judges_among, left_out, samples_of
-from redraft.evals.gate.samples import Labelled, is_right, labelled, newest, shown_to_gate
+from redraft.evals.gate.fit import fit_gate, judges_among, leave_source_out, samples_of
+from redraft.evals.gate.samples import (
+    Labelled,
+    candidates_for_gate,
+    is_right,
+    label_candidates,
+    newest,
+)
 from redraft.evals.gather import gather
 from redraft.evals.run import Run, open_run
 from redraft.evals.sources.commits import read_changes
-from redraft.evals.sources.known import known_moments
+from redraft.evals.sources.known import sample_moments
 from redraft.evals.sources.next_edits import steps_in
 from redraft.evals.spec import RunSpec
 from redraft.model.edits.edit import Edit
@@ -56,7 +62,7 @@ def commits(tmp_path: Path) -> Path:
 def outcomes(commits: Path, sure: dict[bool, float]) -> Run:
     """Answered with the truth as surely as ``sure[True]``, and with nonsense as ``sure[False]``."""
     run = Run(RunSpec("outcomes", source=commits.name))
-    for known in (*known_moments(commits, None, 1.0, None, 0), *steps_in(read_changes(commits))):
+    for known in (*sample_moments(commits, None, 1.0, None, 0), *steps_in(read_changes(commits))):
         asked, after = gather(known, run.spec), known.truth.final
         text, cursor = asked.request.text, asked.request.cursor
         true = (cursor, cursor, after[cursor : len(after) - len(text) + cursor])
@@ -84,10 +90,10 @@ def _first_change(text: str, after: str) -> tuple[int, int, str]:
 
 
 def test_samples_of_moments_are_nested(commits: Path) -> None:
-    whole = [each.id for each in known_moments(commits, None, 1.0, None, 0)]
+    whole = [each.id for each in sample_moments(commits, None, 1.0, None, 0)]
     assert {each.split(":")[0] for each in whole} == {"gap", "begun"}
-    assert [each.id for each in known_moments(commits, None, 1.0, 2, 0)] == whole[:2]
-    assert known_moments(commits, None, 0.0, None, 0) == []
+    assert [each.id for each in sample_moments(commits, None, 1.0, 2, 0)] == whole[:2]
+    assert sample_moments(commits, None, 0.0, None, 0) == []
 
 
 def test_the_scenarios_judge_and_are_never_fitted_on() -> None:
@@ -174,7 +180,7 @@ def test_few_candidates_miss_their_chances_by_chance() -> None:
 def test_a_session_is_judged_by_a_gate_of_the_others(commits: Path) -> None:
     """A source that is only in one session is left out where that session is judged."""
     run = outcomes(commits, {True: 0.9, False: 0.3})
-    [known, *_] = [each for each in shown_to_gate(run) if each.task == "infill"]
+    [known, *_] = [each for each in candidates_for_gate(run) if each.task == "infill"]
 
     def session(name: str, right: bool, mean: float) -> list[Labelled]:
         candidate = replace(known.candidate, confidence=Confidence(mean, mean, mean))
@@ -182,7 +188,9 @@ def test_a_session_is_judged_by_a_gate_of_the_others(commits: Path) -> None:
         return [made] * 40
 
     liar = session("liar", True, 0.3) + session("liar", False, 0.9)
-    gate_of = left_out(samples_of(shown_to_gate(run)), liar + session("other", True, 0.9))
+    gate_of = leave_source_out(
+        samples_of(candidates_for_gate(run)), liar + session("other", True, 0.9)
+    )
     sure, unsure = session("", True, 0.95)[0].candidate, session("", True, 0.2)[0].candidate
     for judge, expected in (("liar", True), ("other", False)):
         gate = gate_of(replace(known, group=f"{judge}:1"))
@@ -193,7 +201,7 @@ def test_a_feature_is_worth_the_auc_lost_without_it(commits: Path) -> None:
     candidates = [
         each
         for one in outcomes(commits, {True: 0.9, False: 0.2}).examples.values()
-        for each in labelled(one)
+        for each in label_candidates(one)
     ]
     [mean] = [each for each in worths(PLAIN, candidates) if each.task == "infill"]
     assert (mean.feature, mean.auc_lost) == ("mean", 0.5)
@@ -215,7 +223,7 @@ def _score(head: Head, sample: Sample) -> float:
 
 def test_a_fitted_gate_scores_right_above_wrong(commits: Path) -> None:
     run = outcomes(commits, {True: 0.9, False: 0.3})
-    samples = samples_of(shown_to_gate(run))
+    samples = samples_of(candidates_for_gate(run))
     gate = fit_gate({task: each * 20 for task, each in samples.items()}, "new")
     for task, each in samples.items():
         right, wrong = (

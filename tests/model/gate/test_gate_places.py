@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from redraft.evals.gate.samples import as_served, is_kept
-from redraft.evals.sources.begun import begun_gaps, position_of
+from redraft.evals.sources.begun import gaps_in_new_code, position_of
 from redraft.evals.sources.commits import CommitChange
 from redraft.model.decode.sampling import line_logs
 from redraft.model.edits.edit import Edit
@@ -64,7 +64,7 @@ func Empty() bool {
 
 def test_whole_bodies_are_cut_out_of_functions() -> None:
     change = CommitChange("a", "a", "shapes.go", "go", "", GO)
-    found = [each for each in begun_gaps(change) if each.kind.startswith("body")]
+    found = [each for each in gaps_in_new_code(change) if each.kind.startswith("body")]
     assert len(found) == 2
     for each in found:
         assert position_of(each.moment.text, each.moment.cursor) == "empty body"

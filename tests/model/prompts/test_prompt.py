@@ -226,11 +226,11 @@ def test_dropping_the_unfinished_word_is_invalid() -> None:
 
 
 def test_forced_text_allows_beginnings_and_extensions() -> None:
-    allowed = ForcedText(" ret", TOKENIZER).allowed([])
+    allowed = ForcedText(" ret", TOKENIZER).token_mask([])
     assert allowed is not None
     found = {TOKENIZER.vocab_bytes[i] for i in np.flatnonzero(allowed)}
     assert found == {b" ", b" return"}
-    assert ForcedText(" ret", TOKENIZER).allowed(TOKENIZER.encode(" return")) is None
+    assert ForcedText(" ret", TOKENIZER).token_mask(TOKENIZER.encode(" return")) is None
 
 
 LINES = st.text("ab", max_size=2)
