@@ -89,11 +89,11 @@ def refuse_unrelated(question: Question) -> EditFilter:
     about = question.about
     names = [*user.names, about] if about is not None and about.name else None
 
-    def unrelated(edit: Edit) -> Abstain | None:
+    def refuse_unrelated(edit: Edit) -> Abstain | None:
         is_related = names is None or follows(edit, names)
         return None if is_related and not is_astray(edit, parameters) else UNRELATED
 
-    return unrelated
+    return refuse_unrelated
 
 
 def fits_call(question: Question) -> EditFilter:

@@ -130,15 +130,15 @@ def speed_of(model: ModelInfo, placement: Placement) -> Speed | None:
     """
     notes = read_notes(calibration_file())
 
-    def noted(each: ModelInfo) -> Calibration | None:
+    def calibration_of(each: ModelInfo) -> Calibration | None:
         return notes.get(calibration_key(each, placement.variant, placement.provider, threads))
 
     threads = placement.threads
-    own = noted(model)
+    own = calibration_of(model)
     if own is not None and own.is_fresh(time.time()):
         return _speed(own, 1.0, is_measured=True)
     smallest = info(DEFAULT_MODEL)
-    found = noted(smallest)
+    found = calibration_of(smallest)
     if found is None:
         return None
     ratio = estimate_bytes(model.config, "fp32") / estimate_bytes(smallest.config, "fp32")

@@ -78,11 +78,11 @@ def bench(
     )
     loader = onnx_loader(model, settings.variant, settings.provider, settings.threads)
 
-    def loaded() -> Model:
+    def load_model() -> Model:
         return loader(lambda *_: None)
 
     with opt.open_run_for(opt.SavedRun(out), opt.identify_model(spec)) as run:
-        run_bench(run, loaded, json_file, quick, spec.limit, beside)
+        run_bench(run, load_model, json_file, quick, spec.limit, beside)
 
 
 def _context(spec: RunSpec, quick: bool, beside: str | None) -> int | None:
@@ -94,7 +94,7 @@ def _context(spec: RunSpec, quick: bool, beside: str | None) -> int | None:
 
 def run_bench(
     run: Run,
-    loaded: Callable[[], Model],
+    load_model: Callable[[], Model],
     json_file: Path | None,
     quick: bool = False,
     limit: int | None = None,
@@ -126,7 +126,7 @@ def run_bench(
         try:
             if beside:
                 say("loading the model")
-                model = loaded()
+                model = load_model()
                 try:
                     context = run.spec.context_tokens or 0
                     for each in compare(model, beside, context, amount.runs, say):
@@ -134,7 +134,7 @@ def run_bench(
                 finally:
                     model.backend.close()
             else:
-                measuring.measure(run, loaded, amount, say)
+                measuring.measure(run, load_model, amount, say)
         except KeyboardInterrupt:
             stopped = True
     rows = run.rows()

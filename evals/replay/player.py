@@ -98,11 +98,11 @@ def play(
     """
     results = _Player(script, predictor, settings).results(chosen)
 
-    async def following() -> MomentResult | None:
+    async def find_next() -> MomentResult | None:
         return await anext(results, None)
 
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
-        while (result := runner.run(following())) is not None:
+        while (result := runner.run(find_next())) is not None:
             yield result
 
 

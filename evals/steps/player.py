@@ -103,11 +103,11 @@ def play(
     player = _Player(asked.walk, predictor, settings)
     moments = player.moments(asked.after, asks_all=asks_all)
 
-    async def following() -> PlayedMoment | None:
+    async def find_next() -> PlayedMoment | None:
         return await anext(moments, None)
 
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
-        while (found := runner.run(following())) is not None:
+        while (found := runner.run(find_next())) is not None:
             yield found
 
 

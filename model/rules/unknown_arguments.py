@@ -33,7 +33,7 @@ def arguments_in(text: str, language: str) -> set[str]:
     return found - builtin_names(language)
 
 
-def unknown_argument(syntax: Syntax, names: Collection[str], span: tuple[int, int]) -> str:
+def find_unknown_argument(syntax: Syntax, names: Collection[str], span: tuple[int, int]) -> str:
     """Return a name that calls pass and nothing defines, "" without one.
 
     A name that the file uses otherwise without a binding counts as defined.

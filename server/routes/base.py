@@ -176,10 +176,10 @@ def check_model(name: str, status: ModelStatus) -> None:
     """
     if name not in model_names(status) and _is_ours(name):
         check_not_removed(name)
-        raise unknown_model(name, model_names(status))
+        raise no_such_model(name, model_names(status))
 
 
-def unknown_model(name: str, names: Sequence[str]) -> UnknownModel:
+def no_such_model(name: str, names: Sequence[str]) -> UnknownModel:
     """Return the error for a name that is none of ``names``."""
     return UnknownModel(
         f"There is no model {name[:100]!r} here. The models are {', '.join(names)}. "

@@ -38,6 +38,18 @@ _REFUSED = (
 )
 REFUSED_WORDS = re.compile(rf"\b(?:{'|'.join(_REFUSED)})\b", re.IGNORECASE)
 
+#: Participles, with which no function begins: they do not say who acts, or on what.
+_IRREGULAR = (
+    "begun|bound|broken|built|chosen|done|drawn|found|given|gone|held|hidden|kept|known|left|lost|"
+    "made|met|said|seen|sent|shown|spent|taken|told|written"
+)
+_PARTICIPLE = re.compile(
+    r"^\s*(?:async )?def ((?:(?!feed|need|nothing|seed|speed|string)[a-z]+(?:ed|ing)"
+    rf"|(?:over|re|un)?(?:{_IRREGULAR}))(?:_\w+)?)\b",
+    re.MULTILINE,
+)
+_PROPERTY = re.compile(r"@(?:cached_)?property\s+def \w+")
+
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -121,6 +133,11 @@ def long_test_names(path: Path) -> list[str]:
     return [name for name in names if len(name) > MAX_TEST_NAME]
 
 
+def participles(path: Path) -> list[str]:
+    """Return the functions of a file, properties aside, whose names begin with a participle."""
+    return _PARTICIPLE.findall(_PROPERTY.sub("", path.read_text("utf-8")))
+
+
 def repeated_class_names(root: Path = ROOT) -> dict[str, list[str]]:
     """Return the public class names that stand in several modules, each with its modules."""
     modules: dict[str, list[str]] = {}
@@ -155,10 +172,12 @@ def violations(root: Path = ROOT) -> dict[str, dict[str, list[str]]]:
     """Return every violation: check, then file, folder or class name, then details."""
     files = python_files(root)
     tests = [file for file in files if file.name.startswith("test_")]
+    product = [file for file in files if file.relative_to(root).parts[0] in PACKAGES]
     return {
         "first_words": _by_file(first_words, files, root),
         "refused_words": _by_file(refused_words, [*files, *pages(root)], root),
         "full_folders": full_folders(root),
         "test_names": _by_file(long_test_names, tests, root),
+        "participles": _by_file(participles, product, root),
         "class_names": repeated_class_names(root),
     }

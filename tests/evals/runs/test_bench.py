@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from measure_typing import Any
+from typing import Any
 
 import pytest
 import typer
