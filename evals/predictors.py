@@ -28,13 +28,13 @@ from redraft.model.records import (
     RecentEdit,
 )
 from redraft.model.remote import RemotePredictor, until_ready
-from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.propose import propose
+from redraft.model.rules.rule_edits import RuleEdit
 from redraft.model.text.common import common_ends
 from redraft.model.wire import check_request
 
 from .gather import SERVED
-from .models import OnProgress, check_plan, find_model, ignore_progress, load, plan_of
+from .measured_model import OnProgress, check_plan, find_model, ignore_progress, load, plan_of
 from .spec import SHIPPED, RunSpec
 
 NONE, COPY_LAST_EDIT, RULES = "none", "copy-last-edit", "rules"

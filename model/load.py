@@ -32,7 +32,7 @@ from .decode.pass_costs import PassPrices
 from .errors import InvalidRequest, RedraftError, UnknownModel
 from .network.quantize import HALF
 from .predict import Chore, Loader, LoadProgress, Model, warm_up
-from .prompts.chat import ChatTemplate
+from .prompts.chat_template import ChatTemplate
 from .prompts.redraft3 import REGION_TOKENS, ROOM_TO_GROW
 from .prompts.tokenizer import Tokenizer
 from .runtime.backend import Backend

@@ -16,7 +16,7 @@ from redraft.model.config import AUTO
 from redraft.model.errors import SettingsError
 from redraft.server.commands.options import load, model_for, with_options, write_json
 
-from . import options as opt
+from . import run_options as opt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ def bench(
 
 
 def _context(spec: RunSpec, quick: bool, beside: str | None) -> int | None:
-    from redraft.evals.latency.bench import QUICK_CONTEXT
+    from redraft.evals.latency.editor_latency import QUICK_CONTEXT
 
     default = 1_024 if beside else QUICK_CONTEXT if quick else None
     return spec.context_tokens or default
@@ -106,13 +106,13 @@ def run_bench(
         RedraftError: the model cannot be loaded, or the other server cannot be asked.
         Exit: it was stopped.
     """
-    from redraft.evals.latency import bench as measuring
+    from redraft.evals.latency import editor_latency as measuring
     from redraft.evals.latency.beside import compare
     from redraft.evals.pipeline import TABLES
     from redraft.evals.scorers.aims import results
     from redraft.server.commands.console import bar, out
 
-    from .tables import show_tables
+    from .print_tables import show_tables
 
     amount = measuring.QUICK if quick else measuring.Amount()
     if limit:
@@ -161,7 +161,7 @@ def measure_workspace(place: Path, json_file: Path | None) -> None:
             f"{place} is neither a folder nor a file. Name the root of a workspace, or a file such "
             "as train-files.jsonl.zst."
         )
-    from redraft.evals.latency.workspace import unpack
+    from redraft.evals.latency.workspace_costs import unpack
 
     with tempfile.TemporaryDirectory(prefix="redraft-workspace-") as folder:
         unpack(place, Path(folder))
@@ -170,7 +170,7 @@ def measure_workspace(place: Path, json_file: Path | None) -> None:
 
 def _measure_folder(folder: Path, json_file: Path | None) -> None:
     from redraft.evals.latency import REDRAFT
-    from redraft.evals.latency.workspace import memory_of, workspace_cost
+    from redraft.evals.latency.workspace_costs import memory_of, workspace_cost
     from redraft.server.commands.console import bar, out
     from rich.table import Table
     from rich.text import Text

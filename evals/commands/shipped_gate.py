@@ -14,7 +14,7 @@ from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
 from redraft.server.commands.options import with_options
 
-from . import options as opt
+from . import run_options as opt
 
 OUTCOMES = RunSpec("outcomes", model="redraft-0.5b", context_tokens=1_024)
 
@@ -74,8 +74,8 @@ def ship(
 
     A task of which the runs hold nothing keeps the shipped weights.
     """
-    from redraft.evals.gate.fit import card_of, fit_gate, judges_among, samples_of
     from redraft.evals.gate.samples import candidates_for_gate, newest
+    from redraft.evals.gate.shipped_fit import card_of, fit_gate, judges_among, samples_of
     from redraft.evals.run import read_run
     from redraft.model.gate.gate import SHIPPED, read_gate, write_gate
     from redraft.server.commands.console import out as console

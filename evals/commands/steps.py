@@ -14,7 +14,7 @@ from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
 from redraft.server.commands.options import with_options, write_json
 
-from . import options as opt
+from . import run_options as opt
 
 STEPS = RunSpec("steps", context_tokens=1_024)
 SCENES = RunSpec("scenes", context_tokens=1_024)
@@ -46,11 +46,11 @@ def steps(
     The last table says of each question to the model how long after the last key it was decided,
     and how much of its prompt had been read before: first questions about a place, and later ones.
     """
-    from redraft.evals.scorers.steps import tables
-    from redraft.evals.steps.runs import play_all
+    from redraft.evals.scorers.step_tables import tables
+    from redraft.evals.steps.walk_runs import play_all
     from redraft.evals.steps.walks import AS_WRITTEN, IN_ORDER, choose_walks
 
-    from .tables import show_tables
+    from .print_tables import show_tables
 
     mix = AS_WRITTEN if outcomes else IN_ORDER
     walks = choose_walks(source, spec.limit, spec.seed, _PER_WALK, mix)

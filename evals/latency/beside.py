@@ -24,7 +24,7 @@ from redraft.model.records import EditRequest
 
 from ..example import Example, Row
 from ..scorers.latency import record_figures
-from .bench import SAMPLES, TYPED, Say, ask, empty_cache, path_of, places, sample_text
+from .editor_latency import SAMPLES, TYPED, Say, ask, empty_cache, path_of, places, sample_text
 
 TIMEOUT_S = 120.0
 MOST_TOKENS = 24  # written for one line

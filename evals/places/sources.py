@@ -16,7 +16,7 @@ from redraft.model.edits.hunks import hunks_of
 from redraft.model.errors import SettingsError
 from redraft.model.records import RecentEdit
 from redraft.model.text.syntax import language_of
-from redraft.model.training.places.moments import (
+from redraft.model.training.places.place_moments import (
     WHOLE,
     OpenFile,
     PlaceMoment,

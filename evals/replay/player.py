@@ -22,9 +22,9 @@ from redraft.model.edits.edit import Edit
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Task
 
-from .answers import TRACE, ReplayPredictor, TimedAnswer, Trace
 from .clock import SimulatedLoop
 from .editor import ReplayEditor
+from .simulated_predictor import TRACE, ReplayPredictor, TimedAnswer, Trace
 
 #: Lines from the cursor within which an edit is in sight; a farther one takes two Tabs.
 NEAR_LINES = 2

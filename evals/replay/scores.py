@@ -21,8 +21,8 @@ from redraft.model.text.syntax import language_of
 
 from .. import metrics
 from ..example import Example, Moment, Row, Truth
-from .answers import TimedAnswer
 from .player import EditorQuestion, MomentResult, ShownEdit
+from .simulated_predictor import TimedAnswer
 
 #: Lines by which an unchanged suggestion may move and still be the same episode.
 _SLACK_LINES = 2

@@ -17,7 +17,7 @@ import zstandard
 from redraft.model.edits.edit import LineChange
 from redraft.model.errors import SettingsError
 from redraft.model.text.syntax import language_of
-from redraft.model.training.places.moments import (
+from redraft.model.training.places.place_moments import (
     MomentMix,
     OpenFile,
     files_of_commit,

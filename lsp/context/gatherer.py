@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from redraft.model.records import EditRequest, Importable, RecentEdit, RelatedFile
-from redraft.model.rules.example import lines_written
 from redraft.model.rules.imports import names_to_look_up
 from redraft.model.rules.modules import find_modules
+from redraft.model.rules.rule_edits import lines_written
 from redraft.model.text.imported_files import find_imported_modules
 from redraft.model.text.syntax import Syntax
 

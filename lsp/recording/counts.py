@@ -22,7 +22,7 @@ from redraft.model.errors import InvalidRequest, SettingsError
 from redraft.model.records import Task
 from redraft.model.validation import AnyText, Exactly, object_of, read
 
-from ..context.files import UnreadableFile, read_file
+from ..context.safe_reading import UnreadableFile, read_file
 
 FORMAT = "redraftStatistics@1.0"
 KEPT_DAYS = 90

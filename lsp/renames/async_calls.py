@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.example import changes_in
+from redraft.model.rules.rule_edits import changes_in
 from redraft.model.text.scopes import Occurrence
 from redraft.model.text.syntax import SCRIPTS, parse
 from tree_sitter import Node

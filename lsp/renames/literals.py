@@ -17,7 +17,7 @@ from redraft.model.text.syntax import Syntax, descendants
 from tree_sitter import Node
 
 from .code_file import CodeFile, UnclearUse
-from .repeats import text_before
+from .repeated_changes import text_before
 from .whole_rename import FileRename, WholeRename, WorkspaceFiles
 
 _LITERALS = {"python": "dictionary", "go": "composite_literal"}

@@ -12,9 +12,9 @@ from posixpath import dirname, join
 from typing import TypeAlias
 
 from redraft.model.edits.edit import Edit
-from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.import_places import kind_of
 from redraft.model.rules.imports import addition
+from redraft.model.rules.rule_edits import RuleEdit
 from redraft.model.text.code_queries import Import, imports_of
 from redraft.model.text.imported_files import find_imported_modules, module_of, stem_of
 from redraft.model.text.scopes import Occurrence

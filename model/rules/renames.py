@@ -20,8 +20,8 @@ from ..records import RecentEdit
 from ..text.names import whole_name
 from ..text.scopes import CONSTRUCTORS, LANGUAGES, Bindings, Occurrence
 from ..text.syntax import Syntax, language_of, parse_cached
-from .example import NAME, changes_in, pair_lines
 from .patterns import TELLING, Swap, learn_line
+from .rule_edits import NAME, changes_in, pair_lines
 
 Span = tuple[int, int] | None
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from ..edits.origins import Rename, find_swap, root_of
 from ..records import RecentEdit
-from .example import MOST_CHARS, RuleEdit
 from .patterns import (
     CONTEXTS,
     BlockRule,
@@ -23,6 +22,7 @@ from .patterns import (
     rename,
 )
 from .renames import RenameScopes
+from .rule_edits import MOST_CHARS, RuleEdit
 
 #: Lines looked at, at most.
 MOST_LINES = 400

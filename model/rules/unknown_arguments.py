@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 
 from ..text.scopes import Bindings
 from ..text.syntax import SCRIPTS, Syntax
-from .example import line_starts
 from .modules import builtin_names
+from .rule_edits import line_starts
 
 #: Languages whose files say where each name comes from. In Go another file of the package may
 #: define it: 0.97 % of the edits of train-commits would be refused.

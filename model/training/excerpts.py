@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..edits.hunks import shift_of
 from ..records import RecentEdit, RelatedFile
 from ..text.lines import estimate, estimate_text
-from .commits import FileChange
+from .commit_edits import FileChange
 
 _DEFINITION = re.compile(
     r"^[ \t]*(?:(?:export|default|pub|async|public|private|protected|static|abstract|final|unsafe)"

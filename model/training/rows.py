@@ -23,7 +23,7 @@ from ..prompts.redraft3 import REGION_MARGIN, render_edit, render_infill
 from ..prompts.tokenizer import Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
 from .chains import Chain, chain_of, moment_of
-from .commits import FileChange, changes_of
+from .commit_edits import FileChange, changes_of
 from .cuts import NAME
 from .excerpts import Neighbours, cost, crop, excerpt_of_change, newest
 from .middles import MIX, RemovedSpan, SourceText, choose_middle, draw_kind

@@ -33,8 +33,8 @@ from ..http.access import ENGINE, SETTINGS
 from ..http.bodies import read_body
 from ..http.prometheus import STAGES
 from ..settings import Settings
-from .answers import question
 from .constraints import constrain
+from .prompt_questions import question
 from .respond import HttpQuestion, Reply
 
 #: First part of the names of our own models.

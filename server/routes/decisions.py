@@ -20,7 +20,7 @@ from redraft.model.validation import Json, Text, dump_json, read, without_surrog
 from ..http.access import ENGINE
 from ..http.bodies import read_body
 from ..http.responses import json_response
-from .chat import chat_model
+from .chat_completions import chat_model
 
 routes = web.RouteTableDef()
 

@@ -31,9 +31,9 @@ from ..http.access import ENGINE, SETTINGS
 from ..http.bodies import read_body
 from ..http.responses import json_response
 from ..http.streams import EVENT_STREAM, follow, only, send_stream
-from .answers import Infilling, question
 from .base import INFILL_TOKENS, Sampling, find_served_model
 from .constraints import constrain
+from .prompt_questions import Infilling, question
 from .respond import HttpQuestion
 
 #: llama.cpp's names for how an answer ended.

@@ -13,7 +13,7 @@ from aiohttp import web
 from redraft.model.errors import InvalidRequest
 from redraft.model.prompts.excerpt import Excerpt, Unreadable
 from redraft.model.prompts.fim import Middle
-from redraft.model.prompts.mercury import NO_EDIT, read_mercury
+from redraft.model.prompts.mercury_edit import NO_EDIT, read_mercury
 from redraft.model.prompts.registry import Unknown
 from redraft.model.records import CanvasState, Prediction
 from redraft.model.validation import Json, Text, read

@@ -26,7 +26,6 @@ from ..http.bodies import read_body
 from ..http.responses import json_response
 from ..http.streams import LINES, only, send_stream
 from ..settings import Settings
-from .answers import question
 from .base import (
     Sampling,
     check_model,
@@ -36,7 +35,8 @@ from .base import (
     model_names,
     why,
 )
-from .chat import Chat, FinalText, Turn, chat_model, read_chat
+from .chat_completions import Chat, FinalText, Turn, chat_model, read_chat
+from .prompt_questions import question
 from .respond import Dialect, HttpQuestion, Reply, respond
 
 routes = web.RouteTableDef()

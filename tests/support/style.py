@@ -138,16 +138,29 @@ def participles(path: Path) -> list[str]:
     return _PARTICIPLE.findall(_PROPERTY.sub("", path.read_text("utf-8")))
 
 
+def _product(root: Path) -> list[Path]:
+    return [path for path in python_files(root) if path.relative_to(root).parts[0] in PACKAGES]
+
+
+def _repeated(names: Iterator[tuple[str, Path]], root: Path) -> dict[str, list[str]]:
+    files: dict[str, list[str]] = {}
+    for name, path in names:
+        files.setdefault(name, []).append(path.relative_to(root).as_posix())
+    return {name: sorted(found) for name, found in files.items() if len(found) > 1}
+
+
 def repeated_class_names(root: Path = ROOT) -> dict[str, list[str]]:
     """Return the public class names that stand in several modules, each with its modules."""
-    modules: dict[str, list[str]] = {}
-    for path in python_files(root):
-        where = path.relative_to(root)
-        if where.parts[0] == "tests":
-            continue
-        for name in re.findall(r"^class ([A-Za-z]\w*)", path.read_text("utf-8"), re.MULTILINE):
-            modules.setdefault(name, []).append(where.as_posix())
-    return {name: sorted(found) for name, found in modules.items() if len(found) > 1}
+    form = re.compile(r"^class ([A-Za-z]\w*)", re.MULTILINE)
+    files = _product(root)
+    names = ((name, path) for path in files for name in form.findall(path.read_text("utf-8")))
+    return _repeated(names, root)
+
+
+def repeated_module_names(root: Path = ROOT) -> dict[str, list[str]]:
+    """Return the names that several modules have, each with its modules."""
+    names = ((path.stem, path) for path in _product(root) if path.name != "__init__.py")
+    return _repeated(names, root)
 
 
 def full_folders(root: Path = ROOT) -> dict[str, list[str]]:
@@ -172,12 +185,12 @@ def violations(root: Path = ROOT) -> dict[str, dict[str, list[str]]]:
     """Return every violation: check, then file, folder or class name, then details."""
     files = python_files(root)
     tests = [file for file in files if file.name.startswith("test_")]
-    product = [file for file in files if file.relative_to(root).parts[0] in PACKAGES]
     return {
         "first_words": _by_file(first_words, files, root),
         "refused_words": _by_file(refused_words, [*files, *pages(root)], root),
         "full_folders": full_folders(root),
         "test_names": _by_file(long_test_names, tests, root),
-        "participles": _by_file(participles, product, root),
+        "participles": _by_file(participles, _product(root), root),
         "class_names": repeated_class_names(root),
+        "module_names": repeated_module_names(root),
     }

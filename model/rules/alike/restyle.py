@@ -17,7 +17,7 @@ from tree_sitter import Node
 from ...records import RecentEdit
 from ...text.names import places_of
 from ...text.syntax import Syntax, descendants, language_of, parse, parse_cached
-from ..example import RuleEdit, line_starts
+from ..rule_edits import RuleEdit, line_starts
 from .newer_forms import find_newer_form
 from .repeated_lines import ChangedLine, find_changed_lines, find_changed_nodes, locate_lines
 from .shapes import (

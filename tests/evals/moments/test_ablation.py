@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from redraft.evals.example import Example
 from redraft.evals.gather import KINDS, RELATED, ContextKind, GatheredRequest, gather
-from redraft.evals.latency.workspace import unpack
+from redraft.evals.latency.workspace_costs import unpack
 from redraft.evals.pipeline import ABLATIONS, evaluate_in_turn
 from redraft.evals.predictors import ready_with
 from redraft.evals.run import Run
-from redraft.evals.scorers.next_edit import BY_CONTEXT
+from redraft.evals.scorers.next_edit_scores import BY_CONTEXT
 from redraft.evals.sources.commits import CommitChange
 from redraft.evals.sources.next_edits import steps_in
 from redraft.evals.spec import RunSpec

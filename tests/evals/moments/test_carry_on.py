@@ -12,8 +12,8 @@ from redraft.evals.example import Example, Row
 from redraft.evals.pipeline import evaluate
 from redraft.evals.predictors import baseline
 from redraft.evals.run import Run
-from redraft.evals.scorers.next_edit import decide, score
-from redraft.evals.scorers.next_edit import suite_tables as tables
+from redraft.evals.scorers.next_edit_scores import decide, score
+from redraft.evals.scorers.next_edit_scores import suite_tables as tables
 from redraft.evals.sources.carry_on import LANGUAGES, read_scenario, records, scenarios
 from redraft.evals.spec import RunSpec
 from redraft.model.edits.hunks import hunks_of

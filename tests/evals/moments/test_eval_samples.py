@@ -11,7 +11,7 @@ import pytest
 from redraft.evals.example import Example, Moment, Row, Truth
 from redraft.evals.gather import gather
 from redraft.evals.sandbox.sandbox import run_program
-from redraft.evals.scorers.next_edit import decide, find_difference, score
+from redraft.evals.scorers.next_edit_scores import decide, find_difference, score
 from redraft.evals.sources.commits import CommitChange, fingerprint, in_turn, read_changes
 from redraft.evals.sources.gaps import gaps_of, human_eval, whole_files
 from redraft.evals.sources.next_edits import steps_of

@@ -10,9 +10,9 @@ from redraft.evals.example import Example, Row
 from redraft.evals.gate.curves import moments_of
 from redraft.evals.gate.samples import label_candidates
 from redraft.evals.predictors import ReadyPredictor
-from redraft.evals.replay.answers import ReplayPredictor
 from redraft.evals.replay.player import play
-from redraft.evals.replay.runs import Job, examples_of
+from redraft.evals.replay.replay_runs import Job, examples_of
+from redraft.evals.replay.simulated_predictor import ReplayPredictor
 from redraft.evals.run import Run
 from redraft.evals.spec import RunSpec
 from redraft.lsp.editor_settings import LspSettings

@@ -11,10 +11,10 @@ import pytest
 from redraft.evals.example import Row
 from redraft.evals.figures import Figure
 from redraft.evals.predictors import ReadyPredictor, block_on
-from redraft.evals.replay import runs
-from redraft.evals.replay.runs import Job, examples_of, replay_all
+from redraft.evals.replay import replay_runs
+from redraft.evals.replay.replay_runs import Job, examples_of, replay_all
 from redraft.evals.run import Run, open_run, read_run
-from redraft.evals.scorers.replay import tables
+from redraft.evals.scorers.replay_tables import tables
 from redraft.evals.sources.scripts import read_scripts
 from redraft.evals.spec import RunSpec
 from redraft.model.errors import InstallError
@@ -99,7 +99,7 @@ def test_resuming_a_run_asks_only_missing_moments(
         return infill(request, "x = 2" if request.task == "infill" else "")
 
     ready = ReadyPredictor(ask, READY, lambda: None)
-    monkeypatch.setattr(runs, "open_predictor", lambda spec: ready)
+    monkeypatch.setattr(replay_runs, "open_predictor", lambda spec: ready)
     scripts, run = read_scripts([recordings])[:1], Run(COPY)
     replay_all(scripts, COPY, run)
     first, before = dict(run.examples), len(asked)

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from redraft.evals.example import Example, Row
 from redraft.evals.gate.curves import moments_of
-from redraft.evals.gate.fit import samples_of
 from redraft.evals.gate.samples import candidates_for_gate
+from redraft.evals.gate.shipped_fit import samples_of
 from redraft.evals.predictors import ReadyPredictor
-from redraft.evals.replay.answers import ReplayPredictor
+from redraft.evals.replay.simulated_predictor import ReplayPredictor
 from redraft.evals.run import Run
-from redraft.evals.scorers.steps import questions, tables
+from redraft.evals.scorers.step_tables import questions, tables
 from redraft.evals.spec import RunSpec
-from redraft.evals.steps.player import take_all
-from redraft.evals.steps.runs import play_all
-from redraft.evals.steps.scores import takes_back
+from redraft.evals.steps.walk_player import take_all
+from redraft.evals.steps.walk_runs import play_all
+from redraft.evals.steps.walk_scores import takes_back
 from redraft.evals.steps.walks import AskedWalk, choose_walks, scenes
 from redraft.lsp.editor_settings import LspSettings
 from redraft.model.errors import SettingsError

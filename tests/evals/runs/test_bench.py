@@ -16,8 +16,8 @@ import typer
 from redraft.evals.commands.bench import STOPPED, run_bench
 from redraft.evals.compare import compare
 from redraft.evals.example import Row
-from redraft.evals.latency import bench
-from redraft.evals.latency.bench import (
+from redraft.evals.latency import editor_latency
+from redraft.evals.latency.editor_latency import (
     COMPARED_EVERY,
     TYPED,
     Amount,
@@ -26,7 +26,7 @@ from redraft.evals.latency.bench import (
     measure_starts,
     measure_typing,
 )
-from redraft.evals.machine import commit_of
+from redraft.evals.provenance import commit_of
 from redraft.evals.run import Run, open_run, read_run
 from redraft.evals.scorers.aims import results
 from redraft.evals.scorers.latency import tables, record_answer
@@ -100,8 +100,8 @@ def test_stopped_it_keeps_what_there_is(
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench, "typing", stop)
-    monkeypatch.setattr(bench, "Amount", lambda: SMALL)
+    monkeypatch.setattr(editor_latency, "measure_typing", stop)
+    monkeypatch.setattr(editor_latency, "Amount", lambda: SMALL)
     file = tmp_path / "bench.json"
     with pytest.raises(typer.Exit) as ended:
         run_bench(Run(SPEC), fake, file)

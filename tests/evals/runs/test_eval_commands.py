@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from redraft.evals.commands import options as opt
+from redraft.evals.commands import run_options as opt
 from redraft.evals.example import Example, Row, gap
 from redraft.evals.gather import gather
-from redraft.evals.models import MeasuredModel, bare, check_plan, find_model, plan_of, with_adapter
+from redraft.evals.measured_model import MeasuredModel, bare, check_plan, find_model, plan_of, with_adapter
 from redraft.evals.run import open_run, read_run
 from redraft.evals.sandbox import sandbox
 from redraft.evals.scorers.infill import decide, score

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from redraft.evals.commands.options import SavedRun, open_run_for
+from redraft.evals.commands.run_options import SavedRun, open_run_for
 from redraft.evals.example import Example, Moment
 from redraft.evals.run import open_run, read_run
 from redraft.evals.spec import RunSpec

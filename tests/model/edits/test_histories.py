@@ -16,7 +16,7 @@ from redraft.model.edits.hunks import (
     lines_of,
     recent_edit,
 )
-from redraft.model.training.commits import FileChange, changes_of, order_hunks
+from redraft.model.training.commit_edits import FileChange, changes_of, order_hunks
 from redraft.model.training.excerpts import Neighbours, excerpt_of_change
 from redraft.model.training.moments import (
     begin_hunk,

@@ -24,7 +24,6 @@ from redraft.evals.gate.curves import (
     scores_of,
     worths,
 )
-from redraft.evals.gate.fit import fit_gate, judges_among, leave_source_out, samples_of
 from redraft.evals.gate.samples import (
     Labelled,
     candidates_for_gate,
@@ -32,6 +31,7 @@ from redraft.evals.gate.samples import (
     label_candidates,
     newest,
 )
+from redraft.evals.gate.shipped_fit import fit_gate, judges_among, leave_source_out, samples_of
 from redraft.evals.gather import gather
 from redraft.evals.run import Run, open_run
 from redraft.evals.sources.commits import read_changes

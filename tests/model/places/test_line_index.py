@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.model.places.features import columns_of
 from redraft.model.places.last_edits import LastEdits
 from redraft.model.places.line_facts import Kind, facts_of, kind_of, parts_of
+from redraft.model.places.line_features import columns_of
 from redraft.model.places.line_index import LineIndex
 from redraft.model.records import RecentEdit
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from redraft.model.config import ModelConfig
 from redraft.model.decode.grammar import ForcedText
 from redraft.model.errors import InvalidAnswer, RedraftError
-from redraft.model.prompts.answers import cut_overlap, replace_lines
+from redraft.model.prompts.answer_edits import cut_overlap, replace_lines
 from redraft.model.prompts.format import Declined, Prompt
 from redraft.model.prompts.redraft3 import window
 from redraft.model.prompts.registry import format_of

@@ -26,7 +26,7 @@ from redraft.model.weights import catalog
 from redraft.model.weights import store as models
 from redraft.model.weights.convert import estimate_bytes
 from redraft.model.weights.huggingface import read_folder
-from redraft.model.weights.imports import find_fitting, import_weights
+from redraft.model.weights.import_model import find_fitting, import_weights
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from support.models.onnx_models import BASE, store

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from redraft.evals.latency.bench import places
+from redraft.evals.latency.editor_latency import places
 from redraft.model.decode.completion import AUTOREGRESSIVE, plan_for
 from redraft.model.decode.pass_costs import PassPrices
 from redraft.model.decode.recent import RecentAnswers

@@ -26,9 +26,9 @@ from ..example import Example
 from ..predictors import ReadyPredictor, open_predictor
 from ..run import OnDone, Run, quiet
 from ..spec import RunSpec
-from .answers import ReplayPredictor
 from .player import play
 from .scores import Scorer
+from .simulated_predictor import ReplayPredictor
 
 
 @dataclass(frozen=True, slots=True)

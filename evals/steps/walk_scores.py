@@ -13,8 +13,8 @@ from redraft.model.records import EditRequest
 from ..example import Example, Moment, Row, Truth
 from ..gate.samples import is_kept, is_right
 from ..metrics import reversal_ratio
-from ..scorers.next_edit import find_difference, overlap
-from .player import PlaceAnswer, PlayedMoment
+from ..scorers.next_edit_scores import find_difference, overlap
+from .walk_player import PlaceAnswer, PlayedMoment
 from .walks import Walk
 
 NEAR = 12  # lines from the cursor; what is farther needs a jump

@@ -20,7 +20,7 @@ from ...places.line_facts import WORD
 from ...records import RecentEdit
 from ...text.common import common_ends
 from ...text.syntax import language_of
-from ..commits import MAX_LINES, FileChange, changes_of, order_hunks
+from ..commit_edits import MAX_LINES, FileChange, changes_of, order_hunks
 
 _LATE = 0.2  # share of second steps that come after another change
 SHOWN_EDITS = 5  # that the language server keeps

@@ -28,8 +28,8 @@ from redraft.model.gate.gate import Gate, Weighed, load_shipped
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, RecentEdit, Task
 
-from ..replay.answers import ReplayPredictor
 from ..replay.clock import SimulatedLoop
+from ..replay.simulated_predictor import ReplayPredictor
 from .walks import AskedWalk, Walk
 
 BETWEEN_S = 4.0  # steps: the edit before has ended

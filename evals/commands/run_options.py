@@ -112,7 +112,7 @@ def open_and_identify(spec: RunSpec) -> Iterator[tuple[RunSpec, ReadyPredictor]]
 @contextmanager
 def open_run_for(kept: SavedRun, spec: RunSpec) -> Iterator[Run]:
     """Yield the run that ``--out`` and ``--resume`` mean; Ctrl-C says how to continue it."""
-    from redraft.evals.machine import machine
+    from redraft.evals.provenance import machine
     from redraft.evals.run import open_run
 
     with open_run(kept.out, spec, machine() | {"command": _command()}, kept.resume) as run:

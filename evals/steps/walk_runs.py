@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from redraft.lsp.editor_settings import LspSettings
 
 from ..predictors import ReadyPredictor
-from ..replay.answers import ReplayPredictor
+from ..replay.simulated_predictor import ReplayPredictor
 from ..run import OnDone, Run, quiet
 from ..spec import RunSpec
-from .player import play
-from .scores import example_of
+from .walk_player import play
+from .walk_scores import example_of
 from .walks import AskedWalk
 
 
